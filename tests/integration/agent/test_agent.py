@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The main job end to end: a real libvirtd over made-up hardware, a real Placement, the daemon between them."""
+"""The daemon between a real libvirtd with made-up hardware and a real Placement: the published tree, the exit codes and the drivers."""
 
 import uuid
 
@@ -16,7 +16,8 @@ GPU_B = 'demo_pci_0000_81_00_0'
 
 
 class AgentCase(EnvCase):
-    """A libvirtd for a class; Placement and the bus belong to the test: provider names are global, and a test may kill them."""
+    """One libvirtd for each class. Placement and the bus belong to the test, because provider names are global and a test can kill
+    both servers."""
 
     shared = ('host', 'libvirtd')
 
@@ -126,7 +127,7 @@ class TestPublish(AgentCase):
         agent.configure({'devices': {'enabled_mdev_types': 'nvidia-36'}})
         agent.restart('synced')
         tree = self.placement.tree_by_name(agent.root())
-        # The second GPU has an mdev of nvidia-35 and room for no other type.
+        # The second GPU has an mdev of nvidia-35, so it can make no mdev of another type.
         self.assertEqual(set(tree), {'demo', GPU_A})
         self.assertEqual(tree[GPU_A]['inventories']['VGPU']['total'], 2)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Healing keeps the allocation of a server that is being built or copied, and of each server of which this host has
+"""Healing keeps the allocation of a server that is being built or copied. It also keeps that of each server of which this host has
 no evidence that it ended. Each agent heals with each cycle."""
 
 import uuid
@@ -31,21 +31,21 @@ class AliveCase(AuditCase):
 
 class TestBuilds(AliveCase):
     def test_a_slow_build_with_a_folder(self):
-        """The image is being downloaded. Not even an ended claim outweighs the folder."""
+        """Nova downloads the image. The folder of the server outweighs even an ended claim."""
         self.start()
         server = self.place()
         (self.instances / server).mkdir()
         self.agent.end_claims(self.placement, {server: 'VCPU=1,MEMORY_MB=32'})
         self.check_kept(server)
         self.assertEqual(findings_of(self.agent), {})
-        # Nova deletes it.
+        # Nova renames the folder when it deletes the server.
         (self.instances / server).rename(self.instances / (server + '_del'))
         self.wait_released(server)
         self.assertRegex(self.agent.log(), 'Removed allocations from Placement: consumer %s .* Evidence: claim [0-9]+ was '
                          'released at .* by root' % server)
 
     def test_a_slow_build_without_a_folder(self):
-        """Its volume is being created: nothing of it is on this host yet."""
+        """Nova creates the volume, so the server has neither folder nor domain on this host yet."""
         self.start()
         server = self.place()
         self.check_kept(server)
@@ -58,7 +58,7 @@ class TestBuilds(AliveCase):
         self.check_kept(server)
 
     def test_a_server_that_is_placed_here_again(self):
-        """Unshelved: its last claim ended here, and its image is being downloaded again."""
+        """Nova unshelves the server. Its last claim ended here, and its image is downloaded again."""
         self.start()
         server = self.place()
         self.agent.end_claims(self.placement, {server: 'VCPU=1,MEMORY_MB=32'})
@@ -78,7 +78,7 @@ class TestBuilds(AliveCase):
 
 class TestCopies(AliveCase):
     def test_a_cold_migration_to_this_host(self):
-        """The disk is being copied here; its migration holds on the other host."""
+        """Nova copies the disk to this host, while the migration has the allocation of the other host."""
         self.start()
         other = self.placement.make_provider('other-host', {'VCPU': 8, 'MEMORY_MB': 1024})
         server = self.place()
@@ -86,7 +86,7 @@ class TestCopies(AliveCase):
         self.check_kept(server)
 
     def test_a_cold_migration_from_this_host(self):
-        """Its migration holds here until the move is confirmed, also when its domain is gone."""
+        """The migration keeps its allocation here until the move is confirmed, also when the domain is gone."""
         self.start()
         other = self.placement.make_provider('other-host', {'VCPU': 8, 'MEMORY_MB': 1024})
         server = self.libvirtd.start_guest('moved', memory_mib=32, vcpus=1)
@@ -103,7 +103,7 @@ class TestCopies(AliveCase):
 
 class TestDeleted(AliveCase):
     def test_a_guest_that_is_deleted_while_the_agent_is_off(self):
-        """Its claim says that it was here, but a server that Nova rebuilds looks the same: the operator decides."""
+        """The claim proves that the server was here. A server that Nova rebuilds looks the same, so the operator decides."""
         self.start()
         server = self.libvirtd.start_guest('gone', memory_mib=32, vcpus=1)
         self.allocate({self.root: AMOUNTS}, server)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Placement, claims and running guests: what an audit finds, what healing writes, what it leaves alone.
+"""Placement, claims and running guests: the findings of an audit, the writes of healing, and the consumers that healing does not
+change.
 
 The IDs (F8, G2.8, ...) are those of the facts that the tests follow.
 """
@@ -23,7 +24,7 @@ OPTIONS = {'DEFAULT': {'claim_expiry_time': 1, 'update_resources_interval': 1},
 
 
 class AuditCase(GuestCase):
-    """A host with a GPU that makes mdevs of a custom class, and a PCI device that is given whole."""
+    """A host with a GPU that makes mdevs of a custom class, and a PCI device that is allocated as a whole."""
 
     @staticmethod
     def make_host():
@@ -34,15 +35,15 @@ class AuditCase(GuestCase):
         return self.placement.tree_by_name(agent.root())[name]['uuid']
 
     def allocate(self, held, consumer=None, consumer_type='INSTANCE'):
-        """Let a consumer hold {provider: {class: amount}}, and nothing else; returns its uuid."""
+        """Replaces all allocations of a consumer by {provider: {class: amount}} and returns the uuid of the consumer."""
         return self.placement.place(consumer, held, kind=consumer_type)
 
     def leak(self, agent, held, consumer_type='INSTANCE'):
-        """The same, with evidence that the server ended: its claim was released after its allocation was written."""
+        """Allocates as allocate() does, and releases a claim of the consumer afterwards, which is evidence that the server ended."""
         return self.leak_all(agent, [held], consumer_type)[0]
 
     def leak_all(self, agent, all_held, consumer_type='INSTANCE', pools=()):
-        """pools: sharing providers of which the claims hold their part, too."""
+        """Leaks one consumer for each item of all_held. The claims also include the amounts on the sharing providers of pools."""
         consumers = [self.allocate(held, consumer_type=consumer_type) for held in all_held]
         counted = {provider['uuid'] for provider in self.placement.tree_by_name(agent.root()).values()} | set(pools)
         agent.end_claims(self.placement, {
@@ -54,7 +55,7 @@ class AuditCase(GuestCase):
         return self.placement.held(consumer)
 
     def audit(self, agent, verb='audit', *options):
-        """The exit code, and {consumer: (type, remedy, outcome)}."""
+        """Returns the exit code and {consumer: (type, remedy, outcome)}."""
         done = agent.ctl(verb, '--json=short', *options, check=False)
         self.assertIn(done.returncode, (0, 3, 4), done.stderr)
         findings = json.loads(done.stdout)['findings']
@@ -66,17 +67,17 @@ class AuditCase(GuestCase):
                    'the findings %s' % types)
 
     def wait_remedy(self, agent, consumer, remedy):
-        """What was written a moment ago has none yet."""
+        """Waits for the remedy of a consumer. A consumer that was written a moment ago has none yet."""
         wait_until(lambda: self.audit(agent)[1].get(consumer, ('', ''))[1] == remedy, 20,
                    'the remedy %s' % remedy)
 
     def start_behind_proxy(self):
-        """An agent that runs no cycle by itself, and the proxy before its Placement."""
+        """Returns the proxy in front of Placement and an agent whose cycles run only on request."""
         options = {**OPTIONS, 'DEFAULT': {'claim_expiry_time': 1, 'update_resources_interval': 3600}}
         return self.start_agent(options, placement=self.proxy), self.proxy
 
     def start_with_guest(self, running=True):
-        """An agent, and a guest that Placement knows as well as the agent does."""
+        """Returns an agent and a guest whose claim and allocation are equal."""
         agent = self.start_agent(OPTIONS)
         guest = self.libvirtd.start_guest('good', memory_mib=40, vcpus=2)
         wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim')
@@ -88,7 +89,7 @@ class AuditCase(GuestCase):
 
 class TestAudit(AuditCase):
     def test_g2_7_leaks_on_child_providers_are_found_and_healed(self):
-        """Nova looks at the root, and at a few classes: these are custom ones below it."""
+        """Nova's own check reads the root and a few classes. These leaks are in custom classes of child providers."""
         agent, guest = self.start_with_guest()
         sharing, aggregate = self.placement.make_provider('store', {'DISK_GB': 1000}, traits=['MISC_SHARES_VIA_AGGREGATE']), str(uuid.uuid4())
         for provider in (sharing, agent.root()):
@@ -112,7 +113,7 @@ class TestAudit(AuditCase):
                           ('leaked', 'release-share', 'healed')))
         self.assertEqual(self.audit(agent), (0, {}))
         self.assertEqual(self.holds(vgpu), {})
-        # G2.8: what others share, and other hosts have, is as it was
+        # G2.8: the amounts of sharing providers and of other hosts are unchanged.
         self.assertEqual(self.holds(whole), {sharing: {'DISK_GB': 5}, other: {'VCPU': 1}})
         self.assertEqual(self.holds(foreign), {sharing: {'DISK_GB': 7}})
         self.assertEqual(self.holds(guest), {agent.root(): {'VCPU': 2, 'MEMORY_MB': 40,
@@ -131,7 +132,8 @@ class TestAudit(AuditCase):
                          ('good', 'demo', {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}))
 
     def test_claims_that_placement_has_otherwise_or_not_at_all(self):
-        """F8 1848343: and the migration of a guest that was deleted while it was moved."""
+        """F8 1848343: a claim without an allocation, one with another amount, and the migration of a guest that was deleted during
+        its move."""
         bare = str(uuid.uuid4())
         agent = self.start_agent({**OPTIONS, 'DEFAULT': {'claim_expiry_time': 3600}})
         claim = agent.claim('VCPU=1,MEMORY_MB=40', bare)
@@ -153,19 +155,19 @@ class TestAudit(AuditCase):
         self.assertEqual(self.holds(guest), {root: {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}})
         self.assertEqual(self.holds(bare), {root: {'VCPU': 1, 'MEMORY_MB': 40}})
         self.assertEqual(self.holds(migration), {})
-        # 14: a guest that lives keeps what was told of it, also when its claim is released.
+        # 14: a running guest keeps its allocation, also when its claim is released.
         first, = self.of_guest(agent, bare)
         agent.ctl('release', first['id'])
         wait_until(lambda: [claim['id'] != first['id'] for claim in self.of_guest(agent, bare)] == [True],
                    20, 'another claim')
         self.wait_findings(agent, {})
         self.assertEqual(self.holds(bare), {root: {'VCPU': 1, 'MEMORY_MB': 40}})
-        # It is taken back when the guest is gone.
+        # The allocation is removed when the guest is gone.
         self.libvirtd.delete_guest('told')
         wait_until(lambda: not self.holds(bare), 20, 'the removal')
 
     def test_what_is_on_its_way_is_left_alone(self):
-        """F8 1849165, 2025480: a consumer that the scheduler just made, before its guest is here."""
+        """F8 1849165, 2025480: the scheduler has just made the consumer, and its guest is not here yet."""
         agent = self.start_agent({**OPTIONS, 'DEFAULT': {'claim_expiry_time': 3600}})
         self.allocate({agent.root(): {'VCPU': 1}})
         document = agent.ctl_json('heal')
@@ -189,7 +191,7 @@ class TestAudit(AuditCase):
 
 class TestHealTrouble(AuditCase):
     def test_healing_that_fails_at_each_request(self):
-        """F8: nothing is left of the leak in the end, and nothing that is not of this host goes."""
+        """F8: repeated healing removes the leak completely, and leaves the allocations of other hosts."""
         agent, proxy = self.start_behind_proxy()
         other = self.placement.make_provider('other-host', {'VCPU': 8})
         gpu, rest = self.provider(agent, GPU_NAME), {other: {'VCPU': 1}}
@@ -214,17 +216,17 @@ class TestHealTrouble(AuditCase):
             self.assertEqual([self.holds(leak) for leak in leaks], [rest, rest])
 
     def healing(self, agent, proxy):
-        """A with block between reading and write of "computectl heal"."""
+        """Returns a context manager that holds "computectl heal" between its read and its write of a consumer."""
         return proxy.held(lambda: self.audit(agent, 'heal'), method='PUT', path='^/allocations/')
 
     def race(self, agent, proxy, consumer, held):
-        """Somebody writes the consumer between our reading and our write; what healing said."""
+        """Writes the consumer between the agent's read and its write, and returns the result of healing."""
         with self.healing(agent, proxy) as healing:
             self.allocate(held, consumer)
         return healing.result()
 
     def test_a_claim_for_what_is_being_healed_waits_and_is_written(self):
-        """Verified meanwhile it would be promised, and nobody would hold anything for it."""
+        """If the claim were verified before the removal, the claim would succeed without an allocation."""
         agent, proxy = self.start_behind_proxy()
         root, amounts = agent.root(), {'VCPU': 1, 'MEMORY_MB': 40}
         agent.ctl('sync')
@@ -233,7 +235,7 @@ class TestHealTrouble(AuditCase):
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             with self.healing(agent, proxy) as healing:
                 claiming = pool.submit(agent.ctl, 'claim', '--consumer', late, '--resources', 'VCPU=1,MEMORY_MB=40')
-                # it reads nothing while the removal is on its way
+                # The claim does not read Placement while the removal is sent.
                 time.sleep(0.3)
                 self.assertFalse(claiming.done())
             self.assertEqual(healing.result()[1], {late: ('leaked', 'release-share', 'healed')})
@@ -265,11 +267,11 @@ class TestHealTrouble(AuditCase):
         code, findings = self.race(agent, proxy, leaked, written)
         self.assertEqual((code, findings), (3, {leaked: ('leaked', 'release-share', 'failed')}))
         self.assertEqual(self.holds(leaked), written)
-        # Whoever wrote it has time to follow.
+        # The writer of the consumer has time to create its guest.
         self.assertEqual(self.audit(agent, 'heal'), (0, {}))
         self.assertEqual(self.holds(leaked), written)
 
-        # A claim that Placement has otherwise.
+        # The same race with an amount that differs from the claim.
         self.wait_findings(agent, {leaked: 'leaked'})
         self.allocate({}, leaked)
         self.allocate({root: {'VCPU': 1, 'MEMORY_MB': 24}}, guest)
@@ -291,7 +293,7 @@ class TestHealTrouble(AuditCase):
 
 class TestStart(AuditCase):
     def test_claims_are_built_from_placement_too(self):
-        """Classes that a guest does not tell come from Placement; its devices from the guest."""
+        """The classes that a guest does not show come from Placement, and its devices come from the guest."""
         agent, guest = self.start_with_guest()
         stranger = self.allocate({agent.root(): {'VCPU': 3}})
         agent.stop()
@@ -305,7 +307,7 @@ class TestStart(AuditCase):
         self.assertEqual(len(self.holds(stranger)), 1)
 
     def test_a14_claims_of_guests_that_were_evacuated(self):
-        """F8 1794996, 1896463: the dead host comes back, and its guest is on another one."""
+        """F8 1794996, 1896463: a dead host comes back after its guest was evacuated to another host."""
         agent, guest = self.start_with_guest(running=False)
         agent.stop()
         other = self.placement.make_provider('other-host', {'VCPU': 8, 'MEMORY_MB': 1024})
@@ -319,7 +321,7 @@ class TestStart(AuditCase):
         self.assertEqual(len(agent.problems()), 1)
         self.assertEqual(self.holds(guest), {other: {'VCPU': 2, 'MEMORY_MB': 40}})
         self.assertIn('good', self.libvirtd.virsh('list', '--all', '--name'))
-        # it is started all the same: it is here, and has what it has
+        # The guest is started here anyway. It gets a claim, because it uses resources of this host.
         self.libvirtd.virsh('start', 'good')
         wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim')
         self.wait_findings(agent, {guest: 'elsewhere'})

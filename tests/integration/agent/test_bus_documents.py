@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What there is to read on a real bus, who is told that it changed, and how far operations are."""
+"""The documents and properties on a real bus: their contents, the signals of their changes, and the progress of operations."""
 
 import json
 import re
@@ -44,7 +44,7 @@ class Watch:
         return [json.loads(line) for line in whole.splitlines() if line.startswith('{')]
 
     def wait_quiet(self):
-        """Returns when no signal has come for half a second: changes are told a little later, and the monitor can lag."""
+        """Returns when no signal has come for half a second. The agent delays signals of changes, and the monitor can lag."""
         def quiet():
             before = len(self.all())
             time.sleep(0.5)
@@ -52,11 +52,11 @@ class Watch:
         wait_until(quiet, 30, 'half a second without a signal')
 
     def documents(self):
-        """The names that DocumentChanged told, in order."""
+        """Returns the names in the DocumentChanged signals, in order."""
         return [one['payload']['data'][0] for one in self.all() if one['member'] == 'DocumentChanged']
 
     def values(self, name):
-        """What watchers of a property saw, in order."""
+        """Returns the values of a property in the PropertiesChanged signals, in order."""
         return [one['payload']['data'][1][name]['data'] for one in self.all()
                 if one['member'] == 'PropertiesChanged' and name in one['payload']['data'][1]]
 
@@ -88,7 +88,7 @@ class BusCase(EnvCase):
         return [self.busctl('get-property', NAME, NODE, NAME, name) for name in names]
 
     def refused(self, *args, **kwargs):
-        """The words of a call that fails."""
+        """Calls a method that must fail, and returns the error message."""
         done = self.bus.call_agent(*args, **kwargs)
         self.assertNotEqual(done.returncode, 0, done.stdout)
         return done.stderr
@@ -139,7 +139,7 @@ class TestDocuments(BusCase):
         self.assertEqual({'format', *re.findall(r'(?m)^ {8}(\w+)  ', told)}, set(document))
 
     def test_what_a_client_read_is_taken_back(self):
-        """It read while something was under way that ended before any signal was sent. Only what changed is told."""
+        """The client read the value of an operation that ended before its signal was sent. The signal has only the changed properties."""
         wire = Wire(self.bus.socket_path)
         self.addCleanup(wire.close)
         wire.call('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'AddMatch', 's',
@@ -158,10 +158,10 @@ class TestDocuments(BusCase):
                     changed = dict(answer.values[1])
                     self.assertLessEqual(set(changed), {'Operation', 'OperationPhase', 'OperationDone', 'OperationTotal'})
                     known = changed.get('Operation', known)
-        self.assertIn('Sync', seen)  # "" where the cycle ended before the read
+        self.assertIn('Sync', seen)  # "" if the cycle ended before the read
 
     def test_a_claim_comes_and_goes(self):
-        """A page that shows the claims reads, waits to be told, and reads again."""
+        """A page of claims reads a document, waits for the signal of a change, and reads again."""
         watch = self.watch()
 
         def told(n, what):
@@ -173,7 +173,8 @@ class TestDocuments(BusCase):
         begin = time.monotonic()
         claim = self.claim('VCPU=2,MEMORY_MB=64')
         claims, tree = told(1, 'the claim')
-        self.assertLess(time.monotonic() - begin, 5)  # of a busy machine; 50 ms are its own
+        # The limit is for a busy machine. The agent itself needs 50 ms.
+        self.assertLess(time.monotonic() - begin, 5)
         found = next(one for one in claims if one['id'] == claim['id'])
         self.assertEqual(found, {key: value for key, value in claim.items() if key != 'format'})
         self.assertEqual(found['allocations'][0]['resources'], {'VCPU': 2, 'MEMORY_MB': 64})
@@ -251,13 +252,13 @@ class TestOperations(BusCase):
         self.addCleanup(self.proxy.clear)
 
     def need_reshape(self, name):
-        """The VGPUs of the card, which guests hold, are to be of another class."""
+        """Configures another class for the VGPUs of the card, which guests have allocated."""
         self.agent.configure({'mdev_nvidia-35': {'mdev_class': name}})
         self.agent.ctl('reload')
         self.proxy.add(Delay(0.5, path='^/allocations/'))
 
     def begin(self, *args):
-        """Run computectl on a terminal, in the background."""
+        """Runs computectl on a terminal, in the background."""
         return Terminal(self, self.agent.ctl_argv('--no-pager', *args), {**self.agent.env(), 'TERM': 'xterm', 'COLUMNS': '70'},
                         stdin=subprocess.DEVNULL)
 
@@ -265,7 +266,7 @@ class TestOperations(BusCase):
         wait_until(lambda: self.get('Operation', 'OperationPhase') == [method, phase], 30, 'it to be at ' + phase)
 
     def classes(self):
-        """What of the card's classes guests hold in Placement."""
+        """Returns the resource classes that the first consumer has in Placement."""
         return {name for amounts in self.placement.held(self.consumers[0]).values() for name in amounts}
 
     def test_a_terminal_shows_how_far_it_is(self):
@@ -337,7 +338,7 @@ class TestOperations(BusCase):
         self.proxy.clear()
         self.agent.ctl('sync', check=False)
         reports('n_owed_writes', 0)
-        # What ended is removed at once: within what is told at once, an owed write may come and go.
+        # The removal is sent as soon as the claim ends. Without this outage the pending write would end before a signal shows it.
         self.proxy.add(server_error(503))
         self.agent.ctl('release', claim['id'])
         reports('n_owed_removals', 1)
@@ -349,7 +350,7 @@ class TestOperations(BusCase):
         self.proxy.add(server_error(503))
         done = self.agent.ctl('sync', code=1)
         self.assertIn('503', done.stderr)
-        # When it went well last is not forgotten by a reload.
+        # A reload keeps the time of the last successful sync.
         published = self.agent.status()['last_sync_usec']
         self.assertGreater(published, 0)
         self.agent.ctl('reload')

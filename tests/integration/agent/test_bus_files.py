@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The D-Bus policy and the interface description, held against a real bus and the real daemon."""
+"""The D-Bus policy and the interface description, compared with a real bus and the real daemon."""
 
 import os
 import unittest
@@ -16,9 +16,9 @@ from tests.env.scratch import Scratch
 ROOT = Path(__file__).resolve().parents[3]
 NAME = 'org.computeagent.Agent1'
 NODE = '/org/computeagent/Agent1'
-OWNER, OTHER = 65534, 1  # nobody, who stands in for the user compute-agent; and daemon
+OWNER, OTHER = 65534, 1  # uid 65534, in place of the user compute-agent; and daemon
 
-# The rules of Debian's system bus, as far as they matter.
+# The rules of Debian's system bus that matter here.
 _CONFIG = '''<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig>
@@ -48,7 +48,8 @@ _CONFIG = '''<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configura
 
 
 class StrictBus(Bus):
-    """A bus that refuses what no policy allows. Everybody may connect, which needs no folder."""
+    """A bus that rejects each message that no policy allows. It listens on an abstract address, so every user can connect without
+    access to a folder."""
 
     def __init__(self, scratch=None):
         super().__init__(scratch)
@@ -122,11 +123,11 @@ class TestDaemon(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def members(self, interface):
-        """{(kind, name): everything that a client depends on}"""
+        """Returns {(kind, name): everything that a client depends on}."""
         ret = {}
         for member in interface:
             parts = [(part.tag, sorted(part.attrib.items())) for part in member]
-            # An argument goes in unless it says otherwise; a change of a property is told unless …
+            # The daemon leaves out the annotation whose value is the default, and the file has it.
             parts = [part for part in parts
                      if part != ('annotation', [
                          ('name', 'org.freedesktop.DBus.Property.EmitsChangedSignal'),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Users without rights ask everything that D-Bus can carry of an agent with claims, devices and layouts.
+"""A user without rights sends everything that D-Bus can carry to an agent with claims, devices and layouts.
 
-"make soak-bus" runs it for longer; with an agent that was built with sanitizers, what those find fails it. A round begins
-with a seed, which is printed: $COMPUTE_AGENT_SEED is the first one's.
+"make soak-bus" runs this for longer. A report of the sanitizers fails the test, if the agent was built with them. Each round prints
+the seed that it begins with. $COMPUTE_AGENT_SEED is the seed of the first round.
 """
 
 import collections
@@ -25,12 +25,12 @@ SECONDS = float(os.environ.get('COMPUTE_AGENT_SECONDS', 20))
 SEED = int(os.environ.get('COMPUTE_AGENT_SEED', time.time_ns() % 1000000))
 ROUND_SECONDS = 5
 CLAIMS = 120
-# Of root, under sanitizers on a busy machine: bounded, and not by how many calls wait.
+# The longest wait of root, with sanitizers on a busy machine. It does not depend on the number of waiting calls.
 SLOW_SECONDS = 10
 
 
 def host():
-    """Two cells, GPUs and network cards."""
+    """Returns a host with two cells, GPUs and network cards."""
     cells = [{'id': cell, 'memory_kib': 64 << 20, 'pages': [{'size_kib': 2048, 'count': 4096}],
               'cpus': [{'id': cpu, 'socket_id': cell, 'siblings': '%d-%d' % (cpu & ~1, cpu | 1)}
                        for cpu in range(64 * cell, 64 * cell + 64)]} for cell in range(2)]
@@ -56,7 +56,7 @@ WANTED = (({'VCPU': 1, 'MEMORY_MB': 64}, []), ({'VCPU': 1, 'VGPU': 1}, []), ({'C
 
 
 class Root(threading.Thread):
-    """Asks for a property all the time; longest is the longest wait, in seconds."""
+    """Reads a property of the agent all the time. The member longest is the longest wait, in seconds."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -98,7 +98,7 @@ class TestHostileBus(EnvCase):
         return json.loads(self.ask('Describe', 's', 'claims').values[0])['claims']
 
     def fill(self):
-        """Brings the claims that live to CLAIMS, or to what there is room for."""
+        """Creates claims until CLAIMS exist or the host is full, and returns their number."""
         held = {claim['consumer'] for claim in self.claims()}
         free = [consumer for consumer in self.consumers if consumer not in held]
         made = []
@@ -113,7 +113,7 @@ class TestHostileBus(EnvCase):
         return len(held) + len(made)
 
     def check_nothing_twice(self, claims):
-        """Devices and dedicated CPUs: one claim each."""
+        """Checks that each device and each dedicated CPU belongs to one claim."""
         held = collections.Counter()
         for claim in claims:
             held.update(('mdev', one['mdev']) if one['mdev'] else ('device', one['device']) for one in claim['devices'])
@@ -126,7 +126,7 @@ class TestHostileBus(EnvCase):
         database.close()
 
     def run_round(self, seed, polkit, end):
-        """Whether polkit may allow something changes from round to round: if not, claims stay as they are."""
+        """Runs hostile calls until the time end. In rounds without consent of polkit the claims must not change."""
         polkit.allows = bool(seed % 2)
         n_live = self.fill()
         before = self.claims()
@@ -157,7 +157,8 @@ class TestHostileBus(EnvCase):
             seed += 1
             self.assertIsNone(root.failure)
             self.assertLess(root.longest, SLOW_SECONDS)
-        # An errno is no answer: who polkit answers in another form is denied.
+        # Each failure has the name of a D-Bus error, and none is a bare errno. A malformed answer of polkit means that the call is
+        # denied.
         self.assertEqual([name for name in counts if name.startswith('E') and name.isupper()], [])
         self.assertGreater(counts['answered'], 0)
         self.assertGreater(counts['AccessDenied'], 0)

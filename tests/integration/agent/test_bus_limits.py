@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What somebody without rights asks holds up nobody else for long: a large host on a private bus."""
+"""A user without rights delays other users of the bus only for a short time, also with a large host. The bus is private."""
 
 import os
 import time
@@ -10,9 +10,9 @@ from tests.env.hostile import NAME, PATH
 from tests.env.scratch import Scratch, wait_until
 from tests.env.wire import Wire
 
-# What dbus-daemon holds of one sender before it reads nothing more of it is 127 MiB.
+# Highest allowed number of unread bytes from the agent. dbus-daemon reads no more from a sender with 127 MiB of unread messages.
 UNREAD_MAX = 16 << 20
-# On a busy machine; what was mended took from seconds to minutes.
+# The limit for a busy machine. Before the fixes the waits took seconds to minutes.
 SHORT_MS = 5000
 PENDING = 1000
 
@@ -46,7 +46,8 @@ class TestBusLimits(unittest.TestCase):
         self.assertRegex(done.stderr, r'Too hard: .* within (25 ms|3000000 steps)')
 
     def test_a_wide_explain_is_cut(self):
-        for _ in range(40):  # within 25 ms, of which a busy machine may give it less
+        # The bound is 25 ms of time, of which a busy machine can give less.
+        for _ in range(40):
             answer = self.crowd.call('Explain-wide')
             if not answer.error.endswith('TooHard'):
                 break
@@ -63,7 +64,7 @@ class TestBusLimits(unittest.TestCase):
                 self.assertLess(root.longest_ms, SHORT_MS)
 
     def test_root_does_not_wait_behind_calls_that_will_be_refused(self):
-        """Large calls, few of which fit into the socket at once, hold root up hardly more than small ones."""
+        """Only a few of the large calls fit into the socket at once. They delay root hardly more than small calls."""
         ratios = []
         while len(ratios) < 5 and min(ratios, default=99) > 40:
             small = self.crowd.beside('tree', PENDING, 2)[1]
@@ -87,13 +88,13 @@ class TestBusLimits(unittest.TestCase):
         self.assertGreater(other.answered, 3)
 
     def unread(self, root, owner):
-        """Bytes of the agent's that dbus-daemon holds because nobody reads them."""
+        """Returns the bytes from the agent that dbus-daemon stores because their receivers do not read them."""
         answer = root.call('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus.Debug.Stats',
                            'GetConnectionStats', 's', (owner,))
         return 0 if answer.error else dict(answer.values[0])['IncomingBytes']
 
     def connect(self):
-        """A connection of root's, and the agent's name on the bus."""
+        """Returns a connection of root and the unique name of the agent on the bus."""
         root = Wire(self.crowd.bus.socket_path, seconds=60)
         self.addCleanup(root.close)
         return root, root.call('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'GetNameOwner', 's',
@@ -115,13 +116,13 @@ class TestBusLimits(unittest.TestCase):
                     self.assertGreater(int(child.communicate()[0]), 0)
                     self.assertLess(peak, UNREAD_MAX)
         self.assertLess(self.crowd.memory_kib() - before, 64 << 10)
-        # That user is served again, for its connections are gone; what they had asked still waits for a moment.
+        # The agent serves this user again, because its connections are gone. Its earlier calls still wait for a moment.
         wait_until(lambda: self.crowd.call('claims', 8).answered == 8, 60, 'all answers')
 
     def test_a_bus_that_reads_nothing_more_is_left(self):
-        """Root's own calls have no bound, and fill it as signals would that a subscriber never reads."""
+        """Calls of root have no limit. Their unread answers fill the bus as unread signals of a subscriber would."""
         root, owner = self.connect()
-        # dbus-daemon has 256 connections of a user, and reads nothing more of who has 127 MiB unread.
+        # dbus-daemon allows 256 connections for each user. It reads no more from a sender with 127 MiB of unread messages.
         for _ in range(240):
             if 'connecting to it anew' in self.crowd.agent.log() or self.unread(root, owner) > 100 << 20:
                 break
@@ -135,7 +136,7 @@ class TestBusLimits(unittest.TestCase):
         wait_until(lambda: self.crowd.call('Get', user=os.getuid()).answered, 60, 'an answer')
 
     def test_who_reads_late_gets_all(self):
-        """More than may be unread, of answers that fit neither the socket nor what is asked at once."""
+        """The answers are larger than the limit of unread bytes, the socket, and the calls that are served at once."""
         late = Wire(self.crowd.bus.socket_path, NOBODY, seconds=60)
         self.addCleanup(late.close)
         serials = [late.send_call(NAME, PATH, NAME, 'Describe', 's', ('claims',)) for _ in range(8)]
@@ -150,12 +151,12 @@ class TestBusLimits(unittest.TestCase):
         self.assertLess(self.crowd.memory_kib() - before, 64 << 10)
 
     def test_very_many_claims_are_made_once_for_all(self):
-        """Who waits for the same document gets the same text."""
+        """All callers that wait for the same document get the same text."""
         answer = self.crowd.call('claims', 16)
         self.assertEqual((answer.answered, answer.refused, answer.failed), (16, 0, 0))
         size = answer.size // 16
         self.assertGreater(size, 2000 * 300)
-        # less than dbus-daemon lets lie, however slowly it is read
+        # These answers are smaller than the limit of dbus-daemon for unread messages, however slow the reader is.
         answer = self.crowd.call('claims', 100, user=os.getuid())
         self.assertEqual((answer.answered, answer.size), (100, 100 * size))
 
@@ -165,7 +166,7 @@ class TestBusLimits(unittest.TestCase):
                          (0, 'org.freedesktop.DBus.Error.AccessDenied'))
 
     def test_questions_to_polkit_are_few(self):
-        """polkit that never answers, which the real one cannot be made to be."""
+        """A polkit that never answers. The real one cannot be configured for that."""
         polkit = self.crowd.spawn('silent-polkit', user=os.getuid())
         self.assertEqual(polkit.stdout.readline(), 'ready\n')
         self.addCleanup(polkit.communicate)
@@ -175,7 +176,7 @@ class TestBusLimits(unittest.TestCase):
         before = self.crowd.memory_kib()
         self.assertEqual(self.crowd.call('ask-large', 6).refused, 6)
         waiting = self.crowd.spawn('ask', 140)
-        # The first four wait; when they end is polkit.h's to say.
+        # The first four calls of a user wait, for at most POLKIT_PATIENCE_USEC (agent/bus/caller.h).
         self.assertEqual(self.crowd.call('ask').answered, 0)
         self.assertLess(self.crowd.memory_kib() - before, 64 << 10)
         waiting.kill()

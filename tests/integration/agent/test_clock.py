@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The clock of the host is set while the agent runs. The machine's own stays as it is: tests/shims/clock.c is preloaded."""
+"""The clock of the host is set while the agent runs. tests/shims/clock.c is preloaded, so the clock of the machine is unchanged."""
 
 import re
 import time
@@ -29,7 +29,7 @@ class TestClock(EnvCase):
         self.agent.ctl('sync')
 
     def set_clock(self, seconds):
-        """The agent's is ahead by so many; it sees the old or the new."""
+        """Sets the agent's clock ahead by this many seconds. The rename makes sure that the agent reads the old or the new value."""
         fresh = self.offset.with_suffix('.new')
         fresh.write_text('%d\n' % seconds)
         fresh.rename(self.offset)
@@ -38,7 +38,7 @@ class TestClock(EnvCase):
         return self.agent.claim('VCPU=1')['id']
 
     def expiry(self, claim):
-        """In how many seconds it expires, by the agent's clock."""
+        """Returns the seconds until the claim expires, by the agent's clock."""
         has = self.agent.ctl_json('show', claim)
         self.assertEqual(has['state'], 'claimed', self.agent.log())
         now = time.time() + int(self.offset.read_text())
@@ -48,13 +48,13 @@ class TestClock(EnvCase):
         return float(re.search(r'^compute_agent_%s (\S+)$' % name, self.metrics.read_text(), re.M)[1])
 
     def wait_cycles(self):
-        """Some that nobody asked for; the watchdog is told of life all the same."""
+        """Waits for three cycles that the timer started. The agent must also notify the watchdog."""
         n_cycles, n_pings = self.metric('cycles_total'), self.agent.notifications.count('WATCHDOG=1')
         wait_until(lambda: self.metric('cycles_total') > n_cycles + 2, 30, 'cycles, unasked')
         self.assertGreater(self.agent.notifications.count('WATCHDOG=1'), n_pings)
 
     def check_times(self):
-        """What status and metrics say of the last cycle is of just now, by the agent's clock."""
+        """Checks that status and metrics show the last cycle as recent, by the agent's clock."""
         now = time.time() + int(self.offset.read_text())
         status = self.agent.status()
         for seconds in (self.metric('last_sync_timestamp_seconds'), self.metric('last_poll_timestamp_seconds'), status['last_sync_usec'] / 1e6):
@@ -76,7 +76,7 @@ class TestClock(EnvCase):
                 self.assertGreater(self.expiry(claim), 1)
                 self.assertLess(self.expiry(claim), 62)
         self.assertEqual(self.agent.log().count('The clock of this host was set'), 4)
-        # It still expires.
+        # A claim still expires after these steps of the clock.
         self.agent.ctl('release', new)
         changed = self.claim()
         self.agent.configure({'DEFAULT': {'claim_expiry_time': 1}})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The host or a device out of use: in Placement, for claims, over restarts, and given back."""
+"""A host or a device is cordoned: its state in Placement, the claims it rejects, a restart, and uncordon."""
 
 import getpass
 import uuid
@@ -15,7 +15,7 @@ TRAIT = 'COMPUTE_STATUS_DISABLED'
 
 class TestCordon(AgentCase):
     def traits(self, agent):
-        """Those of the host."""
+        """Returns the traits of the root provider."""
         return set(self.placement.get('/resource_providers/%s/traits' % agent.root())['traits'])
 
     def reserved(self, agent, name):
@@ -30,7 +30,7 @@ class TestCordon(AgentCase):
         return shown.stdout
 
     def named(self, agent):
-        """The providers that the tree names as cordoned, in the document and in the text."""
+        """Returns the names of the cordoned providers, and checks that the document and the text of the tree agree."""
         named = [one['name'] for one in agent.ctl_json('tree')['providers'] if one['cordoned']]
         lines = [line for line in agent.ctl('tree').stdout.splitlines() if ' cordoned ' in line]
         self.assertEqual(len(lines), len(named), lines)
@@ -51,13 +51,13 @@ class TestCordon(AgentCase):
                       agent.ctl('explain', '--resources', 'VCPU=1', check=False).stdout)
         self.assertIn('the fan is broken', self.not_well(agent))
         self.assertEqual(self.named(agent), ['demo'])
-        # what is promised is promised
+        # A claim that exists is still returned.
         self.assertEqual(agent.claim('VCPU=1', consumer)['id'], claim['id'])
         self.assertEqual(agent.ctl('drain', check=False).returncode, 3)
         agent.ctl('release', claim['id'])
         self.assertEqual(agent.ctl('drain').returncode, 0)
 
-        # somebody else writes traits, without ours
+        # Another client writes the traits without the agent's trait.
         self.placement.request('PUT', '/traits/CUSTOM_OF_SOMEBODY')
         self.placement.edit(agent.root(), 'traits', lambda traits: traits.remove(TRAIT))
         self.placement.edit(agent.root(), 'traits', lambda traits: traits.append('CUSTOM_OF_SOMEBODY'))
@@ -71,7 +71,7 @@ class TestCordon(AgentCase):
         agent.claim('VCPU=1')
         done = agent.ctl('uncordon', code=1)
         self.assertIn('not cordoned', done.stderr)
-        # one that an operator sets stays
+        # A trait that an operator set is kept.
         self.placement.edit(agent.root(), 'traits', lambda traits: traits.append(TRAIT))
         agent.ctl('sync')
         self.assertIn(TRAIT, self.traits(agent))
@@ -92,7 +92,7 @@ class TestCordon(AgentCase):
         self.assertIn('ECC errors', done.stderr)
         self.assertIn('ECC errors', self.not_well(agent))
         self.assertEqual(self.named(agent), [GPU_A])
-        # Whose device: by each of its names; one that nothing has is a mistake, not empty.
+        # A device can be given by each of its names. A name of no device is an error, not an empty list.
         for name in ('0000:41:00.0', 'pci_0000_41_00_0', GPU_A):
             self.assertEqual(agent.ctl('drain', name).stdout, 'No claims on %s.\n' % name)
         done = agent.ctl('drain', GPU_B, check=False)
@@ -102,7 +102,7 @@ class TestCordon(AgentCase):
         self.assertIn('"0000:41:00.9" is no device of this host', done.stderr)
         agent.restart('synced')
         self.assertEqual(self.reserved(agent, GPU_A), (4, 4))
-        agent.ctl('uncordon', 'pci_0000_41_00_0')  # another of its names
+        agent.ctl('uncordon', 'pci_0000_41_00_0')  # the name of the node device
         self.assertEqual(self.reserved(agent, GPU_A), (0, 4))
         agent.claim('VGPU=1')
         done = agent.ctl('cordon', '0000:ff:00.0', code=1)
@@ -133,7 +133,7 @@ class TestWhoItWas(HostCase):
         agent.preload('nss', NSS_SHIM=str(asked))
         self.addCleanup(agent.stop)
         agent.start()
-        # computectl is not the one that is held up.
+        # The call does not use computectl, which the directory would delay, too.
         for method, *args in (('Cordon', 'ss', '', 'a fan'), ('Uncordon', 's', '')):
             done = self.bus.call_agent(method, *args)
             self.assertEqual(done.returncode, 0, done.stderr)

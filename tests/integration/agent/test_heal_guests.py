@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Healing takes nothing from a guest that may be alive: while the tree waits for a reshape, while Nova
-moves guests away and back, and where somebody deleted what a guest held.
+"""Healing removes no allocation from a guest that might be alive. The tests cover a tree that waits for a reshape, Nova's moves of
+guests, and allocations that another client deleted.
 
 The IDs (F8, G1, ...) are those of the facts that the tests follow.
 """
@@ -20,13 +20,13 @@ SOON = {'DEFAULT': {'claim_expiry_time': 1, 'update_resources_interval': 1},
 
 
 def findings_of(agent, verb='audit'):
-    """{consumer: {finding}}"""
+    """Returns {consumer: finding}."""
     done = agent.ctl(verb, '--json=short', check=False)
     return {item['consumer']: item for item in json.loads(done.stdout)['findings']}
 
 
 def run_cycles(agent, n=4):
-    """So many cycles, over some time: what is young grows old."""
+    """Runs n cycles with pauses, so that the consumers become old enough for healing."""
     for _ in range(n):
         agent.ctl('sync', check=False)
         time.sleep(0.4)
@@ -43,7 +43,7 @@ class TestReshapeThatWaits(reshape.ReshapeCase):
         self.agent.configure({'placement': {'endpoint_override': self.proxy.endpoint}})
 
     def look(self, old):
-        """Cycles pass, and nothing is written; what disagrees is listed."""
+        """Checks that healing writes nothing in several cycles, and that the disagreements are listed."""
         mark = self.placement.mark()
         run_cycles(self.agent)
         self.assertEqual([item for item in self.placement.writes_since(mark)
@@ -70,7 +70,7 @@ class TestReshapeThatWaits(reshape.ReshapeCase):
         for guest, gpu in zip(self.guests, reshape.GPUS[1:]):
             self.assertEqual(self.held(guest), {reshape.ROOT: {'VCPU': 1, 'MEMORY_MB': 32},
                                                 gpu: {'VGPU': 1}})
-        # What the guests have is right: their claims are made anew.
+        # The devices of the guests are right. The agent creates their claims again from the guests.
         for finding in findings_of(self.agent).values():
             self.assertEqual(finding['remedy'], 'none')
             self.agent.ctl('release', finding['claim'])
@@ -78,7 +78,7 @@ class TestReshapeThatWaits(reshape.ReshapeCase):
         self.assertEqual(sorted(self.claimed()), sorted(self.guests))
 
     def test_14_1_a_class_that_stays_where_it_is(self):
-        """The reshape is over, but somebody without a guest keeps VGPU on the root."""
+        """The reshape cannot finish, because a consumer without a guest keeps VGPU on the root."""
         self.make_old_shape()
         stranger = str(uuid.uuid4())
         self.put(stranger, {reshape.ROOT: {'VGPU': 1}})
@@ -89,8 +89,8 @@ class TestReshapeThatWaits(reshape.ReshapeCase):
 
 
 class TestMigrations(AuditCase):
-    """Placement's picture as Nova makes it: the instance holds on the target, its migration here. Nova
-    tells no consumer types (G1)."""
+    """The allocations as Nova writes them: the instance has those of the target host, and its migration those of this host. Nova
+    sends no consumer types (G1)."""
 
     def setUp(self):
         super().setUp()
@@ -101,7 +101,7 @@ class TestMigrations(AuditCase):
         self.held_there = {self.other: {'VCPU': 1, 'MEMORY_MB': 32}}
 
     def boot(self, n):
-        """Servers of one flavor, which Nova's scheduler placed."""
+        """Starts n servers of one flavor, placed as Nova's scheduler does."""
         servers = [str(uuid.uuid4()) for _ in range(n)]
         for number, server in enumerate(servers):
             self.placement.write({server: self.held_here})
@@ -110,7 +110,7 @@ class TestMigrations(AuditCase):
         return servers
 
     def migrate(self, number, server):
-        """A cold migration until it waits for its confirmation."""
+        """Begins a cold migration and stops where it waits for its confirmation. Returns the uuid of the migration."""
         migration = str(uuid.uuid4())
         self.placement.write({server: {}, migration: self.held_here})
         self.placement.write({server: self.held_there})
@@ -125,6 +125,7 @@ class TestMigrations(AuditCase):
         self.check_in_flight(servers, migrations)
         self.end_all(servers, migrations)
 
+    # Checks that healing changes nothing while the migrations wait for their confirmation.
     def check_in_flight(self, servers, migrations):
         run_cycles(self.agent)
         for _ in range(3):
@@ -137,7 +138,7 @@ class TestMigrations(AuditCase):
                          sorted(servers))
 
     def end_all(self, servers, migrations):
-        """Two are reverted, three confirmed, one after the other."""
+        """Reverts the first two migrations and confirms the other three, one after another."""
         for number, (server, migration) in enumerate(zip(servers, migrations)):
             if number < 2:
                 self.placement.write({server: self.held_here, migration: {}})
@@ -154,8 +155,8 @@ class TestMigrations(AuditCase):
         self.assertEqual(findings_of(self.agent), {})
 
     def test_14_2_a_resize_on_this_host(self):
-        """F8 1790204: the instance holds the new flavor, the migration the old one, and the guest is
-        still, or again, what it was."""
+        """F8 1790204: the instance has the allocation of the new flavor and the migration that of the old one. The guest still has,
+        or has again, the old size."""
         server, = self.boot(1)
         migration = str(uuid.uuid4())
         new = {self.root: {'VCPU': 2, 'MEMORY_MB': 48, 'DISK_GB': 1}}
@@ -163,10 +164,10 @@ class TestMigrations(AuditCase):
         run_cycles(self.agent)
         self.agent.ctl('heal', check=False)
         self.assertEqual((self.holds(server), self.holds(migration)), (new, self.held_here))
-        # The guest has the new flavor, and is claimed anew. The resize waits for its confirmation.
+        # The guest has the new flavor and gets a new claim. The resize waits for its confirmation.
         self.become('server0', 48, 2, server)
         self.check_resize({server: new, migration: self.held_here})
-        # Reverted: what the migration held is the guest's again.
+        # After the revert the guest has the allocation of the migration again.
         self.placement.write({server: self.held_here, migration: {}})
         self.become('server0', 32, 1, server)
         self.check_resize({server: self.held_here})
@@ -179,7 +180,7 @@ class TestMigrations(AuditCase):
                    [{'VCPU': vcpus, 'MEMORY_MB': memory_mib, 'DISK_GB': 1}], 30, 'the claim')
 
     def check_resize(self, held):
-        """Nobody loses anything, before a restart and after it."""
+        """Checks that each consumer keeps its allocations, before and after a restart."""
         for again in (True, False):
             run_cycles(self.agent)
             self.assertEqual(findings_of(self.agent, 'heal'), {})
@@ -195,7 +196,7 @@ class TestMigrations(AuditCase):
         self.agent.end_claims(self.placement, {leaked: 'VCPU=1,MEMORY_MB=32,DISK_GB=1'})
         run_cycles(self.agent)
         self.assertEqual(self.holds(leaked), self.held_here)
-        # What another project holds is no migration of this one.
+        # An allocation of another project is not a migration of this project.
         stranger = str(uuid.uuid4())
         self.placement.write({stranger: self.held_here}, 'another')
         self.agent.end_claims(self.placement, {stranger: 'VCPU=1,MEMORY_MB=32,DISK_GB=1'})
@@ -209,7 +210,7 @@ class TestMigrations(AuditCase):
 
 class TestDeleted(AuditCase):
     def test_14_4_a_guest_that_nova_deleted_is_not_written_again(self):
-        """F8 1679750: its domain runs, since nova-compute was down."""
+        """F8 1679750: the domain still runs, because nova-compute was down during the deletion."""
         agent, guest = self.start_with_guest()
         self.placement.request('DELETE', '/allocations/%s' % guest)
         self.wait_findings(agent, {guest: 'unheld'})
@@ -223,17 +224,17 @@ class TestDeleted(AuditCase):
 
 class TestCertain(AuditCase):
     def test_a_guest_with_more_than_its_claim_keeps_what_placement_has(self):
-        """Placement, the guest and its claim have three sizes; then the guest has what Placement has."""
+        """Placement, the guest and its claim have three sizes. Later the guest has the size in Placement."""
         agent, guest = self.start_with_guest()
         self.libvirtd.virsh('destroy', 'good')
         self.libvirtd.define(guest_xml('good', memory_mib=56, vcpus=4, uuid=guest))
         self.libvirtd.virsh('start', 'good')
         held = {agent.root(): {'VCPU': 3, 'MEMORY_MB': 56, 'DISK_GB': 1}}
         self.allocate(held, guest)
-        # The claim has what Placement has by then, which is less than the guest has.
+        # The claim follows Placement, which has less than the guest.
         wait_until(lambda: [text for text in agent.problems() if 'has 4 VCPUs, its claim has' in text], 20, 'the problem')
         self.agent_heals_nothing(agent, guest, held)
-        # It was resized on this host: its claim was behind.
+        # A resize on this host explains the difference. The claim was behind.
         held[agent.root()]['VCPU'] = 4
         self.allocate(held, guest)
         self.wait_findings(agent, {})
@@ -249,7 +250,7 @@ class TestCertain(AuditCase):
         self.assertEqual(self.holds(guest), held)
 
     def test_nothing_is_written_while_the_hypervisor_is_away(self):
-        """A guest that was started meanwhile is not seen, and is no leak."""
+        """A guest that started during the outage is unseen. Its allocation must not be treated as a leak."""
         self.agent = agent = self.start_agent({**OPTIONS, **SOON})
         self.addCleanup(self.libvirtd.restart)
         self.libvirtd.kill()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Who did what: each claim and what became of it, cordons, healing and adoption, over restarts."""
+"""The history of claims: each claim with its end, cordons, healing and adoption, each with its author. It survives a restart."""
 
 import getpass
 import json
@@ -21,7 +21,7 @@ class TestHistory(AgentCase):
         return json.loads(done.stdout)['events']
 
     def kinds(self, agent, *what):
-        """Oldest first."""
+        """Returns the kinds of the events, the oldest first."""
         return [one['event'] for one in self.events(agent, *what)][::-1]
 
     def claim(self, agent, consumer=None):
@@ -37,7 +37,7 @@ class TestHistory(AgentCase):
         agent.ctl('uncordon', 'demo_pci_0000_41_00_0')
 
         self.assertEqual(self.kinds(agent), ['claimed', 'moved', 'released', 'cordoned', 'uncordoned'])
-        # by number, by either consumer, by device
+        # The history of a claim, of each of its consumers, and of a device.
         self.assertEqual(self.kinds(agent, number), ['claimed', 'moved', 'released'])
         self.assertEqual(self.kinds(agent, consumer.upper()), ['claimed', 'moved', 'released'])
         self.assertEqual(self.kinds(agent, migration), ['moved', 'released'])
@@ -77,7 +77,7 @@ class TestHistory(AgentCase):
         self.assertEqual(self.events(agent), [])
 
     def test_a_guest_by_its_name(self):
-        """Wherever a guest is asked for, its name does as well as its uuid."""
+        """computectl accepts the name of a guest in place of its uuid in each verb."""
         agent, name, guest = self.start_agent(), 'web-1', str(uuid.uuid4())
         self.libvirtd.start_guest(name, uuid=guest)
         self.addCleanup(self.libvirtd.virsh, 'undefine', guest, check=False)
@@ -137,7 +137,7 @@ class TestHistory(AgentCase):
         self.assertEqual(self.placement.held(lost), {})
 
     def test_an_old_database(self):
-        """The table of the specification: what was promised by it is promised still; of what happened nothing is known."""
+        """A database with the schema of version 1. Its claims are kept, and they have no events."""
         agent = self.start_agent()
         agent.stop()
         path = Path(agent.state) / 'claim.sqlite'

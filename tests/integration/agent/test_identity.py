@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Who this host is for Placement: computectl identity, a name that is taken, Nova's children."""
+"""The identity of this host in Placement: "computectl identity", a name that is taken, and child providers that Nova created."""
 
 import json
 import uuid
@@ -11,7 +11,7 @@ from tests.env.scratch import wait_until
 
 
 class IdentityCase(EnvCase):
-    """A Placement for all; a host with a name of its own, and a child for each cell, for each."""
+    """One Placement for all tests. Each test has a host with its own name and a child provider for each cell."""
 
     shared = ('scratch', 'placement', 'bus')
 
@@ -25,7 +25,7 @@ class IdentityCase(EnvCase):
         return recorded_host(name, cells=recorded_cells())
 
     def provider(self, name, parent=None):
-        """A provider that somebody else made: Nova, with a random uuid."""
+        """Creates a provider with a random uuid, as Nova does."""
         return self.placement.make_provider(name, parent=parent)
 
     def identity(self, *args, code=0):
@@ -86,7 +86,7 @@ class TestShow(IdentityCase):
 
 class TestAdopt(IdentityCase):
     def test_e3_a_name_that_is_taken_is_explained_and_adopted(self):
-        """An installation anew: the host's provider, with allocations, is in Placement already."""
+        """After a new installation the old provider of the host is still in Placement, with allocations."""
         old = self.provider(self.name)
         cells = [self.provider('%s_NUMA%d' % (self.name, cell), old) for cell in range(2)]
         self.placement.set_part(old, 'inventories', {'VCPU': {'total': 8}})
@@ -109,7 +109,7 @@ class TestAdopt(IdentityCase):
         self.identity('check')
         mark = self.placement.mark()
         self.agent.start('synced')
-        # Nova's children are used under their uuids, not made again.
+        # The agent keeps the uuids of Nova's children, and does not create them again.
         self.assertEqual(self.names(old), {
             self.name: old, self.name + '_NUMA0': cells[0], self.name + '_NUMA1': cells[1]})
         self.assertEqual([line for line in self.placement.requests_since(mark)
@@ -125,7 +125,7 @@ class TestAdopt(IdentityCase):
         self.assertIn('already', self.identity('adopt', code=1))
 
     def test_claims_follow(self):
-        """What was promised before is promised of the provider that is adopted."""
+        """Claims from before the adoption name the adopted provider afterwards."""
         self.agent.configure({'placement': {'endpoint_override': 'http://127.0.0.1:1'}})
         self.agent.start()
         wait_until(lambda: self.agent.status().get('n_providers') == 3, 30, 'the first poll')
@@ -190,7 +190,7 @@ class TestRename(IdentityCase):
         self.assertIn('already', self.identity('rename', code=1))
 
     def test_cut_short_it_goes_on(self):
-        """A child's new name is taken: the root keeps its name, and the rest comes later."""
+        """The new name of a child is taken. The root keeps its name, and the next rename finishes the work."""
         self.assertEqual(self.agent.run('--once').returncode, 0)
         root, new = self.agent.root(), 'new-' + self.name
         stranger = self.provider(new + '_NUMA0')

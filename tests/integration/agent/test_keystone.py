@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The agent with a real Keystone and a real Placement that asks it: tokens, scopes, catalogue, refusals."""
+"""The agent with a real Keystone and a real Placement that validates tokens there: tokens, scopes, catalogue and rejected requests."""
 
 import base64
 import functools
@@ -30,7 +30,7 @@ from tests.integration.report.report_case import make_certificate
 
 @functools.lru_cache(maxsize=None)
 def services(expiration):
-    """Keystone, a Placement that asks it, and a bus: for all tests of this file."""
+    """Starts Keystone, a Placement that uses it, and a bus once for each expiration, for all tests of this file."""
     scratch = Scratch()
     unittest.addModuleCleanup(scratch.close)
     keystone = Keystone(scratch, expiration).start()
@@ -59,7 +59,7 @@ class KeystoneCase(unittest.TestCase):
                 'region_name': 'RegionOne', 'timeout': 20, **placement}
 
     def make_agent(self, config=None, host=None, credentials=None, **placement):
-        """credentials: {name: secret} as systemd's LoadCredential= brings them."""
+        """Makes an agent that is not started. The files of credentials, {name: secret}, are those of systemd's LoadCredential=."""
         agent = Agent(self.scratch, bus=self.bus, host=host,
                       options={'placement': self.options(**placement), **(config or {})})
         if credentials:
@@ -77,7 +77,7 @@ class KeystoneCase(unittest.TestCase):
         return agent
 
     def start_refused(self, **kwargs):
-        """An agent that gets no further; the words of its status."""
+        """Starts an agent that fails, and returns it with the sync_error of its status."""
         agent = self.make_agent(**kwargs).start()
         wait_until(lambda: agent.status().get('sync_error'), 30, 'a refusal')
         return agent, agent.status()['sync_error']
@@ -118,7 +118,7 @@ class TestScopes(KeystoneCase):
         self.start_synced(region_name='RegionTwo', valid_interfaces='admin, public')
 
     def test_auth_section(self):
-        """The user stands in a section of another service, as nova.conf may have it."""
+        """The user is in the section of another service, as nova.conf can have it."""
         user = {key: value for key, value in self.options().items()
                 if key not in ('region_name', 'timeout')}
         agent = self.make_agent(config={'placement': {
@@ -145,14 +145,14 @@ class TestRefusals(KeystoneCase):
         self.assertNotIn('wrong-Secret-9', agent.log())
         self.assertEqual(agent.log().count('The credential of [placement] is refused'), 1)
 
-        # Corrected, a reload takes it at once.
+        # A reload uses the corrected password at once.
         agent.configure({'placement': {'password': AGENT_PASSWORD}})
         agent.ctl('reload')
         agent.wait_state('synced')
         self.assertEqual(self.keystone.tokens_since(self.mark, 'agent'), [401, 201])
 
     def test_a_refusal_of_another_server_is_an_outage(self):
-        """A proxy that wants a password of its own: nothing is said of the credential, and it is asked again soon."""
+        """A proxy that requires its own password. The agent does not blame the credential, and retries soon."""
         class Refuser(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 body = b'<html>Who are you?</html>'
@@ -192,7 +192,7 @@ class TestRefusals(KeystoneCase):
         self.assertEqual(self.placement.tree(agent.root()), {})
 
     def test_what_is_mistyped_of_user_or_project(self):
-        # Keystone answers 401 to each.
+        # Keystone answers 401 to each of these mistakes.
         for changes in ({'username': 'agnet'}, {'project_name': 'servcie'}, {'user_domain_name': 'Defualt'}):
             agent, words = self.start_refused(**changes)
             agent.stop()
@@ -239,15 +239,15 @@ class TestRefusals(KeystoneCase):
             self.assertIn('%s:%d: [placement] %s: ' % (agent.config, line, place), done.stderr)
 
 
-# Cycles on request alone: a token of the second in which others were revoked is revoked, too.
+# Cycles run only on request. A token from the second of a revocation would be revoked, too.
 NO_TIMER = {'DEFAULT': {'update_resources_interval': 3600}}
 
 
 class TestChanges(KeystoneCase):
     def revoke_tokens(self):
-        """An administrator who sets a password revokes every token of that user.
+        """Revokes every token of the user, as an administrator does who sets its password.
 
-        Keystone counts in whole seconds: a token of the same second would be revoked, too.
+        Keystone counts in whole seconds, so it would also revoke a token of the same second.
         """
         time.sleep(1.1)
         self.keystone.admin('PATCH', '/users/' + self.keystone.user_id('agent'), {'user': {'password': AGENT_PASSWORD}})
@@ -276,7 +276,7 @@ class TestChanges(KeystoneCase):
         self.assertLessEqual(self.n_tokens(), 3)
 
     def test_an_address_that_another_service_took_over(self):
-        # Keystone itself listens there, and answers in JSON that is not Placement's.
+        # Keystone listens at this address. It answers in JSON that is not Placement's.
         self.keystone.set_endpoint(self.keystone.url + '/elsewhere')
         agent, _ = self.start_refused()
         self.keystone.set_endpoint(self.placement.endpoint)
@@ -285,7 +285,7 @@ class TestChanges(KeystoneCase):
     def test_requests_in_parallel_ask_for_one_token(self):
         agent = self.start_synced(config=NO_TIMER, max_connections=8)
         self.revoke_tokens()
-        # Every provider is read again: several requests meet the revoked token at once.
+        # The agent reads every provider again, so several requests use the revoked token at once.
         self.make_children(agent, 4)
         agent.ctl('sync')
         self.assertEqual(self.n_tokens(), 2)
@@ -316,7 +316,7 @@ class TestChanges(KeystoneCase):
 
 
 class _Relay(socketserver.BaseRequestHandler):
-    """TLS outside, the bytes as they are inside."""
+    """Terminates TLS and forwards the plain bytes to the target of the server."""
 
     def handle(self):
         with socket.create_connection(('127.0.0.1', self.server.target)) as inside:
@@ -334,7 +334,7 @@ class _TlsServer(socketserver.ThreadingTCPServer):
     daemon_threads = True
 
     def handle_error(self, request, client_address):
-        """A client that refuses the certificate is what the test wants."""
+        """Ignores the error, because the test expects the client to reject the certificate."""
 
 
 class TestTls(KeystoneCase):
@@ -363,7 +363,7 @@ class TestTls(KeystoneCase):
 
 
 class TestTokenOfAnother(KeystoneCase):
-    """Placement asks another Keystone about tokens, which knows none of ours: it answers 401 itself."""
+    """Placement validates tokens at another Keystone, which knows no token of the agent's Keystone. That Keystone answers 401."""
 
     def setUp(self):
         super().setUp()
@@ -377,7 +377,8 @@ class TestTokenOfAnother(KeystoneCase):
             path.write_bytes(make(path))
 
     def test_it_is_asked_again_within_a_minute_and_when_somebody_asks(self):
-        """A refused password waits up to half an hour, because accounts are locked for it; this does not."""
+        """After a rejected password the agent waits up to 30 minutes, because Keystone can lock accounts. After a rejected token it
+        retries sooner."""
         agent, words = self.start_refused(endpoint_override=self.stranger.endpoint)
         for _ in range(8):
             self.assertIn('Placement does not accept the token that Keystone just gave (401)', words)
@@ -399,7 +400,8 @@ class TestExpiry(KeystoneCase):
     expiration = 8
 
     def test_requests_in_parallel_across_the_end_of_a_token(self):
-        """A plan that outlives its token, several requests at a time: one new token, all equal."""
+        """Publishing lasts longer than the token, with several requests at a time. One new token is enough, and all providers are
+        written."""
         n_cells = 12
         host = recorded_host('wide', online_cpus='0-%d' % (4 * n_cells - 1), cells=recorded_cells(n_cells))
         with Proxy(self.placement.port) as proxy:
@@ -413,11 +415,11 @@ class TestExpiry(KeystoneCase):
         self.assertGreater(took, self.expiration)
         self.assertEqual(len(self.placement.tree(agent.root())), n_cells + 1)
         self.assertIn('Nothing to do', agent.ctl('plan').stdout)
-        # Renewed after three quarters of its life, by one of all the requests that go on meanwhile.
+        # One of the parallel requests renews the token after three quarters of its lifetime.
         tokens = self.keystone.tokens_since(self.mark, 'agent')
         self.assertEqual(set(tokens), {201})
         self.assertIn(len(tokens), range(2, 2 + int((took + 2) / (self.expiration * 3 / 4))))
-        # No more than what was under way with a token is refused.
+        # Only requests that were sent with an old token are rejected.
         self.assertLessEqual(statuses.count(401), 4 * (len(tokens) - 1))
         self.assertNotIn('cannot be used', agent.log())
 
@@ -432,7 +434,7 @@ class TestExpiry(KeystoneCase):
 
 
 class TestDoctor(KeystoneCase):
-    """computectl doctor walks the way itself: it needs no running service."""
+    """"computectl doctor" makes its own requests, and needs no running service."""
 
     def findings(self, agent, *args, **env):
         agent.more_env = env
@@ -464,7 +466,7 @@ class TestDoctor(KeystoneCase):
             self.assert_finding(found, check, 'bad', words)
 
     def test_a_wrong_path_is_named(self):
-        # Below the first Placement itself answers, below the second Keystone.
+        # Placement answers below the first address, and Keystone below the second.
         for endpoint in (self.placement.endpoint + '/nowhere', self.keystone.url + '/nowhere'):
             found = self.findings(self.make_agent(endpoint_override=endpoint))
             self.assert_finding(found, 'endpoint', 'bad', 'There is no Placement at the endpoint (404 to GET /resource_providers): check the path')
@@ -505,6 +507,7 @@ SECURE = '''clouds:
 
 
 class TestSecrets(KeystoneCase):
+    # Checks that no secret and no token is in /proc, the log, the state folder, or the output of computectl.
     def assert_nowhere(self, agent):
         pid = agent.child.pid
         for name in ('cmdline', 'environ', 'status'):
@@ -526,7 +529,7 @@ class TestSecrets(KeystoneCase):
             with self.subTest(name):
                 for secret in SECRETS:
                     self.assertNotIn(secret, text)
-                # tokens of Fernet begin so
+                # Fernet tokens begin with this text.
                 self.assertNotIn('gAAAA', text)
 
     def test_credentials_go_first_and_no_secret_is_shown(self):

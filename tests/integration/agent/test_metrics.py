@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The metrics of a running agent, judged by promtool; and what doc/ makes of them."""
+"""The metrics of a running agent, checked by promtool. The dashboard, the alert rules and the manual page use the same names."""
 
 import json
 import re
@@ -40,7 +40,7 @@ class Metrics(EnvCase):
         self.assertEqual(promtool('check', 'metrics', input=self.file.read_text()), (0, ''))
 
     def test_a_claim_is_counted(self):
-        # The test driver has a guest of two CPUs, which is given a claim of its own.
+        # The test driver has a guest of two CPUs, which gets its own claim.
         wait_until(lambda: 'compute_agent_claims 1\n' in self.file.read_text(), 10, "the guest's")
         claim = self.agent.ctl_json('claim', '--consumer', CONSUMER, '--resources', 'VCPU=1')
         self.agent.ctl('sync')
@@ -82,7 +82,7 @@ class Metrics(EnvCase):
 
 
 class WithPlacement(EnvCase):
-    """What is owed, found and held."""
+    """Metrics that depend on Placement: pending writes, findings of an audit, and devices with their consumers."""
 
     shared = ('scratch', 'bus', 'placement', 'proxy')
 
@@ -98,7 +98,7 @@ class WithPlacement(EnvCase):
         self.addCleanup(self.proxy.clear)
 
     def wait_metric(self, name, value):
-        """The metrics are written once a cycle."""
+        """Waits for the value of a metric. The agent writes its metrics once in each cycle."""
         def seen():
             self.agent.ctl('sync', check=False)
             found = re.findall(r'^compute_agent_%s (\S+)$' % re.escape(name),
@@ -137,7 +137,7 @@ class WithPlacement(EnvCase):
                          ('ok', 0, ''))
 
     def test_what_an_audit_found(self):
-        # What is young may be on the way.
+        # An audit treats young consumers as in flight.
         self.agent.configure({'DEFAULT': {'claim_expiry_time': 1}})
         self.addCleanup(self.agent.ctl, 'reload')
         self.addCleanup(self.agent.configure, {'DEFAULT': {'claim_expiry_time': None}})

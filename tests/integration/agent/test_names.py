@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Names, proxies and files of a home: whatever curl might wait for, the daemon answers meanwhile."""
+"""The daemon answers while curl waits for name servers. It ignores the proxies of the environment and the configuration files of
+the home folder."""
 
 import os
 import subprocess
@@ -12,11 +13,12 @@ from tests.env.case import EnvCase
 
 NAME = 'org.computeagent.Agent1'
 SILENT = 'http://placement.cloud:8778'
-THREADS_MAX = 20  # the daemon's own and those of curl's look-ups; TasksMax of the unit is 128
+# The limit includes the daemon's own threads and those of curl's look-ups. TasksMax of the unit is 128.
+THREADS_MAX = 20
 
 
 class Pinger(threading.Thread):
-    """Asks the daemon for a sign of life all the time; slowest_sec is the longest that it took."""
+    """Pings the daemon all the time. The member slowest_sec is the longest time until an answer."""
 
     def __init__(self, bus):
         super().__init__(daemon=True)
@@ -48,13 +50,13 @@ class TestNames(EnvCase):
         agent = Agent(self.scratch, placement=placement, bus=self.bus, options=options,
                       within=silentdns.command(self.scratch.folder('names')) if silent else ())
         agent.configure({'placement': {'connect_timeout': 1}})
-        # Whoever looks for leaks stops all threads first, and may wait for those that look a name up.
+        # LeakSanitizer stops all threads first, and would wait for the threads of the look-ups.
         asan = ':'.join(filter(None, (os.environ.get('ASAN_OPTIONS'), 'detect_leaks=0')))
         agent.more_env = {'ASAN_OPTIONS': asan, **(env or {})}
         return agent.start()
 
     def sync(self, agent):
-        """Ask for a cycle, and wait for its end."""
+        """Runs a cycle and waits for its end."""
         return subprocess.run(['busctl', '--address=%s' % self.bus.address, '--timeout=100', 'call', NAME,
                                '/org/computeagent/Agent1', NAME, 'Sync'], capture_output=True, text=True, check=False)
 
@@ -66,7 +68,7 @@ class TestNames(EnvCase):
         self.assertLess(pinger.slowest_sec, 2)
 
     def test_silent_name_servers(self):
-        """Placement's and Keystone's: nobody waits for a look-up but who asked for it."""
+        """Placement's and Keystone's names: only the request that needs a name waits for its look-up."""
         keystone = {'auth_type': 'password', 'auth_url': 'http://keystone.cloud:5000', 'username': 'nova', 'password': 'p',
                     'project_name': 'service', 'user_domain_name': 'Default', 'project_domain_name': 'Default',
                     'endpoint_override': None, 'token': None}
@@ -91,7 +93,7 @@ class TestNames(EnvCase):
         self.check_lively(pinger)
 
     def test_the_threads_of_silent_name_servers_are_few(self):
-        """However often somebody asks: those that cannot end yet are counted, and no more are begun."""
+        """The agent counts the look-ups that have not ended. At the limit it starts no further one."""
         agent = self.start_agent()
         agent.wait_state('offline', 30)
         most = 0
@@ -102,7 +104,7 @@ class TestNames(EnvCase):
         self.assertIn('no further one is asked', agent.status()['sync_error'])
 
     def test_nothing_of_the_home_or_the_environment_is_read(self):
-        """Proxies of the environment would have to be looked up; files that never end would hold the loop."""
+        """The proxies would need a look-up. The files are pipes that never end, so a read would block the main loop."""
         home = self.scratch.folder('home')
         for name in ('.netrc', '_netrc', '.curlrc', '.curl-hsts', '.hsts', '.altsvc'):
             os.mkfifo(home / name)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Beside nova-compute: what [agent] nova lets the agent write, counted at a real Placement, and what it tells instead.
+"""The agent beside nova-compute: the writes that each value of [agent] nova allows, counted at a real Placement, and the reports
+that replace the forbidden writes.
 
-Another writer stands in for nova-compute: what it publishes is what the agent did with [agent] nova = none.
+A second writer takes the part of nova-compute. The tree in Placement is the one that the agent published with [agent] nova = none.
 """
 
 import uuid
@@ -15,11 +16,11 @@ LEFT = 'left-to-nova'
 
 class NovaCase(AuditCase):
     def sends(self, mark):
-        """Everything but GET, the question whether it may reshape included."""
+        """Returns all requests except GET. They include the check whether the agent is allowed to reshape."""
         return [line for line in self.placement.requests_since(mark) if line[0] != 'GET']
 
     def change(self, agent, name, part, edit):
-        """What somebody else writes of a provider's inventories or traits."""
+        """Edits inventories or traits of a provider as another writer."""
         self.placement.edit(self.provider(agent, name), part, edit)
 
     def set_nova(self, agent, mode, **more):
@@ -88,7 +89,8 @@ class TestObserve(NovaCase):
         self.assertEqual(self.differences(agent), 2)
         self.assertEqual(self.sends(mark), [])
         self.set_nova(agent, 'none')
-        self.assertEqual(len(self.sends(mark)), 2 + 1, self.sends(mark))  # and the question about reshapes
+        # The third request checks whether the agent is allowed to reshape.
+        self.assertEqual(len(self.sends(mark)), 2 + 1, self.sends(mark))
 
     def test_a_reshape_is_shown_and_not_done(self):
         agent = self.start_published()
@@ -105,7 +107,7 @@ class TestObserve(NovaCase):
         self.assertIn('[agent] nova is observe', self.refused(agent, 'reshape', '--undo'))
         self.assertEqual(self.holds(guest), {agent.root(): {'VCPU': 2, 'MEMORY_MB': 40}})
         self.assertEqual(self.sends(mark), [])
-        # as at a start
+        # With "top" the agent reshapes as at a start.
         self.set_nova(agent, 'top')
         self.assertEqual(sum(part.get('VCPU', 0) for part in self.holds(guest).values()), 2)
         self.assertNotIn(agent.root(), self.holds(guest))
@@ -128,7 +130,7 @@ class TestObserve(NovaCase):
         guest = self.libvirtd.start_guest('good', memory_mib=40, vcpus=2)
         wait_until(lambda: self.of_guest(agent, guest), 20, 'the claim')
         agent.ctl('release', claim['id'])
-        # what was written before waits, and is said to
+        # The removal of an earlier allocation is pending, and the status shows it.
         agent.ctl('release', told['id'])
         agent.ctl('sync')
         status = agent.status()
@@ -170,7 +172,7 @@ class TestObserve(NovaCase):
         mark = self.placement.mark()
         for device in ([], ['0000:41:00.0'], ['0000:c1:00.0']):
             self.assertIn('[agent] nova is observe', self.refused(agent, 'cordon', *device))
-        # what was cordoned before is so for claims; what Nova makes of it stays
+        # Earlier cordons still reject claims. Nova's changes of their traits are kept.
         self.change(agent, NODE, 'traits', lambda traits: traits.remove(CORDON_TRAIT))
         agent.ctl('sync')
         placed = self.allocate({agent.root(): {'VCPU': 1}})
@@ -253,7 +255,7 @@ class TestBeside(NovaCase):
 
 class TestSecondReporter(NovaCase):
     def start_quiet(self, mode='none', **more):
-        """An agent that runs no cycle by itself."""
+        """Returns an agent whose cycles run only on request, and the path of its metrics."""
         metrics = self.scratch.path / 'agent.prom'
         agent = self.start_published({'DEFAULT': {'update_resources_interval': 3600},
                                       'agent': {'metrics_file': metrics, **more}})
@@ -261,7 +263,7 @@ class TestSecondReporter(NovaCase):
         return agent, metrics
 
     def fight(self, agent, undo, times):
-        """How many writes it costs the agent that somebody undoes one thing in each cycle."""
+        """Undoes a change of the agent before each of several cycles, and returns the number of the agent's writes."""
         mark = self.placement.mark()
         for _ in range(times):
             undo()
@@ -275,7 +277,7 @@ class TestSecondReporter(NovaCase):
         agent, metrics = self.start_quiet()
         conflicts = agent.status()['n_conflicts']
         n = self.fight(agent, lambda: self.take_trait(agent, 'COMPUTE_NODE'), 8)
-        # the third time is the last for a quarter of an hour
+        # After the third time the agent does not repeat the write for 15 minutes.
         self.assertEqual(n, 2)
         self.assertEqual(agent.status()['n_conflicts'], conflicts)
         words = 'trait COMPUTE_NODE of %s: taken away (undone 3 times)' % NODE
@@ -288,7 +290,7 @@ class TestSecondReporter(NovaCase):
         self.assertEqual(agent.log().count('COMPUTE_NODE of %s was undone 3 times' % NODE), 1)
         self.assertIn('compute_agent_placement_undone{provider="%s",part="COMPUTE_NODE"} 3\n' % NODE,
                       metrics.read_text())
-        # everything else goes on
+        # Other values are still written.
         self.assertEqual(self.fight(agent, lambda: self.change(
             agent, NODE, 'inventories', lambda all_: all_['MEMORY_MB'].update(reserved=17)), 1), 1)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Nova's driver of plugins/nova/: who reports the providers, and that nothing else does then.
+"""The driver for Nova in plugins/nova/: it decides whether the agent or Nova reports the providers, and only that one writes them.
 
-Nova itself (Debian's python3-nova) is real, the agent and Placement are not; tests/cloud has all of them.
+Nova (Debian's python3-nova) is real. The agent and Placement are fakes here, and real in tests/cloud.
 """
 
 import copy
@@ -27,7 +27,7 @@ INVENTORY = {'total': 8, 'reserved': 0, 'min_unit': 1, 'max_unit': 8, 'step_size
 
 
 def document(cell_class='HUGE'):
-    """What the document "tree" says of a host with one cell."""
+    """Returns the document "tree" of a host with one cell. The cell has an inventory of cell_class."""
     told = {**INVENTORY, 'capacity': 32, 'used': 1}
     return {'format': 'compute-agent-tree/1', 'node': 'host', 'root': ROOT, 'providers': [
         {'uuid': ROOT, 'name': 'host', 'parent': None, 'traits': ['COMPUTE_NODE'], 'aggregates': [CELL],
@@ -37,7 +37,7 @@ def document(cell_class='HUGE'):
 
 
 class FakeAgent(agent.Agent):
-    """answers: {'get-property': text, 'call': text}, what busctl printed."""
+    """An agent with prepared output of busctl: {'get-property': text, 'call': text}."""
 
     def __init__(self, **answers):
         self.now = 100.0
@@ -147,7 +147,8 @@ class TestReportClient(OptionsCase):
         self.asked['_ensure_resource_provider'].assert_called_once()
 
     def held(self, cell_class):
-        """Who holds something of the host, where the cell has that class and a consumer of its own."""
+        """Returns the consumers of the host that Nova reads, if the cell has an inventory of this class. Each provider has one
+        consumer with its own uuid."""
         self.client._provider_tree.new_root('host', ROOT)
         self.agent.answers['call'] = json.dumps({'type': 's', 'data': [json.dumps(document(cell_class))]})
         self.agent.says('top', True)
@@ -194,7 +195,7 @@ class TestReportClient(OptionsCase):
 
 
 class Driver:
-    """A driver of Nova's that wants a reshape."""
+    """A driver of Nova that needs a reshape."""
 
     def __init__(self, virtapi):
         self.virtapi = virtapi

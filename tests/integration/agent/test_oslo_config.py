@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The agent reads a nova.conf as oslo.config with Nova's own option definitions does (Debian's python3-nova).
+"""The agent reads a nova.conf as oslo.config does with Nova's option definitions (Debian's python3-nova).
 
-Both load the same files: a table of spellings that people write, and random ones. Each option that a file sets and that Nova defines too
-is compared by its value.
+Both load the same files: a table of spellings that people write, and random ones. The tests compare the value of each option that a
+file sets and that Nova defines, too.
 """
 
 import json
@@ -17,7 +17,7 @@ from tests.env.agent import build_folder
 
 PROBE = build_folder() / 'tests/probes/config-probe'
 
-# Run by the interpreter that has Nova: files in, a line of JSON for each out.
+# The interpreter that has Nova runs this script. Its arguments are files, and it prints one line of JSON for each.
 OSLO = '''
 import json, sys
 from keystoneauth1 import loading
@@ -45,7 +45,7 @@ for path in sys.argv[1:]:
     print(json.dumps(answer))
 '''
 
-# Spellings: the text, and {section: keys} to compare.
+# Spellings as (text, {section: keys to compare}).
 SPELLINGS = [
     ('[placement]\nusername = a$$b\n', {'placement': ['username']}),
     ('[placement]\nusername = a\\$b\n', {'placement': ['username']}),
@@ -84,14 +84,15 @@ SPELLINGS = [
     ('[compute]\ncpu_dedicated_set = 4-12,^8,15\n', {'compute': ['cpu_dedicated_set']}),
     ('[DEFAULT]\nupdate_resources_interval = -1\n', {'DEFAULT': ['update_resources_interval']}),
 ]
-# Both sides refuse these.
+# Both sides reject these files.
 REFUSED = ['[DEFAULT]\nhost = $nowhere\n', '[DEFAULT]\nhost = ${a.b}\n', '[DEFAULT]\nhost = $host\n', '[DEFAULT]\nhost\n', 'host = a\n',
            '[DEFAULT\nhost = a\n', '[DEFAULT] # c\nhost = a\n', '[DEFAULT]\n host = a\n', '[DEFAULT]\nhost = a\n\n b\n',
            '[DEFAULT]\nreserved_host_memory_mb = -1\n', '[DEFAULT]\ndebug = maybe\n']
 
 
 def random_file(rng):
-    """Values of random spelling for options that take any text, some of which refer to others."""
+    """Returns a file with random spellings of options that accept any text, and the {section: keys} to compare. Some values refer
+    to other options."""
     names = [('placement', 'username', 'username'), ('placement', 'password', 'password'),
              ('placement', 'region_name', 'region_name'), ('placement', 'user_domain_name', 'user_domain_name'),
              ('placement', 'username', rng.choice(['username', 'user_name']))]
@@ -110,7 +111,7 @@ def random_file(rng):
 
 
 def as_pairs(item):
-    """A dict of reserved_huge_pages, of its text or as oslo.config has it."""
+    """Returns an item of reserved_huge_pages as a dict. The agent has its text, and oslo.config has a dict."""
     if isinstance(item, dict):
         return item
     return dict(part.strip().split(':', 1) for part in item.replace(': ', ':').split(','))
@@ -131,7 +132,7 @@ class TestOsloConfig(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def load(self, files):
-        """[(ours, theirs)] for [(text, keys)]."""
+        """Returns [(the agent's values, oslo.config's values)] for [(text, keys)]."""
         paths = []
         for number, (text, keys) in enumerate(files):
             path = self.folder / ('%d.conf' % number)
@@ -159,7 +160,7 @@ class TestOsloConfig(unittest.TestCase):
 
     @staticmethod
     def complete(spelling):
-        """With the options of [placement] that both sides need, in front, so that the spelling's own ones win."""
+        """Puts the options of [placement] that both sides need in front of the spelling. Options of the spelling override them."""
         text, keys = spelling
         return ('[placement]\nauth_type = password\nauth_url = http://k\nusername = u\npassword = p\nproject_name = p\n'
                 'user_domain_name = d\nproject_domain_name = d\n' + text, keys)

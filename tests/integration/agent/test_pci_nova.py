@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Nova's pci/devspec.py (Debian's python3-nova) and our [pci] device_spec match the same devices.
+"""The agent's [pci] device_spec matches the same devices as Nova's pci/devspec.py (Debian's python3-nova).
 
-A pattern that Nova takes is read as Nova reads it, or refused; one that Nova refuses is refused.
+If Nova accepts a pattern, the agent reads it in the same way or rejects it. If Nova rejects a pattern, the agent rejects it, too.
 """
 
 import json
@@ -21,11 +21,11 @@ MATCHED = ('81', r'8\d', r'\d\d', r'\d+$', r'[\da-f]+', r'8[^\d]', r'\D', r'\w{2
            '8++', '(?>8)1', '(8)?(?(1)a|f)', '', '^8', '1$', r'\A8', r'8a\Z', r'8\b', r'\B', '[]8]', '[^]8]',
            '8|1', '(0|1)', '0|1', '[8-9]', r'[\x38]', r'\x66', r'\070', '(a*)*', '(a+)+$', '((8|0)*1?)*$',
            '(a|b|(c(d|e)))', '[a-f][a-f]', '.', '..', '...')
-# Nova refuses these as well
+# Nova rejects these patterns, too.
 REFUSED = ('[', '(', ')', '*', '+8', '8**', 'a)|(b', r'\q', r'\h', r'\K8', r'\Q8\E', '(?<x>8)', '(?|8)', '(?R)',
            '(?1)', "(?'x'8)", '(?C1)', '(*ACCEPT)', '(*UTF)8', '(?P>x)', '8(?i)1', r'\N', r'\X', r'\g1', '[b-a]',
            '(?', '(?<', '(?P', '\\', '8{1}{1}')
-# refused here, though Nova takes them: the two read them in different ways, or they cost too much
+# Nova accepts these patterns and the agent rejects them. The two would read them in different ways, or they cost too much.
 NARROWER = ('[[:digit:]]', '(?a)8', '((8{1000}){1000}){1000}', '8' * 129)
 
 
@@ -38,7 +38,7 @@ def ask(questions):
 
 
 def nova_matches(pattern, value):
-    """None when Nova refuses the pattern."""
+    """Returns None if Nova rejects the pattern."""
     address = {'domain': '.*', 'bus': pattern, 'slot': '.*', 'function': '.*'}
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A real Prometheus scrapes the agent's metrics, and asks what the dashboard and the alert rules ask."""
+"""A real Prometheus scrapes the agent's metrics and evaluates the queries of the dashboard and of the alert rules."""
 
 import json
 import re
@@ -33,7 +33,7 @@ class TestPrometheus(EnvCase):
         wait_until(raised, 60, 'the alerts ' + ', '.join(names), step=0.5)
 
     def undo(self):
-        """What a second reporter does."""
+        """Overwrites a value of the agent and runs a cycle, as a second reporter would."""
         self.placement.edit(self.agent.root(), 'inventories', lambda inventories: inventories['MEMORY_MB'].update(reserved=17))
         self.agent.ctl('sync')
 
@@ -60,12 +60,12 @@ class TestPrometheus(EnvCase):
                 for selector in SELECTOR.findall(rule['query']):
                     self.data(selector)
         wait_until(lambda: all(rule['health'] == 'ok' for rule in self.rules()), 30, 'the rules to be evaluated')
-        # Nothing is wrong but that.
+        # No other alert is raised.
         self.wait_alerts('ComputeAgentSecondReporter', 'ComputeAgentDegraded')
 
     def test_trouble_raises_its_alerts_and_no_others(self):
         self.wait_alerts()
-        self.agent.configure({'DEFAULT': {'claim_expiry_time': 1}})  # what is young may be on the way
+        self.agent.configure({'DEFAULT': {'claim_expiry_time': 1}})  # so that a young consumer is a finding
         self.agent.ctl('reload')
         self.placement.place(None, {self.agent.root(): {'VCPU': 1}})
         wait_until(lambda: self.agent.ctl('audit', check=False).returncode == 3, 20, 'a finding', step=0.2)
@@ -74,5 +74,5 @@ class TestPrometheus(EnvCase):
         self.agent.claim('VCPU=1')
         self.wait_alerts('ComputeAgentAuditFindings', 'ComputeAgentOwesPlacement', 'ComputeAgentDegraded')
         self.agent.stop()
-        self.file.unlink()  # as systemd does with the folder of a service that ended
+        self.file.unlink()  # systemd also removes the folder of a service that ended
         wait_until(lambda: self.prometheus.alerts() == {'ComputeAgentSilent'}, 60, 'the alert of an agent that ended', step=0.5)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The state folder of each release that was ever made: this version goes on with it, and loses nothing.
+"""This version reads the state folder of each release and keeps all of its data.
 
-tests/fixtures/releases has them as tests/run/keep_state.py wrote them. A release is complete when its folder is there.
+tests/fixtures/releases has the folders as tests/run/keep_state.py wrote them. Each release in NEWS.md must have its folder.
 """
 
 import json
@@ -24,6 +24,7 @@ OPTIONS = {'DEFAULT': {'claim_expiry_time': 0}, 'devices': {'enabled_mdev_types'
 class TestReleases(unittest.TestCase):
     maxDiff = None
 
+    # Starts the agent with the state folder of a release, and compares its documents with expected.json.
     def check(self, folder):
         scratch = Scratch()
         self.addCleanup(scratch.close)
@@ -36,7 +37,7 @@ class TestReleases(unittest.TestCase):
         database.close()
         agent.start('standalone')
         self.assertEqual(expected(agent), json.loads((folder / 'expected.json').read_text()))
-        # What it could not read it would have put aside.
+        # The agent sets files that it cannot read aside.
         self.assertEqual([path.name for path in agent.state.iterdir() if re.search(r'\.(bad|broken|corrupt)', path.name)], [])
         agent.ctl('claim', '--consumer', '99999999-9999-4999-8999-999999999999', '--resources', 'VCPU=1')
         agent.restart('standalone')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Reloading the configuration, seen from systemd's side and from the bus."""
+"""A reload of the configuration, as systemd and clients of the bus see it."""
 
 import json
 import signal
@@ -71,7 +71,7 @@ class Reload(EnvCase):
         self.assertNotEqual(status['hypervisor_error'], '')
         self.assertGreater(status['last_poll_usec'], 0)
         self.assertEqual(self.reserved(), 100)
-        # Claims go by the last poll, too, and by the configuration that is in force.
+        # Claims also use the last poll and the configuration in force.
         done = self.agent.ctl('claim', '--consumer', CONSUMER, '--resources', 'CUSTOM_GPU=1', check=False)
         self.assertIn('Which devices guests have cannot be read', done.stderr)
         host.with_suffix('.away').rename(host)
@@ -102,7 +102,7 @@ class Reload(EnvCase):
                    'the new settings')
 
     def test_a_hangup_during_a_reload_counts(self):
-        """The first reload waits for a Placement that never answers: the second comes after it."""
+        """The first reload waits for a Placement that never answers. The reload after it reads the new settings."""
         silent = socket.create_server(('127.0.0.1', 0))
         self.addCleanup(silent.close)
         self.agent.configure({'placement': {
@@ -133,7 +133,7 @@ class Reload(EnvCase):
         return root and root['inventories']['MEMORY_MB']['reserved']
 
     def test_who_waits_for_a_sync_is_answered(self):
-        """A reload in the middle of a cycle leaves nobody waiting."""
+        """A reload in the middle of a cycle leaves no caller without an answer."""
         for _ in range(10):
             first = self.agent.ctl('sync', '--quiet', check=False)
             self.agent.child.signal(signal.SIGHUP)

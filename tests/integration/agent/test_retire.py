@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A host that is taken out of Placement for good, and back."""
+"""A host is retired from Placement, and the retirement is undone."""
 
 import json
 import uuid
@@ -38,7 +38,7 @@ class TestRetire(AgentCase):
         self.assertEqual(self.in_placement(root), [])
         self.assertEqual([one['event'] for one in agent.ctl_json('history')['events']], ['retired', 'cordoned'])
 
-        # it stays so: with each cycle, after a restart, and for who wants it back the wrong way
+        # The host stays retired over cycles and a restart, and "computectl uncordon" does not change that.
         mark = self.placement.mark()
         agent.ctl('sync')
         agent.restart('retired')
@@ -92,7 +92,7 @@ class TestRetire(AgentCase):
         self.assertEqual(self.in_placement(agent.root()), [])
 
     def test_placement_refuses(self):
-        """Somebody is placed there between the look and the removal: the host is as it was."""
+        """Placement gets an allocation between the check and the removal. The provider tree is complete again after the next cycle."""
         agent = self.make_agent(placement=self.proxy).start('synced')
         agent.ctl('cordon')
         before = self.placement.tree_by_name(agent.root())

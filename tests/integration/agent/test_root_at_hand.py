@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Root runs a command by hand in the state folder of the service, whose user may be an intruder's.
+"""Root runs a command by hand in the state folder of the service. An intruder can have the rights of the service's user.
 
-What it finds there is never followed with root's rights, and what it makes is the service's.
+Root's command follows no link of that user with root's rights. The files it creates belong to the service.
 """
 
 import os
@@ -11,17 +11,17 @@ from tests.env.agent import Agent
 from tests.env.case import EnvCase
 from tests.env.hosts import recorded_host
 
-SERVICE = 4711  # has no name: nothing hangs on one
-# What is written there by name: state files beside their own, the database and what SQLite has.
+SERVICE = 4711  # a uid without a user name
+# The files that a command writes there by name: state files and their temporary names, the database and SQLite's own files.
 WRITTEN = ('compute_id', 'devices.json.new', 'claim.sqlite', 'claim.sqlite-wal', 'claim.sqlite-shm',
            'claim.sqlite-journal', 'claim.sqlite.copying', 'reshape-pending.json.new',
            'reshape.json.new', 'cordon.json.new', 'provider-config.json.new')
 
 
 def hot_journal(other):
-    """A rollback journal that says it was written together with another one.
+    """Returns a rollback journal that names another file as its super-journal.
 
-    Who rolls it back removes the other when that names no journal any more.
+    After the rollback SQLite deletes a super-journal that names no journal any more.
     """
     name = str(other).encode()
     header = bytes.fromhex('d9d505f920a163d7') + struct.pack('>IIIII', 0, 1, 1, 512, 4096)
@@ -46,7 +46,7 @@ class TestRootAtHand(EnvCase):
         return path
 
     def link(self, name, target):
-        """What an intruder who has the service's rights can do."""
+        """Replaces a file of the state folder by a link, as an intruder with the service's rights can do."""
         path = self.agent.state / name
         path.unlink(missing_ok=True)
         path.symlink_to(target)
@@ -64,7 +64,7 @@ class TestRootAtHand(EnvCase):
             self.agent.run('--once')
             self.check_untouched(victim, name)
             (self.agent.state / name).unlink(missing_ok=True)
-            # one to nowhere: nothing is made there either
+            # A link to a missing file creates no file.
             self.link(name, self.root_only / 'made')
             self.agent.run('--once')
             self.assertEqual(list(self.root_only.iterdir()), [victim], name)
@@ -72,7 +72,7 @@ class TestRootAtHand(EnvCase):
         self.assertEqual(self.agent.run('--once').returncode, 0)
 
     def test_a_crafted_journal_removes_no_file_of_root(self):
-        """SQLite follows what its own files say: it must not do so as root."""
+        """SQLite follows names inside its own files, so root must not open them."""
         self.assertEqual(self.agent.run('--once').returncode, 0)
         victim = self.victim()
         journal = self.agent.state / 'claim.sqlite-journal'
@@ -109,7 +109,7 @@ class TestRootAtHand(EnvCase):
         self.assertIn('cannot read it: No such file or directory', self.agent.ctl('doctor', '--config-only', '--config', self.agent.config, code=4).stdout)
 
     def test_migrate_inventory_direct_by_root(self):
-        """The private Placement is root's, and lets the service's user in as well."""
+        """The folder of the private Placement belongs to root, and computectl gives the service's user access to it."""
         self.placement.stop()
         self.agent.ctl('migrate-inventory', '--direct', self.placement.folder, '--config', self.agent.config)
         self.placement.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""One agent uses a state folder: a second one of the same folder ends before it touches anything."""
+"""One agent uses a state folder. A second agent of the same folder exits before it changes anything."""
 
 import uuid
 
@@ -23,7 +23,7 @@ class TestStateLock(EnvCase):
         return agent
 
     def picture(self):
-        """All of the state folder that a second agent could have written."""
+        """Returns times and contents of all files of the state folder that a second agent could have written."""
         return {path.name: (path.stat().st_mtime_ns, path.read_bytes())
                 for path in sorted(self.first.state.iterdir()) if not path.name.endswith('-shm')}
 
@@ -52,7 +52,7 @@ class TestStateLock(EnvCase):
         self.second.start('synced')
 
     def test_the_identity_is_not_replaced_below_a_running_agent(self):
-        """Without a bus computectl does not see it; the lock does."""
+        """computectl has no bus here, so it cannot see the agent. The lock rejects the change."""
         self.first.start('synced')
         before = self.first.root()
         (self.first.state / 'compute_id').write_text(str(uuid.uuid4()) + '\n')

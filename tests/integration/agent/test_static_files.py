@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What "make install" gives to systemd and D-Bus, read by the programs that will read it."""
+"""The files that "make install" installs for systemd and D-Bus, read by the programs that use them. The other installed files are
+compared with the sources and manuals."""
 
 import fnmatch
 import os
@@ -22,7 +23,7 @@ def run(*argv):
 
 
 class InstalledCase(unittest.TestCase):
-    """A folder into which the data files were installed as in a package."""
+    """A folder with the data files, installed as in a package."""
 
     OPTIONS = ()
 
@@ -36,7 +37,7 @@ class InstalledCase(unittest.TestCase):
             raise AssertionError(done.stdout + done.stderr)
 
     def check(self, *argv):
-        """Run a program that has to succeed without a word of complaint."""
+        """Runs a program that must succeed without output on stderr, and returns its output."""
         done = run(*argv)
         self.assertEqual((done.returncode, done.stderr), (0, ''), done.stdout)
         return done.stdout
@@ -62,7 +63,7 @@ class TestInstalled(InstalledCase):
         self.assertEqual(os.readlink(hook), '/usr/bin/computectl')
 
     def test_no_advice_takes_the_folder_of_node_exporter_from_others(self):
-        """Its option takes one folder: Debian's, with what other programs write there, would be read no more."""
+        """The option takes one folder. It would replace Debian's folder, where other programs write."""
         for pattern in ('README.md', 'doc/*.md', 'man/*.*', 'systemd/*.conf'):
             for path in ROOT.glob(pattern):
                 self.assertNotIn('--collector.textfile.directory', path.read_text(), path)
@@ -84,7 +85,7 @@ class TestInstalled(InstalledCase):
 
 
 class TestOtherState(InstalledCase):
-    """--localstatedir: what is installed names the folder, and somebody makes it."""
+    """With --localstatedir the installed files name another folder, and tmpfiles.d creates it."""
 
     OPTIONS = ('localstatedir=/srv',)
 
@@ -101,7 +102,7 @@ class TestOtherState(InstalledCase):
 
 
 class TestSpec(InstalledCase):
-    """%files of the RPM spec, without rpm: every file is in it, and nothing else."""
+    """The %files sections of the RPM spec list every installed file and no other. The test does not need rpm."""
 
     MACROS = {'_bindir': '/usr/bin', '_sbindir': '/usr/sbin', '_libexecdir': '/usr/libexec',
               '_sysconfdir': '/etc', '_datadir': '/usr/share', '_mandir': '/usr/share/man',
@@ -109,7 +110,7 @@ class TestSpec(InstalledCase):
               '_unitdir': '/usr/lib/systemd/system', '_tmpfilesdir': '/usr/lib/tmpfiles.d',
               '_presetdir': '/usr/lib/systemd/system-preset',
               '_sysusersdir': '/usr/lib/sysusers.d'}
-    # What the spec itself installs, and programs, which are not data.
+    # Files that the spec itself installs, and programs, which "make install-data" does not install.
     OTHERS = ('/etc/compute-agent', '/usr/bin/', '/usr/sbin/', '/usr/libexec/')
 
     def patterns(self):
@@ -137,7 +138,7 @@ class TestUserAndFolders(InstalledCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        # A system without any user but root.
+        # The only user of this system is root.
         etc = cls.root / 'etc'
         etc.mkdir(exist_ok=True)
         (etc / 'passwd').write_text('root:x:0:0::/root:/bin/sh\n')
@@ -186,7 +187,7 @@ class TestCatalogue(InstalledCase):
         entries = re.findall(r'^-- (\S+)$', self.text, re.M)
         self.assertEqual(sorted(entries), sorted(self.ids.values()))
         for name, number in self.ids.items():
-            # Version 4 of a UUID, as sd_id128_randomize() makes them, is not demanded: 128 bits are.
+            # Every 128 bits are accepted. The version of the UUID is not checked.
             self.assertRegex(number, '^[0-9a-f]{32}$', name)
 
     def test_systemd_reads_every_entry(self):
@@ -224,7 +225,7 @@ class TestDBusFiles(InstalledCase):
         cls.text = (ROOT / 'systemd/org.computeagent.Agent1.xml').read_text()
 
     def macro(self, name):
-        """The text of a macro of formats/interface.h."""
+        """Returns the text of a macro in formats/interface.h, with the macros inside it."""
         body = re.search(r'#define %s\s+(.*)' % name, self.header)[1]
         parts = re.findall(r'"([^"]*)"|\b(BUS_\w+)', body.partition('/*')[0])
         return ''.join(text if text or not macro else self.macro(macro) for text, macro in parts)
@@ -238,7 +239,7 @@ class TestDBusFiles(InstalledCase):
         self.assertEqual(self.interface.get('name'), self.macro('BUS_INTERFACE'))
         others = [values for values in (list(allow.attrib.values()) for allow in self.policy.iter('allow'))
                   if values != [self.macro('BUS_NAME')]]
-        # the one thing that it asks the bus itself
+        # The only call of the agent to the bus itself.
         self.assertEqual(others, [['org.freedesktop.DBus', 'org.freedesktop.DBus.Debug.Stats', 'GetConnectionStats']])
 
     def test_signatures(self):
@@ -275,7 +276,8 @@ class TestDBusFiles(InstalledCase):
         self.assertGreater(len(guards), 15)
         for member in self.interface.findall('method'):
             name = member.get('name')
-            if name == 'Cancel':  # by what it cancels: tests.integration.agent.test_bus_documents
+            # Its rights depend on the operation. tests.integration.agent.test_bus_documents tests them.
+            if name == 'Cancel':
                 continue
             guard = guards.get(name)
             self.assertEqual(told.get(name), actions[guard] if guard else 'nothing', name)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Everybody at once: two agents of one identity, an operator and a scheduler write to one tree.
+"""Two agents of one identity, an operator and a scheduler write to one tree at the same time.
 
-COMPUTE_AGENT_TOGETHER_SECONDS says for how long (a few in ./check). Then everything that others
-wrote must be there, and the agents must be quiet.
+COMPUTE_AGENT_TOGETHER_SECONDS is the duration, a few seconds in ./check. Afterwards all writes of the operator and the scheduler
+must be in Placement, and the agents must write nothing.
 """
 
 import os
@@ -38,7 +38,7 @@ class TestTogether(EnvCase):
         return '/resource_providers/%s/%s' % (ROOT, what)
 
     def edit(self, what, change):
-        """Read, change and write a part of the root, until nobody came in between."""
+        """Reads, changes and writes a part of the root, and repeats this after conflicts. Returns False if the test ends before."""
         while not self.stopping.is_set():
             body = self.placement.get(self.root(what))
             change(body)
@@ -50,7 +50,7 @@ class TestTogether(EnvCase):
         return False
 
     def operate(self):
-        """An operator: another ratio of VCPU, and one more trait."""
+        """Changes the ratio of VCPU and adds one trait in each round, as an operator would."""
         for number in range(10000):
             ratio, trait = 2.0 + number % 7, 'CUSTOM_OPERATOR_%d' % number
 
@@ -66,7 +66,7 @@ class TestTogether(EnvCase):
             self.traits.add(trait)
 
     def schedule(self):
-        """A scheduler: one consumer after another, each with a CPU."""
+        """Writes one consumer with one CPU after another, as a scheduler would."""
         while not self.stopping.is_set():
             consumer = str(uuid.uuid4())
             answer = self.placement.request('PUT', '/allocations/' + consumer, {
@@ -78,6 +78,7 @@ class TestTogether(EnvCase):
             elif answer.status not in (409, 500, 503):
                 raise AssertionError(answer.text)
 
+    # Runs the operator and the scheduler for SECONDS, and longer until both have written.
     def run_others(self):
         def guarded(function):
             try:

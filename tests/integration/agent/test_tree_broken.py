@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Somebody breaks the tree in Placement: what is theirs is left alone and named, the rest is published.
+"""Another client breaks the tree in Placement. The agent reports the foreign changes without undoing them, and publishes the rest.
 
-And what they undo is seen at the next cycle, by the agent that runs.
+After a repair the running agent continues with its next cycle.
 """
 
 from tests.env.scratch import wait_until
@@ -20,18 +20,18 @@ class TestBrokenTree(AgentCase):
         return self.placement.tree_by_name(self.agent.root())
 
     def put(self, uuid, **fields):
-        """Name or parent of a provider, as somebody else writes them."""
+        """Writes the name or the parent of a provider, as another client."""
         answer = self.placement.request('PUT', '/resource_providers/' + uuid, fields)
         self.assertEqual(answer.status, 200, answer.text)
 
     def sync(self, state):
-        """A cycle; the words of the status."""
+        """Runs a cycle, waits for the state and returns the page of the status."""
         self.agent.ctl('sync', check=False)
         self.agent.wait_state(state)
         return self.agent.ctl('status', check=False).stdout
 
     def reserve(self, amount):
-        """Something else of the host changes, and comes to Placement."""
+        """Changes the reserved DISK_GB of the host, and reloads the agent."""
         self.agent.configure({'DEFAULT': {'reserved_host_disk_mb': amount * 1024}})
         self.agent.ctl('reload', check=False)
 
@@ -70,7 +70,7 @@ class TestBrokenTree(AgentCase):
         self.assertNotIn(GPU_A, tree)
         self.assertEqual(tree['somebody-s']['inventories'], gpu['inventories'])
         self.assertEqual(tree[GPU_B]['inventories'], self.before[GPU_B]['inventories'])
-        # as the words advise
+        # The message advises this.
         self.placement.request('DELETE', '/resource_providers/' + gpu['uuid'])
         self.sync('synced')
         self.assertEqual(self.tree()[GPU_A]['inventories'], gpu['inventories'])
@@ -117,7 +117,7 @@ class TestBrokenTree(AgentCase):
 
 
 class TestMadeAnew(AgentCase):
-    """Providers that somebody deleted and made anew: nothing that a quiet cycle reads tells them from the old ones."""
+    """Another client deleted providers and created them again. A quiet cycle cannot distinguish them from the old ones."""
 
     def start(self):
         agent = self.start_agent({'DEFAULT': {'update_resources_interval': 3600}})
@@ -125,7 +125,7 @@ class TestMadeAnew(AgentCase):
         return agent, self.placement.tree_by_name(agent.root())
 
     def make_anew(self, was):
-        """With its uuid and its generation, and nothing in it."""
+        """Creates an empty provider with the uuid and the generation of the old one."""
         path = '/resource_providers/' + was['uuid']
         self.placement.api('DELETE', path)
         self.placement.api('POST', '/resource_providers', {'uuid': was['uuid'], 'name': was['name'],
@@ -134,7 +134,7 @@ class TestMadeAnew(AgentCase):
             self.placement.api('PUT', path + '/inventories', {'resource_provider_generation': generation, 'inventories': {}})
 
     def check_not_seen(self, agent, before):
-        """A quiet cycle is one request, and finds Placement as it was."""
+        """Checks that a quiet cycle is one request and repairs nothing."""
         after = self.placement.tree_by_name(agent.root())
         self.assertEqual({name: item['generation'] for name, item in after.items()},
                          {name: item['generation'] for name, item in before.items()})
@@ -144,7 +144,7 @@ class TestMadeAnew(AgentCase):
         self.assertEqual(len(self.placement.requests_since(mark)), 1)
 
     def check_full(self, agent, before):
-        """All of it is read once, each part, and Placement is as it was; then all is quiet again."""
+        """Checks that a full sync reads each part of each provider once and repairs the tree. The next cycle must be quiet."""
         mark = self.placement.mark()
         agent.ctl('sync', '--full')
         reads = [path for method, path, _ in self.placement.requests_since(mark)
@@ -179,7 +179,7 @@ class TestMadeAnew(AgentCase):
         self.check_full(agent, before)
 
     def test_placement_is_away_meanwhile(self):
-        """It is not forgotten that all is to be read."""
+        """The full read that failed is done in the next cycle."""
         agent, before = self.start()
         self.make_anew(before[GPU_A])
         self.placement.kill()
@@ -190,7 +190,7 @@ class TestMadeAnew(AgentCase):
                          {name: item['inventories'] for name, item in before.items()})
 
     def test_what_a_full_read_learns(self):
-        """Nothing is written where nothing was lost, and what comes of it is told as JSON, too."""
+        """A full read without differences writes nothing. Its result is available as JSON, too."""
         agent, before = self.start()
         mark = self.placement.mark()
         self.assertEqual(agent.ctl('sync', '--full', '--json=short').stdout, '{"published":true,"error":""}\n')

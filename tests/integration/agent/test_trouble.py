@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Servers that are down, hang, lie or go away: the agent serves what it can and heals by itself."""
+"""Servers that are down, hang, send wrong answers or disappear. The agent continues with the other servers and recovers alone."""
 
 import resource
 import signal
@@ -14,7 +14,7 @@ from tests.env.proxy import Proxy
 from tests.env.scratch import wait_until
 from tests.integration.agent.test_agent import AgentCase
 
-# SQLite takes a limit of the process for the one or the other, by its version.
+# The version of SQLite decides which of the two errors a file size limit causes.
 NO_ROOM = '(Cannot read or write|No space left for) the claim database'
 
 
@@ -47,7 +47,8 @@ class TestPlacement(TroubleCase):
     def test_down_at_start(self):
         self.placement.kill()
         agent = self.make_agent().start('offline')
-        refused = agent.claim('VGPU=1', check=False)  # another consumer can have it, as far as the new database shows
+        # The new database cannot exclude that another consumer has the device.
+        refused = agent.claim('VGPU=1', check=False)
         self.assertIn('Placement was not read', refused.stderr)
         agent.claim('VCPU=1')
         self.placement.start()
@@ -62,7 +63,8 @@ class TestPlacement(TroubleCase):
         self.assertLess(len(agent.log().splitlines()), 6, agent.log())
 
     def test_every_lie_of_a_proxy(self):
-        """HTML, garbage, cut and oversized answers, errors: offline or stale in words, then equal."""
+        """HTML, garbage, truncated and oversized answers, and errors: the state is "offline" or "stale". Afterwards the agent
+        publishes again."""
         with Proxy(self.placement.port) as proxy:
             agent = self.make_agent(placement=proxy.endpoint).start('synced')
             for name, fault in [('html 503', faults.html(503)), ('html 200', faults.html(200)),
@@ -78,7 +80,7 @@ class TestPlacement(TroubleCase):
                     self.assertEqual(agent.status()['sync_state'], 'synced')
 
     def test_e1_a_user_without_the_service_role(self):
-        """It is said once, and everything is published without POST /reshaper."""
+        """The agent logs this once and publishes everything without POST /reshaper."""
         with Proxy(self.placement.port) as proxy:
             proxy.add(faults.server_error(403, method='POST', path='/reshaper'))
             agent = self.make_agent(placement=proxy.endpoint).start()
@@ -102,7 +104,8 @@ class TestPlacement(TroubleCase):
         self.wait_equal(agent)
 
     def test_events_of_the_host_come_no_sooner_than_the_server_asked(self):
-        """Guests come and go, and a later answer says nothing of the wait: only a person's sync is sent."""
+        """Events of guests start no request before the Retry-After of the first answer, although the second answer has none. An
+        operator's sync does."""
         with Proxy(self.placement.port) as proxy:
             agent = self.make_agent(placement=proxy.endpoint).start('synced')
             proxy.add(faults.html(503, headers=[('Retry-After', '60')], times=1))
@@ -192,7 +195,7 @@ class TestHypervisor(TroubleCase):
             end = time.monotonic() + 4
             while time.monotonic() < end:
                 agent.status()
-            # A driver that waited for the old one's call stopped the main loop for 1.95 s.
+            # Regression: a driver that waited for the call of the old driver stopped the main loop for 1.95 s.
             self.assertLess(agent.longest_stop()[0], 1500)
         wait_until(lambda: not agent.status().get('hypervisor_error'), 40, 'the hypervisor back')
         self.wait_equal(agent)
@@ -214,7 +217,7 @@ class TestOwnState(TroubleCase):
         self.assertIn('No D-Bus service', agent.log())
 
     def test_a_bus_that_answers_nothing_is_left(self):
-        """dbus-daemon is there and accepts connections, but does not run: after half a minute the agent connects anew."""
+        """A stopped dbus-daemon accepts connections and does not answer. After 30 s the agent connects again."""
         agent = self.start_agent()
         with self.bus.paused():
             wait_until(lambda: 'The bus does not answer: connecting to it anew' in agent.log(), 120, 'the connection is made anew')
@@ -225,8 +228,8 @@ class TestOwnState(TroubleCase):
         self.assertEqual(agent.n_starts, 1)
 
     def test_a_state_folder_that_cannot_be_written(self):
-        """Claims are refused in words; the host is published all the same. (A file size limit, since
-        root may write into any folder.)"""
+        """The agent rejects claims with the reason and still publishes the host. A folder in place of the database causes the
+        error, because root can write to any folder."""
         agent = self.start_agent()
         agent.stop()
         for name in ('claim.sqlite', 'claim.sqlite-wal', 'claim.sqlite-shm'):
@@ -243,10 +246,11 @@ class TestOwnState(TroubleCase):
         agent.claim('VCPU=1')
 
     def test_a_disk_that_is_full(self):
-        """The disk fills up under a running agent: claims fail in words, nothing is lost, then it goes on."""
+        """The disk of a running agent fills up. Claims fail with the reason, earlier claims are kept, and claims succeed again when
+        there is space."""
         agent = self.start_agent()
         kept = agent.claim('VCPU=1')
-        # A limit of the running process stands in for the full disk: no file may grow.
+        # A file size limit of the running process replaces the full disk.
         resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
         done = agent.ctl('claim', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1', code=1)
         self.assertTrue(agent.child.alive(), agent.log())
@@ -262,7 +266,7 @@ class TestOwnState(TroubleCase):
         self.assertEqual(len(agent.claims()), 2)
 
     def test_a_claim_ends_the_trouble_of_a_full_disk(self):
-        """Without a cycle between them."""
+        """No cycle runs between the two claims."""
         agent = self.start_agent()
         resource.prlimit(agent.child.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
         agent.claim('VCPU=1', check=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Green only when all is well: what status, doctor, exit codes, metrics and systemd's line say of a host is one answer."""
+"""Status, doctor, exit codes, metrics and systemd's status line give the same verdict on a host. It is "ok" only if every check is."""
 
 import json
 
@@ -20,7 +20,7 @@ class TestVerdict(GuestCase):
         return agent
 
     def said(self, agent):
-        """The state, if all that tell of it agree, else "", and the page."""
+        """Returns the state, or "" if the sources disagree, and the page of the status."""
         shown = agent.ctl('status', check=False)
         doctor = agent.ctl('doctor', '--config', agent.config, '--json=short', check=False)
         state, page = agent.status()['state'], ' '.join(shown.stdout.split())
@@ -45,7 +45,7 @@ class TestVerdict(GuestCase):
         self.assertIn('Claims hold 70 of 64 VCPU of demo; see "computectl tree"', page)
         self.assertIn('Placement has no allocation of 1 of 1 claim; see "computectl audit"', page)
         self.assertTrue(agent.status()['status'].startswith('claims hold more than the host has'))
-        # One that fits, and that nobody told Placement of.
+        # A guest that fits, without an allocation in Placement.
         self.libvirtd.virsh('undefine', 'big')
         self.wait_said(agent, 'ok')
         self.libvirtd.define(guest_xml('fits', memory_mib=64, vcpus=2))
@@ -53,7 +53,7 @@ class TestVerdict(GuestCase):
         page = self.wait_said(agent, 'warning')
         self.assertIn('Placement is equal to this host, but some guests are unknown to it', page)
         self.assertIn('compute_agent_claims_unheld 1\n', self.metrics.read_text())
-        # Somebody tells it: an audit looks again.
+        # The allocation is written later, and the next audit finds it.
         self.placement.place(guest, {agent.root(): {'VCPU': 2, 'MEMORY_MB': 64}})
         agent.ctl('audit', check=False)
         self.wait_said(agent, 'ok')

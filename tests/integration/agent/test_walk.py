@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Random walks of two hosts: whatever happens in whichever order, no guest that lives loses anything, and no device has two.
+"""Random walks of two hosts: after any sequence of steps each running guest keeps its allocations, and each device has one owner.
 
-A walk is a small cloud above two real libvirtds, each with its agent, and one real Placement. Its servers are placed by Placement's own
-candidates or by the agent, built, stopped, edited with virsh, migrated, evacuated and deleted as Nova does it: it writes Placement itself and
-tells the agents nothing. Agents are killed, healed and made to wait in between. The cloud keeps books of its own, and after each step they
-are compared with the world:
+A walk is a small cloud above two real libvirtds, each with its agent, and one real Placement. Its servers are placed by Placement's
+own candidates or by the agent. They are built, stopped, edited with virsh, migrated, evacuated and deleted as Nova does it. The
+walk writes to Placement itself and sends the agents nothing about that. Between steps it kills agents, heals and waits. The walk
+has its own books, and compares them with the hosts after each step:
 
-  * each consumer of the books holds in Placement exactly what was written for it, however long its build or copy takes, and no other
-    consumer holds anything;
-  * each device stands in the claims and domains of one server at most;
-  * a server with an allocation here gets a claim, unless an edit took its device or its device is gone.
+* Each consumer of the books has exactly its written allocations in Placement, however long its build or copy takes. No other
+  consumer has any.
 
-Another writer raises amounts beyond those of the domain. Virtual functions come and go under their guests, a GPU is given another vGPU
-type, and another GPU is put in the place of one that a guest has.
+* Each device is in the claims and domains of at most one server.
 
-When a walk has ended and all is quiet, Placement, claims, guests and books agree, and an audit finds nothing.
+* A server with an allocation here gets a claim, unless an edit took its device or its device is gone.
 
-COMPUTE_AGENT_SEEDS=N asks for so many walks of each kind; a failing seed is named with its steps, and COMPUTE_AGENT_SEED=S begins
-with that one ("make soak-walk").
+Another writer raises amounts beyond those of the domain. Virtual functions come and go under their guests. A GPU gets another vGPU
+type, and another GPU replaces one that a guest has.
+
+At the end of a walk Placement, claims, guests and books agree, and an audit finds nothing.
+
+COMPUTE_AGENT_SEEDS=N runs N walks of each kind. A failure prints the seed and its steps, and COMPUTE_AGENT_SEED=S begins with that
+seed ("make soak-walk").
 """
 
 import contextlib
@@ -37,7 +39,7 @@ from tests.integration.claims.placement_case import PlacementCase
 SEEDS = int(os.environ.get('COMPUTE_AGENT_SEEDS', '2'))
 FIRST = int(os.environ.get('COMPUTE_AGENT_SEED', '1'))
 STEPS = 25
-EXPIRY = 4  # seconds
+EXPIRY = 4  # [DEFAULT] claim_expiry_time, in seconds
 VF, CARD = 'CUSTOM_VF', 'CUSTOM_A100'
 DEVICES = ('VGPU', VF, CARD)
 CARD_ADDRESS = '0000:b1:00.0'
@@ -53,7 +55,7 @@ def need(condition, *words):
 
 
 class WalkHost:
-    """A libvirtd with two GPUs of three mdevs each, four VFs and a GPU for one guest, and its agent."""
+    """A host with its agent. Its libvirtd has two GPUs of three mdevs each, four VFs, and a GPU that is allocated as a whole."""
 
     def __init__(self, scratch, endpoint, name, options):
         self.name = name
@@ -74,17 +76,19 @@ class WalkHost:
                     'report_in_placement': 'true'}})
         self.start_agent()
         self.root = self.agent.root()
-        self.edited = set()  # devices that an operator gave to a guest with virsh
+        # (uuid of the server, device) of each device that an operator attached with virsh.
+        self.edited = set()
         self.card, self.lost_vfs = card, False
-        self.retyped = set()  # numbers of GPUs that have another vGPU type
-        self.serial, self.serials = 'A', {}  # of the whole card: its number, and {server: the number of the card that it got}
+        self.retyped = set()  # the numbers of GPUs with another vGPU type
+        # The serial number of the whole card in the slot, and {server: serial number of the card that it got}.
+        self.serial, self.serials = 'A', {}
 
     def start_agent(self):
         self.agent.start()
         self.agent.wait_state('synced', 60)
 
     def gpu(self, number, retyped):
-        """The GPU as its driver shows it: with three mdevs of the configured type, or with one of another type."""
+        """Returns the GPU as its driver shows it: with three mdevs of the configured type, or with one of another type."""
         other = MdevType('GRID M10-1B', available=0,
                          existing=[str(uuid.uuid5(uuid.NAMESPACE_DNS, '%s-other-%d' % (self.name, number)))])
         usual = MdevType('GRID M10-0B', available=0, existing=self.mdevs[3 * number:3 * number + 3])
@@ -96,30 +100,30 @@ class WalkHost:
         return Pci(CARD_ADDRESS, 1, 0x10de, 0x20b0, 0x030200, 'vfio-pci', serial=serial)
 
     def set_type(self, number, retyped):
-        """Reload the driver of a GPU, which then shows another vGPU type, or the usual one."""
+        """Reloads the driver of a GPU. It shows another vGPU type if retyped, and the usual one otherwise."""
         gpu = self.gpu(number, retyped)
         self.libvirtd.remove_device(gpu.address)
         self.libvirtd.plug_device(gpu)
         (self.retyped.add if retyped else self.retyped.discard)(number)
 
     def exchange_card(self, serial):
-        """Put another GPU of the same model in the slot."""
+        """Replaces the GPU in the slot by another one of the same model."""
         self.libvirtd.remove_device(CARD_ADDRESS)
         self.libvirtd.plug_device(self.whole_card(serial))
         self.serial = serial
 
     def present(self):
-        """The devices that can be given to a guest."""
+        """Returns the devices that a guest can get."""
         mdevs = [mdev for number, mdev in enumerate(self.mdevs) if number // 3 not in self.retyped]
         return mdevs if self.lost_vfs else [*mdevs, *self.vfs]
 
     def can_lack(self, amounts):
-        """Whether a placed server can find no device, since an edit took it, or it is gone."""
+        """Returns whether a placed server might find no device, because an edit took it or it is gone."""
         return bool(self.edited and any(name in amounts for name in DEVICES) or self.lost_vfs and VF in amounts or
                     self.retyped and 'VGPU' in amounts or self.serials and CARD in amounts)
 
     def set_vfs(self, present):
-        """Write 0 or the number of VFs to the card's sriov_numvfs, as an operator or a reloaded driver does."""
+        """Writes 0 or the number of VFs to the card's sriov_numvfs, as an operator or a reloaded driver does."""
         self.lost_vfs = not present
         for vf in self.card[1:]:
             if present:
@@ -136,7 +140,7 @@ class WalkHost:
                 link.unlink()
 
     def domains(self):
-        """{uuid: the devices in its XML}"""
+        """Returns {uuid: the devices in its XML} of all domains."""
         found = {}
         for guest in self.libvirtd.virsh('list', '--all', '--uuid').split():
             xml = self.libvirtd.virsh('dumpxml', '--inactive', guest)
@@ -161,7 +165,8 @@ class Server:
 
 
 class Walk:
-    """One seed. The steps are its methods that begin with step_; each returns what it did, or None where there was nothing to do."""
+    """One walk of one seed. Its steps are the methods that begin with step_. Each returns a description of the step, or None if
+    there was nothing to do."""
 
     def __init__(self, case, seed):
         self.case, self.rng, self.seed = case, random.Random(seed), seed
@@ -171,10 +176,10 @@ class Walk:
         found = [server for server in self.servers if condition(server)]
         return self.rng.choice(found) if found else None
 
-    # What a scheduler does
+    # Steps of a scheduler
 
     def candidate(self, host, server):
-        """What one of Placement's candidates gives: {provider: amounts}."""
+        """Returns {provider: amounts} of one of Placement's candidates, or None."""
         found = self.case.api('GET', '/allocation_candidates?limit=50&resources=%s&in_tree=%s' % (
             server.resources(':'), host.root))['allocation_requests']
         if not found:
@@ -183,8 +188,8 @@ class Walk:
         return {provider: part['resources'] for provider, part in chosen.items()}
 
     def write(self, consumers):
-        """One atomic POST, as Nova moves allocations, which tells no types: {consumer: {provider: amounts}}."""
-        for _ in range(4):  # again after a conflict, as Nova does
+        """Writes {consumer: {provider: amounts}} in one atomic POST, as Nova does for moves. Nova sends no consumer types."""
+        for _ in range(4):  # Nova also retries after a conflict.
             body = {consumer: {
                 'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
                 'project_id': 'project', 'user_id': 'user',
@@ -209,10 +214,10 @@ class Walk:
         self.servers.append(server)
         return 'place %s on %s: %s' % (server.name, host.name, held)
 
-    # What a host does
+    # Steps of a host
 
     def ask_claim(self, host, server):
-        """The claim of a placed server; None where an edit took its device, or its device is gone."""
+        """Returns the claim of a placed server, or None if an edit took its device or its device is gone."""
         done = host.agent.claim(server.resources(), server.uuid, check=False)
         if done.returncode == 0:
             return self.note_card(host, server, json.loads(done.stdout))
@@ -236,7 +241,7 @@ class Walk:
         return 'claim for %s: %s' % (server.name, self.devices(server.claim))
 
     def step_claim_unplaced(self):
-        """Nobody placed it: the agent writes. It may say that there is no room, if Placement says so."""
+        """Claims without a scheduler, so that the agent writes the allocation. The claim can fail if Placement has no candidate."""
         host, server = self.rng.choice(self.case.hosts), Server(self.number, self.rng)
         room = self.candidate(host, server)
         self.number += 1
@@ -260,9 +265,9 @@ class Walk:
                                        devices=self.devices(claim)))
 
     def start(self, host, server):
-        """A guest with a device cannot start on made-up hardware, so it stays shut off."""
+        """Starts a guest without devices. A guest with a device stays shut off, because made-up hardware cannot start it."""
         if not self.devices(server.claim) and server.uuid not in {edit[0] for edit in host.edited}:
-            with contextlib.suppress(EnvError):  # it runs already
+            with contextlib.suppress(EnvError):  # The guest runs already.
                 host.libvirtd.virsh('start', server.name, timeout=90)
 
     def step_build(self):
@@ -288,7 +293,7 @@ class Walk:
         return 'start %s' % server.name
 
     def step_edit(self):
-        """A guest, running or not, gets a free device in its persistent definition."""
+        """Adds a free device to the persistent definition of a guest. The guest can be running."""
         server = self.pick(lambda one: one.has_domain and not one.migration)
         if not server:
             return None
@@ -310,13 +315,13 @@ class Walk:
         host.edited = {edit for edit in host.edited if edit[0] != server.uuid}
 
     def release(self, server):
-        """What the agent wrote it takes back when it is asked to, or when the guest or its time is gone."""
+        """Releases the claim of a server without a scheduler, and waits until the agent removed its allocation."""
         server.host.agent.ctl('release', server.claim['id'], check=False)
         wait_until(lambda: server.host.agent.status()['n_owed_removals'] == 0, 60, 'the removal')
         del self.books[server.uuid]
 
     def delete(self, server):
-        """In either order, as nova-compute or the API does it; who was not placed is undefined first."""
+        """Deletes a server in either order, as nova-compute or the API does it. A server without a scheduler is undefined first."""
         if server.unplaced:
             steps = [lambda: self.release(server)]
         else:
@@ -333,7 +338,7 @@ class Walk:
         return self.delete(server) if server else None
 
     def step_raise(self):
-        """Another writer raises an amount of a guest beyond what its domain shows."""
+        """Raises an amount of a guest above that of its domain, as another writer."""
         server = self.pick(lambda one: one.has_domain and not one.migration and not one.unplaced)
         if not server:
             return None
@@ -347,7 +352,7 @@ class Walk:
         return 'raise %s of %s: %s' % (name, server.name, held)
 
     def step_vfs(self):
-        """The virtual functions of a card vanish under their guests, or return."""
+        """Removes the virtual functions of a card from their guests, or returns them."""
         host = self.rng.choice(self.case.hosts)
         return self.return_vfs(host) if host.lost_vfs else self.lose_vfs(host)
 
@@ -361,7 +366,7 @@ class Walk:
         return 'return the virtual functions of %s' % host.name
 
     def step_type(self):
-        """The driver of a GPU is reloaded, and the GPU has another vGPU type, or its usual one again."""
+        """Reloads the driver of a GPU, which then has another vGPU type, or its usual one again."""
         host, number = self.rng.choice(self.case.hosts), self.rng.randrange(2)
         return self.restore_type(host, number) if number in host.retyped else self.change_type(host, number)
 
@@ -377,17 +382,17 @@ class Walk:
         return 'give the usual vGPU type to GPU %d of %s' % (number, host.name)
 
     def is_withheld(self, host, name, resource_class):
-        """Whether Placement has no such provider, no such inventory, or all of that is reserved."""
+        """Returns whether Placement has no such provider, no such inventory, or reserves all of it."""
         record = self.case.placement.tree_by_name(host.root).get(name, {'inventories': {}})['inventories'].get(resource_class)
         return not record or record['reserved'] == record['total']
 
     def step_exchange(self):
-        """Another GPU of the same model takes the slot of one that a server can have."""
+        """Replaces the GPU in the slot by another one of the same model. A server can have the former one."""
         host = self.rng.choice(self.case.hosts)
         return self.exchange(host, self.rng.choice([one for one in 'ABC' if one != host.serial]))
 
     def exchange(self, host, serial):
-        """The new GPU is withheld while a server has the former one."""
+        """Exchanges the GPU. If a server has the former one, the agent must withhold the new one."""
         owned = self.owned_serial(host)
         host.exchange_card(serial)
         if owned and owned != serial:
@@ -395,13 +400,13 @@ class Walk:
         return 'exchange the card of %s for %s' % (host.name, serial)
 
     def owned_serial(self, host):
-        """The serial number of the card that a server of this host was given; None: no server has one."""
+        """Returns the serial number of the card that a server of this host was given, or None if no server has one."""
         owners = {self.server_of(claim['consumer']) for claim in host.agent.claims() if CARD_ADDRESS in self.devices(claim)}
         owners |= {guest for guest, devices in host.domains().items() if CARD_ADDRESS in devices}
         return next((host.serials[owner] for owner in owners), None)
 
     def restore_devices(self, host):
-        """Each device is what it was when a server got it."""
+        """Restores each device to its state at the time when a server got it."""
         if host.lost_vfs:
             self.step(lambda: self.return_vfs(host))
         for number in sorted(host.retyped):
@@ -430,7 +435,7 @@ class Walk:
         return self.rng.choice([self.finish_copy, self.finish_copy, self.abort_copy])(server) if server else None
 
     def step_migrate(self):
-        """Cold: until it is confirmed or reverted the migration holds the source, where the domain stays."""
+        """Migrates a server cold. The migration has the allocation of the source, where the domain stays, until confirm or revert."""
         server = self.pick(lambda one: one.has_domain and not one.migration and not one.unplaced and
                            one.uuid not in {edit[0] for edit in one.host.edited})
         if not server:
@@ -447,7 +452,7 @@ class Walk:
         return self.arrive(server, target)
 
     def arrive(self, server, target):
-        """The target claims and defines a migrating server; without a device the migration is undone."""
+        """Claims and defines a migrating server on the target. Without a device there the migration is undone."""
         claim = self.ask_claim(target, server)
         if not claim:
             self.write({server.uuid: self.books[server.migration], server.migration: {}})
@@ -479,7 +484,7 @@ class Walk:
         return self.rng.choice([self.confirm, self.revert])(server)
 
     def step_evacuate(self):
-        """The host dies with its agent; Nova lets the server hold both shares until the host is back."""
+        """Kills the agent of the source host. Nova gives the server both allocations until the host is back."""
         server = self.pick(lambda one: one.has_domain and not one.migration and not one.unplaced)
         if not server:
             return None
@@ -500,7 +505,7 @@ class Walk:
         self.define(target, server, claim)
         server.host, server.claim = target, claim
         self.start(target, server)
-        if self.rng.random() < 0.5:  # the agent may be there before nova-compute has cleaned up
+        if self.rng.random() < 0.5:  # The agent can start before nova-compute has cleaned up.
             source.start_agent()
         self.undefine(source, server)
         self.write({server.uuid: held})
@@ -508,7 +513,7 @@ class Walk:
             source.start_agent()
         return 'evacuate %s to %s' % (server.name, target.name)
 
-    # Agents
+    # Steps of agents
 
     def step_kill(self):
         host = self.rng.choice(self.case.hosts)
@@ -531,10 +536,10 @@ class Walk:
         time.sleep(seconds)
         return 'wait %s s' % seconds
 
-    # The world
+    # Checks of the hosts and of Placement
 
     def server_of(self, consumer):
-        """A migration stands for its server."""
+        """Returns the uuid of the server of a consumer, which can be its migration."""
         return next((one.uuid for one in self.servers if one.migration == consumer), consumer)
 
     @staticmethod
@@ -543,12 +548,12 @@ class Walk:
 
     @staticmethod
     def is_late(server):
-        """Whether the allocation, which the agent itself wrote, can end by age before a build on it is over."""
+        """Returns whether the allocation, written by the agent, could expire before a build on it ends."""
         return server.unplaced and time.monotonic() - server.since > EXPIRY / 2
 
     @staticmethod
     def may_be_given_up(server):
-        """Whether the allocation ends by age: only one that the agent itself wrote does."""
+        """Returns whether the allocation can expire. Only allocations that the agent wrote expire."""
         return server.unplaced and not server.has_domain and time.monotonic() - server.since > EXPIRY
 
     def forget_given_up(self):
@@ -565,6 +570,7 @@ class Walk:
         strangers = {one: self.case.held(one) for one in self.case.consumers() - set(self.books)}
         need(not any(strangers.values()), 'not written by the walk:', strangers)
 
+    # Checks that each device belongs to one server, by the claims and the domains. A migration counts as its server.
     def check_devices(self, host):
         owners = {}
         for claim in host.agent.claims():
@@ -587,7 +593,7 @@ class Walk:
             self.done.append(did)
             self.check()
 
-    # A walk
+    # The walk itself
 
     def run(self):
         weights = {'place': 5, 'claim': 6, 'claim_unplaced': 2, 'build': 6, 'start_or_stop': 2, 'edit': 2, 'delete': 3,
@@ -598,7 +604,7 @@ class Walk:
         self.end()
 
     def end(self):
-        """Each migration ends, a server without a domain is deleted, and all agree; then the last servers are deleted."""
+        """Ends each migration, deletes the servers without a domain, and checks that all agree. Then it deletes the last servers."""
         for host in self.case.hosts:
             self.restore_devices(host)
         for server in list(self.servers):
@@ -610,7 +616,8 @@ class Walk:
                 self.step(lambda one=server: self.delete(one))
         self.wait_agreed()
         for host in self.case.hosts:
-            with contextlib.suppress(EnvError):  # a device that returned is withheld for a while, longer after each loss
+            # A device that returned is withheld for a while, and longer after each loss.
+            with contextlib.suppress(EnvError):
                 wait_until(lambda one=host: not self.findings(one), 60, 'no findings', step=1)
             need(not self.findings(host), 'findings of %s:' % host.name, self.findings(host))
         self.check()
@@ -621,13 +628,14 @@ class Walk:
 
     @staticmethod
     def findings(host):
-        """The problems of an audit, without the guests that an operator edited. A larger amount of another writer is none."""
+        """Returns the problems of an audit, without those of guests that an operator edited. A larger amount of another writer is
+        no problem."""
         done = host.agent.ctl('audit', '--json=short', check=False)
         return [one for one in json.loads(done.stdout)['findings']
                 if one['problem'] and one['consumer'] not in {edit[0] for edit in host.edited}]
 
     def wait_agreed(self):
-        """Each guest has one confirmed claim, and no other claim is left."""
+        """Waits until each guest has one confirmed claim, and no other claim is left."""
         for host in self.case.hosts:
             guests = sorted((one.uuid, 'confirmed') for one in self.servers if one.host is host)
             host.agent.ctl('sync')
@@ -652,7 +660,7 @@ class WalkCase(PlacementCase):
 
     def consumers(self):
         self.providers.update(provider for host in self.hosts for provider in self.placement.tree(host.root))
-        return {consumer for provider in self.providers  # one of a lost device can be gone
+        return {consumer for provider in self.providers  # The provider of a lost device can be gone.
                 for consumer in self.placement.get('/resource_providers/%s/allocations' % provider,
                                                    missing={'allocations': {}})['allocations']}
 
@@ -672,7 +680,7 @@ class TestWalk(WalkCase):
 
 
 class TestWalkThatHeals(WalkCase):
-    """Each cycle heals."""
+    """The agent heals with each cycle."""
 
     options = {'heal': 1}
 
@@ -681,7 +689,7 @@ class TestWalkThatHeals(WalkCase):
 
 
 class TestWalkOverCells(WalkCase):
-    """VCPU and MEMORY_MB are the cells', and a scheduler takes them from different ones."""
+    """VCPU and MEMORY_MB belong to the cells, and a scheduler can allocate them from different cells."""
 
     options = {'numa': 'true', 'heal': 2}
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the tests of claims share: a Placement behind a proxy for a class, and what others than the agent do there."""
+"""The base classes of the tests of claims: a Placement behind a proxy for each class, and writes of other clients."""
 
 from tests.env import faults
 from tests.env.case import EnvCase
 from tests.env.fakesys import demo_host
 from tests.env.libvirtd import Libvirtd
 
-# From some request on.
+# Faults that begin with a given request.
 TROUBLES = {
     'cut before': lambda **match: faults.Cut('before', **match),
     'cut after': lambda **match: faults.Cut('after', **match),
@@ -16,7 +16,7 @@ TROUBLES = {
 
 
 class PlacementCase(EnvCase):
-    """A folder and, unless told, a Placement that is reached through a proxy."""
+    """A scratch folder and, unless the class excludes it, a Placement behind a proxy."""
 
     shared = ('scratch', 'placement', 'proxy')
 
@@ -28,7 +28,7 @@ class PlacementCase(EnvCase):
             cls.put, cls.place = cls.placement.put, cls.placement.place
 
     def delete_consumers(self, *providers):
-        """Nobody holds anything of them any more."""
+        """Deletes all consumers of the providers."""
         for provider in providers:
             found = self.api('GET', '/resource_providers/%s/allocations' % provider)
             for consumer in found['allocations']:
@@ -36,7 +36,7 @@ class PlacementCase(EnvCase):
 
 
 class HostCase(PlacementCase):
-    """The same with a bus and a libvirtd that is not started yet."""
+    """PlacementCase with a bus and a libvirtd that is not started yet."""
 
     shared = (*PlacementCase.shared, 'bus')
 

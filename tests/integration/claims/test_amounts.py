@@ -2,7 +2,7 @@
 """Amounts that another writer set in Placement and that no domain shows, and CPUs of emulator and I/O threads.
 
 Nova allocates more than a domain shows: one PCPU for hw:emulator_threads_policy=isolate, or the amounts of a flavor with
-resources:VCPU. No remedy lowers them, and the claim of the guest holds them.
+resources:VCPU. No remedy lowers these amounts, and the claim of the guest includes them.
 """
 
 import re
@@ -18,7 +18,7 @@ CPUS = {'cpu_shared_set': '0-3', 'cpu_dedicated_set': '4-7'}
 
 
 def pinned(*pins, extra='', cell=1):
-    """The parts of a domain whose guest CPUs are pinned, one host CPU each."""
+    """Returns elements of a domain whose guest CPUs are pinned to one host CPU each."""
     return ('<cputune>%s%s</cputune><numatune><memory mode="strict" nodeset="%d"/></numatune>'
             % (''.join('<vcpupin vcpu="%d" cpuset="%d"/>' % pin for pin in enumerate(pins)), extra, cell))
 
@@ -39,7 +39,7 @@ class AmountCase(GuestCase):
         return self.start_agent(sections, **more)
 
     def resources(self, agent, guest):
-        """What the only claim of a guest holds, summed up."""
+        """Returns the sums of all claims of a guest, by resource class."""
         sums = {}
         for claim in self.of_guest(agent, guest):
             for allocation in claim['allocations']:
@@ -59,8 +59,8 @@ class AmountCase(GuestCase):
         return self.placement.place(guest, {agent.root(): amounts})
 
     def assert_untouched(self, agent, guest, amounts):
-        """No remedy is proposed, none is applied, and everything is green."""
-        # The grace time of an audit is the expiry time, and some cycles pass in it.
+        """Checks that no remedy is proposed or applied, and that the status is good."""
+        # An audit waits for the expiry time before it judges a consumer. Some cycles pass in this time.
         for _ in range(4):
             agent.ctl('sync')
         wait_until(lambda: agent.ctl_json('audit')['in_flight'] == 0, 20, 'no consumer that is young')
@@ -75,7 +75,7 @@ class AmountCase(GuestCase):
 
 class TestLarger(AmountCase):
     def start_isolated(self, heal=None):
-        """hw:emulator_threads_policy=isolate: Nova allocates PCPU=3, and the domain shows two CPUs."""
+        """Starts with hw:emulator_threads_policy=isolate: Nova allocates PCPU=3, and the domain shows two CPUs."""
         agent = self.start(heal)
         amounts = {'PCPU': 3, 'MEMORY_MB': 32}
         guest = self.place(agent, amounts)
@@ -91,11 +91,11 @@ class TestLarger(AmountCase):
         claim, = self.of_guest(agent, guest)
         agent.restart('synced')
         self.assert_untouched(agent, guest, amounts)
-        # A restart makes no new claim.
+        # A restart creates no new claim.
         self.assertEqual([c['id'] for c in self.of_guest(agent, guest)], [claim['id']])
 
     def test_amounts_of_a_flavor_with_resources(self):
-        """resources:VCPU=4, a larger MEMORY_MB and a custom class of the root."""
+        """A flavor with resources:VCPU=4, a larger MEMORY_MB and a custom class of the root."""
         folder = self.scratch.folder('provider-config')
         (folder / 'root.yaml').write_text(
             "meta: {schema_version: '1.0'}\nproviders:\n- identification: {name: %s}\n"
@@ -118,7 +118,7 @@ class TestLarger(AmountCase):
             self.place(agent, amounts, guest)
             self.wait_resources(agent, guest, amounts)
             self.assert_untouched(agent, guest, amounts)
-        # Never below the domain.
+        # The claim is never below the domain.
         self.place(agent, {'VCPU': 3, 'MEMORY_MB': 32}, guest)
         self.wait_resources(agent, guest, {'VCPU': 3, 'MEMORY_MB': 32})
         self.place(agent, {'VCPU': 1, 'MEMORY_MB': 16}, guest)
@@ -152,7 +152,7 @@ class TestLarger(AmountCase):
 
     def test_a_guest_that_is_resized_with_its_surplus(self):
         agent, guest, amounts = self.start_isolated()
-        # Nova writes Placement first, then the domain; it grows and shrinks.
+        # Nova writes Placement first and the domain afterwards. The guest grows and shrinks.
         for amounts, vcpus, pins in (({'PCPU': 4, 'MEMORY_MB': 40}, 3, (5, 6, 7)),
                                      ({'PCPU': 2, 'MEMORY_MB': 32}, 1, (5,))):
             self.place(agent, amounts, guest)
@@ -166,7 +166,7 @@ class TestLarger(AmountCase):
             self.assert_untouched(agent, guest, amounts)
 
     def test_a_claim_that_a_caller_made_and_another_writer_raised(self):
-        """The agent wrote the allocation, and Nova changed it since: listed, not lowered, and no problem."""
+        """Nova changed an allocation that the agent wrote. The audit lists it, and it is neither lowered nor a problem."""
         agent = self.start(heal=1)
         guest = str(uuid.uuid4())
         claim = agent.claim('VCPU=2,MEMORY_MB=32', guest)
@@ -179,7 +179,7 @@ class TestLarger(AmountCase):
         self.assertIn('another writer', agent.ctl('audit').stdout)
 
     def test_a_guest_that_placement_counts_with_another_class_is_not_lowered(self):
-        """VCPU of a guest that is pinned to dedicated CPUs: a reshape moves it, healing does not."""
+        """Placement counts VCPU for a guest that is pinned to dedicated CPUs. A reshape moves it, healing does not."""
         agent = self.start(heal=1)
         amounts = {'VCPU': 2, 'MEMORY_MB': 32}
         guest = self.place(agent, amounts)
@@ -194,7 +194,7 @@ class TestLarger(AmountCase):
 
 class TestThreads(AmountCase):
     def who(self, agent, cpu):
-        """The guests that have a host CPU."""
+        """Returns the names of the guests that use a host CPU."""
         return [claim['guest'] for claim in agent.ctl_json('who', 'cpu:%d' % cpu, check=False)['claims']]
 
     def test_cpus_of_emulator_and_io_threads_are_held(self):
@@ -209,12 +209,12 @@ class TestThreads(AmountCase):
         self.assertEqual(self.who(agent, 0), [])
         self.assertIn('Host CPUs held for other threads: 4,7', agent.ctl('who', 'nova').stdout
                       + agent.ctl('show', self.of_guest(agent, guest)[0]['id']).stdout)
-        # No dedicated CPU is left, although Placement has one.
+        # No dedicated CPU is left, although Placement has a free one.
         agent.claim('PCPU=1,MEMORY_MB=32', None, '--cpu-policy', 'dedicated', code=1)
         self.assertEqual(agent.problems(), [])
 
     def test_pins_that_come_and_go(self):
-        """A guest that floats over all cells, and whose emulator is pinned."""
+        """The guest can run on all cells, and its emulator thread is pinned."""
         agent = self.start()
         define = lambda extra: self.libvirtd.define(guest_xml('g', 32, 1, uuid=guest, extra=extra))
         guest = str(uuid.uuid4())
@@ -241,7 +241,7 @@ class TestThreads(AmountCase):
             int(one), int(two), extra='<emulatorpin cpuset="%s"/>' % three, cell=claim['cells'][0]['host_cell'])))
         agent.ctl('confirm', claim['id'])
         agent.ctl('sync')
-        # The domain shows no third CPU, but its emulator has it.
+        # The domain shows no third CPU, but its emulator thread uses it.
         self.assertEqual([c['held'] for c in self.of_guest(agent, guest)], [claim['held']])
         self.assertEqual([text for text in agent.problems() if 'VCPUs' in text], [])
 

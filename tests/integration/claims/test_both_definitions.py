@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A running guest has two definitions, and a card has parts: neither is given to another claim.
+"""A running guest has two definitions, and a card has parts. No other claim gets a device of either definition or a part of a taken
+card.
 
-The live definition says what a guest has now, the persistent one what its next start needs. A card that is taken whole
-blocks its virtual functions and mdevs, and each of these blocks the card. A real libvirtd; no Placement.
+The live definition shows the devices of the guest now, and the persistent one those of its next start. A card that is taken whole
+blocks its virtual functions and mdevs, and each of these blocks the card. The tests use a real libvirtd and no Placement.
 """
 
 import json
@@ -26,7 +27,7 @@ SPECS = [{'address': VFS[0], 'resource_class': 'CUSTOM_VF'}, {'address': VFS[1],
 
 
 def host():
-    """Two GPUs of one mdev each, of which one is also given whole, two network cards and an NVMe disk."""
+    """Returns a host with two GPUs of one mdev each, two network cards and an NVMe disk. GPU_A can also be allocated as a whole."""
     made = simple_host(cells=2)
     for address, mdev in ((GPU_A, MDEV_A), (GPU_B, MDEV_B)):
         made.gpus.append(Gpu(address, types={'nvidia-35': MdevType('GRID M10-0B', available=0, existing=[mdev])}))
@@ -35,7 +36,7 @@ def host():
 
 
 def nvme_xml(address):
-    """A disk that is an NVMe namespace: QEMU takes the whole controller."""
+    """Returns a disk that is an NVMe namespace. QEMU uses the whole controller for it."""
     return ("<disk type='nvme' device='disk'><driver name='qemu' type='raw'/>"
             "<source type='pci' managed='yes' namespace='1'>%s</source><target dev='vda' bus='virtio'/></disk>"
             % address_xml(address))
@@ -50,7 +51,7 @@ class DefinitionCase(EnvCase):
         self.addCleanup(self.libvirtd.delete_guests)
 
     def start_agent(self, **compute):
-        """The test orders every poll."""
+        """Starts an agent without a timer, so that the test requests every poll."""
         self.agent = Agent(self.scratch, bus=self.bus, uri=self.libvirtd.uri, options={
             'DEFAULT': {'update_resources_interval': 3600},
             'compute': compute,
@@ -67,19 +68,19 @@ class DefinitionCase(EnvCase):
         self.libvirtd.virsh(verb, name, path, *flags)
 
     def devices(self, resources):
-        """The uuids and addresses of a claim's devices; [] when it was refused."""
+        """Returns the uuids and addresses of a claim's devices, or [] if the claim was rejected."""
         done = self.agent.claim(resources, check=False)
         self.words = done.stderr
         return [one['mdev'] or one['address'] for one in json.loads(done.stdout)['devices']] \
             if done.returncode == 0 else []
 
     def explain(self, resources):
-        """The reasons why a claim would not fit."""
+        """Returns the reasons why a claim would not fit."""
         done = self.agent.ctl('explain', '--resources', resources, '--json=short', check=False)
         return ' '.join(one['text'] for one in json.loads(done.stdout)['providers'])
 
     def offer(self, device):
-        """Total and reserved amount of the provider of a device, as they are published."""
+        """Returns the published total and reserved amounts of the provider of a device."""
         provider = next(one for one in self.agent.ctl_json('tree')['providers'] if one['name'].endswith('_' + device))
         record, = provider['inventories'].values()
         return record['total'], record['reserved']
@@ -96,7 +97,7 @@ class DefinitionCase(EnvCase):
 
 
 class TestRunning(DefinitionCase):
-    """A guest without devices runs, has a claim, and gets devices for its next start."""
+    """A guest without devices runs and has a claim. It gets devices for its next start."""
 
     def setUp(self):
         super().setUp()
@@ -136,7 +137,7 @@ class TestRunning(DefinitionCase):
         self.assertEqual(self.devices('CUSTOM_NVME=1'), [NVME])
 
     def test_an_edit_is_seen_without_a_sync(self):
-        """libvirt sends an event for a definition that is replaced, as by "virsh edit"."""
+        """libvirt sends an event if a definition is replaced, as by "virsh edit"."""
         xml = self.libvirtd.virsh('dumpxml', 'running', '--inactive')
         self.libvirtd.define(xml.replace('</devices>', hostdev_xml(MDEV_A) + '</devices>'))
         wait_until(lambda: self.agent.problems(), 15, 'a problem')
@@ -151,7 +152,7 @@ class TestRunning(DefinitionCase):
 
 
 class TestRunningWithHook(TestRunning):
-    """Guests claim when they start: one that does not run holds nothing, and its devices are not given away."""
+    """Guests claim when they start. A guest that is off has no claim, and its devices still belong to it."""
     hook = True
 
 

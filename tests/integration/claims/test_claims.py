@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Claims over D-Bus: the capacity rules, and what survives."""
+"""Claims over D-Bus: the rules of capacity, and the claims after a restart, an outage or an upgrade."""
 
 import concurrent.futures
 import socket
@@ -11,7 +11,7 @@ from tests.integration.agent.test_agent import GPU_A, GPU_B, AgentCase
 
 class ClaimCase(AgentCase):
     def held(self, agent, name, rc):
-        """What claims hold of a class on a provider."""
+        """Returns the amount of a class on a provider that claims use."""
         for provider in agent.ctl_json('tree')['providers']:
             if provider['name'] == name:
                 return provider['inventories'][rc]['used']
@@ -38,7 +38,7 @@ class TestRules(ClaimCase):
 
     def test_capacity_runs_out_and_comes_back(self):
         agent = self.start_agent()
-        # 4 + 4 of nvidia-35, and one mdev that exists: nine in all, never ten.
+        # Eight new mdevs of nvidia-35 and one that exists: the total is nine.
         total = self.vgpus(agent, GPU_A) + self.vgpus(agent, GPU_B)
         for _ in range(total):
             agent.claim('VGPU=1')
@@ -48,7 +48,7 @@ class TestRules(ClaimCase):
         self.refused(agent, 'VGPU=1', 'VGPU')
 
     def test_f4_1874664_many_at_once_fill_both_gpus(self):
-        """All that a request for many asks for, as long as the two cards have it: not only what one has."""
+        """Parallel claims use both cards, not only the first one."""
         agent = self.start_agent()
         total = self.vgpus(agent, GPU_A) + self.vgpus(agent, GPU_B)
         with concurrent.futures.ThreadPoolExecutor(total) as pool:

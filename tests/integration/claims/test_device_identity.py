@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A device is more than its address: another one at the address of a claimed device is withheld and named.
+"""The identity of a device is more than its address. A different device at the address of a claimed one is withheld and reported.
 
-A real Placement, and a real libvirtd whose devices are exchanged.
+Placement is real, and so is libvirtd, whose devices are exchanged.
 """
 
 import contextlib
@@ -44,13 +44,14 @@ class IdentityCase(EnvCase):
         self.addCleanup(self.agent.stop)
 
     def claim(self, resources, consumer=None, code=0):
-        """The claim; None when it is refused."""
+        """Returns the claim, or None if code is not 0."""
         done = self.agent.ctl('claim', '--consumer', consumer or str(uuid.uuid4()), '--resources', 'VCPU=1', '--group',
                               '_g:' + resources, '--json=short', code=code)
         return json.loads(done.stdout) if code == 0 else None
 
     def exchange(self, *devices):
-        """Other devices in the place of the one at CARD, or beside it. The linux driver hears no event here, so it polls between."""
+        """Replaces the device at CARD by other devices, there or beside it. The linux driver gets no event here, so it polls after
+        the removal."""
         self.libvirtd.remove_device(CARD)
         if self.driver == 'linux' and self.agent.running():
             self.agent.ctl('sync')
@@ -58,7 +59,7 @@ class IdentityCase(EnvCase):
             self.libvirtd.plug_device(device)
 
     def offers(self):
-        """{name: (total, reserved)} of the providers of devices."""
+        """Returns {name: (total, reserved)} of the providers of devices."""
         tree = self.placement.tree_by_name(self.agent.root())
         return {name: (record['total'], record['reserved']) for name, provider in tree.items()
                 for resource_class, record in provider['inventories'].items() if resource_class.startswith(('CUSTOM_', 'VGPU'))}
@@ -70,7 +71,7 @@ class IdentityCase(EnvCase):
         wait_until(settled, 30, 'Placement to have %s' % expected, step=0.5)
 
     def assert_named(self, *words):
-        """In status, problems and journal."""
+        """Checks that status, problems and journal name the devices."""
         status = self.agent.ctl('status', check=False).stdout
         problems = self.agent.ctl('claims', '--problems', check=False).stdout
         for word in words:
@@ -81,7 +82,7 @@ class IdentityCase(EnvCase):
 
 
 class TestWholeDevice(IdentityCase):
-    """The one GPU, which a claim has, is exchanged."""
+    """The only GPU belongs to a claim and is exchanged."""
 
     def test_exchanged_while_the_agent_is_off(self):
         consumer = str(uuid.uuid4())
@@ -93,12 +94,12 @@ class TestWholeDevice(IdentityCase):
         self.exchange(nvme(CARD), card(OTHER, 'B2'))
         self.agent.start('synced')
         self.wait_offers({PROVIDER: (1, 1), OTHER_PROVIDER: (1, 0)})
-        # libvirt does not know the serial number of an NVMe controller, and the agent is not where its /sys is.
+        # libvirt does not report the serial number of an NVMe controller, and the agent cannot read the /sys of that host.
         self.assert_named('144d:a808 S5ABC' if self.driver == 'linux' else '144d:a808', CARD, '10de:20b0 A1')
         self.assertEqual(self.claim('CUSTOM_A100=1')['devices'][0]['address'], OTHER)
         self.claim('CUSTOM_A100=1', code=1)
         self.assertEqual(self.agent.claims(consumer)[0]['devices'][0]['identity'], '10de:20b0 A1')
-        # The right one returns.
+        # The first device is in its place again.
         self.exchange(card(CARD, 'A1'))
         self.wait_offers({PROVIDER: (1, 0), OTHER_PROVIDER: (1, 0)})
         self.agent.ctl('audit', check=False)
@@ -109,7 +110,7 @@ class TestWholeDevice(IdentityCase):
         self.exchange(card(CARD, 'C3'))
         self.wait_offers({PROVIDER: (1, 1)})
         self.assert_named('10de:20b0 C3', CARD, '10de:20b0 A1')
-        # Without the claim, it is a new device.
+        # Without the claim it is accepted as a new device.
         self.agent.ctl('release', claim['id'])
         self.wait_offers({PROVIDER: (1, 0)})
         self.assertEqual(self.claim('CUSTOM_A100=1')['devices'][0]['identity'], '10de:20b0 C3')
@@ -121,7 +122,7 @@ class TestWholeDevice(IdentityCase):
         self.agent.stop()
         self.set_version(99)
         self.agent.start('synced')
-        # Longer than device_hold_sec, after which a device that is back is offered.
+        # This lasts longer than device_hold_sec, after which a returned device is offered.
         for _ in range(4):
             time.sleep(1)
             self.agent.ctl('sync')
@@ -134,7 +135,7 @@ class TestWholeDevice(IdentityCase):
         self.wait_offers({PROVIDER: (1, 0)})
 
     def set_version(self, version):
-        """That of the claim database."""
+        """Sets the version of the claim database."""
         with contextlib.closing(sqlite3.connect(self.agent.state / 'claim.sqlite')) as database:
             database.execute('UPDATE versions SET version = %d' % version)
             database.commit()
@@ -164,7 +165,7 @@ class TestWholeDeviceOnLinux(TestWholeDevice):
 
 
 class TestGpu(IdentityCase):
-    """The parent of a claimed mediated device is exchanged: nothing more is made on the new one."""
+    """The parent of a claimed mdev is exchanged. The agent must create no mdev on the new one."""
 
     make_host = staticmethod(lambda: Host(cells=[Cell(0, list(range(8)), 16 << 20)], gpus=[TestGpu.gpu('A1')]))
     options = {}

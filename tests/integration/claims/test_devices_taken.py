@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""One device, one guest: what guests have is not given away, and whoever asks is told so before.
+"""A device belongs to one guest. A claim never gets a device of a guest, and "computectl explain" says so before.
 
-Guests claim when they start here ([hook] enabled), so that one that is off has no claim of its own: its domain alone tells what
-it has. A real libvirtd; no Placement.
+Guests claim when they start here ([hook] enabled), so a guest that is off has no claim, and only its domain shows its devices. The
+tests use a real libvirtd and no Placement.
 """
 
 import concurrent.futures
@@ -23,7 +23,7 @@ VF_CLASS = 'CUSTOM_PCI_8086_154C'
 
 
 def host():
-    """Two GPUs of one mdev each, which exist, and a network card of two virtual functions."""
+    """Returns a host with two GPUs of one existing mdev each, and a network card of two virtual functions."""
     made = simple_host(cells=2)
     for bus, mdev in (('41', MDEV_A), ('81', MDEV_B)):
         made.gpus.append(Gpu('0000:%s:00.0' % bus, types={
@@ -41,7 +41,7 @@ class TakenCase(EnvCase):
         self.addCleanup(self.libvirtd.delete_guests)
 
     def start_agent(self, **default):
-        """No poll comes by itself within the test, unless told."""
+        """Starts an agent without a timer, unless the options set one."""
         self.agent = Agent(self.scratch, bus=self.bus, uri=self.libvirtd.uri, options={
             'DEFAULT': {'update_resources_interval': 3600, **default},
             'hook': {'enabled': self.hook},
@@ -52,7 +52,7 @@ class TakenCase(EnvCase):
         wait_until(lambda: self.agent.status()['n_providers'] == 4, 20, 'four providers')
 
     def claim(self, resources):
-        """The claim's devices, or None when it was refused."""
+        """Returns the claim's devices, or None if the claim was rejected."""
         done = self.agent.claim(resources, check=False)
         self.words = done.stderr
         return json.loads(done.stdout)['devices'] if done.returncode == 0 else None
@@ -84,7 +84,7 @@ class TestFit(TakenCase):
 
 
 class TestEdits(TakenCase):
-    """virsh edits guests that are off without an event, and no poll of the agent comes by itself."""
+    """virsh edits guests that are off without an event, and the agent has no timer."""
 
     def setUp(self):
         super().setUp()
@@ -128,7 +128,7 @@ class TestEdits(TakenCase):
         self.assertEqual([one[0]['address'] for one in got if one], VFS[1:])
 
     def edit_all(self):
-        """What no claim names a device of."""
+        """Changes CPUs, memory and their pins, but no device."""
         for words in ('vcpupin off 0 1 --config', 'setvcpus off 3 --maximum --config',
                       'setmaxmem off 131072 --config',
                       'numatune off --mode strict --nodeset 1 --config'):
@@ -151,7 +151,7 @@ class TestEdits(TakenCase):
         self.assertEqual(self.domain()['pci_addresses'], VFS[:1])
 
     def test_polls_come_round_to_every_edit(self):
-        """Of some 20 guests that are off each poll reads 4 again."""
+        """Each poll reads 4 of the 20 guests that are off again."""
         for number in range(19):
             self.libvirtd.define(guest_xml('more%d' % number))
         self.agent.ctl('sync')
@@ -176,7 +176,7 @@ class TestAdoption(TakenCase):
     hook = False
 
     def test_a_guest_that_cannot_be_adopted_stops_no_other(self):
-        """A trigger in the database stands for what the store may say to one claim alone."""
+        """A trigger in the database rejects one claim, as the store can reject a single claim."""
         ids = ['00000000-0000-4000-8000-00000000000%d' % i for i in range(3)]
         self.start_agent()
         with contextlib.closing(sqlite3.connect(self.agent.state / 'claim.sqlite')) as database:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the agent counts for the domain of a flavour is what Nova allocates for that flavour.
+"""The agent counts the same amounts for the domain of a flavor as Nova allocates for that flavor.
 
-Nova's own scheduler code (Debian's python3-nova) says what it asks Placement for, and Nova's own libvirt driver makes the domain. A
-real libvirtd takes the domain, and the agent makes a claim of it. The two amounts are compared, class by class. tests/lint/nova-flavors.py
-names the test of each flavour key.
+Nova's own scheduler code (Debian's python3-nova) makes the request to Placement, and Nova's own libvirt driver makes the domain. A
+real libvirtd accepts the domain, and the agent creates a claim from it. The tests compare both amounts for each class.
+tests/lint/nova-flavors.py names the test of each flavor key.
 """
 
 import json
@@ -36,7 +36,8 @@ cpu_mode = none
 
 @dataclass
 class Flavor:
-    """more: what Nova allocates and no domain shows. elements: what the domain has, as a proof that Nova took the keys."""
+    """A flavor. The member more has the amounts that Nova allocates and no domain shows. The member elements lists elements of the
+    domain, which prove that Nova applied the keys."""
 
     extra: dict = field(default_factory=dict)
     vcpus: int = 2
@@ -51,7 +52,7 @@ TWO_CELLS = {'hw:numa_nodes': '2'}
 
 
 class TestFlavors(EnvCase):
-    """Two cells of eight CPUs, four of them shared and four dedicated in each, with two threads per core."""
+    """Two cells of eight CPUs, with two threads in each core. Each cell has four shared and four dedicated CPUs."""
 
     maxDiff = None
     shared = ('host', 'libvirtd')
@@ -61,7 +62,7 @@ class TestFlavors(EnvCase):
         return Host(name='compute-1', cells=[Cell(i, list(range(8 * i, 8 * i + 8)), 4 << 20, {2048: 64}, threads=2) for i in range(2)])
 
     def nova(self, flavors):
-        """What Nova says of each: {"uuid", "resources", "xml"}."""
+        """Returns Nova's {"uuid", "resources", "xml"} for each flavor."""
         path = self.scratch.path / 'nova.conf'
         path.write_text(NOVA_CONF.format(path=self.scratch.path, uri=self.libvirtd.uri, shared=SHARED, dedicated=DEDICATED))
         asked = [{'uuid': str(uuid.uuid4()), 'vcpus': one.vcpus, 'ram': one.ram, 'extra': one.extra, 'image': one.image} for one in flavors]
@@ -78,7 +79,7 @@ class TestFlavors(EnvCase):
 
     @staticmethod
     def counted(agent):
-        """{consumer: {class: amount}} of all claims."""
+        """Returns {consumer: {class: amount}} of all claims."""
         sums = {}
         for claim in agent.claims():
             of = sums.setdefault(claim['consumer'], {})
@@ -88,7 +89,7 @@ class TestFlavors(EnvCase):
         return sums
 
     def compare(self, *flavors):
-        """Returns the domains, as the elements that Nova made."""
+        """Compares the amounts of Nova and of the agent, and returns the domains as elements."""
         answers = self.nova(flavors)
         for answer in answers:
             self.assertNotIn('refused', answer, answer)
@@ -133,19 +134,19 @@ class TestFlavors(EnvCase):
                      Flavor({'hw:cpu_policy': 'mixed', 'hw:cpu_realtime': 'yes', 'hw:cpu_realtime_mask': '^0'}))
 
     def test_emulator_threads(self):
-        """With isolate, Nova allocates a CPU for the emulator, which carries no CPU of the guest."""
+        """With isolate, Nova allocates one more CPU for the emulator thread. No guest CPU runs on it."""
         self.compare(Flavor({**DEDICATED_CPUS, 'hw:emulator_threads_policy': 'isolate'}, more={'PCPU': 1}, elements=('cputune/emulatorpin',)),
                      Flavor({**DEDICATED_CPUS, 'hw:emulator_threads_policy': 'share'}, elements=('cputune/emulatorpin',)))
 
     def test_cells(self):
-        """Memory and CPUs go to the cells that Nova chose, also in uneven parts."""
+        """Memory and CPUs are counted on the cells that Nova chose, also in uneven parts."""
         uneven = {'hw:numa_cpus.0': '0-2', 'hw:numa_cpus.1': '3', 'hw:numa_mem.0': '192', 'hw:numa_mem.1': '64'}
         domains = self.compare(Flavor(TWO_CELLS, elements=('numatune/memnode',)), Flavor({**TWO_CELLS, **uneven}, vcpus=4, ram=256),
                                Flavor({**TWO_CELLS, **DEDICATED_CPUS, **uneven}, vcpus=4, ram=256))
         self.assertEqual([cell.get('memory') for cell in domains[1].findall('cpu/numa/cell')], ['196608', '65536'])
 
     def test_page_sizes(self):
-        """Nova allocates the memory of hugepages as MEMORY_MB."""
+        """Nova allocates the memory of huge pages as MEMORY_MB."""
         self.compare(*(Flavor({'hw:mem_page_size': size}) for size in ('small', 'any')),
                      *(Flavor({'hw:mem_page_size': size}, elements=('memoryBacking/hugepages',)) for size in ('large', '2048', '2MB')))
 
@@ -153,7 +154,7 @@ class TestFlavors(EnvCase):
         self.compare(Flavor({'hw:locked_memory': 'true', 'hw:mem_page_size': 'small'}, elements=('memoryBacking/locked',)))
 
     def test_topologies(self):
-        """Sockets, cores and threads are the guest's alone."""
+        """Sockets, cores and threads exist only inside the guest."""
         domains = self.compare(Flavor({'hw:cpu_sockets': '1', 'hw:cpu_cores': '2', 'hw:cpu_threads': '2'}, vcpus=4),
                                Flavor({'hw:max_cpu_sockets': '1', 'hw:max_cpu_cores': '4', 'hw:max_cpu_threads': '1'}, vcpus=4))
         self.assertEqual(domains[0].find('cpu/topology').attrib, {'sockets': '1', 'cores': '2', 'threads': '2'})
@@ -167,7 +168,7 @@ class TestFlavors(EnvCase):
         self.compare(Flavor(cpu, elements=('cputune/shares',)), Flavor(disk), Flavor(total), Flavor(vif))
 
     def test_emulated_devices(self):
-        """Devices that QEMU emulates, and switches of the domain, occupy nothing of the host."""
+        """Devices that QEMU emulates, and switches of the domain, use no resource of the host."""
         self.compare(Flavor({'hw:boot_menu': 'true'}, elements=('os/bootmenu',)), Flavor({'hw:pmu': 'false'}, elements=('features/pmu',)),
                      Flavor({'hw:serial_port_count': '2'}), Flavor({'hw:watchdog_action': 'reset'}, elements=('devices/watchdog',)),
                      Flavor({'hw:vif_multiqueue_enabled': 'true'}), Flavor({'hw:hide_hypervisor_id': 'true'}),

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Running guests that are placed, resized, moved between two hosts, evacuated and deleted, while Placement fails.
+"""Running guests are placed, resized, moved between two hosts, evacuated and deleted, while Placement fails.
 
-Two real libvirtds, each with its agent, and one real Placement. What the layer above does is written down as a course of steps. The
-agents meet trouble at the n-th request of each step: it and all that follow fail until the step has ended, or it is answered with a
-conflict. A step that failed is done again. In the end Placement, claims and guests have to say the same, whichever requests it were.
+Two libvirtds, each with its agent, and Placement are real. A course is a sequence of steps of the layer above. Trouble begins at
+the n-th request of each step. This request and all later ones of the step fail, or it is answered with a conflict. A failed step is
+repeated without trouble. At the end Placement, claims and guests must agree for each n.
 
-COMPUTE_AGENT_MOVES=all takes each course with each kind of trouble and n = 0, 1, … until no step sends as many requests, so that every
-request of every step met every kind ("make soak-moves"). With "alone", one step of a course has trouble, and the others have none. A
-number is how many are tried of each course, taken at random from COMPUTE_AGENT_SEED. The names are those of the facts (F4, F8).
+COMPUTE_AGENT_MOVES=all runs each course with each kind of trouble and n = 0, 1, … until no step sends that many requests ("make
+soak-moves"). Every request of every step then met every kind. With "alone", one step of a course has trouble. A number is the
+number of runs of each course, chosen at random by COMPUTE_AGENT_SEED. The names are those of the facts (F4, F8).
 """
 
 import concurrent.futures
@@ -28,7 +28,7 @@ HOW_MANY = os.environ.get('COMPUTE_AGENT_MOVES', '1')
 SEED = int(os.environ.get('COMPUTE_AGENT_SEED', '1'))
 GUEST = {'VCPU': 1, 'MEMORY_MB': 32}
 LARGER = {'VCPU': 2, 'MEMORY_MB': 48}
-# No course, and no step, sends as many.
+# More requests than any step or course sends.
 REQUESTS_MAX = 60
 
 
@@ -68,7 +68,7 @@ class Host:
         self.libvirtd.virsh('undefine', guest)
 
     def clean(self):
-        """Nothing is promised, and nothing runs."""
+        """Removes all guests and releases all claims."""
         if not self.agent.running():
             self.agent.start('synced')
         if not self.guests() and not self.claims():
@@ -91,7 +91,7 @@ class MoveCase(PlacementCase):
                           for provider in host.tree.values() if 'VGPU' in provider['inventories']}
 
     def consumers(self):
-        """Everybody who holds something of the two hosts."""
+        """Returns all consumers with allocations on the two hosts."""
         found = set()
         for host in self.hosts:
             for provider in host.tree.values():
@@ -100,7 +100,7 @@ class MoveCase(PlacementCase):
         return found
 
     def at_once(self, act):
-        """On both hosts; what comes of it, in their order."""
+        """Runs act for all hosts in parallel, and returns the results in the order of the hosts."""
         with concurrent.futures.ThreadPoolExecutor(len(self.hosts)) as pool:
             return list(pool.map(act, self.hosts))
 
@@ -121,7 +121,7 @@ class TestCourses(MoveCase):
     # The layer above
 
     def step(self, act, *args):
-        """Do it; when it fails for the trouble, do it again behind that."""
+        """Runs a step. If trouble makes it fail, it is repeated without trouble."""
         self.begin_trouble()
         try:
             return act(*args)
@@ -142,7 +142,7 @@ class TestCourses(MoveCase):
             return None
 
     def begin_trouble(self):
-        """What is done behind an answer, as a removal, belongs to the step that asked for it."""
+        """Begins the trouble of the next step. Requests after the answer, as a removal, belong to the step before."""
         if self.in_trouble():
             self.end_trouble()
         if self.make_trouble and (self.everywhere or not (self.trouble or self.n_hits)):
@@ -165,7 +165,7 @@ class TestCourses(MoveCase):
         self.step(self.come_up, host.agent)
 
     def come_up(self, agent):
-        """The start is made once; its first cycle may be in vain."""
+        """Starts the agent once. Its first cycle can fail because of the trouble."""
         agent.start()
         state = wait_until(lambda: self.state_after_start(agent), 30, 'the first cycle')
         if state != 'synced':
@@ -189,19 +189,20 @@ class TestCourses(MoveCase):
         self.step(self.release_and_tell, host, claim, *more)
 
     def release_and_tell(self, host, claim, *more):
-        """Placement hears of it behind the answer; what is not known to have arrived is looked at for minutes."""
+        """Releases a claim and waits until Placement has no allocation. The agent checks a removal with an unknown result for
+        minutes, so trouble ends the wait."""
         host.agent.ctl('release', claim, *more)
         with contextlib.suppress(EnvTimeout):
             wait_until(lambda: self.in_trouble() or not host.agent.status()['n_owed_removals'], 1, 'the removal')
 
     def vgpu(self, consumer, host):
-        """The one of the host's GPUs that it holds something of."""
+        """Returns the GPUs of the host on which the consumer has an allocation."""
         return [provider for provider in self.held(consumer) if provider in host.vgpus]
 
-    # What came of it
+    # The result of a course
 
     def agree(self, held, claims):
-        """held: {consumer: (host, amounts, number of vGPUs)}; claims: {(host, consumer)}. Empty when all is as it should be."""
+        """Returns the differences from held, {consumer: (host, amounts, number of vGPUs)}, and from claims, {(host, consumer)}."""
         wrong = []
         for consumer, parts in held.items():
             found = self.held(consumer)
@@ -235,6 +236,7 @@ class TestCourses(MoveCase):
 
     # Courses
 
+    # Each course yields (held, claims) of agree() whenever Placement, claims and guests must agree.
     def course_placed_by_a_scheduler(self):
         self.place(self.guest, {self.here.root: GUEST, next(iter(self.here.vgpus)): {'VGPU': 1}})
         claim = self.claim(self.here, {**GUEST, 'VGPU': 1})
@@ -245,7 +247,7 @@ class TestCourses(MoveCase):
         yield {self.guest: []}, set()
 
     def course_claimed_by_the_agent_in_isolated_groups(self):
-        """F4: two groups that are isolated get one GPU each."""
+        """F4: each of two isolated groups gets a GPU of its own."""
         done = self.step(self.here.claim, self.guest, GUEST, '--group', '_A:VGPU=1', '--group',
                          '_B:VGPU=1', '--isolate')
         self.assertEqual(len({device['device'] for device in done['devices']}), 2)
@@ -267,7 +269,7 @@ class TestCourses(MoveCase):
         return old, new
 
     def course_1879878_resized_here_and_confirmed(self):
-        """With a cycle before the confirmation and one behind it."""
+        """One cycle runs before the confirmation and one after it."""
         old, new = self.begin_resize()
         self.release(self.here, old)
         self.step(self.here.agent.ctl, 'sync')
@@ -277,7 +279,7 @@ class TestCourses(MoveCase):
         yield {self.guest: []}, set()
 
     def course_1953359_resized_here_and_reverted(self):
-        """An agent that starts in the middle of it counts both sizes, and both GPUs' shares."""
+        """An agent that starts during the resize counts both sizes and both vGPUs."""
         old, new = self.begin_resize()
         self.here.agent.kill()
         self.start_agent(self.here)
@@ -291,11 +293,12 @@ class TestCourses(MoveCase):
         self.here.start_guest(self.guest, GUEST)
         yield {self.guest: [(self.here, GUEST, 1)], self.migration: []}, {(self.here, self.guest)}
 
+    # Moves the guest to the target, live or cold, and returns its claim there.
     def migrate(self, source, target, old, live):
         self.assertEqual(self.move(source, self.guest, self.migration), old)
         new = self.claim(target, {**GUEST, 'VGPU': 1})
         if live:
-            # The guest is in both places for a while; a cycle of the source sees it without its claim.
+            # The guest is on both hosts for a while. A cycle of the source sees it without its claim.
             self.step(source.agent.ctl, 'sync')
             source.libvirtd.virsh('migrate', self.guest, target.libvirtd.uri,
                                   'unix://%s' % (self.scratch.path / 'migrate'), '--live',
@@ -335,7 +338,7 @@ class TestCourses(MoveCase):
         self.run_here(self.here, old, GUEST)
         self.move(self.here, self.guest, self.migration)
         new = self.claim(self.there, {**GUEST, 'VGPU': 1})
-        # The API removes what the instance has; what is left is found where it is.
+        # The API removes the allocations of the instance. The claims on both hosts end afterwards.
         self.here.delete_guest(self.guest)
         self.placement.request('DELETE', '/allocations/' + self.guest, record=False)
         self.release(self.there, new)
@@ -361,7 +364,7 @@ class TestCourses(MoveCase):
         yield {self.guest: []}, set()
 
     def course_1862633_2025480_shelved_and_an_unshelve_that_fails(self):
-        """With a cycle in the middle of each unshelve."""
+        """A cycle runs in the middle of each unshelve."""
         claim = self.claim(self.here, GUEST)
         self.run_here(self.here, claim, GUEST)
         self.here.delete_guest(self.guest)
@@ -395,13 +398,14 @@ class TestCourses(MoveCase):
         yield {self.guest: []}, set()
 
     def second_agent(self):
-        """Another service of the first host, with books of its own."""
+        """Starts another agent for the first host, with a claim database of its own."""
         second = Host(self.scratch, self.proxy.endpoint, 'compute-1', self.here.libvirtd, self.here.root)
         self.addCleanup(second.agent.stop)
         return second
 
     def promise_nothing_alone(self, *hosts):
-        """While Placement is away they would both promise it, each by its own books."""
+        """Makes claims wait for Placement. Otherwise both agents could grant the same device during an outage, each from its own
+        database."""
         for host in hosts:
             self.addCleanup(host.agent.restart)
             self.addCleanup(host.agent.configure, {'agent': {'claim_mode': None}})
@@ -409,7 +413,7 @@ class TestCourses(MoveCase):
             host.agent.restart('synced')
 
     def race(self, racers):
-        """Who got the VGPU; more than one never does."""
+        """Returns the consumer that got the VGPU, and checks that no second one got it."""
         with concurrent.futures.ThreadPoolExecutor(len(racers)) as pool:
             done = list(pool.map(lambda one: one[1].agent.ctl(
                 'claim', '--consumer', one[0], '--resources', 'VGPU=1', check=False), racers.items()))
@@ -443,7 +447,7 @@ class TestCourses(MoveCase):
         yield {one: [] for one in racers}, set()
 
     def test_two_agents_for_the_last_vgpu(self):
-        """A guest runs with all of the rest."""
+        """A running guest has all vGPUs of one GPU, and another consumer has all but one of the other GPU."""
         second = self.second_agent()
         (first, n_first), (last, n_last) = self.here.vgpus.items()
         self.guest = str(uuid.uuid4())
@@ -468,11 +472,12 @@ class TestCourses(MoveCase):
                          [{last: {'VGPU': 1}}, {}])
 
     def take(self, course, trouble, n):
-        """How often the trouble came, which is at the n-th request of each step, or of the course."""
+        """Runs a course with trouble at the n-th request of each step or, with "alone", of the course. Returns the number of steps
+        that met the trouble."""
         self.guest, self.migration = str(uuid.uuid4()), str(uuid.uuid4())
         self.trouble, self.n_hits = None, 0
         self.everywhere = HOW_MANY != 'alone'
-        # What became of earlier guests may still be looked at: those requests are none of this course.
+        # The agent might still check earlier guests. Requests for those consumers are excluded.
         match = {'skip': n, 'path': '^/(?!allocations/(?!%s|%s))' % (self.guest, self.migration)}
         fault = TROUBLES[trouble](**match)
         self.make_trouble = (lambda: TROUBLES[trouble](**match)) if self.everywhere else (lambda: fault)
@@ -482,6 +487,7 @@ class TestCourses(MoveCase):
         self.make_trouble = None
         return self.n_hits
 
+    # Runs a course with each kind of trouble and n = 0, 1, … until no step sends that many requests.
     def walk(self, course):
         for trouble in TROUBLES:
             requests = 0
@@ -497,6 +503,7 @@ class TestCourses(MoveCase):
                 course.__name__[len('course_'):], trouble, requests, n), flush=True)
             self.assertGreater(n, 0)
 
+    # Runs a course HOW_MANY times with random trouble.
     def sample(self, course):
         dice = random.Random('%d %s' % (SEED, course.__name__))
         for number in range(int(HOW_MANY)):

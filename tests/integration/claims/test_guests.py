@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Claims and guests: devices with names, guests that were there first, orphans, what disagrees."""
+"""Claims and guests: names of devices, guests without claims, orphans, and disagreements between a guest and its claim."""
 
 import json
 import sqlite3
@@ -20,7 +20,7 @@ class GuestCase(ClaimCase):
         self.libvirtd.delete_guests()
 
     def of_guest(self, agent, guest):
-        """The living claims of a guest."""
+        """Returns the active claims of a guest."""
         done = agent.ctl('who', guest, '--json=short', check=False)
         return json.loads(done.stdout)['claims']
 
@@ -35,7 +35,7 @@ class TestDevices(GuestCase):
             self.assertEqual(claim['allocations'][0]['name'], 'demo_' + device['device'])
             self.assertEqual(device['mdev_type'], 'nvidia-35')
             self.assertIn(device['address'], (ADDRESS_A, ADDRESS_B))
-        # The one that exists is used before another is made.
+        # The existing mdev is used before the agent plans another one.
         self.assertIn(DEMO_MDEV, [device['mdev'] for device in devices])
         self.assertEqual([device['exists'] for device in devices].count(True), 1)
 
@@ -47,7 +47,7 @@ class TestDevices(GuestCase):
         xml = agent.ctl('show', claims[0]['id'], '--xml').stdout
         hostdev = ElementTree.fromstring('<devices>%s</devices>' % xml).find('hostdev')
         self.assertEqual(hostdev.find('source/address').get('uuid'), devices[0]['mdev'])
-        # libvirt takes it as it is.
+        # libvirt accepts the XML unchanged.
         self.libvirtd.define(guest_xml('taker', extra='<devices>%s</devices>' % xml))
         self.assertIn(devices[0]['mdev'], self.libvirtd.virsh('dumpxml', 'taker'))
 
@@ -114,7 +114,7 @@ class TestGuests(GuestCase):
         self.assertEqual(self.held(agent, GPU_B, 'VGPU'), 1)
         self.assertEqual(agent.problems(), [])
         self.assertIn('had no claim', agent.log())
-        # Once: not again in the next cycles, and not after a restart.
+        # The guests are adopted once, also after a restart.
         agent.kill()
         agent.start('synced')
         agent.ctl('sync')
@@ -149,7 +149,7 @@ class TestGuests(GuestCase):
         guest = self.libvirtd.start_guest('kept', vcpus=2)
         agent = self.start_agent()
         wait_until(lambda: self.of_guest(agent, guest), 20, 'a claim')
-        # Another writer makes the agent read anew; then every page but the first is overwritten.
+        # Another writer makes the agent read the database again. Then every page except the first is overwritten.
         with sqlite3.connect(agent.state / 'claim.sqlite') as database:
             database.execute("UPDATE claims SET project_id = 'x'")
         database.execute('PRAGMA wal_checkpoint(TRUNCATE)')
@@ -211,7 +211,7 @@ class TestGuests(GuestCase):
         for _ in range(3):
             agent.ctl('sync')
         self.assertEqual(agent.log().count('its claim has 4'), 1)
-        # Nothing was changed; releasing the claim lets the guest have one of what it has.
+        # The agent changes nothing. After the release of the claim the guest gets a new one from its domain.
         self.assertEqual(self.of_guest(agent, consumer)[0]['id'], claim['id'])
         agent.ctl('release', claim['id'])
         agent.ctl('sync')

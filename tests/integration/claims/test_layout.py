@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Guests with a layout: NUMA cells, CPUs of their own, hugepages, PCI devices, from the request to a
-guest that runs and back (facts C9, F7)."""
+"""Guests with a layout: NUMA cells, dedicated CPUs, huge pages and PCI devices, from the request to a running guest and its end
+(facts C9, F7)."""
 
 import json
 import uuid
@@ -16,7 +16,7 @@ SPEC = '{"vendor_id": "8086", "product_id": "1572", "resource_class": "CUSTOM_NI
 
 
 def two_cells():
-    """CPUs 0-3 and 4-7, two threads a core, hugepages; a GPU and a card on cell 1."""
+    """Returns a host with CPUs 0-3 and 4-7, two threads in each core, huge pages, a GPU on cell 1, and a card on each cell."""
     return Host(name='laid', cells=[Cell(0, [0, 1, 2, 3], 2 << 20, {2048: 128}, threads=2),
                                     Cell(1, [4, 5, 6, 7], 2 << 20, {2048: 128}, threads=2)],
                 gpus=[Gpu('0000:41:00.0', numa_node=1, types=m10_types())],
@@ -24,7 +24,7 @@ def two_cells():
 
 
 def machine():
-    """What this machine has for sure: two CPUs and a cell, so that a guest can start there."""
+    """Returns a host with two CPUs and a cell. Every machine that runs the tests has these, so a guest can start there."""
     return Host(name='laid', cells=[Cell(0, [0, 1], 2 << 20)])
 
 
@@ -43,7 +43,7 @@ class LayoutCase(AgentCase):
         return agent.claim(resources, None, *more, check=check)
 
     def define(self, agent, claim, name='g'):
-        """A domain with all that --xml prints, and nothing else of the kind."""
+        """Defines a domain from the output of --xml. Elements of guest_xml() that this output replaces are removed."""
         xml = agent.ctl('show', claim['id'], '--xml').stdout
         before, _, devices = xml.partition('<!-- into <devices>: -->')
         text = guest_xml(name, uuid=claim['consumer'], extra='%s<devices>%s</devices>'
@@ -79,7 +79,7 @@ class TestLayout(LayoutCase):
         agent.ctl('confirm', claim['id'])
         agent.ctl('sync')
         mdev = [device['mdev'] for device in claim['devices'] if device['mdev']][0]
-        # The mdev was not made: that alone is wrong.
+        # The only problem is that the mdev does not exist.
         self.assertEqual([text for text in agent.problems() if mdev not in text], [])
 
         for what in ('cell:0', 'cell:1', 'cpu:%s' % claim['cpus'][1]['cpus'], nic['address']):
@@ -87,7 +87,7 @@ class TestLayout(LayoutCase):
             self.assertEqual([one['id'] for one in found], [claim['id']], what)
         self.assertEqual(agent.ctl('who', 'cell:7', check=False).returncode, 1)
 
-        # Moved by hand: listed, and nothing is guessed.
+        # An operator pins a CPU elsewhere. The agent lists this and changes nothing.
         text = self.libvirtd.virsh('dumpxml', 'g')
         pin = "<vcpupin vcpu='1' cpuset='%s'/>"
         self.assertIn(pin % claim['cpus'][1]['cpus'], text)
@@ -124,7 +124,7 @@ class TestLayout(LayoutCase):
         self.assertEqual(near['cells'][0]['host_cell'], 1)
 
     def test_what_a_scheduler_placed_keeps_to_the_ratio_and_away_from_gpus(self):
-        """Each cell has one CPU to share, four times; cell 1 has the GPU."""
+        """Each cell has one shared CPU with a ratio of four. Cell 1 has the GPU."""
         agent = self.start()
         root = agent.root()
         cells = []
@@ -135,7 +135,7 @@ class TestLayout(LayoutCase):
         self.assertEqual(cells, [0, 0, 0, 0, 1])
 
     def float_guests(self, n, vcpus, memory_mib, cpuset):
-        """As Nova writes guests without a topology once cpu_shared_set is set."""
+        """Defines guests without a topology, as Nova writes them if cpu_shared_set is set."""
         for i in range(n):
             text = guest_xml('floats%d' % i, memory_mib=memory_mib, vcpus=vcpus)
             plain = '<vcpu>%d</vcpu>' % vcpus
@@ -150,7 +150,7 @@ class TestLayout(LayoutCase):
         for claim in agent.claims():
             shown = agent.ctl_json('show', claim['id'])
             self.assertEqual((shown['cells'], shown['cpus']), ([], []))
-        # Counted on cell 0, the 1800 MiB left no room for the first, and no CPU for the second.
+        # If the guests were counted on cell 0, the second claim would find no memory there and the first no CPU.
         for words in (('PCPU=3,MEMORY_MB=248', '--numa-nodes', '1'),
                       ('VCPU=1,MEMORY_MB=1500', '--numa-nodes', '1')):
             claim = self.claim(agent, *words)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""When a claim ends, and what one is made of: a real libvirtd says whether the guest is here, a real Placement whether
-somebody still has it placed here. Neither alone is certain."""
+"""The end of a claim, and the contents of a new one. A real libvirtd shows whether the guest is here, and a real Placement shows
+whether the consumer still has an allocation here. Neither of the two is certain alone."""
 
 import time
 import uuid
@@ -42,11 +42,11 @@ class LifeCase(HostCase):
         self.agent.ctl('sync')
 
     def claim_of(self, consumer):
-        """Its living claim, or None."""
+        """Returns the active claim of a consumer, or None."""
         return next(iter(self.agent.claims(consumer)), None)
 
     def build(self, held, resources):
-        """A scheduler places a consumer, and its layer claims; the claim."""
+        """Places a consumer as a scheduler does, and returns its claim."""
         consumer = str(uuid.uuid4())
         self.place(consumer, held)
         return self.agent.claim(resources, consumer)
@@ -68,7 +68,7 @@ class TestSlowBuild(LifeCase):
         wait_until(lambda: self.claim_of(slow['consumer'])['expires_usec'] > expires, 30, 'a longer life')
         second = self.build({self.gpu: {'VGPU': 1}}, 'VGPU=1')
         self.assertNotEqual(self.mdev(slow), self.mdev(second))
-        time.sleep(3)  # several times the expiry, several rounds of healing
+        time.sleep(3)  # several times the expiry, with several rounds of healing
         self.assertEqual(self.claim_of(slow['consumer'])['id'], slow['id'])
         self.assertEqual(self.held(slow['consumer']), {self.gpu: {'VGPU': 1}})
 
@@ -108,13 +108,13 @@ class TestSlowBuild(LifeCase):
 
 
 class TestFullHost(LifeCase):
-    """No cycle but those that are asked for, and claims that live for an hour."""
+    """Cycles run only on request, and claims expire after an hour."""
 
     options = {'DEFAULT': {'claim_expiry_time': 3600, 'update_resources_interval': 3600}}
     HELD, RESOURCES = {'VCPU': 1, 'MEMORY_MB': 32}, 'VCPU=1,MEMORY_MB=32,VGPU=1'
 
     def fill(self, confirm=True):
-        """All vGPUs of a GPU are promised: to a guest that runs, and to others that are being built."""
+        """Claims all vGPUs of a GPU for a guest that runs and for consumers that are being built."""
         held = {self.root: self.HELD, self.gpu: {'VGPU': 1}}
         first = self.build(held, self.RESOURCES)
         self.libvirtd.start_guest('first', uuid=first['consumer'])
@@ -123,6 +123,7 @@ class TestFullHost(LifeCase):
         self.agent.ctl('sync')
         return held, first, [self.build(held, self.RESOURCES) for _ in range(self.n_vgpus - 1)]
 
+    # Checks that a new guest gets the devices of one that is gone from the host and from Placement.
     def succeed(self, confirm):
         held, first, others = self.fill(confirm)
         self.libvirtd.delete_guest('first')
@@ -146,7 +147,7 @@ class TestFullHost(LifeCase):
         held, first, _ = self.fill()
         answer = self.placement.get('/resource_providers/%s/inventories' % self.gpu)
         self.assertEqual(answer['inventories']['VGPU']['total'], self.n_vgpus)
-        # Placement has lost it, and it runs: somebody else is placed there.
+        # Placement has no allocation of the guest, but it runs. Another consumer has an allocation in its place.
         self.placement.delete(first['consumer'])
         next_one = str(uuid.uuid4())
         self.place(next_one, held)
@@ -170,7 +171,7 @@ class TestFullHost(LifeCase):
 
 
 class TestGuestThatGoes(LifeCase):
-    """A guest that runs, or does not come to run; the names are those of the facts (F8)."""
+    """A guest that runs, or that fails to start. The names are those of the facts (F8)."""
 
     options = TestFullHost.options
     HELD, RESOURCES = {'VCPU': 1, 'MEMORY_MB': 32}, 'VCPU=1,MEMORY_MB=32'
@@ -188,7 +189,7 @@ class TestGuestThatGoes(LifeCase):
         return self.agent.claim(resources, self.guest)
 
     def start_guest(self, claim):
-        """And the layer above says that it is there: all agree."""
+        """Starts the guest and confirms its claim. Claim, guest and Placement then agree."""
         self.libvirtd.start_guest('guest', uuid=self.guest)
         self.agent.ctl('confirm', claim['id'])
         self.agent.ctl('sync')
@@ -199,7 +200,7 @@ class TestGuestThatGoes(LifeCase):
         wait_until(lambda: self.held(self.guest) == held, 30, 'Placement to have %s' % held)
 
     def test_placed_here_anew_on_another_gpu(self):
-        """A migration that was reverted and begun again: the first claim is there yet."""
+        """A migration was reverted and began again. The first claim still exists."""
         last = self.uuids[GPU_B]
         self.place(self.guest, {self.root: self.HELD, self.gpu: {'VGPU': 1}})
         before = self.claim(self.RESOURCES + ',VGPU=1')
@@ -210,7 +211,7 @@ class TestGuestThatGoes(LifeCase):
         self.assertEqual([one['id'] for one in self.agent.claims(self.guest)], [claim['id']])
 
     def delete_while_the_agent_is_down(self):
-        """A guest that the agent told Placement of, and which holds something elsewhere, too."""
+        """Deletes a guest while the agent is stopped. The agent wrote its allocation, and the consumer has another one on another host."""
         elsewhere = {self.other: {'VCPU': 2}}
         self.place(self.guest, elsewhere)
         claim = self.claim(self.RESOURCES + ',VGPU=1')
@@ -224,7 +225,7 @@ class TestGuestThatGoes(LifeCase):
         return claim, elsewhere
 
     def orphaned(self):
-        """Whether a further poll found that nobody has the claim any more."""
+        """Runs a cycle, and returns whether the consumer has no claim any more."""
         self.agent.ctl('sync', check=False)
         return self.agent.claims(self.guest) == []
 
@@ -245,12 +246,12 @@ class TestGuestThatGoes(LifeCase):
         self.wait_held(elsewhere)
 
     def test_1862633_an_unshelve_that_fails(self):
-        """The guest comes to a host and does not start there: nothing of it stays, and it can come again."""
+        """The guest comes to this host and fails to start. No allocation stays, and the guest can come again."""
         for placed in (True, False):
             if placed:
                 self.place(self.guest, {self.root: self.HELD})
             claim = self.claim()
-            # There is no such hardware behind the mdev.
+            # There is no hardware behind the mdev.
             with self.assertRaises(EnvError):
                 self.libvirtd.start_guest('guest', uuid=self.guest, devices=[DEMO_MDEV])
             self.libvirtd.virsh('undefine', 'guest')
@@ -263,7 +264,7 @@ class TestGuestThatGoes(LifeCase):
 
 
 class TestAdoption(LifeCase):
-    """A scheduler knows cells as providers, and took VCPU of one and MEMORY_MB of another."""
+    """The cells are providers, and a scheduler allocated VCPU of one and MEMORY_MB of another."""
 
     options = {'DEFAULT': {'update_resources_interval': 3600}, 'compute': {'numa_in_placement': 'true'},
                'libvirt': {'virt_type': 'qemu'}}
@@ -303,7 +304,7 @@ class TestAdoption(LifeCase):
             self.agent.ctl('sync', check=False)
             claim = self.claim_of(consumer)
             self.assertEqual(claim['state'], 'confirmed')
-            # Not even a restart forgets that Placement is to be asked.
+            # After a restart the agent still knows that it must read Placement.
             self.agent.stop()
             self.agent.start()
             self.agent.ctl('sync', check=False)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A lost claim database is rebuilt: from guests, from consumers that have no guest yet, and from migrations.
+"""A lost claim database is rebuilt from guests, from consumers without a guest, and from migrations.
 
-A real Placement. The host is a recording where no guest matters, else a real libvirtd.
+Placement is real. The host is a recording in tests without guests, and a real libvirtd in the other tests.
 """
 
 import json
@@ -21,7 +21,7 @@ UNREAD = 'Placement was not read since the claim database was lost'
 
 
 class TestConsumers(EnvCase):
-    """A host with one GPU that is given whole."""
+    """A host with one GPU that is allocated as a whole."""
 
     shared = ('scratch', 'bus')
 
@@ -43,7 +43,7 @@ class TestConsumers(EnvCase):
         self.server = str(uuid.uuid4())
 
     def place(self, **more):
-        """What the scheduler allocates to a server, and its claim."""
+        """Writes the allocation of a server, as a scheduler does."""
         self.placement.place(self.server, {self.root: {'VCPU': 6, 'MEMORY_MB': 1024}, self.gpu: {GPU_CLASS: 1}}, **more)
 
     def claim_server(self, check=True):
@@ -75,14 +75,14 @@ class TestConsumers(EnvCase):
                 claim = self.check_rebuilt()
                 self.assertIn('Consumer %s had no claim; created claim %d from its allocation in Placement'
                               % (self.server, claim['id']), self.agent.log())
-                # It does not expire while Placement has the allocation.
+                # The claim does not expire while Placement has the allocation.
                 time.sleep(5)
                 self.assertEqual(self.living()[self.server]['id'], claim['id'])
                 self.placement.stop()
                 done = self.claim_another()
                 self.assertEqual(done.returncode, 1, done.stdout)
                 self.placement.start()
-                # It ends when Placement has nothing of it.
+                # It ends when Placement has no allocation of the consumer.
                 self.placement.place(self.server, {})
                 wait_until(lambda: not self.agent.claims(), 30, 'the end of the claim')
 
@@ -127,7 +127,7 @@ class TestConsumers(EnvCase):
         self.agent.stop()
         self.placement.stop()
         self.agent.lose_claims()
-        # Also after another start: the database is there, and was not read yet.
+        # The second start finds the new database and still rejects claims, because Placement was not read.
         for _ in range(2):
             self.agent.start()
             wait_until(lambda: any(UNREAD in text for text in self.agent.problems()), 30, 'the problem')
@@ -182,12 +182,12 @@ class TestGuestsAndMigrations(ResizeCase):
         return {claim['consumer']: [device['address'] for device in claim['devices']] for claim in self.agent.claims()}
 
     def test_a_guest_that_left_and_its_migration_are_counted_once(self):
-        """VERIFY_RESIZE on the source: the domain is shut off, and the migration holds what it had."""
+        """VERIFY_RESIZE on the source: the domain is shut off, and the migration has the former allocation of the server."""
         self.libvirtd.define(guest_xml('left', uuid=self.server, devices=[VFS[0]]))
         self.placement.write({self.server: self.other, self.migration: self.held})
         self.start_without_claims()
         self.assertEqual(self.devices(), {self.server: [VFS[0]]})
-        # Another consumer of the same project and size has no guest.
+        # A consumer of the same project and size has no guest.
         another = str(uuid.uuid4())
         self.placement.write({another: self.held})
         self.start_without_claims()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Which provider and which device each group of a claim got: told by the caller, by Placement, or found here."""
+"""The provider and the device of each group of a claim. The caller names them, Placement has them, or the agent finds them."""
 
 import json
 import uuid
@@ -13,7 +13,7 @@ GPU_CLASS = 'CUSTOM_PCI_10DE_1EB8'
 
 
 class TestMappings(PlacementClaimCase):
-    """Beside Neutron's two NICs the host has two GPUs, each a provider of its own."""
+    """Neutron's two NICs and two GPUs, each of them a provider."""
 
     @classmethod
     def make_agent(cls, name, **kwargs):
@@ -29,13 +29,13 @@ class TestMappings(PlacementClaimCase):
         self.gpus = [tree['one_' + address.upper()]['uuid'] for address in GPUS]
 
     def claim_groups(self, consumer, provider_a, provider_b, resource_class, *more):
-        """A claim of one for each of two groups, which are mapped there."""
+        """Returns a claim with one unit of the class for each of two groups, with their mappings."""
         return self.claim('VCPU=1', consumer, '--group', '_A:%s=1' % resource_class, '--group',
                           '_B:%s=1' % resource_class, '--mapping', '_A=' + provider_a,
                           '--mapping', '_B=' + provider_b, *more)
 
     def test_of_a_scheduler_told_by_the_caller(self):
-        """The amounts are equal: they tell nothing."""
+        """The amounts are equal, so only the caller can distinguish the groups."""
         for a, b in (self.nics, self.nics[::-1]):
             consumer = str(uuid.uuid4())
             self.place(consumer, {self.root: {'VCPU': 1}, a: {'CUSTOM_BW': 1}, b: {'CUSTOM_BW': 1}})
@@ -48,7 +48,7 @@ class TestMappings(PlacementClaimCase):
             self.assertRegex(text, r'GROUP +PROVIDER +DEVICE\n(.*\n)?_B +%s +-\n' % name)
 
     def test_one_of_two_is_told(self):
-        """The other is what is left."""
+        """The other group gets the remaining provider."""
         for a, b in (self.nics, self.nics[::-1]):
             consumer = str(uuid.uuid4())
             self.place(consumer, {self.root: {'VCPU': 1}, a: {'CUSTOM_BW': 1}, b: {'CUSTOM_BW': 1}})
@@ -106,7 +106,7 @@ class TestMappings(PlacementClaimCase):
             wait_until(lambda: set(self.held(consumer)) == {self.root, a, b}, 20, 'the allocations')
 
     def test_told_by_nobody(self):
-        """Different amounts tell; equal ones leave it open, which is said."""
+        """Different amounts distinguish the groups. With equal amounts the agent chooses and logs this."""
         consumer = str(uuid.uuid4())
         self.place(consumer, {self.root: {'VCPU': 1}, self.nics[0]: {'CUSTOM_BW': 2},
                               self.nics[1]: {'CUSTOM_BW': 1}})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Nova's virt/hardware.py (Debian's python3-nova) and our fit judge the same guests on the same cells.
+"""Nova's virt/hardware.py (Debian's python3-nova) and the agent's fit judge the same guests on the same cells.
 
-Random hosts are filled with random guests, one after the other. Before each guest both are asked; then
-Nova's own usage functions count it where Nova put it. What is meant to differ stands in DIFFERENCES.
+Random hosts are filled with random guests, one after another. Both judge each guest, and Nova's own usage functions then count it
+where Nova placed it. DIFFERENCES lists the intended differences.
 """
 
 import copy
@@ -30,13 +30,13 @@ class Cell:
     memory: int
     threads: int
     cpus: list  # (id, core, kind)
-    pages: list  # (size_kib, total, reserved) of the large ones
+    pages: list  # (size_kib, total, reserved) of the large pages
 
     def ids(self, kind):
         return {cpu for cpu, _, found in self.cpus if found == kind}
 
     def cores(self):
-        """The threads of each core that are for guests."""
+        """Returns the sets of CPUs of each core that guests can use."""
         cores = {}
         for cpu, core, kind in self.cpus:
             if kind:
@@ -64,6 +64,7 @@ class Guest:
         return {'hw:' + key: value for key, value in named.items() if value}
 
 
+# Returns one to three random cells. Some of their CPUs belong to no set, and most cells have huge pages.
 def make_cells(roll):
     cells, next_cpu = [], 0
     threads = roll.choice((1, 2, 2, 4))
@@ -82,6 +83,7 @@ def make_cells(roll):
     return cells
 
 
+# Returns a random guest that Nova accepts. Its memory is a multiple of its page size.
 def make_guest(roll):
     nodes = roll.choice((1, 1, 1, 2, 3))
     guest = Guest(nodes * roll.randint(1, 5), nodes * roll.choice((256, 512, 1024, 2048)), nodes,
@@ -114,18 +116,18 @@ def fit_pair(cell, asked, limits):
         return None
 
 
-# Nova 31 wants to be told who provides for each group, before the limits.
+# Nova 31 has one more argument before the limits: the providers of each group.
 NO_MAPPING = [None] if 'provider_mapping' in inspect.signature(hardware.numa_fit_instance_to_host).parameters else []
 
 
+# Returns the topology of a guest on the host by Nova's code, or None if it does not fit.
 def nova_fit(host, guest, limits):
     conf.CONF.set_override('packing_host_numa_cells_allocation_strategy', guest.pack, 'compute')
     flavor = objects.Flavor(vcpus=guest.vcpus, memory_mb=guest.memory,
                             extra_specs=guest.extra_specs())
     wanted = hardware.numa_get_constraints(flavor, objects.ImageMeta.from_dict({}))
-    # Nova remembers which cells fit by an id that it overwrites when one does, and keeps for the next
-    # cell the page size that it found for the last; both make it err. There it is asked for each pair of
-    # cells by itself.
+    # Two faults of Nova make its own search wrong. It stores the cells that fit under an id, which it overwrites when one fits. It
+    # also keeps the page size of one cell for the next. Each pair of cells is therefore judged alone.
     if guest.nodes == 1 and guest.pages not in ('any', 'large'):
         return hardware.numa_fit_instance_to_host(host, wanted, *NO_MAPPING, limits=limits)
     for permutation in itertools.permutations(host.cells, guest.nodes):
@@ -135,6 +137,7 @@ def nova_fit(host, guest, limits):
     return None
 
 
+# Returns the input line of numa-probe, with the usage as Nova counts it.
 def question(cells, host, guest, ratios):
     used = [(cell.id, 0 if pages.size_kb == 4 else pages.size_kb, int(pages.used * pages.size_kb) //
              KIB, cell.cpu_usage if pages.size_kb == 4 else 0)
@@ -151,11 +154,12 @@ def question(cells, host, guest, ratios):
 
 @dataclass
 class Difference:
-    """applies(cells, host as Nova counts it, guest, ratios): may the two differ?"""
+    """A difference between both verdicts. applies(cells, host as Nova counts it, guest, ratios) returns whether they are allowed to
+    differ."""
 
     why: str
     applies: object
-    looser: bool  # than Nova
+    looser: bool  # whether the agent accepts more than Nova
     seen: int = 0
 
 
@@ -191,7 +195,7 @@ DIFFERENCES = [
 
 
 class TestNova(unittest.TestCase):
-    """Thousands of verdicts, and where a guest of one cell goes."""
+    """Compares thousands of verdicts, and the cell of each guest with one cell."""
 
     @classmethod
     def setUpClass(cls):
@@ -200,7 +204,8 @@ class TestNova(unittest.TestCase):
         conf.CONF([], project='nova', default_config_files=[])
 
     def rounds(self, seed):
-        """(cells, host before, guest, ratios, where Nova puts it); the host is filled meanwhile."""
+        """Yields (cells, host before, guest, ratios, cells of Nova's choice) for each guest. Each guest that fits is counted on the
+        host."""
         roll = random.Random(seed)
         cells = make_cells(roll)
         ratios = (roll.choice((1.0, 2.0, 4.0)), roll.choice((1.0, 1.5)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Claims with a real Placement: by a scheduler, by the agent, moved, released, and with faults."""
+"""Claims with a real Placement: placed by a scheduler or by the agent, moved and released, also with faults."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ PCI = [{'name': 'pci_0000_%d1_00_0' % n, 'address': '0000:%d1:00.0' % n} for n i
 
 
 class PlacementClaimCase(PlacementCase):
-    """One Placement, one bus and one agent of a static host; each test leaves it without claims."""
+    """One Placement, one bus and one agent of a static host for each class. Each test ends without claims."""
 
     mode = 'auto'
 
@@ -36,7 +36,7 @@ class PlacementClaimCase(PlacementCase):
 
     @classmethod
     def add_nics(cls):
-        """Two providers of somebody else below the host, as Neutron makes them."""
+        """Creates two providers below the host, as Neutron does, and another host."""
         cls.api('PUT', '/resource_classes/CUSTOM_BW')
         cls.nics = [cls.placement.make_provider('one_eth%d' % n, {'CUSTOM_BW': 1000}, cls.root) for n in range(2)]
         cls.other = cls.placement.make_provider('another-host', {'VCPU': 64})
@@ -85,12 +85,12 @@ class TestClaims(PlacementClaimCase):
         self.assertEqual(self.requests(mark), [('GET', '/allocations/' + consumer)])
         self.assertEqual({item['provider'] for item in claim['allocations']},
                          {self.root, self.nics[1]})
-        # Asked again: the scheduler may have placed it anew since.
+        # The second call reads again, because the scheduler can have placed the consumer again.
         mark = self.placement.mark()
         self.assertEqual(self.claim('VCPU=2', consumer, '--group', '_P:CUSTOM_BW=100')['id'],
                          claim['id'])
         self.assertEqual(self.requests(mark), [('GET', '/allocations/' + consumer)])
-        # Somebody else's allocations are theirs to remove …
+        # The agent does not remove allocations that a scheduler wrote.
         self.agent.ctl('release', claim['id'])
         self.agent.ctl('sync')
         self.assertIn(self.root, self.held(consumer))
@@ -125,7 +125,7 @@ class TestClaims(PlacementClaimCase):
         wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
 
     def test_beside_what_is_held_elsewhere(self):
-        # An evacuation: the dead host's share is nobody's to touch.
+        # In an evacuation the agent must not change the allocation of the dead host.
         consumer = str(uuid.uuid4())
         self.place(consumer, {self.other: {'VCPU': 2}})
         claim = self.claim('VCPU=2', consumer)
@@ -134,7 +134,7 @@ class TestClaims(PlacementClaimCase):
         wait_until(lambda: self.held(consumer) == {self.other: {'VCPU': 2}}, 20, 'the removal')
 
     def test_somebody_else_was_faster(self):
-        """The last unit goes between the reading and the write; then there is none."""
+        """Another consumer gets the last unit between the read and the write. Then there is none left."""
         thief, consumer = str(uuid.uuid4()), str(uuid.uuid4())
         with self.proxy.held(lambda: self.refused('CUSTOM_BW=1000', consumer, 'other consumers hold in Placement'),
                              method='PUT', path='^/allocations/' + consumer) as claiming:
@@ -151,7 +151,7 @@ class TestClaims(PlacementClaimCase):
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
 
     def test_placement_is_away(self):
-        """auto: promised from what is known, and told later."""
+        """In mode "auto" the agent grants the claim from its own knowledge and writes it later."""
         consumer = str(uuid.uuid4())
         with self.proxy.fault(faults.server_error(503)):
             self.claim('VCPU=1', consumer)
@@ -160,7 +160,7 @@ class TestClaims(PlacementClaimCase):
         wait_until(lambda: self.held(consumer) == {self.root: {'VCPU': 1}}, 20, 'the owed write')
 
     def owe(self):
-        """A claim that Placement was not told of."""
+        """Returns the consumer of a claim whose allocation is not written yet."""
         consumer = str(uuid.uuid4())
         with self.proxy.fault(faults.Cut()):
             self.claim('VCPU=2', consumer)
@@ -205,14 +205,14 @@ class TestClaims(PlacementClaimCase):
             self.agent.ctl('release', claim['id'])
             self.agent.ctl('sync', check=False)
             self.assertNotEqual(self.held(consumer), {})
-            # It is on disk.
+            # The pending removal is stored in the database.
             self.agent.kill()
             self.agent.start()
         self.agent.ctl('sync')
         wait_until(lambda: self.held(consumer) == {}, 20, 'the removal')
 
     def test_1679750_delete_while_the_agent_is_down(self):
-        """The layer above removed the allocations itself: none left is what was wanted."""
+        """The layer above removed the allocations itself, so the release has nothing left to remove."""
         consumer = str(uuid.uuid4())
         claim = self.claim('VCPU=1', consumer)
         self.agent.kill()
@@ -223,7 +223,7 @@ class TestClaims(PlacementClaimCase):
         self.assert_nothing_left(consumer)
 
     def test_1848343_nothing_is_left_of_a_release_that_raced(self):
-        """The consumer changed between read and write of the removal: it is read again."""
+        """The consumer changed between the read and the write of the removal, so the agent reads it again."""
         consumer = str(uuid.uuid4())
         claim = self.claim('VCPU=1', consumer)
         fault = faults.conflict(method='PUT', path='^/allocations/' + consumer, times=2)
@@ -233,8 +233,8 @@ class TestClaims(PlacementClaimCase):
         self.assertEqual(fault.hits, 2)
 
     def release_in_trouble(self, claim, consumer, rest, fault, *options):
-        """Release it; False when the trouble that begins with the n-th request came too late."""
-        before = self.agent.status()['n_owed_removals']  # those of other tests
+        """Releases a claim with a fault at its n-th request. Returns False if the removal ended before the fault."""
+        before = self.agent.status()['n_owed_removals']  # including those of other tests
         self.proxy.add(fault)
         self.agent.ctl('release', claim, *options)
         wait_until(lambda: fault.hits or self.held(consumer) == rest, 20, 'trouble or removal')
@@ -243,7 +243,7 @@ class TestClaims(PlacementClaimCase):
         self.proxy.clear()
         self.agent.ctl('sync')
         wait_until(lambda: self.held(consumer) == rest, 20, 'the removal')
-        # What arrived though it was cut off is read once more, behind the answer to "sync".
+        # A removal without an answer is checked once more after the answer to "sync".
         wait_until(lambda: self.agent.status()['n_owed_removals'] <= before, 20, 'the agent to know')
         self.assertEqual(self.agent.claims(consumer), [])
         mark = self.placement.mark()
@@ -252,18 +252,18 @@ class TestClaims(PlacementClaimCase):
         return fault.hits > 0
 
     def walk_release(self, make, *options):
-        """make() yields a claim, its consumer, and what is to be left of that."""
+        """Releases a claim with a fault at each request. make() returns the claim, its consumer, and the allocation that must stay."""
         n_requests = []
         for kind in range(len(faults.outages())):
             n, came = 0, True
             while came:
                 claim, consumer, rest = make()
-                # Of this consumer: what other tests left is looked at meanwhile.
+                # The fault matches only this consumer, because the agent still checks those of other tests.
                 fault = faults.outages(path='^/allocations/' + consumer, skip=n)[kind]
                 came = self.release_in_trouble(claim, consumer, rest, fault, *options)
                 n += came
             n_requests.append(n)
-        # Read and write, and each of them failed.
+        # Removals send two requests, a read and a write. Each of them failed once.
         self.assertEqual(n_requests, [2] * len(n_requests))
 
     def test_a_release_failing_at_each_request(self):
@@ -285,7 +285,7 @@ class TestClaims(PlacementClaimCase):
         self.walk_release(make, '--allocations')
 
     def test_a_consumer_that_comes_back_before_its_release_is_told(self):
-        """What is left of the first claim is nobody's, and is not taken for a scheduler's."""
+        """The rest of the first claim belongs to the agent. It must not be taken for an allocation of a scheduler."""
         consumer = str(uuid.uuid4())
         claim = self.claim('VCPU=1', consumer)
         with self.proxy.fault(faults.Cut(path='^/allocations/')) as fault:
@@ -299,7 +299,7 @@ class TestClaims(PlacementClaimCase):
 
     @contextlib.contextmanager
     def release_unheard(self, resources, consumer):
-        """A claim of the agent's that ended while Placement is away for it."""
+        """Ends a claim whose allocation the agent wrote, while requests for allocations fail."""
         claim = self.claim(resources, consumer)
         with self.proxy.fault(faults.Cut(path='^/allocations/')):
             self.agent.ctl('release', claim['id'])
@@ -307,7 +307,7 @@ class TestClaims(PlacementClaimCase):
             yield
 
     def test_what_a_scheduler_places_before_a_release_is_told_stays(self):
-        """The release is told late; what is there then is not what the agent left, though it may look so."""
+        """The agent removes the allocation late. At that time the consumer has a new one, which can have the same amounts."""
         for amounts in ({'VCPU': 1}, {'VCPU': 3}):
             consumer = str(uuid.uuid4())
             words = 'Consumer %s was placed here again' % consumer
@@ -324,7 +324,8 @@ class TestClaims(PlacementClaimCase):
             self.assertEqual(self.placement.writes_since(mark), [])
 
     def test_what_is_deleted_and_placed_anew_before_a_release_is_told_stays(self):
-        """Amounts and generation are what the agent left: only last-modified tells (E1), once it is later than two minutes."""
+        """The new allocation has the amounts and the generation of the agent's. Only the time of the last change differs (E1), if
+        it is more than two minutes later."""
         share = {self.root: {'VCPU': 1}}
         for seconds, left in ((3600, share), (0, {})):
             with self.subTest(seconds):
@@ -339,7 +340,7 @@ class TestClaims(PlacementClaimCase):
                 self.agent.ctl('sync')
                 wait_until(lambda: words in self.agent.log() or not self.held(consumer), 20, 'the release')
                 self.assertEqual(self.held(consumer), left)
-                # Who comes for it has it all the same.
+                # A claim of the consumer still succeeds.
                 claim = self.claim('VCPU=1', consumer)['id']
                 self.assertEqual(self.held(consumer), share)
                 self.agent.ctl('release', claim)
@@ -382,7 +383,7 @@ class TestClaims(PlacementClaimCase):
         self.assert_nothing_left(instance)
 
     def test_1825537_a_failed_start_leaves_nothing(self):
-        """A finish_resize that fails releases what was claimed; then it is claimed again."""
+        """A failed finish_resize releases its claim. Afterwards the consumer claims again."""
         consumer = str(uuid.uuid4())
         for _ in range(3):
             claim = self.claim('VCPU=1', consumer)
@@ -402,7 +403,7 @@ class TestClaims(PlacementClaimCase):
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
 
     def test_who_asked_goes_away(self):
-        """The claim is made all the same: who asks again gets it, and it expires like any other."""
+        """The claim is still created. A caller that repeats the request gets it, and it expires as any other."""
         consumer = str(uuid.uuid4())
         hang = self.proxy.add(faults.Hang(method='PUT', path='^/allocations/', times=1))
         with self.agent.begin('claim', '--consumer', consumer, '--resources', 'VCPU=1') as process:
@@ -414,7 +415,7 @@ class TestClaims(PlacementClaimCase):
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
 
     def test_killed_between_write_and_answer(self):
-        """Nobody was promised anything: what was written is taken back."""
+        """The caller has no answer, so the agent rolls its write back."""
         for when in ('before', 'after'):
             consumer = str(uuid.uuid4())
             with self.proxy.held(lambda consumer=consumer: self.claim('VCPU=1', consumer, check=False),
@@ -449,7 +450,7 @@ class TestMoves(PlacementClaimCase):
         self.assertEqual(self.placement.writes_since(mark), [])
 
     def test_failing_at_each_step(self):
-        """1953359: as before, or as after; never something between."""
+        """1953359: after a failure the state is that before or after the move, and none between."""
         for n in range(3):
             for when in ('before', 'after'):
                 instance, migration = str(uuid.uuid4()), str(uuid.uuid4())
@@ -466,7 +467,7 @@ class TestMoves(PlacementClaimCase):
                 has, hasnot = (migration, instance) if moved else (instance, migration)
                 self.assertEqual((self.held(has), self.held(hasnot)), ({self.root: {'VCPU': 1}}, {}))
                 self.assertEqual([(c['id'], c['consumer']) for c in self.agent.claims()], [(claim, has)])
-                # And it can be done again.
+                # The move can be repeated.
                 self.assertEqual(self.move(instance, migration), claim)
                 self.agent.ctl('release', claim)
                 wait_until(lambda: self.held(migration) == {}, 20, 'the removal')
@@ -476,7 +477,7 @@ class TestWrite(PlacementClaimCase):
     mode = 'write'
 
     def test_failing_at_each_request(self):
-        """State as before, and nothing is leaked after the next cycle."""
+        """After a failure the state is as before, and nothing is left after the next cycle."""
         self.place(str(uuid.uuid4()), {self.nics[0]: {'CUSTOM_BW': 1000}})
         claimed = 'VCPU=1,CUSTOM_BW=1000'
         held = {self.root: {'VCPU': 1}, self.nics[1]: {'CUSTOM_BW': 1000}}
@@ -528,9 +529,9 @@ class TestWrite(PlacementClaimCase):
 
 
 class TestWide(PlacementClaimCase):
-    """Many groups on many devices that are alike; what Placement has of it is found out by the write.
+    """Many groups on many equal devices. The write itself shows whether Placement has enough capacity.
 
-    Placement lists as little as it can be told to: since 2025.1, what Debian 12 has knows no limit (facts I2).
+    Placement lists only one candidate. The limit exists since 2025.1. The Placement of Debian 12 has no limit (facts I2).
     """
 
     mode = 'write'
@@ -571,7 +572,8 @@ class TestWide(PlacementClaimCase):
                 wait_until(lambda: not self.held(consumer), 20, 'the removal')
 
     def test_what_others_hold_in_placement_is_left_to_them(self):
-        """A scheduler has most devices, and no claim here tells of it: one refused write, one look, one write."""
+        """A scheduler allocated most devices, and no claim here shows that. The agent sends one rejected write, one read and one
+        more write."""
         free = self.devices[5::9]
         self.place(str(uuid.uuid4()), {device: {'CUSTOM_WIDE': 1} for device in self.devices
                                        if device not in free})
@@ -580,7 +582,7 @@ class TestWide(PlacementClaimCase):
         self.claim('VCPU=1', consumer, *self.groups(len(free)))
         self.assertEqual(set(self.held(consumer)), {self.root, *free})
         self.assertEqual([method for method, _ in self.requests(mark)], ['GET', 'PUT', 'GET', 'PUT'])
-        # And then there is none.
+        # No device is left.
         self.refused('VCPU=1', str(uuid.uuid4()), 'other consumers hold in Placement', *self.groups(1))
 
     def test_traits_and_isolation_hold_beside_others(self):
@@ -591,7 +593,8 @@ class TestWide(PlacementClaimCase):
         self.assertEqual(set(self.held(consumer)), {self.root, *even[-2:]})
 
     def test_a_scheduler_that_is_faster_leaves_the_rest(self):
-        """What was chosen goes, again and again, between our look and our write: what is left is ours."""
+        """Another client takes the chosen devices between the read and the write, three times. The claim gets some of the remaining
+        ones."""
         consumer, taken = str(uuid.uuid4()), []
 
         def steal(body):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Guests that are processes, which no hypervisor lists: their claims live as long as they do."""
+"""Guests that are processes, which no hypervisor lists. Their claims end with them."""
 
 import subprocess
 import time
@@ -21,7 +21,7 @@ class Processes(EnvCase):
         return agent
 
     def start_guest(self):
-        """A process, and the file with its number."""
+        """Starts a process, and returns it with the path of its pid file."""
         guest = subprocess.Popen(['sleep', 'infinity'])
         self.addCleanup(guest.wait)
         self.addCleanup(guest.kill)
@@ -50,7 +50,8 @@ class Processes(EnvCase):
         guest.wait()
 
     def live_and_end(self, agent):
-        """Of two guests one ends while the agent runs, the other while it does not."""
+        """Starts three guests. The first ends while the agent runs, and the second while it is down. Returns the third one and its
+        consumer."""
         guests = [self.start_guest() for _ in range(3)]
         consumers = [self.claim(agent, path) for _, path in guests]
         for consumer in consumers:
@@ -68,7 +69,7 @@ class Processes(EnvCase):
     def test_standalone(self):
         agent = self.start_agent()
         consumer, (guest, _) = self.live_and_end(agent)
-        # it is started anew in time, under another number
+        # The guest starts again before the claim ends, with another pid.
         again = self.start_guest()
         self.end(guest)
         self.claim(agent, again[1], consumer)
@@ -86,7 +87,7 @@ class Processes(EnvCase):
                    'Placement to have the one that lives')
 
     def test_without_cgroup_v2(self):
-        """Where a host boots with version 1 alone nobody can tell of a unit; processes are seen as ever."""
+        """A host with only cgroup v1 cannot show the state of a unit. Processes are still seen."""
         groups = self.scratch.folder('cgroup')
         (groups / 'cgroup.controllers').touch()
         (groups / 'vm.scope').mkdir()
@@ -105,7 +106,7 @@ class Processes(EnvCase):
             path.unlink()
         _, done = claim()
         self.assertIn('This host has no cgroup v2', done.stderr)
-        self.live_and_end(agent)  # longer than a claim without a guest lives
+        self.live_and_end(agent)  # longer than a claim without a guest is kept
         self.assertEqual(self.find(agent, consumer)['state'], 'confirmed')
 
     def test_beside_libvirt(self):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A guest that is resized on its own host has two claims, and one of them ends with the resize.
 
-Nova writes Placement itself: the old allocation goes to a migration, the instance gets the new one. A real
-libvirtd and a real Placement. Guests with a virtual function can be defined here, but not started.
+Nova writes Placement itself: the old allocation moves to a migration, and the instance gets the new one. libvirtd and Placement are
+real. Guests with a virtual function can be defined here, but not started.
 """
 
 import time
@@ -20,7 +20,7 @@ EXPIRY = 2
 
 
 def host():
-    """A network card of three virtual functions."""
+    """Returns a host with a network card of three virtual functions."""
     made = simple_host()
     made.pci = sriov(CARD, len(VFS))
     return made
@@ -51,12 +51,12 @@ class ResizeCase(EnvCase):
         return self.agent.claim(','.join('%s=%d' % item for item in resources.items()), self.server, *more)
 
     def define(self, vcpus, memory_mib, vfs=()):
-        """Nova destroys the domain and defines it again."""
+        """Destroys the domain and defines it with another size, as Nova does."""
         self.libvirtd.delete_guests()
         self.libvirtd.define(guest_xml('server', memory_mib=memory_mib, vcpus=vcpus, uuid=self.server, devices=vfs))
 
     def boot(self, held, vcpus, memory_mib):
-        """A server that the scheduler placed, with its claim and its domain."""
+        """Places a server as the scheduler does, and returns its claim. Its domain is defined."""
         self.placement.write({self.server: held})
         claim = self.claim(held)
         self.define(vcpus, memory_mib, [device['address'] for device in claim['devices']])
@@ -68,7 +68,7 @@ class ResizeCase(EnvCase):
         return self.claim(new, '--resize-target')
 
     def resize(self, old, new):
-        """The claims of a server whose resize began, from amounts of the one flavor to those of the other."""
+        """Begins a resize between two flavors, and returns both claims of the server."""
         self.old, self.new = self.amounts(*old), self.amounts(*new)
         return self.boot(self.old, 1, 32), self.begin(self.old, self.new)
 
@@ -89,7 +89,7 @@ class ResizeCase(EnvCase):
         return [claim['id'] for claim in self.agent.claims()]
 
     def wait_only(self, claim):
-        """One claim remains, as the first of its consumer."""
+        """Waits until only this claim is left, as the first of its consumer."""
         wait_until(lambda: self.ids() == [claim['id']], 30, 'one claim')
         left, = self.agent.claims()
         self.assertEqual((left['state'], left['resize_target']), ('confirmed', False))
@@ -98,7 +98,7 @@ class ResizeCase(EnvCase):
         wait_until(lambda: not self.findings() and not self.agent.problems(), 20, 'no problems')
 
     def assert_both(self, first, second):
-        """Time passes, and nothing ends."""
+        """Checks that both claims stay for longer than the expiry time."""
         end = time.monotonic() + 2 * EXPIRY + 1
         while time.monotonic() < end:
             self.sync(1)
@@ -113,7 +113,7 @@ class ResizeCase(EnvCase):
                       'claim %d' % (claim['id'], self.server, kept['id']), self.agent.log())
 
     def assert_free(self, n):
-        """So many servers get a virtual function each, and no more."""
+        """Checks that n servers can claim a virtual function each."""
         for _ in range(n):
             server = str(uuid.uuid4())
             self.placement.write({server: self.amounts(1, 32, 1)}, 'another')
@@ -125,7 +125,7 @@ class TestConfirmed(ResizeCase):
         first, second = self.resize((1, 32, 1), (2, 64))
         self.assert_both(first, second)
         self.define(2, 64)
-        # VERIFY_RESIZE: the resize can be reverted.
+        # VERIFY_RESIZE: the resize can still be reverted.
         self.assert_both(first, second)
         self.confirm()
         self.wait_only(second)
@@ -141,7 +141,7 @@ class TestConfirmed(ResizeCase):
         self.assert_free(2)
 
     def test_the_claim_follows_the_device_that_nova_chose(self):
-        """Both flavors have one, and Nova gave the domain another than the claim has."""
+        """Both flavors have a device, and Nova gave the domain another one than the claim has."""
         first, second = self.resize((1, 32, 1), (2, 64, 1))
         taken = [claim['devices'][0]['address'] for claim in (first, second)]
         other, = set(VFS) - set(taken)
@@ -171,7 +171,7 @@ class TestConfirmed(ResizeCase):
         self.wait_only(second)
 
     def test_what_the_agent_wrote_for_the_first_claim(self):
-        """The first claim was written by the agent; Nova moved its allocation to the migration."""
+        """The agent wrote the first allocation, and Nova moved it to the migration."""
         old, new = self.amounts(1, 32, 1), self.amounts(2, 64)
         first = self.claim(old)
         self.define(1, 32, [first['devices'][0]['address']])
@@ -186,7 +186,7 @@ class TestConfirmed(ResizeCase):
 
 
 class TestBeyondTheDomain(ResizeCase):
-    """The flavors allocate more than their domains have, so the domain agrees with both claims."""
+    """Both flavors allocate at least the amounts of the domain, so the domain agrees with both claims."""
 
     def test_the_first_claim_ends_after_a_confirmed_resize(self):
         first, second = self.resize((1, 48), (3, 64))
@@ -212,7 +212,7 @@ class TestReverted(ResizeCase):
         self.define(2, 64, [second['devices'][0]['address']])
         self.agent.ctl('confirm', second['id'])
         self.assert_both(first, second)
-        # Nova writes Placement first, and the domain is still the new one.
+        # Nova writes Placement first. At that time the domain still has the new size.
         self.revert()
         self.sync()
         self.assertEqual(self.ids(), [first['id'], second['id']])

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A sharing provider with DISK_GB in an aggregate of the host (specification 1): who offers disk space, and who takes it.
+"""A sharing provider with DISK_GB in an aggregate of the host (specification 1): the providers that offer disk space, and the
+claims that use it.
 
-A real Placement, and a host that the static driver reads.
+Placement is real, and the static driver reads the host.
 """
 
 import uuid
@@ -27,7 +28,7 @@ class SharedStorageCase(EnvCase):
         return self.agent
 
     def make_pool(self, total=1000):
-        """A sharing provider in an aggregate of the host, which the agent has seen."""
+        """Creates a sharing provider in an aggregate of the host, and runs a cycle."""
         self.aggregate = str(uuid.uuid4())
         self.pool = self.placement.make_provider('nfs', {'DISK_GB': total}, traits=[SHARES])
         for provider in (self.pool, self.root):
@@ -35,11 +36,11 @@ class SharedStorageCase(EnvCase):
         self.agent.ctl('sync')
 
     def local(self):
-        """The host's own record of DISK_GB, or None."""
+        """Returns the host's own inventory of DISK_GB, or None."""
         return self.placement.tree(self.root)[self.root]['inventories'].get('DISK_GB')
 
     def offers(self):
-        """The providers of which Placement offers DISK_GB for a guest of this host."""
+        """Returns the providers with which Placement offers DISK_GB to a guest of this host."""
         found = self.placement.get('/allocation_candidates?resources=VCPU:1,DISK_GB:10')
         return {name for request in found['allocation_requests'] for name in ('pool', 'host')
                 if 'DISK_GB' in request['allocations'].get({'pool': self.pool, 'host': self.root}[name],
@@ -49,7 +50,7 @@ class SharedStorageCase(EnvCase):
         return self.agent.status()['local_disk']
 
     def storage(self):
-        """What doctor says of the disk."""
+        """Returns the texts of the check "storage" of doctor."""
         return [f['text'] for f in self.agent.ctl_json('doctor', check=False)['findings'] if f['check'] == 'storage']
 
 
@@ -296,7 +297,7 @@ class TestClaims(SharedStorageCase):
         self.assertIn('nfs', done.stdout)
 
     def test_claims_of_local_disk_keep_it_withheld(self):
-        """The claim database is evidence as well: a write of it may still be pending."""
+        """A claim of local disk counts like an allocation, because its write can still be pending."""
         self.start_agent()
         consumer = str(uuid.uuid4())
         claim = self.agent.claim('VCPU=1,DISK_GB=7', consumer)

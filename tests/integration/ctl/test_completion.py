@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The completion of computectl for shells, as the build makes it."""
+"""The shell completion of computectl, as the build makes it."""
 
 import subprocess
 import unittest
@@ -12,7 +12,7 @@ _computectl; printf '%s\\n' "${COMPREPLY[@]}"'''
 
 
 def complete(*words):
-    """What bash offers for the last of the words."""
+    """Returns the completions that bash offers for the last word."""
     path = build_folder() / 'ctl/completion/computectl'
     done = subprocess.run(['bash', '-euc', SCRIPT, 'bash', str(path), 'computectl', *words],
                           stdout=subprocess.PIPE, text=True, check=True, timeout=30)
@@ -24,7 +24,7 @@ class Completion(unittest.TestCase):
         text = subprocess.run([str(build_folder() / 'computectl'), '--help'], text=True,
                               stdout=subprocess.PIPE, check=True).stdout
         lines = text.split('Look:\n')[1].split('Options:\n')[0].splitlines()
-        # What is long on the left has its words in the next line.
+        # A long synopsis has its description in the next line.
         verbs = [line.split()[0] for line in lines if line.startswith('  ') and line[2] != ' ']
         self.assertEqual(sorted(complete('')), sorted(verbs))
 
@@ -42,7 +42,7 @@ class Completion(unittest.TestCase):
                 self.assertEqual(complete(*words), expected)
 
     def test_arguments_by_the_table(self):
-        """A verb offers what its row says, of what computectl itself lists."""
+        """A verb offers the names of its row in the table. computectl itself lists these names."""
         path = build_folder() / 'ctl/completion/computectl'
         script = SCRIPT.replace('; shift', """; shift
 computectl() { case "$*" in claims\\ --history*) echo ' 7  x  released';; claims*) echo ' 5  y  claimed';;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""computectl without an agent to talk to, and on a terminal."""
+"""computectl without an agent, and computectl on a terminal."""
 
 import json
 import os
@@ -31,11 +31,11 @@ class CtlCase(unittest.TestCase):
                               text=True, timeout=30, check=False)
 
     def run_on_terminal(self, *args, **env):
-        """Run it on a pseudo-terminal; returns the exit code and what was written."""
+        """Runs computectl on a pseudo-terminal, and returns the exit code and the output."""
         return Terminal(self, [self.tool, *args], {**self.env, **env}, stdin=subprocess.DEVNULL).end(30)
 
     def install_poller(self, script):
-        """Put a copy of computectl beside a poller that runs script."""
+        """Copies computectl to a folder whose computectl-helper runs the script."""
         folder = self.scratch.folder('tools')
         self.tool = folder / 'computectl'
         shutil.copy(build_folder() / 'computectl', self.tool)
@@ -180,7 +180,7 @@ class TestHardware(CtlCase):
         self.assertEqual(self.check().returncode, 1)
 
     def test_a_static_host_and_its_configuration(self):
-        """The real programs, over a host from a file."""
+        """The real programs read a host from a file."""
         host = self.scratch.path / 'host.json'
         host.write_text(json.dumps({**HOST, 'online_cpus': '0-3'}))
         config = self.scratch.path / 'x.conf'
@@ -193,7 +193,7 @@ class TestHardware(CtlCase):
             self.assertIn(words, done.stdout)
 
     def test_what_no_driver_would_take(self):
-        """The daemon would not start with it: it is said before."""
+        """doctor reports an error that would prevent the start of the daemon."""
         config = self.scratch.path / 'x.conf'
         for text, words in (('[compute]\ncpu_shared_set = x\n', 'cpu_shared_set'),
                             ('[libvirt]\nimages_type = lvm\n', 'images_type = lvm needs images_storage_pool')):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""computectl asks a person at a terminal before retire, heal and reshape, and asks no script."""
+"""computectl asks for consent on a terminal before retire, heal and reshape. In a script it does not ask."""
 
 import fcntl
 import os
@@ -17,8 +17,8 @@ QUESTION = '[y/N] '
 
 class ConsentCase(test_reshape.ReshapeCase):
     def type_to_ctl(self, keys, *args, stderr=None):
-        """Run computectl with a terminal as its input, and type keys at its question, if it asks one. The exit code
-        and what the terminal showed."""
+        """Runs computectl with a terminal as its input, and types keys at its question. keys is None if it must not ask. Returns
+        the exit code and the text of the terminal."""
         terminal = Terminal(self, self.agent.ctl_argv(*args), {**self.agent.env(), 'TERM': 'xterm', 'SYSTEMD_PAGER': ''},
                             **({'stderr': stderr} if stderr else {}), start_new_session=True,
                             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
@@ -113,7 +113,7 @@ class TestReshape(ConsentCase):
         self.assertEqual(code, 1, shown)
         self.assertIn(GPUS[1], shown)
         self.assertIn('VGPU', self.classes(ROOT))
-        # The question reaches the person even where errors go to a file.
+        # The question appears on the terminal although errors go to a file.
         with open(os.devnull, 'wb') as nowhere:
             code, shown = self.type_to_ctl(b'y\n', 'reshape', '--json=short', stderr=nowhere)
         self.assertEqual((code, self.held(self.guests[0])), (0, moved), shown)

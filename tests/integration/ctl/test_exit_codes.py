@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The exit codes of computectl are those of the table in its manual page: one case for each line of it."""
+"""The exit codes of computectl are those of the table in its manual page. Each line of the table has one case."""
 
 import json
 import re
@@ -12,7 +12,7 @@ MANUAL = Path(__file__).resolve().parents[3] / 'man/computectl.1'
 
 
 def table():
-    """What the manual has: {code: the verbs that its text names}."""
+    """Returns {code: the verbs in its text} of the manual page."""
     text = MANUAL.read_text(encoding='utf-8').split('.SH EXIT STATUS\n')[1].split('.SH ')[0]
     codes = {}
     for part in text.split('.TP\n.B ')[1:]:
@@ -33,7 +33,7 @@ class TestExitCodes(AgentCase):
         self.seen.setdefault(code, set()).update([verb, *(str(arg)[2:] for arg in args if str(arg).startswith('--'))])
 
     def check_doctor(self):
-        """0, but for the clock of the machine that runs the test."""
+        """Checks that doctor returns 0, or 4 if the clock of the test machine is the only problem."""
         findings = json.loads(self.agent.ctl('doctor', '--config', self.agent.config, '--json=short', check=False).stdout)['findings']
         bad = {one['check'] for one in findings if one['state'] != 'ok'}
         self.assertLessEqual(bad, {'clock'}, findings)
@@ -45,12 +45,12 @@ class TestExitCodes(AgentCase):
 
     def test_each_code_of_the_manual(self):
         self.agent = self.start_agent()
-        # 0: done, and well
+        # 0: success, and no problem
         for verb in ('status', 'audit', 'heal', 'claims', 'drain', 'plan', 'tree'):
             self.check(0, verb)
         self.check(0, 'claims', '--problems')
         self.check_doctor()
-        # 1: it could not be done, or nobody has it
+        # 1: failure, or no result
         self.check(1, 'show', '4711')
         self.check(1, 'retire')  # it is not cordoned
         self.check(1, 'who', '0000:41:00.0')
@@ -61,7 +61,7 @@ class TestExitCodes(AgentCase):
         self.check(2, 'statsu')
         self.check(2, 'release')
         self.check(2, 'drain', 'a', 'b')
-        # 3: somebody is there, something is left
+        # 3: claims or consumers are left
         number = self.agent.claim('VGPU=1')['id']
         self.check(3, 'drain')
         self.agent.ctl('cordon')
@@ -71,8 +71,8 @@ class TestExitCodes(AgentCase):
         self.agent.ctl('uncordon')
         self.agent.ctl('release', number)
         self.check(3, 'migrate-inventory')  # the service runs
-        # What an audit finds is left (3), or put right (4).
-        self.agent.configure({'DEFAULT': {'claim_expiry_time': 1}})  # what is young may be on the way
+        # An audit lists findings (3), and heal repairs them (4).
+        self.agent.configure({'DEFAULT': {'claim_expiry_time': 1}})  # so that a young consumer is a finding
         self.agent.ctl('reload')
         leaked = self.leak()
         wait_until(lambda: self.agent.ctl('audit', check=False).returncode == 3, 30, 'a finding', step=0.2)
@@ -90,7 +90,7 @@ class TestExitCodes(AgentCase):
         self.check(3, 'doctor', '--config', self.agent.config)
         self.check(1, 'tree')
         manual = table()
-        # Seen elsewhere: what is too hard, on a large host (integration.agent.test_bus_limits), and a private Placement
+        # Two cases have their own tests: a request that is too hard (integration.agent.test_bus_limits), and a private Placement
         # that does not start (integration.reshape.test_reshape).
         self.assertEqual(manual.pop(5), {'claim', 'explain'})
         manual[4].remove('migrate-inventory')

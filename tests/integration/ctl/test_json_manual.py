@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""computectl-json(5) names each member that each verb prints."""
+"""The manual page computectl-json(5) names each member that each verb prints."""
 
 import json
 import re
@@ -13,7 +13,7 @@ DATA = re.compile(r'[A-Z][A-Z0-9_]*|[0-9a-f]{8}-[0-9a-f-]{27}|')  # resource cla
 
 
 def entries():
-    """{verb: the text of its entry, with the entries of the verbs that this names}"""
+    """Returns {verb: the text of its entry}. The text includes the entries of the verbs that it names."""
     text = MANUAL.read_text(encoding='utf-8').replace('\\-', '-')
     section = text.partition('.SH DOCUMENTS\n')[2].partition('.SH ')[0]
     heads, bodies = {}, {}
@@ -57,7 +57,7 @@ class TestManual(AgentCase):
         self.manual = entries()
         self.agent = self.start_agent()
         consumer, migration = str(uuid.uuid4()), str(uuid.uuid4())
-        # Everything that a document can have: a claim with a device, CPUs and a group; a guest, an event, a finding.
+        # The documents contain each kind of object: a claim with a device, CPUs and a group; an event; a finding.
         self.check('claim', '--consumer', consumer, '--group', 'GPU:VGPU=1', '--resources', 'VCPU=1,MEMORY_MB=64', '--numa-nodes', '1')
         number = self.agent.claims(consumer)[0]['id']
         self.placement.place(None, {self.agent.root(): {'VCPU': 1}})

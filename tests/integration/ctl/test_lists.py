@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What computectl lists: the filters and columns of claims and history, and the archive of report."""
+"""The lists of computectl: filters and columns of claims and history, and the archive of report."""
 
 import json
 import os
@@ -76,7 +76,7 @@ class TestFilters(AgentCase):
         self.assertIn(b'compute-agent', parts['version.txt'])
         index = {part['file']: part for part in json.loads(parts['index.json'])}
         self.assertEqual(index['history.json'], {'file': 'history.json', 'code': 0, 'timed_out': False})
-        # It never replaces a file, and what it works with is gone.
+        # It never replaces a file, and it deletes its temporary files.
         self.assertIn('is there already', self.agent.ctl('report', archive, code=1).stderr)
         empty = self.agent.folder / 'empty'
         empty.mkdir()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""computectl --host: over a stand-in for ssh, which runs the bridge on the private bus."""
+"""The option --host of computectl. A script in place of ssh runs the bridge on the private bus."""
 
 import json
 import os
@@ -36,7 +36,7 @@ class Remote(EnvCase):
         ssh = tools / 'ssh'
         ssh.write_text(SSH % {'log': cls.log, 'address': cls.bus.address})
         ssh.chmod(0o755)
-        # Here there is no bus: what is answered came from there.
+        # computectl has no local bus, so each answer comes from the other host.
         cls.env = {**os.environ, 'PATH': '%s:%s' % (tools, os.environ['PATH']), 'SYSTEMD_PAGER': '',
                    'DBUS_SYSTEM_BUS_ADDRESS': 'unix:path=%s' % (cls.scratch.path / 'no-bus')}
 
@@ -78,7 +78,7 @@ class Remote(EnvCase):
         self.log.unlink(missing_ok=True)
         self.assertIn('[USER@]HOST', self.ctl('-H', 'root@', 'tree', code=1).stderr)
         self.assertFalse(self.log.exists())
-        # Never an option of ssh.
+        # The name of a host is never an option of ssh.
         self.assertIn('is no name of a host', self.ctl('-H', '-oProxyCommand=false', 'tree', code=2).stderr)
         self.assertFalse(self.log.exists())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""computectl tree --svg, of a running agent."""
+"""The drawing of "computectl tree --svg", made from a running agent."""
 
 import uuid
 from xml.etree import ElementTree

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""computectl watch: as lines in a pipe, as a page on a terminal."""
+"""The verb "computectl watch": lines in a pipe, and a page on a terminal."""
 
 import json
 import re
@@ -39,7 +39,7 @@ class Watch(EnvCase):
 
     def test_lines(self):
         child, reader = self.watch_lines()
-        # The one guest of libvirt's test driver has more memory than its host.
+        # The guest of libvirt's test driver has more memory than its host.
         reader.wait_for('standalone: claims hold more than the host has')
         reader.wait_for('\n')
         self.assertRegex(reader.text, r'^\w{3} \d{4}-.* 1 claim; .*VCPU 2/')
@@ -67,13 +67,13 @@ class Watch(EnvCase):
         page = self.watch_page()
         self.assertIn('\x1b[?1049h', page.text)
         self.assertFalse(termios.tcgetattr(page.follower)[3] & termios.ECHO)
-        # Drawn over, never cleared.
+        # The page is overwritten and never cleared.
         self.assertNotIn('\x1b[2J', page.text)
-        self.assertIn(' test ', page.text)  # the guest by its name
+        self.assertIn(' test ', page.text)  # the name of the guest
         self.claim()
         page.wait_for('claimed ')
         page.type(b'x')
-        page.type(b'\x1b[B\x1b[5~q')  # in one read, and still three keys
+        page.type(b'\x1b[B\x1b[5~q')  # three keys in one read
         self.assertEqual(page.child.wait(timeout=30), 0)
         page.wait_for('\x1b[?1049l')
         self.assertEqual(termios.tcgetattr(page.follower), page.before)
@@ -83,7 +83,7 @@ class Watch(EnvCase):
         self.assertNotIn('scroll', page.text)
         rows = 4
         page.resize(rows, 60)
-        page.child.send_signal(signal.SIGWINCH)  # it is not the terminal's foreground process
+        page.child.send_signal(signal.SIGWINCH)  # it is not the foreground process of the terminal
         page.wait_for('scroll  line 1-3 of ')
         page.type(b'j')
         page.wait_for('line 2-4 of ')
@@ -97,7 +97,7 @@ class Watch(EnvCase):
         self.assertEqual(termios.tcgetattr(page.follower), page.before)
 
     def test_nothing_is_asked_while_nothing_changes(self):
-        """A page on the screen costs the agent nothing but its polls."""
+        """A page without changes sends no calls to the agent."""
         self.agent.stop()
         self.agent.configure({'DEFAULT': {'update_resources_interval': 3600}})
         self.agent.start('standalone')
@@ -116,6 +116,6 @@ class Watch(EnvCase):
             start, pages = len(calls.text), reader.text.count('last polled')
             wait_until(lambda: reader.text.count('last polled') >= pages + 3, 60, 'three pages more')
             return calls.text[start:]
-        # At first the page asks for all that it shows.
+        # The first page reads all of its documents.
         wait_until(lambda: 'method call' not in calls_of_three_pages(), 60, 'three pages without a call')
         self.assertNotIn('method call', calls_of_three_pages())

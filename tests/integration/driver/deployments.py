@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The nova.conf of a compute node as five deployment tools write it: their sections and options, with values of our own.
+"""The nova.conf of a compute node as five deployment tools write it: their sections and options, with values of the tests.
 
-render(name, **values) fills in url (of Keystone, without a version), password, uri (of libvirt), and folder (Nova's state folder).
+render(name, **values) inserts url (of Keystone, without a version), password, uri (of libvirt), and folder (Nova's state folder).
 """
 
 AUTH = '''auth_type = password

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Modular libvirt: a driver's daemon dies, hangs or restarts while virtqemud lives, and the other way round.
+"""Modular libvirt: the daemon of the node devices dies, hangs or restarts while virtqemud runs, and virtqemud restarts alone.
 
-No test_*.py, because Debian has no modular daemons, and a test that is skipped has failed. Where there are some and
-no libvirtd, all tests run on them (tests/env/libvirtd.py), and this is run with
+The file is no test_*.py, because Debian has no modular daemons and a skipped test counts as failed. Distributions without libvirtd
+run all other tests on the modular daemons (tests/env/libvirtd.py). They run this file with
 
     python3 -m unittest tests.integration.driver.modular -v
 """
@@ -23,7 +23,7 @@ class TestModular(TroubleCase):
         return wait_until(lambda: agent.status()['hypervisor_error'], 60, 'the error')
 
     def test_devices_daemon_dies(self):
-        """The GPUs stay as they were seen last; no device is promised unseen, all else is."""
+        """The GPUs stay as the last poll saw them. Claims of devices are rejected, and other claims succeed."""
         agent = self.start_agent()
         self.addCleanup(self.libvirtd.start_other, NODEDEV)
         self.libvirtd.others[NODEDEV].kill()
@@ -47,7 +47,7 @@ class TestModular(TroubleCase):
         self.wait_equal(agent, 90)
 
     def test_devices_daemon_is_away_at_the_start(self):
-        """A host without its GPUs is not published."""
+        """The host is published only with its GPUs."""
         self.libvirtd.others[NODEDEV].kill()
         self.addCleanup(self.libvirtd.start_other, NODEDEV)
         agent = self.make_agent().start()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A whole nova.conf of a deployment tool is pasted: the agent starts, warns little, and publishes what Nova's driver publishes.
+"""The agent uses a whole nova.conf of a deployment tool: it starts with few warnings, and publishes the same as Nova's driver.
 
-Real Keystone, Placement and libvirtd; Nova's driver (Debian's python3-nova) reads the same file.
+Keystone, Placement and libvirtd are real. Nova's driver (Debian's python3-nova) reads the same file.
 """
 
 from tests.env.agent import Agent
@@ -14,7 +14,7 @@ from tests.env.bus import Bus
 from tests.integration.driver import deployments
 from tests.integration.driver.test_nova_agrees import NovaCase, inventories, standard_traits, TRAIT_DIFFERENCES
 
-# The defaults of these have changed over the versions of Nova.
+# The defaults of these options differ between versions of Nova.
 RATIOS = '''
 [DEFAULT]
 initial_cpu_allocation_ratio = 4.0
@@ -36,6 +36,7 @@ class TestDeployments(NovaCase, EnvCase):
         cls.placement = Placement(cls.scratch, keystone=cls.keystone).start()
         cls.keystone.set_endpoint(cls.placement.endpoint)
 
+    # Runs the agent and Nova's driver with the file of a deployment tool, and compares their providers.
     def check(self, name):
         libvirtd = Libvirtd(simple_host(cells=1, name='pasted'), self.scratch).start()
         self.addCleanup(self.placement.forget_providers)

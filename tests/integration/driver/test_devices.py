@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""PCI devices and GPUs that come, go and are configured otherwise: what a real Placement holds of them.
+"""The providers of PCI devices and GPUs in a real Placement: devices that come, go and change their configuration.
 
 The IDs (F5, C7, ...) are those of the facts that the tests follow.
 """
@@ -25,7 +25,7 @@ def spec(**keys):
 
 
 class DeviceCase(EnvCase):
-    """A libvirtd for a class, a fresh Placement and agent for a test."""
+    """One libvirtd for each class, and a new Placement and agent for each test."""
 
     shared = ('host', 'libvirtd')
 
@@ -37,23 +37,23 @@ class DeviceCase(EnvCase):
                               'devices': devices})
 
     def run_once(self, code=0):
-        """One cycle; returns the tree by names, and what the agent said."""
+        """Runs one cycle, and returns the tree by names and the output of the agent."""
         done = self.agent.run('--once', code=code)
         return self.placement.tree_by_name(self.agent.root()), done.stderr
 
     def devices(self, tree):
-        """{name: {class: total}} of all but the root."""
+        """Returns {name: {class: total}} of all providers except the root."""
         return {name: {rc: record['total'] for rc, record in provider['inventories'].items()}
                 for name, provider in tree.items() if name != 'compute-1'}
 
     def guest(self, address):
-        """A guest that is defined with this device, until the test ends."""
+        """Defines a guest with this device until the test ends."""
         self.libvirtd.define(guest_xml('guest', devices=[address]))
         self.addCleanup(self.libvirtd.virsh, 'undefine', 'guest', check=False)
 
 
 class TestRemoteManaged(DeviceCase):
-    """A card with two VFs, of which the first tells the card's serial number."""
+    """A card with two VFs. The first one shows the serial number of the card."""
 
     @staticmethod
     def make_host():
@@ -62,7 +62,7 @@ class TestRemoteManaged(DeviceCase):
         return Host(cells=simple_host().cells, pci=card)
 
     def test_a9_the_trait_is_there_with_a_port_that_is(self):
-        """Nova's tracker has it where a function matches that the driver would offer as such."""
+        """Nova's tracker keeps the trait if a function matches that the driver would offer as remote-managed."""
         cases = [(spec(address='0000:8a:01.0', remote_managed='true'), True, {'CUSTOM_PCI_8086_154C': 1}),
                  (spec(address='0000:8a:01.1', remote_managed='true'), False, None),
                  (spec(address='0000:8a:01.0'), False, {'CUSTOM_PCI_8086_154C': 1}),
@@ -164,7 +164,7 @@ class TestPci(DeviceCase):
         self.assertEqual(self.devices(self.run_once()[0]), {})
 
     def test_f5_spec_of_an_allocated_device_removed(self):
-        """Nobody here has it, but Placement says that it is allocated."""
+        """No guest here has the device, but Placement has an allocation of it."""
         self.configure(spec(vendor_id='10de'))
         tree, _ = self.run_once()
         consumer = self.placement.place(None, {tree[T4_NAME]['uuid']: {'CUSTOM_PCI_10DE_1EB8': 1}})
@@ -197,7 +197,7 @@ class TestPci(DeviceCase):
 
 
 class TestGpus(DeviceCase):
-    """Two GPUs with three types each; the first has mdevs of two types."""
+    """Two GPUs with three types each. The first one has mdevs of two types."""
 
     @staticmethod
     def make_host():
@@ -232,7 +232,7 @@ class TestGpus(DeviceCase):
 
 
 class TestManaged(DeviceCase):
-    """[pci] device_spec managed: who takes a device from its driver when a guest gets it."""
+    """The key "managed" of [pci] device_spec: it says whether libvirt detaches a device from its driver for a guest."""
 
     @staticmethod
     def make_host():
@@ -258,7 +258,7 @@ class TestManaged(DeviceCase):
 
 
 class TestVgpuFunctions(DeviceCase):
-    """A GPU of NVIDIA's whose VFs become vGPUs without mdevs; the programs see libvirtd's /sys."""
+    """An NVIDIA GPU whose VFs become vGPUs without mdevs. The programs see libvirtd's /sys."""
 
     TYPES = {1155: 'NVIDIA L40S-1B', 1156: 'NVIDIA L40S-2B'}
     NAMES = ['compute-1_pci_0000_41_01_%d' % number for number in range(3)]
@@ -270,7 +270,7 @@ class TestVgpuFunctions(DeviceCase):
 
     def setUp(self):
         super().setUp()
-        # its /proc as well: computectl looks there for its helper, a sanitizer for its program
+        # The programs also need its /proc. computectl finds its helper there, and a sanitizer finds its program.
         self.agent.within = self.libvirtd.enter('-m', '-p')
         for number in range(3):
             self.set(number, self.TYPES)
@@ -284,12 +284,12 @@ class TestVgpuFunctions(DeviceCase):
         tree, _ = self.run_once()
         self.assertEqual(self.devices(tree), whole)
         uuid = tree[self.NAMES[0]]['uuid']
-        # one is made: nothing changes in Placement
+        # A vGPU is created, and Placement does not change.
         self.set(0, {}, 1155)
         mark = self.placement.mark()
         self.run_once()
         self.assertEqual(self.placement.writes_since(mark), [])
-        # one is made into another type, and the GPU has room for no more of ours
+        # Another function becomes a vGPU of another type, and the GPU can create no more of the configured type.
         self.set(1, {}, 1156)
         self.set(2, {1156: 'NVIDIA L40S-2B'})
         tree, _ = self.run_once()
@@ -312,7 +312,7 @@ class TestVgpuFunctions(DeviceCase):
         self.assertEqual(self.devices(tree), {name: {'VGPU': 1} for name in self.NAMES})
 
     def test_a_running_agent_sees_what_is_made(self):
-        """No event tells it: the next poll does."""
+        """The kernel sends no event for this, so the next poll sees it."""
         self.configure(enabled_mdev_types='nvidia-1156')
         self.agent.configure({'DEFAULT': {'update_resources_interval': 1}})
         self.agent.start()
@@ -342,7 +342,7 @@ class TestVgpuFunctions(DeviceCase):
 
 
 class TestLedger(DeviceCase):
-    """Devices that are gone after a reboot, or unplugged (pain 2)."""
+    """Devices that are missing after a reboot, or unplugged (pain 2)."""
 
     @staticmethod
     def make_host():
@@ -351,7 +351,7 @@ class TestLedger(DeviceCase):
     NAME = 'compute-1_pci_0000_41_00_0'
 
     def unplug(self):
-        """Until it is plugged again, by the end of the test at the latest."""
+        """Unplugs a GPU. It is plugged again when the test ends, or before."""
         gpu = next(gpu for gpu in self.host.gpus if gpu.address == '0000:41:00.0')
         self.libvirtd.remove_device(gpu.address)
         self.addCleanup(self.plug, gpu)
@@ -400,7 +400,7 @@ class TestLedger(DeviceCase):
         wait_until(lambda: told() == {self.NAME: {'VGPU': 4}, **other}, 20, 'it to come back')
 
     def start_held(self, hold):
-        """A daemon that polls only when something happens."""
+        """Starts a daemon that polls only after an event or a request."""
         self.configure(enabled_mdev_types='nvidia-35')
         self.agent.configure({'DEFAULT': {'update_resources_interval': -1},
                               'agent': {'device_hold_sec': hold}})
@@ -413,7 +413,7 @@ class TestLedger(DeviceCase):
         self.wait_told((4, 0))
 
     def told(self):
-        """What Placement has of the GPU, or None."""
+        """Returns (total, reserved) of the GPU in Placement, or None."""
         path = '/resource_providers'
         found = self.placement.get('%s?in_tree=%s' % (path, self.agent.root()))[path[1:]]
         uuids = [provider['uuid'] for provider in found if provider['name'] == self.NAME]
@@ -424,7 +424,7 @@ class TestLedger(DeviceCase):
         wait_until(lambda: self.told() == expected, 60, '%s of the GPU' % (expected,), step=0.1)
 
     def test_pain_9_a_device_that_comes_and_goes(self):
-        """However often it does: two writes, and nothing is offered of it meanwhile."""
+        """Several losses cause two writes in all, and the device is not offered between them."""
         self.start_held(600)
         uuid = self.placement.tree_by_name(self.agent.root())[self.NAME]['uuid']
         mark = self.placement.mark()
@@ -444,7 +444,7 @@ class TestLedger(DeviceCase):
         self.assertEqual(self.agent.log().count('%s is back' % self.NAME), 1)
 
     def test_pain_9_a_device_that_stays_away(self):
-        """And one that is back for long enough: nothing but the timer begins these cycles."""
+        """A device stays away, and later it stays long enough to be offered. Only the timer starts these cycles."""
         self.start_held(1)
         gpu = self.unplug()
         self.wait_told((4, 4))
@@ -457,7 +457,7 @@ class TestLedger(DeviceCase):
         self.wait_told((4, 0))
 
     def test_pain_9_cordoned_while_it_is_away(self):
-        """What the ledger withholds is not the cordon's to give back."""
+        """The end of a cordon does not end the withholding of a missing device."""
         self.start_held(600)
         self.agent.ctl('cordon', '0000:41:00.0')
         gpu = self.unplug()
@@ -482,7 +482,7 @@ class TestLedger(DeviceCase):
 
 
 class TestProviderYaml(DeviceCase):
-    """provider.yaml, and what becomes of it in Placement."""
+    """The contents of provider.yaml, and their place in Placement."""
 
     @staticmethod
     def make_host():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What of the host is no device: storage pools, encrypted memory, and devices that come late.
+"""The parts of a host that are no devices: storage pools, instances_path, guests, encrypted memory, and the wait for late devices.
 
 The IDs (C2, C6) are those of the facts that the tests follow.
 """
@@ -17,7 +17,7 @@ GPU, GPU_NAME = '0000:41:00.0', 'compute-1_pci_0000_41_00_0'
 
 
 class TestStorage(DeviceCase):
-    """[libvirt] images_storage_pool: a pool of the real libvirtd's."""
+    """[libvirt] images_storage_pool names a pool of the real libvirtd."""
 
     @staticmethod
     def make_host():
@@ -39,7 +39,7 @@ class TestStorage(DeviceCase):
         gib = told.f_frsize * told.f_blocks >> 30
         self.assertGreater(gib, 0)
         for kind in (None, 'lvm', 'rbd'):
-            # nothing is there: it is the pool that is asked
+            # The folder does not exist, so the size is that of the pool.
             self.agent.configure({'DEFAULT': {'instances_path': self.target / 'nowhere',
                                               'reserved_host_disk_mb': 1025},
                                   'libvirt': {'images_storage_pool': 'guests',
@@ -63,7 +63,7 @@ class TestStorage(DeviceCase):
 
 
 class TestInstancesPath(DeviceCase):
-    """[DEFAULT] instances_path: a file system that is away for a moment is not one that is gone."""
+    """[DEFAULT] instances_path: DISK_GB stays while the file system is away for a moment."""
 
     @staticmethod
     def make_host():
@@ -96,7 +96,7 @@ class TestInstancesPath(DeviceCase):
 
 
 class TestMisplacedGuests(DeviceCase):
-    """Guests that have other CPUs than the configuration gives them."""
+    """Guests whose pins do not fit the configured CPUs."""
 
     count = 490
 
@@ -105,7 +105,7 @@ class TestMisplacedGuests(DeviceCase):
         return simple_host()
 
     def virsh_each(self, command):
-        """One virsh for all of them."""
+        """Runs the command for all guests in one virsh."""
         self.libvirtd.virsh('; '.join(command % number for number in range(self.count)), timeout=120)
 
     def test_490_of_them_are_two_warnings(self):
@@ -130,7 +130,7 @@ STRINGS = "<sysinfo type='smbios'><oemStrings>%s</oemStrings></sysinfo>"
 
 
 class TestParts(DeviceCase):
-    """A part that cannot be read costs itself: it is named, and the rest is told."""
+    """If a part of the host cannot be read, the agent names it and publishes the rest."""
 
     @staticmethod
     def make_host():
@@ -156,7 +156,7 @@ class TestParts(DeviceCase):
         self.assertEqual([guest['name'] for guest in guests], ['noted'])
 
     def test_a_domain_that_cannot_be_read(self):
-        # longer than libvirt sends
+        # This is longer than libvirt sends.
         self.define('long', STRINGS % ("<entry>a</entry>" * 200000))
         self.define('short', '')
         self.start()
@@ -171,7 +171,7 @@ class TestParts(DeviceCase):
                          len(self.host.cells[0].cpus))
         self.assertEqual([claim['consumer'] for claim in self.agent.claims()],
                          [self.libvirtd.virsh('domuuid', 'short').strip()])
-        # it may have any of them
+        # The unread guest can have any mdev.
         done = self.agent.ctl('claim', '--consumer=5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e09', '--resources=VGPU=1',
                               check=False)
         self.assertNotEqual(done.returncode, 0)
@@ -202,7 +202,7 @@ class TestParts(DeviceCase):
         self.assertEqual(root['VCPU']['reserved'], 0)
 
     def test_all_that_is_bad_is_named_at_once(self):
-        """Else an operator mends one, and hears of the next."""
+        """A report of only the first error would cost the operator one restart for each error."""
         for name in ('long-1', 'long-2'):
             self.define(name, STRINGS % ("<entry>a</entry>" * 200000))
         self.agent.configure({'DEFAULT': {'reserved_host_memory_mb': 1 << 30, 'reserved_host_disk_mb': 2147483647},
@@ -221,7 +221,7 @@ class TestParts(DeviceCase):
             self.assertIn(words, last)
 
     def test_capabilities_without_machine_types(self):
-        """Containers have none. Those of QEMU go to the agent without; all else stays."""
+        """Containers have no machine types. The agent gets QEMU's capabilities without them, and publishes the same tree."""
         before, _ = self.run_once()
         cut = self.scratch.path / 'cut'
         self.agent.preload('no-machine', NO_MACHINE_SHIM=str(cut))
@@ -235,14 +235,14 @@ class TestParts(DeviceCase):
 
 
 class TestEncryptedMemory(DeviceCase):
-    """A recorded host with made-up domain capabilities: no machine of tests has SEV."""
+    """A recorded host with made-up domain capabilities, because no test machine has SEV."""
 
     @staticmethod
     def make_host():
         return simple_host()
 
     def record(self, **capabilities):
-        """Let the static driver read this host, with these in place of what its emulators told."""
+        """Makes the static driver read this host, with these capabilities in place of those of its emulators."""
         self.agent.configure({'DEFAULT': {'compute_driver': None}, 'static': {'path': None}})
         told = self.agent.ctl_json('discover', '--config', self.agent.config)
         for emulator in told['emulators']:
@@ -257,7 +257,7 @@ class TestEncryptedMemory(DeviceCase):
             ({'sev': True, 'sev_max_guests': 15}, {'sev': 15}),
             ({'sev': True, 'sev_max_guests': 15, 'sev_es': True, 'sev_es_max_guests': 5},
              {'sev': 15, 'sev_es': 5}),
-            # SNP takes the place of ES
+            # SNP replaces ES.
             ({'sev': True, 'sev_max_guests': 15, 'sev_es': True, 'sev_snp': True,
               'sev_es_max_guests': 5}, {'sev': 15, 'sev_snp': 5}),
             ({}, {}))
@@ -268,14 +268,14 @@ class TestEncryptedMemory(DeviceCase):
                 'compute-1_amd_' + model: {'MEM_ENCRYPTION_CONTEXT': total}
                 for model, total in models.items()}, capabilities)
             for model in models:
-                # an older Placement knows only the first of the three names
+                # An older Placement knows only the first of the three names.
                 self.assertIn(set(tree['compute-1_amd_' + model]['traits']) - {'OWNER_NOVA'},
                               ({'HW_CPU_X86_AMD_' + model.upper()},
                                *([set()] if model != 'sev' else [])))
 
 
 class TestSettling(DeviceCase):
-    """[agent] device_settle_sec: how long the first publish waits for devices (pain 2)."""
+    """[agent] device_settle_sec: the time that the first publish waits for devices (pain 2)."""
 
     @staticmethod
     def make_host():

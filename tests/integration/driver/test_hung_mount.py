@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""instances_path on a mount whose server is away: DISK_GB stays, the path is named, and devices are polled all the same."""
+"""The server of the mount at instances_path is away. DISK_GB stays, the agent reports the path, and devices are still polled."""
 
 from tests.env.fakesys import Gpu, Host, m10_types, simple_host
 from tests.env.hung_mount import HungMount

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The libvirt driver against a real libvirtd over made-up hardware, seen through driver-probe."""
+"""The libvirt driver with a real libvirtd over made-up hardware, as driver-probe shows it."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ NEW_MDEV = '2a1f4b9e-6c41-4f0b-9a53-8f8f0f6c1d01'
 
 
 class Probe:
-    """A running driver-probe: its lines as (monotonic time at which they were seen, text)."""
+    """A running driver-probe that writes its results as lines, each with its kind first."""
 
     def __init__(self, scratch, uri, *options, driver='libvirt', within=()):
         self.child = scratch.spawn([*within, BUILD / 'tests/probes/driver-probe', *options, driver, uri], 'probe',
@@ -30,7 +30,7 @@ class Probe:
         return text[:text.rfind('\n') + 1].splitlines()
 
     def _wait(self, look, seconds, what):
-        """wait_until, which also fails when the probe ended without a word of it."""
+        """Waits as wait_until() does, and also fails if the probe ends before."""
         def check():
             alive = self.child.alive()
             value = look()
@@ -40,7 +40,7 @@ class Probe:
         return wait_until(check, seconds, what)
 
     def wait(self, kind, since=0, seconds=20):
-        """The first line of that kind from line number since on, and its number."""
+        """Returns the first line of this kind from line number since on, and its number."""
         def look():
             for number, line in enumerate(self.lines()):
                 if number >= since and line.split(' ', 1)[0] == kind:
@@ -55,7 +55,7 @@ class Probe:
         return [json.loads(line.partition(' ')[2]) for line in self.lines() if line.startswith('snapshot ')]
 
     def wait_snapshot(self, predicate, seconds=20):
-        """A snapshot, the latest, for which predicate is true."""
+        """Waits until predicate is true for the latest snapshot, and returns that."""
         def look():
             found = self.snapshots()
             return found[-1] if found and predicate(found[-1]) else None
@@ -63,7 +63,7 @@ class Probe:
 
 
 def by(items, key, value):
-    """The one item that has this value; fails when there is none or more."""
+    """Returns the only item with this value. It fails if there is none or more than one."""
     found = [item for item in items if item[key] == value]
     assert len(found) == 1, '%s = %s: %d found' % (key, value, len(found))
     return found[0]
@@ -77,13 +77,13 @@ def available(snapshot, device=GPU_A, type_id='nvidia-35'):
 class DriverCase(EnvCase):
     def probe(self, uri, *options, **kwargs):
         probe = Probe(self.scratch, uri, *options, **kwargs)
-        # of use when the probe was built with one
+        # The check has an effect if the probe was built with sanitizers.
         self.addCleanup(lambda: refuse_sanitizers('libvirt-probe', probe.child.log.read_text()))
         return probe
 
 
 class LibvirtdCase(DriverCase):
-    """A libvirtd of its own for each test: most of them harm it."""
+    """Each test starts its own libvirtd, because most tests harm it."""
 
     def setUp(self):
         self.libvirtd.start()
@@ -158,7 +158,7 @@ class TestHost(LibvirtdCase):
 
 
 class TestChanges(LibvirtdCase):
-    """With a poll only every ten minutes, what is seen was seen because libvirt told."""
+    """The timer polls only every ten minutes, so each change is seen by an event of libvirt."""
 
     def setUp(self):
         super().setUp()
@@ -195,7 +195,7 @@ class TestChanges(LibvirtdCase):
             lambda host: any(device['name'] == GPU_A for device in host['devices']), 30)
 
     def test_a_driver_that_is_bound_late_is_seen_by_the_next_poll(self):
-        """No event tells of it: neither of the driver nor, with an older kernel, of the types."""
+        """No event reports the driver. Older kernels send none for the types either."""
         gpu = Gpu('0000:c1:00.0', driver='')
         self.libvirtd.plug_device(gpu)
         running = self.probe(self.libvirtd.uri, '--interval', '1')
@@ -206,7 +206,7 @@ class TestChanges(LibvirtdCase):
         host = running.wait_snapshot(
             lambda host: by(host['devices'], 'address', gpu.address).get('mdev_types'), 20)
         without = [host for host in running.snapshots()[begun:] if not by(host['devices'], 'address', gpu.address).get('mdev_types')]
-        self.assertLessEqual(len(without), 1)  # of the poll that ran meanwhile
+        self.assertLessEqual(len(without), 1)  # that of the poll at the same time
         device = by(host['devices'], 'address', gpu.address)
         self.assertEqual(device['driver'], 'nvidia')
         self.assertEqual(len(device['mdev_types']), 3)
@@ -224,7 +224,7 @@ class TestTrouble(LibvirtdCase):
         with self.libvirtd.paused():
             lines = len(probe.lines())
             text, number = probe.wait('failed', lines, 15)
-            # one interval to begin with and one for each answer that is missed
+            # The time is one interval, and one more for each missed answer.
             self.assertLess(time.monotonic() - started, 1 * (2 + 1) + 3)
             milliseconds, _, words = text.partition(' ')
             self.assertGreater(int(milliseconds), 900, 'it was no call that hung')
@@ -251,13 +251,13 @@ class TestTrouble(LibvirtdCase):
                 lines = len(probe.lines())
                 host = probe.snapshot(lines)
                 self.assertEqual(host['domains'][0]['uuid'], guest)
-        # and it listens again
+        # The probe listens for events again.
         lines = self.destroy_survivor(probe)
         probe.wait('changed', lines, 10)
 
     def destroy_survivor(self, probe):
-        """Returns how many lines the probe had before. A libvirtd that found a guest when it started
-        may end by itself soon after: then once more."""
+        """Returns the number of lines of the probe before. A libvirtd that found a guest at its start can end soon after, so the
+        attempt is repeated."""
         for attempt in range(3):
             self.libvirtd.start()
             probe.snapshot(len(probe.lines()))
@@ -271,7 +271,7 @@ class TestTrouble(LibvirtdCase):
         raise AssertionError('not reached')
 
     def last_failure(self, probe):
-        """The first failure may be that of the call under way; the next is that of connecting."""
+        """Waits for a failure to connect. The first failure can be that of the call in progress."""
         def look():
             failures = [line for line in probe.lines() if line.startswith('failed ')]
             return failures[-1] if failures and 'check that libvirtd' in failures[-1] else None
@@ -300,14 +300,14 @@ class TestTrouble(LibvirtdCase):
 
 class TestNobodyThere(DriverCase):
     def test_the_advice_survives_a_long_path(self):
-        socket = ('%s/' % self.scratch.path).ljust(107, 'x') # the longest that there can be
+        socket = ('%s/' % self.scratch.path).ljust(107, 'x') # the longest possible path
         probe = self.probe('qemu:///system?socket=%s' % socket, '--once')
         self.assertTrue(probe.wait('failed')[0].endswith('check that libvirtd (or virtqemud) runs'))
 
 
 class TestReadOnly(LibvirtdCase):
     def admin(self, *args):
-        """What libvirtd tells of itself."""
+        """Returns the output of virt-admin."""
         uri = '%s:///system?socket=' % self.libvirtd.daemon + self.libvirtd.socket_path.replace('-sock', '-admin-sock')
         return subprocess.run(['virt-admin', '-c', uri, *args], capture_output=True, text=True, check=True,
                               timeout=30).stdout
@@ -315,7 +315,7 @@ class TestReadOnly(LibvirtdCase):
     def test_the_connection_that_stays_cannot_write(self):
         probe = self.probe(self.libvirtd.uri)
         self.assertEqual(probe.snapshot()['nodename'], 'demo')
-        # Domain capabilities were read all the same, over one that is gone again.
+        # Another connection, which is closed again, read the domain capabilities.
         self.assertTrue(probe.snapshot()['emulators'])
         clients = [line.split()[0] for line in self.admin('client-list', self.libvirtd.daemon).splitlines()[2:]
                    if line.strip()]

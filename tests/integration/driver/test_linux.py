@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The linux driver and the libvirt driver find the same host and make the same providers of it.
+"""The linux driver and the libvirt driver find the same host and make the same providers from it.
 
-Both look at the same made-up /sys; libvirtd is the judge, and hwloc of cells and CPUs. What differs is named in DIFFERENCES, row by row
-as in the manual.
+Both read the same made-up /sys. The results are compared with libvirtd, and cells and CPUs also with hwloc. DIFFERENCES lists the
+rows of the table of differences in the manual.
 """
 
 import json
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 BUILD = build_folder()
 MDEV = '2a1f4b9e-6c41-4f0b-9a53-8f8f0f6c1d01'
 
-# The rows of the table of the manual, and the members of what the drivers find that differ: of the host, of a device.
+# Rows of the table in the manual, with the members of the snapshots that differ: those of the host, and those of a device.
 DIFFERENCES = {
     'Traits COMPUTE_*, HW_ARCH_*': (['emulators', 'emulators_incomplete', 'libvirt_version'], []),
     'Traits HW_CPU_*': (['cpu_features', 'features_incomplete'], []),
@@ -41,7 +41,7 @@ OF_DEVICE = {member for _, device in DIFFERENCES.values() for member in device}
 
 
 def rows_of_manual():
-    """The first cell of each row."""
+    """Returns the first cell of each row of the table."""
     text = (ROOT / 'man/compute-agent.conf.5.tail').read_text()
     table = text.partition('.TS\n')[2].partition('.TE\n')[0]
     return re.findall(r'^T\{\n(.*)\n', table, re.M)
@@ -58,7 +58,7 @@ def comparable(snapshot):
 
 
 def differing(found, told):
-    """The members of DIFFERENCES that do differ."""
+    """Returns the members of DIFFERENCES that differ between two snapshots."""
     devices = {device['name']: device for device in told['devices']}
     ret = {member for member in OF_HOST if found.get(member) != told.get(member)}
     return ret | {member for device in found['devices'] for member in OF_DEVICE
@@ -71,7 +71,8 @@ def sparse_host():
 
 
 def card_host():
-    """Cards with functions and without, one that could have them, one of NVIDIA's new kind, and one without a driver."""
+    """Returns a host with cards with and without functions, and a card that could have some. It also has an NVIDIA card with vGPU
+    functions, and a card without a driver."""
     host = simple_host(cells=2, gpus=1)
     host.pci = [*sriov('0000:8a:00.0', 12, numa_node=1), Pci('0000:8b:00.0', -1, total_vfs=64), Pci('0000:8c:00.0', driver=''),
                 *vgpu_card('0000:c1:00.0', 3, {1428: 'NVIDIA L40S-2Q'})]
@@ -84,7 +85,7 @@ def card_host():
 
 
 def wide_host():
-    """More CPUs than a word has bits, whose threads are far from each other."""
+    """Returns a host with more CPUs than a word has bits. The numbers of sibling threads are far apart."""
     return Host(name='wide', cells=[Cell(number, [*range(16 * number, 16 * number + 16), *range(64 + 16 * number, 80 + 16 * number)],
                                          4 << 20, {2048: 64}, threads=2) for number in range(4)])
 
@@ -99,7 +100,7 @@ def cells_of(snapshot):
 
 
 def hwloc_cells(sys, folder):
-    """The same as hwloc has it, which shares no code with libvirt or the agent."""
+    """Returns the cells as hwloc reads them. hwloc shares no code with libvirt or the agent."""
     (folder / 'proc').mkdir()
     (folder / 'sys').symlink_to(sys)
     text = subprocess.run(['lstopo-no-graphics', '--input', folder, '--of', 'xml'], stdout=subprocess.PIPE, text=True, timeout=60,
@@ -107,11 +108,12 @@ def hwloc_cells(sys, folder):
     topology = ElementTree.fromstring(text)
 
     def find(kind):
-        """{CPUs: object}"""
+        """Returns {CPUs: object} of all objects of a kind."""
         found = {}
         for item in topology.iter('object'):
             if item.get('type') == kind:
-                words = [int(word or '0', 16) for word in item.get('cpuset').split(',')]  # of 32 bits, the highest first
+                # The words have 32 bits, the highest first.
+                words = [int(word or '0', 16) for word in item.get('cpuset').split(',')]
                 mask = sum(word << 32 * i for i, word in enumerate(reversed(words)))
                 found[frozenset(cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1)] = item
         return found
@@ -130,7 +132,7 @@ class TestAgrees(DriverCase):
         return self.probe(libvirtd.uri, *options, driver=driver, within=libvirtd.enter('-m', '-n', '-u', '-p'))
 
     def test_snapshots(self):
-        """What the manual says, and nothing else, differs."""
+        """The snapshots differ exactly in the rows of the manual."""
         differ = set()
         for name, make in HOSTS.items():
             with self.subTest(name), Libvirtd(make(), self.scratch) as libvirtd:
@@ -143,7 +145,7 @@ class TestAgrees(DriverCase):
         self.assertEqual(rows_of_manual(), list(DIFFERENCES))
 
     def test_events(self):
-        """What changes silently is seen by the next poll; what else, when udev says so."""
+        """The next poll sees changes without an event, and an event of udev starts a poll for the other changes."""
         with Libvirtd(card_host(), self.scratch) as libvirtd:
             sys, gpu, card = libvirtd.sys, Gpu('0000:43:00.0', 0, driver='', types={}), '0000:8b:00.0'
             libvirtd.plug_device(gpu)
@@ -158,7 +160,7 @@ class TestAgrees(DriverCase):
             path = fakesys.device_path(sys, gpu.address) / 'uevent'
             path.write_text('DRIVER=nvidia\n' + path.read_text())
             wait(lambda devices: len(devices['pci_0000_43_00_0']['mdev_types']) == 3 and
-                 devices['pci_0000_43_00_0']['driver'] == 'nvidia')  # of which no event tells
+                 devices['pci_0000_43_00_0']['driver'] == 'nvidia')  # this sends no event
             self.assertNotIn('changed', probe.lines())
             for _ in range(300):
                 libvirtd.announce('change', card, wait=False)
@@ -167,10 +169,12 @@ class TestAgrees(DriverCase):
 
 
 class TestFlood(EnvCase):
-    """Events that come in flocks, of a machine with many virtual functions that boots, are one poll; those that never end stop none."""
+    """Many events in a short time, as at the boot of a machine with many virtual functions, cause one poll. An endless series does
+    not prevent polls."""
 
     make_host = staticmethod(card_host)
 
+    # Sends a short burst of events and then a long series, and counts the polls of each.
     def check(self, driver):
         card = '0000:8b:00.0'
         metrics = self.scratch.path / 'metrics'
@@ -181,7 +185,8 @@ class TestFlood(EnvCase):
             return int(re.search('^compute_agent_cycles_total ([0-9]+)$', metrics.read_text(), re.M)[1])
 
         def send(count, pause):
-            """How often a poll may begin meanwhile: when there was no event for some time, or no end to them."""
+            """Sends events, and returns the number of polls that can begin during them: one for each pause, and one for each
+            interval of an endless series."""
             begin = last = time.monotonic()
             pauses = 0
             for _ in range(count):
@@ -210,7 +215,7 @@ class TestFlood(EnvCase):
 
 
 class TestHere(EnvCase):
-    """The machine that runs the tests, looked at by somebody without rights."""
+    """The machine that runs the tests, read by a user without rights."""
 
     def run_as_nobody(self, argv, folder):
         rights = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] if os.getuid() == 0 else []
@@ -221,7 +226,7 @@ class TestHere(EnvCase):
         return done.stdout
 
     def setUp(self):
-        # Itself and no folder in it: the path of the demo's bus would be too long for a socket.
+        # The scratch folder itself is used. In a subfolder the path of the demo's bus would be too long for a socket.
         self.folder = self.scratch.path
         self.folder.chmod(0o1777)
 
@@ -239,7 +244,7 @@ class TestHere(EnvCase):
 
 
 class TestTree(EnvCase):
-    """What a change of the driver changes in Placement."""
+    """Changes in Placement after a change of the driver."""
     maxDiff = None
     make_host = staticmethod(card_host)
 
@@ -267,7 +272,7 @@ class TestTree(EnvCase):
             self.assertEqual(len([name for name in told if '8A:0' in name.upper()]), 1, sorted(told))
 
     def test_memory_encryption(self):
-        """The kernel's numbers, where it has them; else what libvirt told stays."""
+        """The kernel's numbers are used if it has them. Without them those of libvirt stay."""
         self.run_once('libvirt', 'false')
         (self.libvirtd.sys / 'fs/cgroup/misc.capacity').write_text('sev 410\nsev_es 99\n')
         before = self.run_once('linux', 'false')
@@ -285,7 +290,7 @@ class TestTree(EnvCase):
             self.assertNotIn('MEM_ENCRYPTION_CONTEXT', str(tree))
 
     def test_a_pool_is_libvirts(self):
-        """Its size stays as libvirt told it, and each cycle says why."""
+        """The size of the pool stays as libvirt reported it, and each cycle gives the reason."""
         self.libvirtd.virsh('pool-define-as', 'guests', 'dir', '--target', self.scratch.folder('pool'))
         self.libvirtd.virsh('pool-start', 'guests')
         self.agent.configure({'libvirt': {'images_storage_pool': 'guests'}, 'DEFAULT': {'instances_path': '/nowhere'}})
@@ -295,7 +300,7 @@ class TestTree(EnvCase):
         self.assertIn('images_storage_pool: the driver "linux" asks no libvirt', self.agent.run('--once').stderr)
 
     def test_claims_are_kept(self):
-        """Of a guest that libvirt knows, and the linux driver does not."""
+        """The claim of a guest stays, although only libvirt reports the guest."""
         with Libvirtd(demo_host(), self.scratch) as libvirtd:
             libvirtd.define(guest_xml('owner', devices=[DEMO_MDEV]))
             agent = Agent(self.scratch, None, libvirtd.uri, self.bus, {
@@ -311,7 +316,7 @@ class TestTree(EnvCase):
                 agent.stop()
                 agent.configure({'DEFAULT': {'compute_driver': driver}})
                 agent.start('standalone')
-                after = time.monotonic() + 6  # longer than claims without a guest live
+                after = time.monotonic() + 6  # longer than a claim without a guest is kept
                 while time.monotonic() < after:
                     agent.ctl('sync')
                     time.sleep(0.5)
@@ -320,12 +325,12 @@ class TestTree(EnvCase):
 
     @staticmethod
     def withheld(tree):
-        """The names of providers with an inventory that is reserved as a whole."""
+        """Returns the names of providers with an inventory that is reserved as a whole."""
         return {name for name, provider in tree.items()
                 if any(record['reserved'] == record['total'] for record in provider['inventories'].values())}
 
     def test_one_bad_file_costs_itself(self):
-        """A type of a card, a card, a function of another kind; each is named, and the rest is told."""
+        """The bad files belong to a type of a card, to a card, and to a vGPU function. Each one is named, and the rest is published."""
         before = self.run_once('linux', 'true')
         card = fakesys.device_path(self.libvirtd.sys, '0000:42:00.0')
         (card / 'mdev_supported_types/nvidia-35/available_instances').write_text('many\n')
@@ -345,7 +350,7 @@ class TestTree(EnvCase):
         self.assertEqual(self.withheld(tree), {'compute-1_0000:8C:00.0', 'compute-1_pci_0000_42_00_0', 'compute-1_pci_0000_c1_01_0'})
 
     def test_one_function_that_libvirt_knows_nothing_of(self):
-        """The types that an NVIDIA function can become are read beside libvirt."""
+        """The agent reads the types of an NVIDIA function itself, also with the libvirt driver."""
         before = self.run_once('libvirt', 'false')
         (fakesys.device_path(self.libvirtd.sys, '0000:c1:01.1') / 'nvidia/creatable_vgpu_types').write_text('x' * 70000)
         fakesys.set_hugepages(self.libvirtd.sys, 0, 2048, 32)
@@ -356,7 +361,7 @@ class TestTree(EnvCase):
             self.assertEqual(tree['compute-1']['inventories'], before['compute-1']['inventories'])
 
     def test_what_cannot_be_told_in_part(self):
-        """A cell of unknown memory would be told as a small one: nothing is told."""
+        """A cell of unknown memory would look like a small one, so the whole poll fails."""
         before = self.run_once('linux', 'true')
         fakesys.set_hugepages(self.libvirtd.sys, 0, 2048, 32)
         path = self.libvirtd.sys / 'devices/system/node/node1/meminfo'

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Nova's own libvirt driver (Debian's python3-nova) and ours make the same of the same host.
+"""Nova's own libvirt driver (Debian's python3-nova) and the agent's make the same tree from the same host.
 
-Both read the same configuration file and ask the same private libvirtd. Inventories of every
-provider and all HW_* and COMPUTE_* traits are compared; what is meant to differ stands in
-TRAIT_DIFFERENCES and in the "differs" of a case, with its reason. numa_in_placement is off: Nova
-has no such thing.
+Both read the same configuration file and the same private libvirtd. The tests compare the inventories of every provider and all
+HW_* and COMPUTE_* traits. TRAIT_DIFFERENCES and the member "differs" of a case list the intended differences with their reasons.
+numa_in_placement is off, because Nova has no such option.
 """
 
 import json
@@ -20,7 +19,7 @@ from tests.env.libvirtd import Libvirtd
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = build_folder()
 
-# Every trait that one side tells and the other does not, in every case that has it.
+# Traits that only one side reports, in any case.
 NEWER = 'Nova tells it since a later version than the one installed (facts C8)'
 TRAIT_DIFFERENCES = {
     'COMPUTE_NODE': 'in Nova the resource tracker adds it, not the driver (facts A9)',
@@ -45,7 +44,7 @@ TRAIT_DIFFERENCES = {
     'COMPUTE_STORAGE_VIRTIO_FS': NEWER,
 }
 
-# Defaults of Nova that have changed over its versions are set in all cases.
+# Each case sets the options whose defaults differ between versions of Nova.
 BASE = '''[DEFAULT]
 my_ip = 127.0.0.1
 instances_path = {path}
@@ -67,11 +66,11 @@ virt_type = qemu
 
 @dataclass
 class Case:
-    """What the file says, by section, and in which way the two may differ.
+    """The sections of the file, and the allowed differences.
 
-    differs maps a provider's suffix ('' for the root) to (Nova's totals, ours), where None stands
-    for no provider, or a trait to True, with the reason in why. refused: both refuse it; only_nova: Nova alone, with
-    the reason.
+    differs maps the suffix of a provider ('' for the root) to (Nova's totals, the agent's), where None means no provider. It maps a
+    trait to True. The reason is in "why". With "refused" both reject the file. If Nova alone rejects it, "only_nova" has the
+    reason.
     """
 
     default: str = ''
@@ -166,7 +165,7 @@ GPUS = {
 
 
 def sparse_host():
-    """Cells 0, 3 and 8; no threads; one cell has no CPUs, one no huge pages."""
+    """Returns a host with cells 0, 3 and 8 and without threads. Cell 3 has no huge pages, and cell 8 has no CPUs."""
     return Host(name='sparse', cells=[Cell(0, [0, 1], 2 << 20, {2048: 16}),
                                       Cell(3, [4, 5], (1 << 20) + 512),
                                       Cell(8, [], 1 << 20, {2048: 8})])
@@ -189,7 +188,7 @@ def standard_traits(provider):
 
 
 class NovaCase:
-    """Asks Nova's driver; mixed into a TestCase."""
+    """A mixin of a TestCase that runs Nova's driver."""
 
     def nova(self, libvirtd, paths):
         done = subprocess.run(
@@ -226,6 +225,7 @@ class TestNovaAgrees(NovaCase, EnvCase):
             with self.subTest(host=host.name, case=name):
                 self.compare_case(case, nova, self.ours(path), host.name)
 
+    # Compares both trees, except for the differences that the case and TRAIT_DIFFERENCES list.
     def compare_case(self, case, nova, ours, root):
         if case.refused or case.only_nova:
             self.assertIn('refused', nova)
@@ -236,7 +236,7 @@ class TestNovaAgrees(NovaCase, EnvCase):
         nova, ours = nova['tree'], ours['tree']
         for name in sorted({*nova, *ours}):
             expected = case.differs.get(name[len(root):])
-            if expected:  # a later Nova may agree with us
+            if expected:  # a later Nova can agree with the agent
                 self.assertIn((totals(nova.get(name)), totals(ours.get(name))), (expected, expected[1:] * 2), case.why)
                 continue
             self.assertIn(name, nova)

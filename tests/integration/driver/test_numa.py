@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""[compute] numa_in_placement: made-up cells, a real libvirtd, and what a real Placement then has.
+"""[compute] numa_in_placement: made-up cells, a real libvirtd, and the providers in a real Placement.
 
-Each expectation is written out: {provider's suffix: (its parent's suffix, "CLASS=TOTAL/RESERVED
-...")}, '' for the root, DISK_GB apart: it is that of the machine that runs the test.
+Each expectation is written as {suffix of the provider: (suffix of its parent, "CLASS=TOTAL/RESERVED ...")}, with '' for the root.
+DISK_GB is left out, because it is that of the test machine.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ CELL = 'MEMORY_MB=4096/%d VCPU=4/0 CUSTOM_HUGEPAGES_2M=64/0'
 
 
 def sparse_host():
-    """Ids 0, 3 and 8. Cell 3 has memory alone and no hugepages, cell 8 has a GPU on it."""
+    """Returns a host with cells 0, 3 and 8. Cell 3 has only memory and no huge pages, and cell 8 has a GPU."""
     return Host(name='sparse', cells=[Cell(0, [0, 1], 2 << 20, {2048: 16}),
                                       Cell(3, [], 1 << 20),
                                       Cell(8, [4, 5], 1 << 20, {2048: 8, 1048576: 0})],
@@ -27,7 +27,7 @@ def sparse_host():
 
 
 def told(tree, root):
-    """The tree of Placement in the form of the expectations."""
+    """Returns the tree of Placement in the form of the expectations."""
     names = {provider['uuid']: name for name, provider in tree.items()}
     ret = {}
     for name, provider in tree.items():
@@ -53,6 +53,7 @@ class NumaCase(EnvCase):
             sections.setdefault(section, {}).update(keys)
         return Agent(self.scratch, self.placement, self.libvirtd.uri, options=sections)
 
+    # Publishes a host, compares its tree in Placement, and returns the agent.
     def check(self, host, expected, **options):
         agent = self.make(host, **options)
         agent.run('--once', code=0)
@@ -66,12 +67,12 @@ class NumaCase(EnvCase):
 
 
 class TestForms(NumaCase):
-    """false, root and true: what is where, and what guests hold follows from each to each."""
+    """numa_in_placement = false, root and true: the places of inventory and allocations, and each change between two of the forms."""
 
     HELD = {'VCPU': 2, 'PCPU': 3, 'MEMORY_MB': 1536}
 
     def placed(self, agent, consumer):
-        """{class: {suffix of the provider: amount}}"""
+        """Returns {class: {suffix of the provider: amount}} of a consumer."""
         names = {one['uuid']: name for name, one in self.placement.tree_by_name(agent.root()).items()}
         ret = {}
         for provider, amounts in self.placement.held(consumer).items():
@@ -84,6 +85,7 @@ class TestForms(NumaCase):
         agent.run('--once', code=0)
         return self.placement.tree_by_name(agent.root())
 
+    # Checks the inventories of a form, and that the operator's ratio of VCPU is kept.
     def look(self, tree, form):
         told_ = told(tree, 'forms')
         pages = 'CUSTOM_HUGEPAGES_2M=64/0'
@@ -157,7 +159,8 @@ class TestCells(NumaCase):
 
 class TestChanges(NumaCase):
     def test_a_bad_part_costs_itself(self):
-        """A CPU that is online and in no cell, more pages reserved than the kernel got."""
+        """One CPU is online and belongs to no cell, or the configuration reserves more huge pages than the kernel has. The rest is
+        published."""
         agent = self.make(simple_host(2, name='bad'))
         agent.within = self.libvirtd.enter('-m', '-u', '-p')
         cpus = self.libvirtd.sys / 'devices/system/cpu'

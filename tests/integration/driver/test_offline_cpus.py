@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""CPUs that guests cannot be given now: offline ones, and dedicated ones on which an unpinned guest can run."""
+"""CPUs that guests cannot use now: offline CPUs, dedicated CPUs on which an unpinned guest can run, and those of a cell without memory."""
 
 from tests.env import fakesys
 from tests.env.fakesys import Cell, Host, simple_host
@@ -26,9 +26,9 @@ class TestOfflineCpus(NumaCase):
                 tree = told(self.placement.tree_by_name(agent.root()), host.name)
                 self.assertIn('VCPU=4/0', tree[''][1])
                 self.assertIn('PCPU=1/1', tree['_NUMA1' if number else ''][1])
-                # a guest keeps its allocation
+                # A guest keeps its allocation.
                 self.assertEqual([*self.placement.held(consumer).values()], [{'PCPU': 2}])
-                # Nova has powered them down
+                # Nova powers these CPUs down.
                 agent.configure({'libvirt': {'cpu_power_management': 'true'}})
                 agent.run('--once', code=0)
                 tree = told(self.placement.tree_by_name(agent.root()), host.name)
@@ -36,7 +36,7 @@ class TestOfflineCpus(NumaCase):
 
     def test_an_unpinned_guest_reserves_dedicated_cpus_while_it_runs(self):
         host = simple_host(2, name='floats')
-        # QEMU's affinity needs a CPU of the machine that runs the test, which has CPUs 0 and 1
+        # QEMU sets its affinity on the test machine, so the shared CPUs include CPU 1, which every machine has.
         agent = self.make(host, compute={'numa_in_placement': 'false', 'cpu_shared_set': '1-3',
                                          'cpu_dedicated_set': '0,4-7'})
         self.libvirtd.start_guest('shared', extra="<cputune><vcpupin vcpu='0' cpuset='1-3'/></cputune>")

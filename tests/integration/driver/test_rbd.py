@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""[libvirt] images_type = rbd: DISK_GB is the size of a real Ceph cluster, as Nova's own code computes it."""
+"""[libvirt] images_type = rbd: DISK_GB is the size of a real Ceph cluster, and equals the result of Nova's own code."""
 
 import subprocess
 
@@ -24,7 +24,7 @@ class TestRbd(EnvCase):
         super().setUpClass()
         cls.ceph = Ceph(cls.scratch).start()
         cls.ceph.make_user('nova', 'vms')
-        # ceph prints the key of a malformed keyring to its standard error.
+        # ceph prints the key of a malformed keyring on standard error.
         keyring = cls.ceph.folder / 'torn.keyring'
         keyring.write_text('[client.torn]\n\tkey = %s\n' % TORN_KEY)
         with cls.ceph.conf.open('a') as conf:
@@ -47,7 +47,7 @@ class TestRbd(EnvCase):
         done = subprocess.run(['/usr/bin/python3', '-P', '-W', 'ignore', '-c', NOVA, str(self.ceph.conf)], stdout=subprocess.PIPE, text=True,
                               check=True, timeout=60)
         self.assertEqual(self.disk(agent), int(done.stdout))
-        # Without the monitor the amount stays, and the reason is named.
+        # Without the monitor the amount stays, and the status gives the reason.
         self.ceph.pause()
         self.addCleanup(self.ceph.go_on)
         wait_until(lambda: 'images_type = rbd' in self.status(agent), 60, 'the reason', step=0.5)

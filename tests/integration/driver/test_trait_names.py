@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every trait that the driver may tell is one of os-traits, or one that came after it."""
+"""Every trait that the driver can report is in os-traits or in the list of newer ones."""
 
 import subprocess
 import unittest
 
 from tests.env.agent import build_folder
 
-# Later than os-traits 3.4 of Debian 13. Where Placement does not know them, the reporter leaves them out.
+# These are newer than os-traits 3.4 of Debian 13. The reporter leaves them out if Placement does not know them.
 LATER = (
     'COMPUTE_SOUND_MODEL_',
     'HW_ARCH_RISCV64',
 )
-# In that, but not in os-traits 2.9 of Debian 12.
+# These are in os-traits 3.4, and not in os-traits 2.9 of Debian 12.
 SINCE_3_4 = (
     'COMPUTE_ADDRESS_SPACE_',
     'COMPUTE_NET_VIF_MODEL_IGB',
@@ -21,13 +21,13 @@ SINCE_3_4 = (
     'COMPUTE_SECURITY_TPM_SECRET_SECURITY_',
     'COMPUTE_SECURITY_TPM_TIS',
 )
-# What only some devices and processors make the driver tell.
+# The driver reports these only for some devices and processors.
 DEVICES_SINCE_3_4 = ('HW_CPU_X86_AMD_SEV_ES', 'HW_PCI_LIVE_MIGRATABLE', 'HW_PCI_ONE_TIME_USE')
 
 
 class TestTraitNames(unittest.TestCase):
     def test_names(self):
-        # the package is that of Debian's own interpreter
+        # The package belongs to Debian's own interpreter.
         known = subprocess.run(
             ['/usr/bin/python3', '-c', 'import os_traits; print(*os_traits.get_traits())'],
             capture_output=True, text=True, timeout=60, check=True).stdout.split()

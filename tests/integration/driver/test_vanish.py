@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Inventory that is in use and gone from the host: it is withheld, named, and given back. Each over libvirt and over plain Linux.
+"""Inventory that is in use and vanishes from the host is withheld, reported and offered again, with libvirt and with plain Linux.
 
-A device that stops offering with an unchanged configuration is missing; what is taken out of the configuration is not.
+A device that offers nothing with an unchanged configuration is missing. A device that the configuration no longer names is not
+missing.
 """
 
 import json
@@ -24,7 +25,7 @@ VF_SPEC = json.dumps({'product_id': '154c', 'resource_class': 'CUSTOM_VF'})
 
 
 class VanishCase(EnvCase):
-    """An agent that polls when it is told to, over each driver in turn."""
+    """An agent that polls only on request. Subclasses choose the driver."""
 
     def start(self, **options):
         self.metrics = self.scratch.folder('metrics') / 'metrics'
@@ -41,7 +42,7 @@ class VanishCase(EnvCase):
         return self.placement.tree_by_name(self.agent.root())
 
     def record(self, name, resource_class):
-        """(total, reserved), or None."""
+        """Returns (total, reserved), or None."""
         record = self.tree().get(name, {'inventories': {}})['inventories'].get(resource_class)
         return record and (record['total'], record['reserved'])
 
@@ -60,7 +61,7 @@ class VanishCase(EnvCase):
         return len(found['allocation_requests'])
 
     def assert_quiet(self, number=3):
-        """Further cycles write nothing, and Placement refuses none of their requests."""
+        """Checks that more cycles write nothing, and that Placement rejects none of their requests."""
         mark = self.placement.mark()
         self.cycles(number)
         self.assertEqual(self.placement.writes_since(mark), [])
@@ -77,7 +78,7 @@ class VanishCase(EnvCase):
 
 
 class HostCase(VanishCase):
-    """A private libvirtd, whose /sys the driver reads."""
+    """A private libvirtd. The driver reads its /sys."""
 
     driver = 'libvirt'
 
@@ -93,7 +94,7 @@ class HostCase(VanishCase):
 
 
 class TestFunctions(HostCase):
-    """A card with four VFs, which are the only ones that device_spec matches."""
+    """A card with four VFs. device_spec matches only these."""
 
     PCI = {'pci': {'device_spec': [VF_SPEC], 'report_in_placement': 'true'}}
 
@@ -102,7 +103,7 @@ class TestFunctions(HostCase):
         return Host(cells=simple_host().cells, pci=sriov(PF, 4))
 
     def remove_functions(self, addresses=VFS):
-        """As a write of 0 to sriov_numvfs does."""
+        """Removes functions, as a write of 0 to sriov_numvfs does, and returns them."""
         gone = [device for device in self.host.pci if device.address in addresses]
         for address in addresses:
             self.libvirtd.remove_device(address)
@@ -139,7 +140,7 @@ class TestFunctions(HostCase):
         self.assertNotIn('is missing', self.status())
 
     def test_one_function_of_several_vanishes(self):
-        """The card offers the rest; the guest is named."""
+        """The card offers the other functions, and the agent names the guest."""
         self.begin(**self.PCI)
         consumer = self.claim('CUSTOM_VF')
         self.libvirtd.define(guest_xml('g1', memory_mib=64, uuid=consumer, devices=[VFS[0]]))
@@ -151,7 +152,8 @@ class TestFunctions(HostCase):
         self.assertIn('guest g1', self.audit())
 
     def test_a_changed_device_spec_ends_it(self):
-        """What is in use stays, all reserved, until it is free; the rest goes at once, and comes back as it was."""
+        """Allocated inventory stays, with all of it reserved, until it is free. The other inventory is removed at once. All of it
+        returns with its earlier values."""
         self.begin(**self.PCI)
         card = self.tree()[PF_NAME]
         record = {**card['inventories']['CUSTOM_VF'], 'reserved': 1}
@@ -178,7 +180,7 @@ class TestFunctions(HostCase):
 
 
 class TestFunctionsLinux(TestFunctions):
-    """The same without libvirt; a claim has no guest then."""
+    """The same without libvirt. A claim then has no guest."""
 
     driver = 'linux'
 
@@ -193,7 +195,7 @@ class TestFunctionsLinux(TestFunctions):
 
 
 class TestTypes(HostCase):
-    """A GPU with mediated device types."""
+    """A GPU with mdev types."""
 
     @staticmethod
     def make_host():
@@ -203,13 +205,14 @@ class TestTypes(HostCase):
         return self.libvirtd.sys / 'bus/pci/devices' / GPU / 'mdev_supported_types'
 
     def stop_offering(self):
-        """Returns a function that undoes it."""
+        """Stops the offers of the GPU, and returns a function that undoes this."""
         aside = self.scratch.folder('aside') / 'types'
         if self.driver == 'libvirt':  # the vGPU manager crashed
             shutil.copytree(self.types(), aside, symlinks=True)
             shutil.rmtree(self.types())
             return lambda: shutil.copytree(aside, self.types(), symlinks=True)
-        file = self.types() / 'nvidia-35/available_instances'  # a card that fell off the bus: EISDIR in place of EIO
+        # A card that fell off the bus. The read fails with EISDIR in place of EIO.
+        file = self.types() / 'nvidia-35/available_instances'
         text = file.read_text()
         file.unlink()
         file.mkdir()
@@ -240,7 +243,7 @@ class TestTypes(HostCase):
         self.assertIn('CUSTOM_RACK', self.tree()[GPU_NAME]['traits'])
 
     def test_a_card_that_carries_another_type(self):
-        """It says that it can make no more of ours: what Placement holds of it is retained, and goes when it is free."""
+        """The card can make no more mdevs of the configured type. Allocated inventory stays until it is free."""
         self.begin()
         consumer = self.claim('VGPU')
         mdev = str(uuid.uuid4())
@@ -265,13 +268,13 @@ class TestTypes(HostCase):
 
 
 class TestTypesLinux(TestTypes):
-    """The same without libvirt: the types are there, and one cannot be read."""
+    """The same without libvirt. The types exist, and one of them cannot be read."""
 
     driver = 'linux'
 
 
 class TestStatic(VanishCase):
-    """The static driver: classes and a GPU that the host's description loses."""
+    """The static driver: the description of the host loses classes and a GPU."""
 
     def describe(self, gpus=2, disk=1 << 38):
         devices = [{'name': 'pci_0000_%02x_00_0' % number, 'address': '0000:%02x:00.0' % number, 'mdev_types': [
@@ -304,7 +307,7 @@ class TestStatic(VanishCase):
         self.assertIn('DISK_GB of compute-1 (10 held by consumer %s)' % consumer, said)
         self.assertIn('%s is missing; in Placement 1 held by consumer %s' % (gpu, consumer), said)
         self.assert_quiet()
-        # a restart keeps what was reserved before
+        # A restart keeps the reserved amounts from before.
         self.agent.restart('synced')
         self.agent.record(self.describe())
         self.cycles()
@@ -321,7 +324,8 @@ class TestStatic(VanishCase):
         self.assertEqual(self.agent.status()['sync_state'], 'synced')
 
     def test_an_allocation_that_comes_while_the_class_goes(self):
-        """Between the read and the write: Placement refuses once, and the same cycle retains it."""
+        """An allocation appears between the read and the write. Placement rejects the write once, and the same cycle retains the
+        inventory."""
         self.agent = Agent(self.scratch, self.proxy, host=self.describe())
         self.start(devices={'enabled_mdev_types': 'nvidia-35'})
         root = self.agent.root()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the tests of libvirt's hook share: a real libvirtd that runs computectl for real guests."""
+"""The base class of the tests of libvirt's hook: a real libvirtd that runs computectl for real guests."""
 
 import uuid
 
@@ -10,7 +10,8 @@ from tests.integration.claims.placement_case import HostCase
 
 
 def install_hook(libvirtd, bus, agent, program=None):
-    """As the package does it; libvirt gives a hook no environment, so that the bus and the configuration are where they always are."""
+    """Installs the hook as the package does. libvirt gives a hook no environment, so bus and configuration are linked to their
+    default paths."""
     for name, target in (
             ('etc/hooks/qemu.d/compute-agent', program or build_folder() / 'computectl'),
             ('run/dbus/system_bus_socket', bus.socket_path),
@@ -21,7 +22,7 @@ def install_hook(libvirtd, bus, agent, program=None):
 
 
 def virsh_words(libvirtd, *args, timeout=120):
-    """Run virsh; what it said when it failed, else ''."""
+    """Runs virsh. Returns its error message, or '' after success."""
     try:
         libvirtd.virsh(*args, timeout=timeout)
     except EnvError as error:
@@ -30,7 +31,8 @@ def virsh_words(libvirtd, *args, timeout=120):
 
 
 class HookCase(HostCase):
-    """A libvirtd, an agent and (unless told) a Placement, behind a proxy, for a class; no claim and no guest before a test."""
+    """A libvirtd, an agent and, unless the class excludes it, a Placement behind a proxy for each class. Each test starts without
+    claims and guests."""
 
     options = {}
 
@@ -47,7 +49,7 @@ class HookCase(HostCase):
 
     @classmethod
     def hook_program(cls):
-        """What libvirt runs, if not computectl itself."""
+        """Returns the program that libvirt runs, or None for computectl itself."""
 
     def setUp(self):
         self.addCleanup(self.start_over)
@@ -61,7 +63,7 @@ class HookCase(HostCase):
         self.agent.release_all()
 
     def claim_of(self, consumer):
-        """Its claim, with all that is known of it."""
+        """Returns the only claim of a consumer, with all its details."""
         found = self.agent.claims(consumer)
         self.assertEqual(len(found), 1, self.agent.log())
         return self.agent.ctl_json('show', found[0]['id'])
@@ -72,7 +74,7 @@ class HookCase(HostCase):
         return kwargs['uuid']
 
     def start(self, name):
-        """virsh start; what it said when it failed, else ''."""
+        """Runs "virsh start". Returns its error message, or '' after success."""
         return virsh_words(self.libvirtd, 'start', name)
 
     def configure(self, **options):
@@ -82,7 +84,7 @@ class HookCase(HostCase):
         self.agent.configure({'hook': options})
 
     def allocations(self):
-        """{consumer: resources} of the root provider in Placement."""
+        """Returns {consumer: resources} of the root provider in Placement."""
         path = '/resource_providers/%s/allocations' % self.agent.root()
         return {consumer: item['resources']
                 for consumer, item in self.placement.get(path)['allocations'].items()}

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Guests that libvirt starts and stops all at once, each with the hook ("make soak-hook": 50 of them).
+"""libvirt starts and stops many guests at the same time, each with the hook ("make soak-hook": 50 guests).
 
-Whatever Placement and the agent do meanwhile, in the end claims and allocations are those of the guests that run: none is missing,
-none is left over, none is there twice.
+Placement and the agent can fail during that time. At the end claims and allocations are exactly those of the running guests.
 """
 
 import concurrent.futures
@@ -20,10 +19,10 @@ from tests.integration.claims.placement_case import TROUBLES
 
 GUESTS = int(os.environ.get('COMPUTE_AGENT_GUESTS', '6'))
 KILLS = int(os.environ.get('COMPUTE_AGENT_KILLS', '2'))
-CPUS = 64  # of the demo host, with its ratio
+CPUS = 64  # VCPU of the demo host, with its ratio
 GUEST = {'VCPU': 1, 'MEMORY_MB': 16}
 
-# As libvirt's hook, and notes what each call took.
+# Runs the hook as libvirt does, and writes the duration of each call to a file.
 TIMED = '''#!/bin/bash
 begin=${EPOCHREALTIME/./}
 (exec -a compute-agent %s "$@")
@@ -54,7 +53,7 @@ class TestCrowd(HookCase):
                 for name in ['guest-%d' % i for i in range(n)]}
 
     def start_all(self, guests):
-        """Those that started, and what was said of the others."""
+        """Returns the guests that started, and {name: error message} of the failed starts."""
         words = self.at_once(self.start, list(guests))
         started = {name: guests[name] for name in guests if not words[name]}
         self.assertEqual(set(self.libvirtd.virsh('list', '--name').split()), set(started))
@@ -65,7 +64,7 @@ class TestCrowd(HookCase):
         self.assertEqual(self.libvirtd.virsh('list', '--name').split(), [])
 
     def check_claims(self, consumers):
-        """Each has one claim, which is confirmed, and nobody else has any."""
+        """Checks that each consumer has one confirmed claim, and that there are no other claims."""
         claims = self.agent.claims()
         self.assertEqual(sorted(claim['consumer'] for claim in claims), sorted(consumers),
                          self.agent.log()[-3000:])
@@ -82,7 +81,7 @@ class TestCrowd(HookCase):
         self.assertEqual(self.agent.ctl('audit', check=False).returncode, 0)
 
     def report(self, what):
-        """The figures of the calls since the last time."""
+        """Prints the durations of the calls since the last report."""
         lines = [line.split() for line in self.times.read_text().splitlines()]
         self.times.write_text('')
         for operation in ('prepare', 'started', 'release'):
@@ -91,6 +90,7 @@ class TestCrowd(HookCase):
                 print('%s: %d times %s: median %.0f ms, longest %.0f ms' % (
                     what, len(took), operation, statistics.median(took), took[-1]), file=sys.stderr)
 
+    # Starts and stops all guests with these faults. Exactly room guests must start.
     def run_crowd(self, what, *faults_, vcpus=1, room=GUESTS):
         guests = self.define_all(vcpus=vcpus, memory_mib=16)
         for fault in faults_:
@@ -122,7 +122,8 @@ class TestCrowd(HookCase):
                        faults.Cut('before', every=5))
 
     def in_trouble(self, fault, act, guests, consumers):
-        """libvirt does not see it; what Placement is told meets it, and in the end it was told. Whether it was met."""
+        """Starts or stops guests while requests fail. libvirt notices nothing, and Placement has the right allocations in the end.
+        Returns whether the fault occurred."""
         expected = {consumer: GUEST for consumer in consumers}
         with self.proxy.fault(fault):
             act(guests)
@@ -132,7 +133,7 @@ class TestCrowd(HookCase):
         return fault.hits > 0
 
     def test_placement_fails_at_each_request(self):
-        """Of the start and of the stop of two guests at once."""
+        """The requests are those of the start and the stop of two guests."""
         whole, dice = 'COMPUTE_AGENT_GUESTS' in os.environ, random.Random(os.environ.get('COMPUTE_AGENT_SEED', '1'))
         guests = self.define_all(2, memory_mib=16)
         for name, trouble in TROUBLES.items() if whole else [dice.choice(list(TROUBLES.items()))]:
@@ -149,11 +150,11 @@ class TestCrowd(HookCase):
                 print('%s: two guests at once, at each of %d requests' % (name, n), file=sys.stderr)
 
     def test_placement_hangs(self):
-        """libvirt does not wait for it."""
+        """libvirt does not wait for Placement."""
         self.run_crowd('Placement hangs', faults.Hang())
 
     def expire_after(self, seconds):
-        """From the next start of the agent on, until the test ends."""
+        """Sets claim_expiry_time for the next start of the agent, until the test ends."""
         before = {'DEFAULT': {'claim_expiry_time': self.options['DEFAULT']['claim_expiry_time']}}
         self.addCleanup(self.agent.restart)
         self.addCleanup(self.agent.configure, before)
@@ -167,13 +168,13 @@ class TestCrowd(HookCase):
                 self.agent.kill()
                 self.agent.start()
             started, refused = starting.result()
-        # "allow": whom nobody answered starts, and is found
+        # With "allow", a guest starts without an answer, and a poll finds it.
         self.assertEqual((len(started), refused), (GUESTS, {}))
         wait_until(lambda: len(self.agent.claims()) == GUESTS, 60, 'the claims')
         wait_until(lambda: {one['state'] for one in self.agent.claims()} == {'confirmed'}, 60, 'all')
         self.agent.wait_state('synced')
         self.check_claims(started.values())
-        # One that is met running is owed nothing, one that was asked for in time is.
+        # A guest that a poll finds running gets no allocation. A guest that claimed in time gets one.
         self.assertLessEqual(set(self.allocations()), set(started.values()))
         self.expire_after(5)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -182,7 +183,7 @@ class TestCrowd(HookCase):
                 self.agent.kill()
                 self.agent.start()
             stopping.result()
-        # what nobody was told of ends after claim_expiry_time
+        # The agent did not learn of these stops. Their claims end after claim_expiry_time.
         wait_until(lambda: self.agent.claims() == [], 60, 'the claims to end')
         self.agent.wait_state('synced')
         self.check_all([], GUEST)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The hook of libvirt: a real libvirtd that runs computectl for real guests, which virsh starts and stops."""
+"""The hook of libvirt: a real libvirtd runs computectl for real guests, which virsh starts and stops."""
 
 from tests.env.scratch import wait_until
 from tests.integration.hook.hook_case import HookCase
@@ -38,7 +38,7 @@ class TestGuests(HookCase):
         self.assertIn('Guest big may not start', self.agent.log())
 
     def test_a_cordoned_host_lets_guests_start(self):
-        """Who cordons keeps schedulers away; whoever starts a guest by hand means it."""
+        """A cordon rejects claims of schedulers. An operator who starts a guest with virsh decides for it."""
         guest = self.define('meant')
         done = self.agent.ctl('cordon', '--reason', 'the fan is broken')
         self.assertIn('guests that virsh or the hook of libvirt starts, are not stopped', done.stdout)
@@ -50,7 +50,7 @@ class TestGuests(HookCase):
     def test_the_very_mdev_of_the_domain(self):
         mdev = self.some_mdev()
         self.define('vgpu', devices=[mdev])
-        # There is no such hardware: QEMU fails behind the hook, which gives back what it claimed.
+        # There is no such hardware. QEMU fails after the hook, and the hook releases the claim.
         self.assertNotIn('compute-agent', self.start('vgpu'))
         self.assertEqual(self.agent.claims(), [])
         ended = self.agent.ctl_json('claims', '--history')['claims']
@@ -96,7 +96,7 @@ class TestGuests(HookCase):
         self.assertEqual(self.agent.claims(), [])
 
     def wait_held(self, guest, resources):
-        """Of the root provider."""
+        """Waits for the allocation of the guest on the root provider."""
         wait_until(lambda: self.held(guest).get(self.agent.root(), {}) == resources, 30, 'Placement to have %s' % resources)
 
     def test_placement_is_told_of_what_starts_and_stops(self):
@@ -168,7 +168,7 @@ class TestAway(HookCase):
         self.assertIn('compute-agent is not running', self.start('late'))
 
     def test_a_configuration_that_cannot_be_read(self):
-        """An agent that runs goes by the one it read: it is asked, and says what the hook is to do."""
+        """A running agent uses the configuration that it has read. The hook asks the agent, which decides."""
         self.configure(when_agent_is_away='deny')
         self.agent.ctl('reload')
         good = self.agent.config.read_text()
@@ -182,7 +182,7 @@ class TestAway(HookCase):
         self.assertEqual(self.claim_of(small)['consumer_type'], TYPE)
         self.libvirtd.virsh('destroy', 'small')
         self.assertEqual(self.agent.claims(small), [])
-        # nobody knows then whether there is to be a hook
+        # Without agent and configuration the hook cannot know whether it is enabled, so it allows the start.
         self.agent.stop()
         self.assertEqual(self.start('small'), '')
         self.agent.config.write_text(good)
@@ -207,7 +207,7 @@ class TestAway(HookCase):
         self.libvirtd.virsh('destroy', 'gone')
         self.agent.start()
         self.agent.ctl('sync')
-        # The claim of the earlier start is in nobody's way.
+        # The claim of the earlier start does not prevent the next one.
         self.assertEqual(self.claim_of(guest)['id'], claim['id'])
         self.assertEqual(self.start('gone'), '')
         self.assertGreater(self.claim_of(guest)['id'], claim['id'])

@@ -16,7 +16,7 @@ GUEST = {'VCPU': 1, 'MEMORY_MB': 32}
 
 
 class Side:
-    """A host: its libvirtd, bus and agent."""
+    """A host with its libvirtd, bus and agent."""
 
     def __init__(self, scratch, name, endpoint):
         self.bus = Bus(scratch).start()
@@ -62,13 +62,13 @@ class TestMigration(PlacementCase):
         wait_until(lambda: self.held(self.guest) == expected, 60, 'Placement to have %s' % expected, step=0.1)
 
     def migrate(self, source, target, *options, channel=None):
-        """What virsh said when it failed, else ''."""
+        """Migrates the guest. Returns virsh's error message, or '' after success."""
         channel = channel or self.scratch.path / 'channel'
         return virsh_words(source.libvirtd, 'migrate', '--live', '--persistent', '--undefinesource',
                            *options, 'vm', target.libvirtd.uri, '--migrateuri', 'unix://%s' % channel)
 
     def check_on(self, here, there):
-        """The guest and all that is its are on one side alone."""
+        """Checks that the guest, its claim and its allocation are on one side only."""
         self.assertEqual((here.running(), there.running()), (['vm'], []))
         for side in (here, there):
             side.agent.ctl('sync')
@@ -112,7 +112,7 @@ class TestMigration(PlacementCase):
                 self.assertIn(self.guest, there.consumers())
 
     def test_aborted(self):
-        """The guest is busy and the line slow: it can be aborted in the middle."""
+        """The migration is slow enough for an abort while both sides have the claim."""
         self.source.libvirtd.virsh('migrate-setspeed', 'vm', 1)
         migrating = subprocess.Popen(
             ['virsh', '-c', self.source.libvirtd.uri, '-q', 'migrate', '--live', 'vm',

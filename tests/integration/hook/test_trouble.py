@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The hook when something is killed in the middle, when what it reads is hostile, and with virt-install."""
+"""The hook while a process is killed, with hostile input, and with virt-install."""
 
 import concurrent.futures
 import contextlib
@@ -25,12 +25,12 @@ class TestTrouble(HookCase):
     options = {'DEFAULT': {'claim_expiry_time': 3}}
 
     def wait_claim(self, guest):
-        """Or, where a start took its time, the one that the next poll makes."""
+        """Waits for a confirmed claim. After a slow start the next poll creates it."""
         wait_until(lambda: [one['state'] for one in self.agent.claims(guest)] == ['confirmed'], 30, 'the claim')
 
     @contextlib.contextmanager
     def starting(self, name):
-        """The hook of a starting guest waits for the agent, which is paused; yields what will be said."""
+        """Starts a guest whose hook waits for the paused agent, and yields the future of virsh's error message."""
         with concurrent.futures.ThreadPoolExecutor(1) as pool, self.agent.paused():
             words = pool.submit(virsh_words, self.libvirtd, 'start', name)
             wait_until(self.hook_pids, 60, 'the hook')
@@ -48,7 +48,7 @@ class TestTrouble(HookCase):
         return self.pids_of('computectl')
 
     def hook_asks(self):
-        """Whether it has read what libvirt writes to it, and is on the bus."""
+        """Returns whether the hook has read its input and uses the bus."""
         for pid in self.hook_pids():
             with contextlib.suppress(OSError):
                 if any(os.readlink(one).startswith('socket:') for one in Path('/proc/%d/fd' % pid).iterdir()):
@@ -62,7 +62,7 @@ class TestTrouble(HookCase):
             for pid in self.pids_of('libvirtd'):
                 os.kill(pid, signal.SIGKILL)
             self.assertNotEqual(words.result(timeout=60), '')
-        # the hook lives on, and claims for a guest that never runs
+        # The hook still runs, and claims for a guest that does not start.
         wait_until(lambda: not self.hook_pids(), 60, 'the hook to end')
         self.libvirtd.kill()
         self.libvirtd.start()
@@ -76,7 +76,7 @@ class TestTrouble(HookCase):
         self.wait_allocations({guest: GUEST})
 
     def test_a_start_that_takes_longer_than_a_claim_lives(self):
-        """The guest runs, so it is counted: with the next poll, and not some time later."""
+        """The guest runs, so the next poll after the start counts it."""
         guest, slow = self.define('late'), self.libvirtd.folder / 'etc/hooks/qemu.d/slow'
         slow.write_text('#!/bin/sh\n[ "$2" = start ] && sleep 5\nexit 0\n')
         slow.chmod(0o755)
@@ -93,17 +93,18 @@ class TestTrouble(HookCase):
                 self.configure(when_agent_is_away=away)
                 with self.starting(away) as words:
                     self.agent.kill()
-                    # As the hook asks, or just before: the words differ, the answer does not.
+                    # The hook can be in its call or just before it. The messages differ, and the result is the same.
                     self.assertEqual('compute-agent' in words.result(timeout=60), refused)
                 self.agent.start('synced')
                 expected = {} if refused else {guest: GUEST}
                 wait_until(lambda: {one['consumer'] for one in self.agent.claims()} == set(expected), 60,
                            'the claims')
-                # One that is met running is owed nothing, one that was asked for in time is.
+                # A guest that a poll finds running gets no allocation. A guest that claimed in time gets one.
                 self.assertLessEqual(set(self.allocations()), set(expected))
                 self.start_over()
                 self.wait_allocations({})
 
+    # Runs the hook with an input, and returns its exit code, its error message and its duration in seconds.
     def hook(self, operation, sub, xml, **kwargs):
         xml = xml if isinstance(xml, bytes) else xml.encode()
         begin = time.monotonic()
@@ -144,7 +145,7 @@ class TestTrouble(HookCase):
         self.assertTrue(self.agent.running())
 
     def test_an_input_that_never_ends(self):
-        """Whatever it is called for, and also where it is not to do anything."""
+        """The limit holds for each operation, and for a disabled hook."""
         for enabled in (True, False):
             self.configure(enabled=enabled, timeout=1, when_agent_is_away='deny')
             children = {}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the tests of the report client share: a Placement each, and report-probe over it.
+"""The base class of the tests of the report client: one Placement for each class, and report-probe with it.
 
-COMPUTE_AGENT_DATABASE=postgresql or mariadb gives Placement a server of its own for SQLite.
+COMPUTE_AGENT_DATABASE=postgresql or mariadb replaces SQLite by a database server for Placement.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ SPACE = uuid.UUID('6b3f7a52-33b1-4b3a-9d0c-0d8f3b0c5a11')
 
 
 def uid(name):
-    """The uuid that a name has in these tests."""
+    """Returns the uuid that belongs to a name in these tests."""
     return str(uuid.uuid5(SPACE, name))
 
 
@@ -36,7 +36,7 @@ def provider(name, parent=None, inventories=None, traits=(), aggregates=()):
 
 
 def big_tree():
-    """Eight providers on three levels, with standard and custom classes and traits."""
+    """Returns eight providers on three levels, with standard and custom classes and traits."""
     tree = [provider('host', None, {'VCPU': inventory(16, reserved=1, allocation_ratio=4.0),
                                     'MEMORY_MB': inventory(65536, reserved=512),
                                     'DISK_GB': inventory(100, allocation_ratio=1.1)},
@@ -53,7 +53,7 @@ def big_tree():
 
 
 def make_certificate(folder, name, subject):
-    """A self-signed certificate and its key, as paths."""
+    """Makes a self-signed certificate, and returns the paths of the certificate and its key."""
     certificate, key = folder / (name + '.pem'), folder / (name + '.key')
     subprocess.run(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2',
                     '-subj', '/CN=' + name, '-addext', 'subjectAltName=' + subject,
@@ -63,24 +63,24 @@ def make_certificate(folder, name, subject):
 
 
 class Stepped:
-    """report-probe --step: it waits between refresh and publish."""
+    """A running "report-probe --step", which waits between refresh and publish."""
 
     def __init__(self, process):
         self._process = process
 
     def line(self):
-        """The next line that it prints."""
+        """Returns the next line that the probe prints."""
         return json.loads(self._process.stdout.readline())
 
     def __call__(self):
-        """Let it publish; the line after that."""
+        """Lets the probe publish, and returns its next line."""
         self._process.stdin.write('\n')
         self._process.stdin.flush()
         return self.line()
 
 
 class ReportCase(unittest.TestCase):
-    """One Placement for a class, emptied after each test."""
+    """One Placement for each class, emptied after each test."""
 
     server = 'gunicorn'
 
@@ -97,7 +97,7 @@ class ReportCase(unittest.TestCase):
         self.addCleanup(self.empty_placement)
 
     def empty_placement(self):
-        """Delete every consumer, provider and custom name, children first."""
+        """Deletes every consumer, provider and custom name, children first."""
         left = self.api('GET', '/resource_providers')['resource_providers']
         for item in left:
             found = self.api('GET', '/resource_providers/%s/allocations' % item['uuid'])
@@ -121,7 +121,7 @@ class ReportCase(unittest.TestCase):
         return str(path)
 
     def command(self, tree, endpoint=None, allocations=None, root='host', **options):
-        """options: names of report-probe's options, with _ for -; True for one without a value."""
+        """Returns the command of report-probe. The options have _ in place of -, and True if they take no value."""
         argv = [str(build_folder() / 'tests/probes/report-probe'),
                 '--endpoint', endpoint or self.placement.endpoint, '--token', 'admin',
                 '--root', uid(root), '--name', root,
@@ -136,14 +136,14 @@ class ReportCase(unittest.TestCase):
         return argv
 
     def rounds(self, tree, **options):
-        """The lines of a run to its end."""
+        """Returns the lines of a run to its end."""
         done = subprocess.run(self.command(tree, **options), stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, timeout=120, check=False)
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def publish(self, tree, **options):
-        """One round; its line."""
+        """Publishes one round, and returns its line."""
         return self.rounds(tree, **options)[0]
 
     def publish_done(self, tree, **options):
@@ -153,7 +153,7 @@ class ReportCase(unittest.TestCase):
 
     @contextlib.contextmanager
     def stepped(self, tree, **options):
-        """A run that has refreshed, as a Stepped."""
+        """Yields a run that has refreshed, as a Stepped."""
         with subprocess.Popen(self.command(tree, step=True, **options), stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, text=True) as process:
             try:
@@ -164,7 +164,7 @@ class ReportCase(unittest.TestCase):
                 process.terminate()
 
     def remote(self, root='host'):
-        """What Placement has, in the form of provider(), by name; read by other code than ours."""
+        """Returns {name: provider} of Placement in the form of provider(). The code that reads it is not the agent's."""
         return {name: {key: value[key] for key in
                        ('uuid', 'name', 'parent', 'inventories', 'traits', 'aggregates')}
                 for name, value in self.placement.tree_by_name(uid(root)).items()}
@@ -177,7 +177,7 @@ class ReportCase(unittest.TestCase):
         return self.api('GET', '/resource_providers/' + uid(name))['generation']
 
     def allocate(self, consumer, allocations):
-        """Allocations {provider name: {class: amount}} of a new consumer."""
+        """Allocates {provider name: {class: amount}} for a new consumer."""
         self.placement.place(uid(consumer), {uid(name): resources for name, resources in allocations.items()})
 
     def consumer(self, name):

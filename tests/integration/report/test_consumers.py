@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Single requests about consumers, to a real Placement (facts E5, E8)."""
+"""Single requests for consumers at a real Placement (facts E5, E8)."""
 
 import json
 import subprocess
@@ -44,11 +44,11 @@ class TestReportConsumers(ReportCase):
         self.assertEqual((line['outcome'], line['status']), ('done', 204))
         line = self.probe('read', uid('guest'))
         self.assertEqual((line['n_allocations'], line['type']), (1, 'INSTANCE'))
-        # Written as new once more: somebody was there before.
+        # A second write as a new consumer is a conflict.
         again = self.probe('write', document('guest', {'host': {'VCPU': 3}}, None))
         self.assertEqual((again['outcome'], again['status']), ('conflict', 409))
         self.assertEqual(self.held('guest'), {uid('host'): {'VCPU': 2}})
-        # More than there is.
+        # The write asks for more than the capacity.
         more = self.probe('write', document('more', {'host_a': {'VGPU': 2}}, None))
         self.assertEqual((more['outcome'], more['status']), ('refused', 409))
         gone = self.probe('write', document('guest', {}, line['generation']))
@@ -70,7 +70,7 @@ class TestReportConsumers(ReportCase):
         self.assertEqual(self.probe('read', uid('migration'))['type'], 'MIGRATION')
 
     def test_room(self):
-        """All of the tree, though one candidate would do: also of what the class is not asked of."""
+        """One candidate would be enough. The answer still has the free amounts of all providers in the tree and of all their classes."""
         self.allocate('guest', {'host': {'VCPU': 2}, 'host_b': {'VGPU': 1}})
         left = {uid('host'): {'VCPU': 6}, uid('host_a'): {'VGPU': 1}, uid('host_b'): {'VGPU': 3}}
         for resource_class in ('VCPU', 'VGPU'):

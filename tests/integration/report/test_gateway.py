@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The report client behind a real nginx that limits, or fails now and then: it gets through, and asks for little."""
+"""The report client behind a real nginx that limits requests or fails sometimes. It succeeds with few requests."""
 
 from tests.env import faults, nginx
 from tests.env.nginx import Nginx
@@ -8,7 +8,7 @@ from tests.integration.report.report_case import ReportCase, inventory, provider
 
 
 def wide_tree(n):
-    """A host and n - 1 cards."""
+    """Returns a host and n - 1 cards."""
     return [provider('host', None, {'VCPU': inventory(8)}, ['COMPUTE_NODE']),
             *(provider('card%d' % i, 'host', {'VGPU': inventory(4)}, ['CUSTOM_SLOT_%d' % (i % 5)]) for i in range(n - 1))]
 
@@ -51,7 +51,7 @@ class TestGateway(ReportCase):
         self.assertIn('503', gateway.statuses())
 
     def test_what_was_read_is_not_read_again(self):
-        """The connection breaks at the 40th read: the next attempt reads the others."""
+        """The connection breaks at the 40th read. The next attempt reads only the rest."""
         tree = wide_tree(17)
         self.publish_done(tree)
         with Proxy(self.placement.port) as proxy:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Providers that go below another parent, with what is allocated of them, in a real Placement."""
+"""Providers with allocations move below another parent in a real Placement."""
 
 from tests.env import faults
 from tests.env.proxy import Proxy
@@ -7,14 +7,14 @@ from tests.integration.report.report_case import ReportCase, inventory, provider
 
 
 def flat():
-    """A GPU and a card below the root."""
+    """Returns a GPU and a card below the root."""
     return [provider('host', None, {'VCPU': inventory(16)}, ['COMPUTE_NODE']),
             provider('host_gpu', 'host', {'VGPU': inventory(4)}),
             provider('host_card', 'host', {'CUSTOM_VF': inventory(8)})]
 
 
 def nested():
-    """The same below a cell that is new."""
+    """Returns the same devices below a new cell."""
     host, gpu, card = flat()
     return [host, provider('host_NUMA0', 'host', {'MEMORY_MB': inventory(1024)}, ['HW_NUMA_ROOT']),
             {**gpu, 'parent': uid('host_NUMA0')}, {**card, 'parent': uid('host_NUMA0')}]
@@ -28,7 +28,7 @@ class TestMove(ReportCase):
         mark = self.placement.mark()
         self.publish_done(nested())
         self.assert_remote(nested())
-        # One request each: neither inventory nor traits of what moves are written again.
+        # Each move is one request. Inventories and traits are not written again.
         moved = [uid('host_gpu'), uid('host_card')]
         self.assertEqual({write for write in self.placement.writes_since(mark)
                           if any(uuid in write[1] for uuid in moved) and write[2] != 500},
@@ -41,7 +41,7 @@ class TestMove(ReportCase):
         self.assertEqual(self.consumer('guest'), held)
 
     def test_parents_and_children_change_places(self):
-        """a > b > c > d becomes d > c > b > a: none may go below what is still below it."""
+        """a > b > c > d becomes d > c > b > a. A provider must not move below one of its own descendants."""
         names = ['host', 'host_a', 'host_b', 'host_c', 'host_d']
         turned = ['host', *names[:0:-1]]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The report client against a real Placement: what is published, and with how many requests."""
+"""The report client with a real Placement: the providers it publishes, and the number of its requests."""
 
 from tests.integration.report.report_case import ReportCase, big_tree, inventory, provider, uid
 
@@ -9,11 +9,11 @@ class TestPublish(ReportCase):
         tree = big_tree()
         line = self.publish_done(tree)
         self.assert_remote(tree)
-        # 3 a provider (one has no traits), 2 classes, 5 traits, the list and the lookup.
+        # The limit is 3 requests for each provider, 2 classes, 5 traits, the list and the lookup. One provider has no traits.
         self.assertLessEqual(line['requests'], 3 * len(tree) + 16)
 
     def test_a_single_root_takes_six_requests(self):
-        """The third asks whether we may reshape, once in the life of a client."""
+        """The third request checks whether the agent is allowed to reshape. A client sends it once."""
         tree = [provider('host', None, {'VCPU': inventory(8)}, ['COMPUTE_NODE'])]
         mark = self.placement.mark()
         self.publish_done(tree)
@@ -70,7 +70,7 @@ class TestPublish(ReportCase):
         kept = [item for item in tree if item['name'] not in gone]
         mark = self.placement.mark()
         self.publish_done({'providers': kept, 'remove': ['host_NUMA1']})
-        # SQLite may refuse a parallel one for a moment.
+        # SQLite can reject a parallel request for a moment.
         done = [line for line in self.placement.writes_since(mark) if line[2] != 500]
         self.assertEqual([line[0] for line in done], ['DELETE'] * 6)
         self.assert_remote(kept)
@@ -168,7 +168,7 @@ class TestForeign(ReportCase):
         line = self.publish(big_tree())
         self.assertEqual(line['outcome'], 'duplicate-name')
         self.assertIn('host_NUMA0', line['error'])
-        # What does not lie below it is there.
+        # The providers outside this child's subtree are published.
         self.assertIn('PCPU', self.remote()['host_NUMA1']['inventories'])
 
     def test_a_renamed_host_is_refused(self):
@@ -190,7 +190,7 @@ class TestConflicts(ReportCase):
             self.assertEqual(line['outcome'], 'conflict')
             self.assertEqual(line['conflicts'], 1)
             self.assertIn('host', line['error'])
-            # The provider that nobody touched is up to date.
+            # The provider that no other client changed is up to date.
             self.assertEqual(self.remote()[tree[3]['name']]['inventories']['VGPU']['total'], 3)
             self.assertEqual(go.line(), {'event': 'refreshed'})
             line = go()
@@ -198,7 +198,7 @@ class TestConflicts(ReportCase):
         self.assert_remote(tree)
 
     def batch(self):
-        """32 providers that are there, whose inventories all change."""
+        """Publishes 32 providers, and returns their tree with changes of all inventories."""
         tree = [provider('host', None, {'VCPU': inventory(8)})]
         tree += [provider('gpu%02d' % number, 'host', {'VGPU': inventory(4)})
                  for number in range(31)]
@@ -218,7 +218,7 @@ class TestConflicts(ReportCase):
             sent = [(record['method'], record['path'].split('/placement')[-1].split('?')[0])
                     for record in self.placement.records_since(mark)]
         self.assert_remote(tree)
-        # the probe, the batch, the list, three reads of one provider, the batch
+        # the access check, the batch, the list, three reads of one provider, the batch
         self.assertLessEqual(len(sent), 7, sent)
         self.assertEqual([method for method, _ in sent if method not in ('GET', 'POST')], [])
 
@@ -275,14 +275,15 @@ class TestInUse(ReportCase):
         self.assert_remote(self.tree)
 
     def test_what_stays_in_use_is_asked_again_and_goes_when_it_is_free(self):
-        """DELETE /allocations raises no generation of a provider: nothing else tells that it is free."""
+        """DELETE /allocations does not raise the generation of a provider. The agent learns only by another attempt that the class
+        is free."""
         self.tree[2]['inventories'] = {'CUSTOM_SLICE': inventory(4)}
         with self.stepped(self.tree, rounds=4) as go:
             self.assertEqual(go()['outcome'], 'in-use')
             for _ in range(2):
                 self.assertEqual(go.line(), {'event': 'refreshed'})
                 line = go()
-                # the tree, the inventories, and who holds them
+                # the tree, the inventories, and the consumers of the provider
                 self.assertEqual((line['outcome'], line['requests'], line['writes']), ('in-use', 3, 1))
                 self.assertIn('VGPU (2 in use by %s)' % uid('guest'), line['error'])
             self.assertEqual(go.line(), {'event': 'refreshed'})
@@ -337,5 +338,5 @@ class TestManyProviders(ReportCase):
         self.assert_remote(tree)
         refused = [record for record in self.placement.records_since() if record['status'] == 500]
         self.assertLessEqual(line['requests'], 3 * len(tree) + 16 + len(refused))
-        # After the first refusals the writes go one by one.
+        # After the first rejected writes the client sends them one after another.
         self.assertLess(len(refused), 40)

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Random trees, random changes, random trouble: once the trouble ends, Placement is equal.
+"""Random trees, changes and faults: Placement equals the tree when the faults end.
 
-And random plans with moves and allocations, without trouble: Placement is equal after one publication,
-which sent no more than it had to, and what others hold is where it was ("make soak-plans": 2000 seeds
-on each database).
+Random plans with moves and allocations, without faults: Placement equals the tree after one publication. It sends no unneeded
+writes, and allocations on other providers do not change ("make soak-plans": 2000 seeds on each database).
 
-COMPUTE_AGENT_SEEDS=N runs N seeds ("make soak-report": 500) from COMPUTE_AGENT_SEED=S on, or from 0;
-a failing seed is named and can be run alone with COMPUTE_AGENT_SEED=S. At the end it prints the
-requests of all attempts, and how many of them mended what trouble had left.
+COMPUTE_AGENT_SEEDS=N runs N seeds ("make soak-report": 500), beginning with COMPUTE_AGENT_SEED=S or 0. A failure prints its seed,
+and COMPUTE_AGENT_SEED=S alone runs that one. At the end the test prints the number of requests, and how many of them repaired the
+results of faults.
 """
 
 import copy
@@ -42,7 +41,7 @@ def random_tree(rng):
 
 
 def changed(rng, tree):
-    """Another tree: inventories and traits replaced, subtrees gone, providers added."""
+    """Returns a changed copy of a tree: some inventories and traits are replaced, and some subtrees are removed or added."""
     tree = copy.deepcopy(tree)
     for item in tree:
         if rng.random() < 0.4:
@@ -63,6 +62,7 @@ def changed(rng, tree):
     return tree
 
 
+# Returns a fault of every n-th request, with n from 2 to 6.
 def random_fault(rng):
     every = rng.randint(2, 6)
     method = rng.choice([None, 'GET', 'PUT', 'POST', faults.Fault.WRITES])
@@ -79,7 +79,7 @@ def random_fault(rng):
 
 
 def moved(rng, tree):
-    """Some providers below others, and children that change places with their parents."""
+    """Returns a copy of a tree with some providers below other parents. Some children change places with their parents."""
     tree = copy.deepcopy(tree)
     for item in tree[1:]:
         above = next(other for other in tree if other['uuid'] == item['parent'])
@@ -98,7 +98,7 @@ def moved(rng, tree):
 
 
 def roomy(tree):
-    """The same with room for every consumer."""
+    """Raises the capacities in the tree so that every consumer fits, and returns the tree."""
     for item in tree:
         for record in item['inventories'].values():
             record['total'] = record['max_unit'] = record['total'] + 100
@@ -106,14 +106,14 @@ def roomy(tree):
 
 
 def seeds_of(count):
-    """The seeds that the environment asks for, else so many."""
+    """Returns the seeds that the environment names, or the given number of seeds from 0 on."""
     first = os.environ.get('COMPUTE_AGENT_SEED')
     count = int(os.environ.get('COMPUTE_AGENT_SEEDS', '1' if first else count))
     return range(int(first or 0), int(first or 0) + count)
 
 
 def whole(tree, before):
-    """What the probe is told: the tree, what is gone, and each trait that is not wanted."""
+    """Returns the input of the probe: the tree, the providers to remove, and all traits as removable."""
     names = {item['name'] for item in tree}
     return {'providers': tree, 'remove_traits': list(TRAITS),
             'remove': [item['name'] for item in before if item['name'] not in names]}
@@ -121,7 +121,7 @@ def whole(tree, before):
 
 class TestPlans(ReportCase):
     def make_consumers(self, rng, tree):
-        """Somebody holds something here, and of a provider that is not ours."""
+        """Allocates for random consumers here and, for some of them, on a provider of another host. Yields their names."""
         self.api('POST', '/resource_providers', {'uuid': uid('stranger'), 'name': 'stranger'})
         self.api('PUT', '/resource_providers/%s/inventories' % uid('stranger'), {
             'resource_provider_generation': 0, 'inventories': {'DISK_GB': inventory(100)}})
@@ -134,7 +134,7 @@ class TestPlans(ReportCase):
             yield 'guest-%d' % number
 
     def move_consumers(self, rng, names, before, after):
-        """Their final picture; what has no place left gets one on the root."""
+        """Returns {consumer: its final allocations}. A class without a provider in the new tree gets one on the root."""
         ours = {item['uuid'] for item in before}
         consumers = {uid(name): self.consumer(name) for name in names}
         for consumer in consumers.values():
@@ -153,7 +153,7 @@ class TestPlans(ReportCase):
         return consumers
 
     def count_needed(self, before, after, reshape):
-        """The most requests that write, if nothing is sent twice or for nothing."""
+        """Returns the highest number of writes that a publication without unneeded requests sends."""
         old = {item['uuid']: item for item in before}
         new = {item['uuid']: item for item in after}
         custom = {name for item in after for name in [*item['inventories'], *item['traits']]

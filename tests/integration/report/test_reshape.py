@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Moving inventory together with its allocations, in one request to a real Placement."""
+"""Inventory moves together with its allocations in one request to a real Placement."""
 
 import copy
 
@@ -7,13 +7,13 @@ from tests.integration.report.report_case import ReportCase, inventory, provider
 
 
 def flat():
-    """VGPU on the root, as old agents published it."""
+    """Returns a tree with VGPU on the root, as old agents published it."""
     return [provider('host', None, {'VCPU': inventory(16), 'VGPU': inventory(4)}, ['COMPUTE_NODE']),
             provider('port', 'host', {'NET_BW_EGR_KILOBIT_PER_SEC': inventory(1000)})]
 
 
 def nested():
-    """VGPU on a child for each GPU."""
+    """Returns a tree with VGPU on a child for each GPU."""
     tree = flat()
     del tree[0]['inventories']['VGPU']
     return tree + [provider('host_gpu%d' % number, 'host', {'VGPU': inventory(2)},
@@ -33,11 +33,11 @@ class TestReshape(ReportCase):
         self.allocate('guest-c', {'host': {'VCPU': 1}})
 
     def gathered(self):
-        """The consumers that hold a VGPU, whole."""
+        """Returns the consumers with a VGPU, with all their members."""
         return {uid(name): self.consumer(name) for name in ('guest-a', 'guest-b')}
 
     def moved(self):
-        """The same with their VGPU on host_gpu0 and host_gpu1."""
+        """Returns the same consumers with their VGPU on host_gpu0 and host_gpu1."""
         consumers = self.gathered()
         for number, name in enumerate(('guest-a', 'guest-b')):
             allocations = consumers[uid(name)]['allocations']
@@ -49,8 +49,8 @@ class TestReshape(ReportCase):
         return self.placement.held(uid(name))
 
     def publish_settled(self, tree, consumers):
-        """Publishes it, and looks again in the same process: each generation is the one it knew, so
-        nothing but the list is read. (The same consumers once more are refused.)"""
+        """Publishes twice in one process. The second time the generations are known, so the client reads only the list. Its one
+        write has the same consumers, and Placement rejects it."""
         first, second = self.rounds(tree, allocations=consumers, rounds=2)
         self.assertEqual(first['outcome'], 'done', first['error'])
         self.assertEqual((second['requests'] - second['writes'], second['writes']), (1, 1))
@@ -72,15 +72,15 @@ class TestReshape(ReportCase):
         writes = self.placement.writes_since(mark)
         self.assertEqual([item for item in writes if 'reshaper' in item[1]],
                          [('POST', '/reshaper', 204)])
-        # No inventory is written twice, and a provider that keeps its own is not named (G2.4): its
-        # generation rises by its allocation alone.
+        # The reshape writes each inventory once, and does not name a provider that keeps its inventory (G2.4). The generation of
+        # that provider rises once, by its allocation.
         self.assertEqual([item for item in writes if 'inventories' in item[1]], [])
         self.assertEqual(self.generation('port'), before + 1)
         self.assertEqual(line['conflicts'], 0)
         self.assertEqual(self.publish_done(nested())['writes'], 0)
 
     def test_only_a_consumer_itself_tells_its_owner(self):
-        """Why each consumer that moves is read: what a reshape has to say of it stands nowhere else."""
+        """Each consumer that moves must be read. Only its own document has the project and the user that a reshape needs."""
         versions = self.placement.get('/')['versions'][0]
         for microversion in ('1.30', versions['max_version']):
             seen = self.placement.request('GET', '/resource_providers/%s/allocations' % uid('host'),
@@ -101,7 +101,7 @@ class TestReshape(ReportCase):
         self.assertEqual(self.held('guest-b'), {uid('host'): {'VCPU': 2, 'VGPU': 2}})
 
     def test_f1_a_replay(self):
-        """The same again, with the consumers' generations of before: a conflict, and no harm."""
+        """The same request with the old generations of the consumers is a conflict and changes nothing."""
         consumers = self.moved()
         self.publish_done(nested(), allocations=consumers)
         self.assertEqual(self.publish(nested(), allocations=consumers)['outcome'], 'conflict')
@@ -109,7 +109,7 @@ class TestReshape(ReportCase):
         self.assert_moved()
 
     def test_f1_a_class_everywhere(self):
-        """Each provider gets one more class in the reshape; nothing that it has goes."""
+        """Each provider gets one more class in the reshape, and keeps its other classes."""
         tree = nested()
         for number, item in enumerate(tree):
             item['inventories']['CUSTOM_EVERYWHERE'] = inventory(number + 1)
@@ -118,7 +118,7 @@ class TestReshape(ReportCase):
         self.assert_moved()
 
     def test_types_and_owners_stay(self):
-        """Whether the reshape names the type or not."""
+        """Type and owner stay, with or without the type in the request."""
         before = self.consumer('guest-a')
         for typed in (True, False):
             with self.subTest(typed=typed):
@@ -134,7 +134,8 @@ class TestReshape(ReportCase):
                 self.start_flat()
 
     def test_a_claim_between_gathering_and_publishing(self):
-        """A consumer that was not gathered holds what would go: nothing happens, then all of it."""
+        """A consumer that was not gathered uses the class that must move. The first attempt changes nothing, and the second one
+        moves both."""
         consumers = self.moved()
         with self.stepped(nested(), allocations=consumers, rounds=2) as go:
             self.allocate('late', {'host': {'VGPU': 1}})
@@ -162,7 +163,8 @@ class TestReshape(ReportCase):
         self.assertEqual(self.held('guest-b'), {uid('host'): {'VCPU': 3, 'VGPU': 2}})
 
     def test_a_consumer_that_was_forgotten(self):
-        """Its class cannot go while it holds it: refused as a whole, and nothing after it is done."""
+        """The class cannot be removed while the consumer uses it. Placement rejects the whole request, and the later requests are
+        not sent."""
         consumers = self.moved()
         del consumers[uid('guest-b')]
         line = self.publish(nested(), allocations=consumers)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""How many requests a server is sent at a time: each kind of server gets what it can do, and none is overrun."""
+"""The number of parallel requests to a server: each kind of server gets as many as it can serve."""
 
 from tests.env.nginx import Nginx
 from tests.env.placement import Placement
@@ -9,7 +9,7 @@ from tests.integration.report.report_case import ReportCase, inventory, make_cer
 from tests.integration.report.test_gateway import wide_tree
 
 CONNECTIONS = 8
-TIMEOUT_MS = 50000  # a round that takes so long waited for one
+TIMEOUT_MS = 50000  # A longer round has waited for a time-out.
 
 
 class ServerCase(ReportCase):
@@ -18,10 +18,10 @@ class ServerCase(ReportCase):
         cls.scratch = Scratch.of(cls)
 
     def empty_placement(self):
-        """Each test has a Placement of its own."""
+        """Does nothing, because each test has its own Placement."""
 
     def serve(self, placement, server=None, **options):
-        """Publish, look, change and look again, over many connections: nothing stands until a time-out."""
+        """Publishes three trees, one after another, over many connections, and checks that no request waits for a time-out."""
         self.placement = placement
         options = {'endpoint': (server or placement).endpoint, 'connections': CONNECTIONS, 'timeout_ms': TIMEOUT_MS, **options}
         tree = wide_tree(17)
@@ -30,7 +30,7 @@ class ServerCase(ReportCase):
             tree[0]['inventories'] = {'VCPU': inventory(8 + change)}
             line = self.publish_done(tree, **options)
             wall_ms = max(wall_ms, line['wall_ms'])
-            # a list and three reads of each, two questions, and what is written of each
+            # The limit has a list, three reads of each provider, two checks, and the writes of each provider.
             self.assertLessEqual(line['requests'], 110 if change == 0 else 60)
             self.assert_remote(tree)
         self.assertLess(wall_ms, TIMEOUT_MS)
@@ -49,7 +49,7 @@ class ServerCase(ReportCase):
 
 class TestServers(ServerCase):
     def test_wsgiref(self):
-        """It serves one connection at a time."""
+        """The server serves one connection at a time."""
         self.serve(self.started(Placement(self.scratch, server='simple')))
 
     def test_gunicorn(self):

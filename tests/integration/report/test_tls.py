@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The report client and https: certificates are verified, both ways, unless told otherwise."""
+"""The report client and https: both sides verify certificates, unless an option turns this off."""
 
 import http.client
 import http.server
@@ -11,7 +11,7 @@ from tests.integration.report.report_case import ReportCase, big_tree, make_cert
 
 
 class _Forward(http.server.BaseHTTPRequestHandler):
-    """Passes each request on to Placement, without TLS."""
+    """Sends each request to Placement without TLS."""
 
     protocol_version = 'HTTP/1.1'
 
@@ -39,12 +39,12 @@ class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request, client_address):
-        """A client that refuses the certificate is what the test wants."""
+        """Ignores the error, because the test expects the client to reject the certificate."""
 
 
 class TestTls(ReportCase):
     def serve(self, certificate, client_ca=None):
-        """https in front of Placement; its endpoint."""
+        """Starts an https server in front of Placement, and returns its endpoint."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*certificate)
         if client_ca:
@@ -84,7 +84,7 @@ class TestTls(ReportCase):
     def test_an_expired_certificate(self):
         certificate, key = make_certificate(self.folder, 'server', 'IP:127.0.0.1')
         expired = str(self.folder / 'expired.pem')
-        # OpenSSL 3.0 knows no dates here, and 3.5 takes no negative number of days.
+        # OpenSSL 3.0 has no options for dates here, and 3.5 accepts no negative number of days.
         dates = (['-days', '-1'], ['-not_before', '20200101000000Z', '-not_after', '20200102000000Z'])
         self.assertTrue(any(subprocess.run(
             ['openssl', 'x509', '-in', certificate, '-signkey', key, *date, '-out', expired],

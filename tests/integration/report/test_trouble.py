@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The report client and a Placement that is away, hangs, lies or breaks: it says so, and heals."""
+"""The report client and a Placement that is away, hangs, sends wrong answers or breaks. The client reports the error, and the next
+attempt succeeds."""
 
 import socket
 import threading
@@ -17,7 +18,7 @@ class TestTrouble(ReportCase):
         self.tree = big_tree()
 
     def attempt(self, *troubles, **options):
-        """One round with these faults; its line. The faults are gone afterwards."""
+        """Publishes one round with these faults, and returns its line. The faults end with the round."""
         for fault in troubles:
             self.proxy.add(fault)
         try:
@@ -26,7 +27,7 @@ class TestTrouble(ReportCase):
             self.proxy.clear()
 
     def heals(self):
-        """The next attempt, or one more after a conflict, makes everything equal."""
+        """Checks that the next attempt, or one more after a conflict, makes Placement equal to the tree."""
         line = self.attempt(retries=3)
         self.assertEqual(line['outcome'], 'done', line['error'])
         self.assert_remote(self.tree)
@@ -51,13 +52,13 @@ class TestTrouble(ReportCase):
         self.check('unreachable', 'within 0.5 s', faults.Hang(method='GET'), timeout_ms=500)
 
     def test_hanging_write(self):
-        """The write of all inventories is done, but nobody is told."""
+        """Placement does the write of all inventories, but the client gets no answer."""
         line = self.check('unreachable', 'within 2 s',
                           faults.Hang('after', method='POST', path='/reshaper', every=2), timeout_ms=2000)
         self.assertGreater(line['writes'], 0)
 
     def test_answers(self):
-        """Each ends the attempt, and says why and how long to wait; the next attempt heals."""
+        """Each answer ends the attempt with the reason and the time to wait. The next attempt succeeds."""
         too_old = ('{"errors": [{"status": 406, "title": "Not Acceptable", "detail": "", '
                    '"max_version": "1.17", "min_version": "1.0"}]}')
         cases = [
@@ -70,7 +71,7 @@ class TestTrouble(ReportCase):
             ('unavailable', 'http://127.0.0.1:1/', 0, faults.Answer(302, headers=[('Location', 'http://127.0.0.1:1/')])),
             # facts E7
             ('unavailable', 'asks to wait 7 s', 7, faults.Answer(429, 'slow down', 'text/plain', headers=[('Retry-After', '7')])),
-            # B3: what stands before Placement limits the size of requests
+            # B3: a proxy in front of Placement limits the size of requests.
             ('refused', 'raise the limit', 0, faults.html(413, method='PUT')),
             ('unauthorized', 'auth_type', 0, faults.Answer(401, 'no', 'text/plain')),
             ('too-old', '1.0 to 1.17', 0, faults.Answer(406, too_old))]
@@ -80,13 +81,13 @@ class TestTrouble(ReportCase):
                 self.empty_placement()
 
     def test_oversized_but_allowed(self):
-        """Under the cap, and JSON, but not what was asked for."""
+        """The answer is JSON below the size limit, but has no provider."""
         line = self.attempt(faults.oversized(1 << 20, path='in_tree', times=1))
         self.assertEqual(line['outcome'], 'done', line['error'])
         self.assert_remote(self.tree)
 
     def test_b3_a_limit_of_the_size_of_requests(self):
-        """The batch is too large for what stands before Placement: each goes by itself then."""
+        """The batch is too large for a proxy in front of Placement, so the client sends single requests."""
         self.proxy.add(faults.html(413, method='POST', path='/reshaper', every=2))
         line = self.attempt()
         self.assertEqual(line['outcome'], 'done', line['error'])
@@ -94,7 +95,7 @@ class TestTrouble(ReportCase):
         self.assertGreater(self.proxy.count('PUT', '/inventories'), 5)
 
     def test_forbidden(self):
-        # over one connection, for SQLite lets no two write at once
+        # One connection, because SQLite allows no two writes at the same time.
         self.check('forbidden', 'the role service, or admin where Placement is older than that role',
                    faults.server_error(403, method='POST', path='/resource_providers'), connections=1)
 
@@ -103,8 +104,8 @@ class TestTrouble(ReportCase):
             for method in ('GET', 'POST', 'PUT'):
                 with self.subTest(when=when, method=method):
                     line = self.attempt(faults.Cut(when, method=method, times=1))
-                    # Over a connection that was open before, HTTP clients send a request again
-                    # that got no byte of an answer: a write that was done is a conflict then.
+                    # On a connection that was open before, an HTTP client repeats a request without an answer. A write that was
+                    # done is then a conflict.
                     self.assertIn(line['outcome'], ('done', 'unreachable', 'conflict'))
                     self.heals()
                     self.tree[0]['inventories']['VCPU']['reserved'] += 1
@@ -136,7 +137,7 @@ class TestTrouble(ReportCase):
         self.assertEqual(line['outcome'], 'done', line['error'])
 
     def test_restart_between_rounds(self):
-        """The connection of the last round is dead: nobody notices."""
+        """The connection of the last round is closed. The client connects again without an error."""
         with self.stepped(self.tree, endpoint=self.placement.endpoint, rounds=2) as go:
             self.assertEqual(go()['outcome'], 'done')
             self.assertEqual(go.line(), {'event': 'refreshed'})

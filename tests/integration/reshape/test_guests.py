@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Classes that change under guests, there and back: a real libvirtd over made-up hardware, where a
-guest runs and two are defined that have a card and a slice of a GPU (a guest with a host's device
-starts nowhere here).
+"""Classes change under guests, there and back, with a real libvirtd over made-up hardware.
 
-Memory encryption is not among them: QEMU without SEV is all that libvirtd finds on such a machine.
-Its moves are those of a recorded host (test_moves.py).
+One guest runs. Two more are only defined, because a guest with a device of the host cannot start here. They have a card and a slice
+of a GPU. Memory encryption is left out, because libvirt finds only a QEMU without SEV on such a machine. test_moves.py has its
+moves, with a recorded host.
 """
 
 from tests.env.hosts import Cell, Gpu, Host, MdevType, Pci
@@ -29,7 +28,7 @@ class TestClasses(ReshapeCase):
                         'M10', available=3, existing=[MDEVS[0]])})])
 
     def tell_root(self, name):
-        """provider.yaml: the root has five of a class."""
+        """Returns options for a provider.yaml that gives the root five units of a class."""
         folder = self.agent.folder / name
         folder.mkdir(exist_ok=True)
         (folder / 'root.yaml').write_text(
@@ -38,7 +37,7 @@ class TestClasses(ReshapeCase):
         return {'compute': {'provider_config_location': folder}}
 
     def make_guests(self):
-        """One that runs and two that are defined, each with what a scheduler gave it."""
+        """Creates one running and two defined guests, each with the allocation of a scheduler."""
         self.runner = self.libvirtd.start_guest('runner')
         for name, device in (('carded', CARD), ('sliced', MDEVS[0])):
             self.libvirtd.define(guest_xml(name, devices=[device]))
@@ -54,8 +53,8 @@ class TestClasses(ReshapeCase):
         return {name: self.held(getattr(self, name)) for name in ('runner', 'carded', 'sliced')}
 
     def check(self, before, names):
-        """Each class has its new name, and nothing else changed; the claims follow, and the guest
-        ran on."""
+        """Checks that each class has its new name and that other allocations are unchanged. The claims must follow, and the guest
+        must still run."""
         expected = {guest: {provider: {names.get(name, name): amount
                                        for name, amount in resources.items()}
                             for provider, resources in held.items()}
@@ -67,6 +66,7 @@ class TestClasses(ReshapeCase):
         wait_until(lambda: self.claimed() == claims, 30, 'the claims to be what is held')
         self.assertEqual(self.libvirtd.virsh('domid', 'runner'), self.running)
 
+    # Restarts the agent with the options. One reshape must rename the classes, and the next start must write nothing.
     def move(self, before, names, **options):
         mark = self.placement.mark()
         self.restart(**options)
@@ -95,11 +95,11 @@ class TestClasses(ReshapeCase):
         self.start()
         before = self.holdings()
         self.check(before, {})
-        # from an mdev_class to another, and PCI devices to another group, at once
+        # The class of the mdevs and that of the PCI devices change in one reshape.
         self.move(before, {'VGPU': 'CUSTOM_SLICE', 'CUSTOM_NIC': 'CUSTOM_FAST_NIC'},
                   **devices('CUSTOM_SLICE', 'CUSTOM_FAST_NIC'))
         self.move(before, {}, **devices('VGPU', 'CUSTOM_NIC'))
-        # renamed, on the root and on a card at once
+        # A class of the root and one of a card are renamed in one reshape.
         self.move(before, {'CUSTOM_LICENSE': 'CUSTOM_PERMIT', 'CUSTOM_NIC': 'CUSTOM_PORT'},
                   **renames('CUSTOM_LICENSE:CUSTOM_PERMIT, CUSTOM_NIC:CUSTOM_PORT',
                             'CUSTOM_PERMIT', 'CUSTOM_PORT'))

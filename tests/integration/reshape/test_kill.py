@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""kill -9 at every request of a reshape, then a start: the right end each time.
+"""The agent is killed with SIGKILL at the requests of a reshape. After the next start the tree and the allocations are right each
+time.
 
-The n-th request is held before Placement sees it, or after it has answered; the agent is killed
-there, and the request goes on. So each boundary is met from both sides.
+The n-th request is held before Placement gets it, or after its answer. The agent is killed at this moment, and the request
+continues. Each boundary is thus tested from both sides.
 
-COMPUTE_AGENT_STEP=N looks at every n-th request; "make reshape-kill" looks at all.
+COMPUTE_AGENT_STEP=N kills at every n-th request, and "make reshape-kill" at all of them.
 """
 
 import os
@@ -21,7 +22,7 @@ STEP = int(os.environ.get('COMPUTE_AGENT_STEP', 5))
 
 
 class Case(reshapes.Round):
-    """Two cells and a GPU, three guests; from flat with VGPU on the root to everything new."""
+    """Two cells, a GPU and three guests. The shape changes from VGPU on a flat root to cells, dedicated CPUs and VGPU on the GPU."""
 
     def __init__(self, number):
         super().__init__(7)
@@ -41,7 +42,7 @@ class Case(reshapes.Round):
 
 class TestKill(reshapes.ReshapesCase):
     def prepare(self, number):
-        """A host in its old shape, and what its guests hold: {guest: {provider: {class: n}}}."""
+        """Publishes a host in its old shape with the allocations of its guests, and returns the case and its root."""
         case = Case(number)
         self.reset(case)
         self.once(case, case.shapes[0])
@@ -55,13 +56,13 @@ class TestKill(reshapes.ReshapesCase):
         return case, root
 
     def holdings(self, case, root):
-        """By suffixes of provider names, which are the same for every case."""
+        """Returns the allocations of each guest, with the suffixes of provider names. They are the same in every case."""
         names = {item['uuid']: name[len(case.name):] for name, item in self.tree(root).items()}
         return [sorted((names[provider], name, amount) for (provider, name), amount in
                        self.held(guest['uuid']).items()) for guest in case.guests]
 
     def start_and_kill(self, case, where, number):
-        """Starts the agent and kills it at that request. False when it ended before."""
+        """Starts the agent and kills it at a request. Returns False if the agent ended before that request."""
         with Proxy(self.placement.port) as proxy:
             hang = proxy.add(faults.Hang(where, every=number, times=1))
             self.agent.configure({**case.options(case.shapes[1]),
@@ -78,13 +79,14 @@ class TestKill(reshapes.ReshapesCase):
         self.agent.configure({'placement': {'endpoint_override': self.placement.endpoint}})
         return reached
 
+    # Kills the agent at every STEP-th request until it ends before, and returns the number of the last request.
     def walk(self, where, expected):
         number = 1
         while True:
             case, root = self.prepare('%s-%d' % (where, number))
             reached = self.start_and_kill(case, where, number)
             with self.subTest(where=where, request=number):
-                # At the first start some of it may still be under way at Placement.
+                # At the first start a request can still be in progress at Placement.
                 self.once(case, case.shapes[1])
                 self.assertEqual(self.once(case, case.shapes[1]).returncode, 0)
                 self.assertEqual(self.holdings(case, root), expected)

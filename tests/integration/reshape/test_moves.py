@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The moves that need no guest to be looked at, there and back, and everything that Placement can
-refuse of them: a recorded host, a real Placement.
+"""The moves that do not depend on the domains of guests, there and back, and the ways in which Placement can reject them. The host
+is recorded, and Placement is real.
 
-What is refused is what Placement's own test of its reshaper (reshaper.yaml) has refused. Each is
-brought about by somebody who changes something while the request is held on its way.
+The rejections are those of Placement's own test of its reshaper (reshaper.yaml). Each one is caused by a change of another client
+while the request is held.
 """
 
 import collections
@@ -23,7 +23,7 @@ NIC = '{"vendor_id": "8086", "product_id": "1572", "resource_class": "%s"}'
 
 
 class MovesCase(ReshapesCase):
-    """A host of two cells with a GPU, two network cards and SEV; fresh for each test."""
+    """A new host for each test, with two cells, a GPU, two network cards and SEV."""
 
     def setUp(self):
         self.rng = random.Random(self.id())
@@ -35,7 +35,7 @@ class MovesCase(ReshapesCase):
     def setUpClass(cls):
         super().setUpClass()
         cls.options = {section: dict(keys) for section, keys in cls.agent.options.items()}
-        cls.options['placement']['timeout'] = 60 # a request may be held for long under load
+        cls.options['placement']['timeout'] = 60 # a request can be held for long on a busy machine
 
     def host(self):
         return recorded_host(
@@ -47,7 +47,7 @@ class MovesCase(ReshapesCase):
                         'product_id': 0x1572, 'class_code': 0x020000} for number in (5, 6))])
 
     def start(self, code=0, **options):
-        """One start of the agent with these options; its tree then."""
+        """Runs the agent once with these options, and returns its tree."""
         self.agent.configure(options)
         done = self.agent.run('--once')
         self.assertEqual(done.returncode, code, done.stderr)
@@ -55,7 +55,7 @@ class MovesCase(ReshapesCase):
         return self.tree(self.agent.root())
 
     def start_daemon(self):
-        """The agent on a bus of its own, until the test ends."""
+        """Starts the agent on its own bus until the test ends."""
         bus = Bus(self.scratch).start()
         self.agent.bus = bus
         self.addCleanup(setattr, self.agent, 'bus', None)
@@ -66,7 +66,7 @@ class MovesCase(ReshapesCase):
         return self.tree(self.agent.root())[self.name + suffix]['uuid']
 
     def hold(self, held):
-        """A consumer that holds {suffix of a provider's name: {class: amount}}."""
+        """Returns a new consumer with {suffix of a provider's name: {class: amount}}."""
         consumer = new_uuid(self.rng)
         answer = self.put(consumer, {self.uuid_of(suffix): resources
                                      for suffix, resources in held.items()})
@@ -74,7 +74,7 @@ class MovesCase(ReshapesCase):
         return consumer
 
     def holds(self, consumer):
-        """{suffix or uuid: {class: amount}}"""
+        """Returns {suffix or uuid: {class: amount}} of a consumer."""
         names = {item['uuid']: name[len(self.name):]
                  for name, item in self.tree(self.agent.root()).items()}
         ret = collections.defaultdict(dict)
@@ -83,19 +83,19 @@ class MovesCase(ReshapesCase):
         return dict(ret)
 
     def change(self, suffix, edit):
-        """Let edit() change the inventories of a provider, as an operator would."""
+        """Edits the inventories of a provider, as an operator would."""
         self.placement.edit(self.uuid_of(suffix), 'inventories', edit)
 
     @contextlib.contextmanager
     def behind_proxy(self, **options):
-        """The agent has these options, and a proxy before its Placement."""
+        """Configures the agent with these options and a proxy in front of its Placement."""
         with Proxy(self.placement.port) as proxy:
             self.agent.configure({**options, 'placement': {'endpoint_override': proxy.endpoint}})
             yield proxy
 
     @contextlib.contextmanager
     def held_start(self, proxy, code=0, **match):
-        """A start that is held at a request, while the with block runs; it ends with that code."""
+        """Runs the agent, and holds it at a request during the with block. It must exit with this code."""
         with proxy.held(lambda: self.agent.run('--once'), **match) as ended:
             yield
         self.said = ended.result().stderr
@@ -103,10 +103,10 @@ class MovesCase(ReshapesCase):
 
 
 class TestMoves(MovesCase):
-    """From one provider to another and back; test_guests.py has those from one class to another."""
+    """Moves from one provider to another and back. test_guests.py has the moves from one class to another."""
 
     def test_f3_memory_encryption_from_the_root(self):
-        """F3 "SEV": class, usage and trait move from the root to its provider; and back, undone."""
+        """F3 "SEV": class and allocation move from the root to the provider of SEV. An undo moves them back."""
         self.start()
         trait = 'HW_CPU_X86_AMD_SEV'
         self.assertIn(trait, self.tree(self.agent.root())[self.name + '_amd_sev']['traits'])
@@ -125,13 +125,12 @@ class TestMoves(MovesCase):
         self.assertEqual(self.holds(consumer), {'': {'VCPU': 2}, '_amd_sev': {SEV: 1}})
 
     def put_back_sev(self):
-        """The shape of the past: the class on the root, and no provider of its own."""
+        """Restores the old shape: the class is on the root, and SEV has no provider."""
         self.change('', lambda classes: classes.update({SEV: {'total': 15}}))
         self.placement.api('DELETE', '/resource_providers/' + self.uuid_of('_amd_sev'))
 
     def test_f3_sev_mixed(self):
-        """F3 "SEV mixed": of two hosts one was started anew; the other, which runs on, keeps the
-        old layout, and a guest can be placed on both."""
+        """F3 "SEV mixed": one of two hosts was restarted. The other host keeps the old layout, and both accept a guest."""
         old = self.name
         self.start_daemon()
         self.agent.wait_state('synced')
@@ -160,8 +159,7 @@ class TestMoves(MovesCase):
         self.assertEqual(self.put(new_uuid(self.rng), {old_root: {SEV: 1, 'VCPU': 1}}).status, 204)
 
     def test_f1_collapse_onto_the_root_and_expand_again(self):
-        """F1 "reshape": nothing to move twice, all onto the root, and all back; what others hold
-        of it, and what is held elsewhere, goes along."""
+        """F1 "reshape": everything moves to the root and back. Allocations of other consumers and on other providers are kept."""
         expanded = {'compute': {'numa_in_placement': 'true'}}
         collapsed = {'compute': {'numa_in_placement': 'false'}}
         sharing = self.make_foreign('shared-' + self.name)
@@ -188,10 +186,10 @@ class TestMoves(MovesCase):
 
 
 class TestDeletion(MovesCase):
-    """Placement looks for allocations and then deletes, and no generation guards that."""
+    """Placement first checks for allocations and then deletes. No generation protects the time between them."""
 
     def test_nobody_claims_of_what_is_about_to_go(self):
-        """Cells on which nobody has anything go without a reshape; they are emptied first."""
+        """Cells without allocations are removed without a reshape. Their inventories are removed first."""
         self.start(compute={'numa_in_placement': 'true'})
         with self.behind_proxy(compute={'numa_in_placement': 'false'}) as proxy:
             with self.held_start(proxy, method='DELETE', path='^/resource_providers/[^/]+$'):
@@ -201,7 +199,7 @@ class TestDeletion(MovesCase):
         self.assertEqual(set(self.tree(self.agent.root())), {self.name, self.name + '_amd_sev'})
 
     def test_who_claimed_before_that_keeps_it(self):
-        """Emptying is refused, so all is read again; there is somebody to be moved now."""
+        """Placement rejects the removal of the inventories. The agent reads everything again, and moves the new consumer."""
         self.start(compute={'numa_in_placement': 'true'})
         with self.behind_proxy(compute={'numa_in_placement': 'false'}) as proxy:
             with self.held_start(proxy, method='DELETE', path='/inventories$'):
@@ -213,7 +211,7 @@ class TestDeletion(MovesCase):
 
 
 class TestRefusals(MovesCase):
-    """Flat to cells, and in the middle of it somebody does something."""
+    """A flat host gets cells. During the reshape another client changes something."""
 
     def setUp(self):
         super().setUp()
@@ -222,8 +220,8 @@ class TestRefusals(MovesCase):
 
     @contextlib.contextmanager
     def held_request(self, code=0, **options):
-        """The agent starts, asks for cells and for these options, and its POST /reshaper is held
-        while the caller does something; then it goes on and ends with this code."""
+        """Starts the agent with cells and these options, and holds its POST /reshaper during the with block. It must exit with this
+        code."""
         with self.behind_proxy(compute={'numa_in_placement': 'true'}, **options) as proxy:
             with self.held_start(proxy, code, method='POST', path='^/reshaper$'):
                 yield
@@ -235,7 +233,7 @@ class TestRefusals(MovesCase):
         self.assertNotIn('', self.holds(consumer))
 
     def test_e6_somebody_claims_meanwhile(self):
-        """Bad generation of a provider: a consumer came between the reading and the request."""
+        """Stale generation of a provider: a consumer was added between the read and the request."""
         with self.held_request():
             late = self.hold({'': {'VCPU': 3}})
         self.assertEqual(self.answers, [409, 204])
@@ -243,14 +241,14 @@ class TestRefusals(MovesCase):
         self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
 
     def test_e6_a_consumer_changes_meanwhile(self):
-        """Bad generation of a consumer: it was resized."""
+        """Stale generation of a consumer: it was resized."""
         with self.held_request():
             self.placement.place(self.consumer, {self.uuid_of(): {'VCPU': 1}})
         self.assertEqual(self.answers, [409, 204])
         self.assert_moved(self.consumer, VCPU=1)
 
     def test_e6_a_consumer_goes_meanwhile(self):
-        """What was released stays released, though no provider's generation told of it."""
+        """A deleted consumer gets no allocation again, although the generation of the provider did not change."""
         other = self.hold({'': {'VCPU': 1}})
         with self.held_request():
             before = self.placement.api('GET', '/resource_providers/' + self.uuid_of())['generation']
@@ -262,7 +260,7 @@ class TestRefusals(MovesCase):
         self.assert_moved(other, VCPU=1)
 
     def test_e6_a_provider_goes_meanwhile(self):
-        """Unknown provider: 400, and it is made again."""
+        """Unknown provider: 400, and the agent creates it again."""
         with self.held_request():
             self.placement.api('DELETE', '/resource_providers/' + self.uuid_of('_NUMA1'))
         self.assertEqual(self.answers, [400, 204])
@@ -270,8 +268,8 @@ class TestRefusals(MovesCase):
         self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
 
     def test_e6_no_capacity_elsewhere(self):
-        """Over capacity: what the consumer holds of another host does not fit there any more. It
-        is refused as a whole, said, and done when there is room again."""
+        """Over capacity: the allocation of the consumer on another host does not fit there any more. Placement rejects the whole
+        request, the agent logs it, and succeeds when there is capacity again."""
         other = self.make_foreign('other-' + self.name)
         self.placement.place(self.consumer, {self.uuid_of(): {'VCPU': 2}, other: {'DISK_GB': 500}})
         before = self.tree(self.agent.root())[self.name]['inventories']
@@ -287,7 +285,7 @@ class TestRefusals(MovesCase):
         self.assertNotIn('', self.holds(self.consumer))
 
     def test_e6_no_room_for_one_elsewhere(self):
-        """max_unit violated: it shrank under what the consumer holds of another host."""
+        """max_unit violated: it shrank below the allocation of the consumer on another host."""
         other = self.make_foreign('other-' + self.name)
         self.placement.place(self.consumer, {self.uuid_of(): {'VCPU': 2}, other: {'VCPU': 4}})
         with self.held_request(code=1):
@@ -297,7 +295,7 @@ class TestRefusals(MovesCase):
         self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2}, other: {'VCPU': 4}})
 
     def test_e6_the_class_goes_meanwhile(self):
-        """Unknown class: 400, and it is made again."""
+        """Unknown class: 400, and the agent creates it again."""
         spec = NIC.replace('%s', 'CUSTOM_' + self._testMethodName.upper())
         with self.held_request(pci={'device_spec': spec, 'report_in_placement': 'true'}):
             self.placement.api('DELETE', '/resource_classes/CUSTOM_' + self._testMethodName.upper())
@@ -305,7 +303,8 @@ class TestRefusals(MovesCase):
         self.assert_moved(self.consumer, VCPU=2, MEMORY_MB=64)
 
     def test_e6_a_placement_that_refuses_the_reshaper(self):
-        """One before 1.30 knows neither path nor version; the user of another lacks the role. The old shape stays, with words."""
+        """A Placement before 1.30 knows neither the path nor the version, and a user can lack the role. The old shape stays, and
+        the reason is logged."""
         before = self.tree(self.agent.root())[self.name]['inventories']
         for status, words in ((404, 'keeps its old shape'), (406, 'keeps its old shape'), (403, 'needs the role service')):
             with self.subTest(status), self.behind_proxy(compute={'numa_in_placement': 'true'}) as proxy:
@@ -318,7 +317,7 @@ class TestRefusals(MovesCase):
                 self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2, 'MEMORY_MB': 64}})
 
     def test_an_answer_that_is_lost(self):
-        """Done, but nobody was told: it is not done twice, and can be undone."""
+        """The reshape was done, but its answer was lost. It is not repeated, and can be undone."""
         with self.behind_proxy(compute={'numa_in_placement': 'true'}) as proxy:
             proxy.add(faults.Cut('after', method='POST', path='^/reshaper$', times=1))
             self.agent.run('--once')
@@ -335,7 +334,7 @@ class TestRefusals(MovesCase):
         self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2, 'MEMORY_MB': 64}})
 
     def test_what_is_refused_after_it_does_not_undo_it(self):
-        """The traits that come after the reshape are refused: it was done, and is told as done."""
+        """Placement rejects the traits after the reshape. The reshape was done, and is logged as done."""
         with self.behind_proxy(compute={'numa_in_placement': 'true'}) as proxy:
             proxy.add(faults.Answer(400, faults.placement_error(
                 400, 'Bad Request', 'No such trait.', 'placement.undefined_code'),
@@ -347,7 +346,7 @@ class TestRefusals(MovesCase):
 
 
 class TestAsked(MovesCase):
-    """Several who ask, and what is on the disk."""
+    """Several callers at the same time, and the image of a reshape on disk."""
 
     def is_asked(self):
         return 'GetReshape' in self.agent.bus.busctl('get-property', 'org.computeagent.Agent1', '/org/computeagent/Agent1',
@@ -372,7 +371,7 @@ class TestAsked(MovesCase):
         self.assertNotIn('', self.holds(consumer))
 
     def test_a_reload_before_the_start_could_reshape(self):
-        """Placement was away at the start: what a start may do is done after a reload, too."""
+        """Placement was away at the start. After a reload the agent still does the reshape of a start."""
         self.start()
         consumer = self.hold({'': {'VCPU': 2}})
         with self.behind_proxy(compute={'numa_in_placement': 'true'}) as proxy:
@@ -386,7 +385,7 @@ class TestAsked(MovesCase):
         self.assertNotIn('', self.holds(consumer))
 
     def test_a_pre_image_of_what_never_was(self):
-        """Nothing is left to move when the reshape looks: the last one can still be undone."""
+        """The image of a reshape that was not sent must not replace the image of the last one, so that one can still be undone."""
         self.start()
         self.change('_amd_sev', lambda classes: classes.clear())
         self.change('', lambda classes: classes.update({SEV: {'total': 15}}))

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Random hosts, guests and moves: whatever happens, no consumer loses anything.
+"""Random hosts, guests and moves: no consumer loses an allocation.
 
-Each round publishes a host in one shape, lets guests and others hold something of it, and four
-times starts the agent with a configuration that asks for another shape, while somebody may claim
-from the same providers. Then, by the real Placement: each consumer is there and has the same sum of each class;
-nothing that is not the agent's changed; nothing is over its capacity; and the tree is the one that a
-new host of that configuration would have, unless the agent named a consumer that it cannot place.
+Each round publishes a host in one shape, and allocates for its guests and for other consumers. Four times the agent then starts
+with a configuration of another shape, while another client might allocate from the same providers. Afterwards the real Placement
+must meet these conditions:
 
-COMPUTE_AGENT_RESHAPES=N asks for so many of them; a failing seed is named, and COMPUTE_AGENT_SEED=S
-begins with that one. "make reshape-random" asks for 1000.
+* Each consumer exists, with the same sum of each class.
+
+* Providers, traits and aggregates of other clients are unchanged.
+
+* No provider is above its capacity.
+
+* The tree is that of a new host with this configuration, unless the agent named a consumer that it cannot place.
+
+COMPUTE_AGENT_RESHAPES=N runs N moves ("make reshape-random": 1000). A failure prints its seed, and COMPUTE_AGENT_SEED=S begins with
+that seed.
 """
 
 import collections
@@ -28,7 +34,7 @@ from tests.env.case import EnvCase
 
 MOVES = 4 # of each host
 
-# A class and what it may turn into count as one.
+# A class and those into which it can change count as one.
 SAME = {'PCPU': 'VCPU', 'CUSTOM_SLICE': 'VGPU'}
 FOREIGN_TRAIT, FOREIGN_AGGREGATE = 'CUSTOM_RACK', '5e08ea53-c4c6-448e-9334-ac4953de3cfa'
 
@@ -60,7 +66,7 @@ def cpu_list(cpus):
 
 
 class Round:
-    """One seed: a host, its guests, and the two shapes."""
+    """A host, its guests and its shapes, all made from one seed."""
 
     def __init__(self, seed):
         self.rng = rng = random.Random(seed)
@@ -83,7 +89,7 @@ class Round:
             shape = self._make_shape()
             if shape != self.shapes[-1]:
                 self.shapes.append(shape)
-        # VGPU on the root is a shape of the past, that nothing goes back to.
+        # VGPU on the root is a shape of old versions. No move leads back to it.
         self.old_vgpus = self.n_gpus > 0 and rng.random() < 0.5
         if self.old_vgpus:
             self.shapes[0]['mdev'] = None
@@ -116,7 +122,7 @@ class Round:
                 guest['memory_cells'] = cell['id']
 
     def host(self):
-        """What the static driver reads."""
+        """Returns the document that the static driver reads."""
         return {
             'format': 'compute-agent-host/1', 'driver': 'libvirt', 'nodename': self.name,
             'online_cpus': cpu_list(self.cpus), 'memory_kib': sum(c['mib'] for c in self.cells) << 10,
@@ -155,7 +161,8 @@ class Round:
 
 
 class Hammer(threading.Thread):
-    """Somebody who claims from the host's providers, and lets go again, while they move."""
+    """A client that allocates from the host's providers, and releases again, while they move. The member held has the consumers
+    that are left."""
 
     def __init__(self, test, rng, tree):
         super().__init__(daemon=True)
@@ -169,7 +176,7 @@ class Hammer(threading.Thread):
         for pause in self.pauses:
             time.sleep(pause)
             if self.held and self.rng.random() < 0.3:
-                # Whatever the answer: a 500 of a locked database does not tell what became of it.
+                # The answer is ignored, because a 500 of a locked database does not show whether the request was done.
                 gone = self.rng.choice(sorted(self.held))
                 del self.held[gone]
                 self.test.placement.request('DELETE', '/allocations/' + gone, record=False)
@@ -192,10 +199,10 @@ class ReshapesCase(EnvCase):
         for name in ('/traits/' + FOREIGN_TRAIT, '/resource_classes/CUSTOM_SLICE'):
             cls.placement.request('PUT', name, record=False)
 
-    # What the test itself does to Placement
+    # Writes of the test to Placement
 
     def put(self, consumer, held):
-        """A new consumer that holds {provider: {class: amount}}."""
+        """Writes a new consumer with {provider: {class: amount}}, and returns the answer."""
         return self.placement.request('PUT', '/allocations/' + consumer, {
             'allocations': {provider: {'resources': resources}
                             for provider, resources in held.items()},
@@ -208,11 +215,11 @@ class ReshapesCase(EnvCase):
         return made
 
     def mark(self, provider):
-        """A trait and an aggregate of somebody else."""
+        """Adds a trait and an aggregate of another client."""
         self.placement.edit(provider, 'traits', lambda traits: traits.append(FOREIGN_TRAIT))
         self.placement.set_part(provider, 'aggregates', [FOREIGN_AGGREGATE])
 
-    # What is seen of it: read from the service's own tables, which takes a tenth of the time
+    # Reads from the tables of Placement, which take a tenth of the time of requests
 
     def query(self, sql, *values):
         with contextlib.closing(sqlite3.connect(
@@ -220,7 +227,7 @@ class ReshapesCase(EnvCase):
             return database.execute(sql, values).fetchall()
 
     def tree(self, root):
-        """{name: {uuid, inventories, traits, aggregates}} of a tree, or of a lone provider."""
+        """Returns {name: {uuid, inventories, traits, aggregates}} of a tree, or of a single provider."""
         ret = {}
         for key, provider, name, parent in self.query(PROVIDERS, root):
             ret[name] = {
@@ -232,30 +239,30 @@ class ReshapesCase(EnvCase):
         return ret
 
     def foreign_parts(self, provider, foreign):
-        """What the tree of a foreign provider has of foreign ones."""
+        """Returns the foreign providers in the tree of a provider."""
         return {name: item for name, item in self.tree(provider).items() if item['uuid'] in foreign}
 
     def held(self, consumer):
-        """{(provider, class): amount}"""
+        """Returns {(provider, class): amount} of a consumer."""
         return {row[:2]: row[2] for row in self.query(HELD, consumer)}
 
     def consumers_of(self, providers):
         return {row[0] for provider in providers for row in self.query(CONSUMERS, provider)}
 
     def sums(self, consumer, foreign):
-        """{class: sum} of a consumer, and apart what it holds of foreign providers."""
+        """Returns {class: sum} of a consumer. Amounts on foreign providers are separate, as {(provider, class): sum}."""
         ret = collections.Counter()
         for (provider, name), amount in self.held(consumer).items():
             ret[(provider, name) if provider in foreign else SAME.get(name, name)] += amount
         return ret
 
     def usage(self, tree):
-        """{(provider, class): used}"""
+        """Returns {(provider, class): used} of a tree."""
         return {(name, resource_class): used for name, provider in tree.items()
                 for resource_class, used in self.query(USED, provider['uuid'])}
 
     def overfull(self, tree, before, late):
-        """What is over its capacity and was not so full before: a total may shrink under guests."""
+        """Returns the inventories that are above their capacity and above their former use. A total can shrink under guests."""
         ret = set()
         for (name, resource_class), used in self.usage(tree).items():
             record = tree[name]['inventories'][resource_class]
@@ -296,7 +303,7 @@ class TestRandomReshapes(ReshapesCase):
         self.other = self.make_foreign('foreign-host')
 
     def fill(self, case, rng, tree, foreign):
-        """Let guests and strangers hold something; how much fits is for Placement to say."""
+        """Allocates for guests and for other consumers. Placement decides which of them fit."""
         strangers = [{'uuid': new_uuid(rng), 'vcpus': rng.randint(1, 2), 'mib': 64, 'pins': {},
                       'gpu': None} for _ in range(rng.randint(0, 3))]
         for guest in case.guests + strangers:
@@ -323,7 +330,7 @@ class TestRandomReshapes(ReshapesCase):
                 self.put(guest['uuid'], held)
 
     def make_host(self, case):
-        """Published in its first shape, beside providers of others; the root and those."""
+        """Publishes the host in its first shape, with providers of other clients, and returns the root and those providers."""
         self.reset(case)
         self.once(case, case.shapes[0])
         root = self.agent.root()
@@ -335,7 +342,7 @@ class TestRandomReshapes(ReshapesCase):
         return root, foreign
 
     def move(self, case, shape):
-        """Starts the agent with that shape, and returns when nobody hammers any more."""
+        """Starts the agent with a shape, in half of the cases with a parallel client. Returns after that client has ended."""
         hammer = Hammer(self, case.rng, self.tree(self.agent.root()))
         if case.rng.random() < 0.5:
             return self.once(case, shape), {}
@@ -344,6 +351,7 @@ class TestRandomReshapes(ReshapesCase):
         hammer.join()
         return self.once(case, shape), hammer.held
 
+    # Does one move, and checks the conditions of the module's docstring.
     def run_move(self, case, shape, root, foreign, figures):
         tree = self.tree(root)
         before = {consumer: self.sums(consumer, foreign)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Moving inventory under guests, end to end: a real libvirtd over made-up hardware, a real Placement.
+"""Inventory moves under guests, with a real libvirtd over made-up hardware and a real Placement.
 
 The IDs (C5, F3, G2.14, ...) are those of the facts that the tests follow.
 """
@@ -22,13 +22,13 @@ ROOT = 'compute-1'
 
 
 def pins(*cpus):
-    """<cputune> that pins guest CPU n to cpus[n]."""
+    """Returns a <cputune> that pins guest CPU n to cpus[n]."""
     return '<cputune>%s</cputune>' % ''.join(
         "<vcpupin vcpu='%d' cpuset='%s'/>" % pair for pair in enumerate(cpus))
 
 
 class ReshapeCase(EnvCase):
-    """A libvirtd for a class, a fresh Placement, bus and agent for a test."""
+    """One libvirtd for each class. Each test has a new Placement, bus and agent."""
 
     shared = ('libvirtd',)
 
@@ -37,7 +37,7 @@ class ReshapeCase(EnvCase):
         self.addCleanup(self.libvirtd.delete_guests)
 
     def start(self, state='synced', **options):
-        """Start the agent with options of [compute] and others; it has published then."""
+        """Starts the agent with these sections of options, and waits until it has this state."""
         self.agent.configure(options)
         self.agent.start(state)
 
@@ -52,7 +52,7 @@ class ReshapeCase(EnvCase):
         return self.tree()[name]['uuid']
 
     def put(self, consumer, held, kind='INSTANCE', code=204):
-        """{provider: {class: amount}} for a consumer; a name that is a uuid is one elsewhere."""
+        """Replaces the allocations of a consumer by {provider: {class: amount}}. A provider of another host is given by its uuid."""
         tree = self.tree()
         self.assertEqual(code, self.placement.put(consumer, {
             tree[name]['uuid'] if name in tree else name: amounts for name, amounts in held.items()}, kind))
@@ -62,13 +62,13 @@ class ReshapeCase(EnvCase):
         return {names.get(key, key): amounts for key, amounts in self.placement.held(consumer).items()}
 
     def claimed(self):
-        """What each living claim's consumer holds by the agent's own account."""
+        """Returns {consumer: {provider: resources}} of the active claims."""
         return {claim['consumer']: {part['name']: part['resources']
                                     for part in claim['allocations']}
                 for claim in self.agent.claims()}
 
     def set_inventories(self, name, change):
-        """Let change() edit the inventories of a provider, as an operator or an older agent did."""
+        """Edits the inventories of a provider, as an operator or an older agent did."""
         self.placement.edit(self.uuid(name), 'inventories', change)
 
     def classes(self, name):
@@ -76,7 +76,7 @@ class ReshapeCase(EnvCase):
 
 
 class TestVgpus(ReshapeCase):
-    """F3, C5.1: a host whose VGPU are on the root, as old Novas had it."""
+    """F3, C5.1: a host with VGPU on its root, as old versions of Nova published it."""
 
     @staticmethod
     def make_host():
@@ -86,7 +86,7 @@ class TestVgpus(ReshapeCase):
             for number in range(3)])
 
     def make_old_shape(self):
-        """VGPU on the root alone; two guests have one each, on the second and third GPU."""
+        """Publishes VGPU only on the root. Two guests have one VGPU each, on the second and the third GPU."""
         self.start(devices={'enabled_mdev_types': None})
         self.agent.stop()
         self.set_inventories(ROOT, lambda classes: classes.update(VGPU={'total': 3}))
@@ -139,10 +139,10 @@ class TestVgpus(ReshapeCase):
         self.assertNotIn(GPUS[0], self.tree())
         self.assertIn(stranger, self.agent.status()['sync_error'])
         self.assertIn('it has no domain on this host', self.agent.log())
-        # The rest of the host is told meanwhile.
+        # The rest of the host is still published.
         self.agent.ctl('sync', check=False)
         self.assertIn('VGPU', self.classes(ROOT))
-        # When it is gone, whoever asks gets the new shape without a restart.
+        # When the consumer is gone, "computectl reshape" makes the new shape without a restart.
         self.placement.request('DELETE', '/allocations/' + stranger)
         self.agent.ctl('reshape')
         self.agent.wait_state('synced')
@@ -185,12 +185,12 @@ class TestVgpus(ReshapeCase):
         done = self.agent.ctl('reshape', '--undo', code=1)
         self.assertIn(late, done.stderr)
         self.assertEqual(self.held(late), {GPUS[0]: {'VGPU': 1}})
-        # the tree is as it should be
+        # The failed undo changed nothing.
         self.assertEqual(self.agent.status()['sync_state'], 'synced')
         self.assertNotIn('VGPU', self.classes(ROOT))
 
     def test_an_undo_without_a_reshape_is_an_error_and_no_state(self):
-        """It fails with words, and says nothing of the host, which is equal to Placement."""
+        """The undo fails with the reason. The state of the host stays "synced", because Placement equals the host."""
         self.start(devices={'enabled_mdev_types': 'nvidia-35'},
                    agent={'on_startup_failure': 'exit'})
         for text, words in ((None, 'no reshape to undo'), ('{', 'set aside')):
@@ -206,11 +206,11 @@ class TestVgpus(ReshapeCase):
 
 
 class TestCells(ReshapeCase):
-    """Flat to NUMA cells and back, under running guests."""
+    """The flat shape becomes NUMA cells and returns, under running guests."""
 
     @staticmethod
     def make_host():
-        # A running guest can only be pinned to a CPU that is there: 0 or 1, one in each cell.
+        # Running guests need CPUs of the test machine for their pins. CPUs 0 and 1 exist, and each cell has one of them.
         return Host(name=ROOT, cells=[Cell(0, [0, 2, 3, 4], 4 << 20, {2048: 64}),
                                       Cell(1, [1, 5, 6, 7], 4 << 20, {2048: 64})])
 
@@ -230,7 +230,7 @@ class TestCells(ReshapeCase):
 
         self.restart(compute={'numa_in_placement': 'true'})
         self.assertEqual(self.classes(ROOT), set())
-        # Claims name providers, too; what no guest tells is as it was placed.
+        # Claims name the providers, too. The amounts that no guest shows are as they were placed.
         self.assertEqual(self.claimed()[pinned], self.held(pinned))
         self.assertEqual(self.claimed()[wide], self.held(wide))
         self.assertEqual(self.claimed()[floating], self.held(floating))
@@ -267,7 +267,7 @@ class TestCells(ReshapeCase):
 
 
 class TestOffline(EnvCase):
-    """computectl migrate-inventory, with the daemon and every service down."""
+    """"computectl migrate-inventory", with the daemon and all services down."""
 
     def setUp(self):
         self.placement = Placement(self.scratch)
@@ -283,7 +283,7 @@ class TestOffline(EnvCase):
         return done
 
     def tree(self):
-        """What the database holds, seen by a Placement that is started for it alone."""
+        """Returns the tree in the database. A Placement is started only for the read."""
         self.placement.start()
         tree = self.placement.tree_by_name(self.agent.root())
         self.placement.stop()
@@ -305,14 +305,14 @@ class TestOffline(EnvCase):
         self.placement.stop()
         self.assertEqual(list(held.values()), [{'VCPU': 3}])
         self.assertNotIn(root['uuid'], held)
-        # Once more there is nothing to do; and nothing is left of the private Placement.
+        # A second run changes nothing, and no file of the private Placement is left.
         self.migrate('--direct', self.placement.folder)
         self.assertEqual(self.tree(), tree)
         self.assertEqual([path for path in Path(tempfile.gettempdir()).glob('computectl-*')
                           if path.owner() == Path(self.agent.folder).owner()], [])
 
     def test_several_nodes_one_after_the_other(self):
-        """Each is reshaped alone, through one private Placement; a broken one stops no other."""
+        """Each node is reshaped alone, with one private Placement for all. After a failed node the command continues with the next one."""
         agents = [self.make_agent('node-%d' % number) for number in range(3)]
         files = [agent.config for agent in agents]
 
