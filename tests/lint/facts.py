@@ -82,7 +82,7 @@ FACTS = {
                                'tests/unit/drivers/tree/test-pci-providers.c test_c10_leaves_others_alone'],
     'C10 sharing providers': ['tests/unit/drivers/test-update.c test_foreign_roots'],
     'F1 reshape: an error is told':
-        ['tests/integration/report/test_reshape.py test_what_does_not_fit',
+        ['tests/integration/report/test_reshape.py test_a_reshape_that_does_not_fit',
          'tests/integration/reshape/test_moves.py test_e6_no_capacity_elsewhere'],
     'F1 reshape: done, and a replay of it':
         ['tests/integration/report/test_reshape.py test_from_the_root_to_its_children '
@@ -122,7 +122,7 @@ FACTS = {
              'tests/integration/driver/test_devices.py test_g2_6_max_instances'],
     'G4.22': [],
     'I1': ['tests/integration/driver/test_trait_names.py test_names'],
-    'I2': ['tests/integration/claims/test_placement_claims.py test_what_others_hold_in_placement_is_left_to_them '
+    'I2': ['tests/integration/claims/test_placement_claims.py test_allocations_of_other_writers_stay '
            'test_a_scheduler_that_is_faster_leaves_the_rest'],
     'I3': ['tests/integration/reshape/test_moves.py test_e6_a_placement_that_refuses_the_reshaper'],
     'I4': ['tests/integration/driver/test_nova_agrees.py test_one_cell'],

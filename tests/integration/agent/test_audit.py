@@ -166,7 +166,7 @@ class TestAudit(AuditCase):
         self.libvirtd.delete_guest('told')
         wait_until(lambda: not self.holds(bare), 20, 'the removal')
 
-    def test_what_is_on_its_way_is_left_alone(self):
+    def test_consumers_in_transition_are_not_judged(self):
         """F8 1849165, 2025480: the scheduler has just made the consumer, and its guest is not here yet."""
         agent = self.start_agent({**OPTIONS, 'DEFAULT': {'claim_expiry_time': 3600}})
         self.allocate({agent.root(): {'VCPU': 1}})

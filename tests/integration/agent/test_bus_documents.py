@@ -138,7 +138,7 @@ class TestDocuments(BusCase):
         told = re.search(r'The members of "status".*?(?=\n\n      \S)', (ROOT / 'systemd/org.computeagent.Agent1.xml').read_text(), re.S)[0]
         self.assertEqual({'format', *re.findall(r'(?m)^ {8}(\w+)  ', told)}, set(document))
 
-    def test_what_a_client_read_is_taken_back(self):
+    def test_a_change_signals_a_document_that_a_client_read(self):
         """The client read the value of an operation that ended before its signal was sent. The signal has only the changed properties."""
         wire = Wire(self.bus.socket_path)
         self.addCleanup(wire.close)
@@ -189,7 +189,7 @@ class TestDocuments(BusCase):
         ended = self.describe('history')['claims'][0]
         self.assertEqual((ended['id'], ended['state'], ended['end_reason']), (claim['id'], 'released', 'enough'))
 
-    def test_what_expires_is_told_with_why(self):
+    def test_an_expired_claim_is_signalled_with_its_reason(self):
         claim = self.claim('VCPU=1')
         self.call('Extend', 'xt', str(claim['id']), str(int((time.time() + 1) * 1e6)))
         watch = self.watch()
@@ -198,7 +198,7 @@ class TestDocuments(BusCase):
         wait_until(lambda: self.agent.ctl('sync', check=False) and watch.documents().count('history') > told, 30, 'its end')
         self.assertEqual(self.describe('history')['claims'][0]['end_reason'], 'expired')
 
-    def test_what_nobody_reads_is_not_told(self):
+    def test_a_document_without_readers_is_not_signalled(self):
         watch = self.watch()
         for name in ('claims', 'tree'):
             self.describe(name)
@@ -327,7 +327,7 @@ class TestOperations(BusCase):
         self.assertIn('cannot be cancelled', self.refused('Cancel', 's', 'Heal'))
         self.assertEqual(terminal.end()[0], 0)
 
-    def test_what_is_owed_and_settled_is_told(self):
+    def test_pending_writes_are_signalled_until_they_are_done(self):
         def reports(name, n):
             wait_until(lambda: self.describe('status')[name] == n, 20, '%s = %d' % (name, n), step=0.1)
         self.proxy.add(server_error(503))

@@ -80,7 +80,7 @@ class TestPolicy(unittest.TestCase):
         return self.bus.busctl_as(user, 'call', 'org.freedesktop.DBus', '/org/freedesktop/DBus',
                                   'org.freedesktop.DBus', 'RequestName', 'su', NAME, '4')
 
-    def test_who_may_have_the_name(self):
+    def test_only_the_service_user_gets_the_bus_name(self):
         for user in (0, OWNER):
             done = self.request_name(user)
             self.assertEqual((done.returncode, done.stdout), (0, 'u 1\n'), done.stderr)

@@ -100,7 +100,7 @@ class TestBusLimits(unittest.TestCase):
         return root, root.call('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'GetNameOwner', 's',
                                (NAME,)).values[0]
 
-    def test_who_reads_no_answer_cuts_nobody_off(self):
+    def test_a_client_that_reads_no_answer_disconnects_no_other(self):
         root, owner = self.connect()
         before = self.crowd.memory_kib()
         for kind in ('claims', 'tree', 'Introspect', 'Get'):
@@ -135,7 +135,7 @@ class TestBusLimits(unittest.TestCase):
         wait_until(lambda: 'connecting to it anew' in self.crowd.agent.log(), 120, 'the connection is made anew')
         wait_until(lambda: self.crowd.call('Get', user=os.getuid()).answered, 60, 'an answer')
 
-    def test_who_reads_late_gets_all(self):
+    def test_a_late_reader_gets_all_answers(self):
         """The answers are larger than the limit of unread bytes, the socket, and the calls that are served at once."""
         late = Wire(self.crowd.bus.socket_path, NOBODY, seconds=60)
         self.addCleanup(late.close)

@@ -113,7 +113,7 @@ class TestCordon(AgentCase):
 class TestWhoItWas(HostCase):
     shared = ('scratch', 'bus')
 
-    def test_what_becomes_of_a_claim_is_told_with_the_caller(self):
+    def test_events_of_a_claim_name_the_caller(self):
         agent = Agent(self.scratch, bus=self.bus, uri=testdriver_xml(demo_host(), self.scratch.path))
         self.addCleanup(agent.stop)
         agent.start('standalone')

@@ -27,7 +27,7 @@ class TestHistory(AgentCase):
     def claim(self, agent, consumer=None):
         return agent.claim('VCPU=2', consumer)['id']
 
-    def test_who_did_what(self):
+    def test_events_name_their_callers(self):
         agent = self.start_agent()
         consumer, migration = str(uuid.uuid4()), str(uuid.uuid4())
         number = self.claim(agent, consumer)
@@ -118,7 +118,7 @@ class TestHistory(AgentCase):
         agent.ctl('sync')
         wait_until(lambda: self.kinds(agent, number) == ['adopted', 'released'], 20, 'the release')
 
-    def test_what_nobody_confirms_expires(self):
+    def test_an_unconfirmed_claim_expires(self):
         agent = self.start_agent({'DEFAULT': {'claim_expiry_time': 1}})
         self.claim(agent)
         wait_until(lambda: self.kinds(agent)[:2] in (['claimed', 'expired'], ['claimed', 'released']), 30, 'the end')

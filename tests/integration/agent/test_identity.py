@@ -143,7 +143,7 @@ class TestAdopt(IdentityCase):
                              set(self.names(old).values()))
         self.assertEqual(self.agent.status()['n_providers'], 3)
 
-    def test_somebody_elses_child_and_nothing_at_all(self):
+    def test_a_child_of_another_root_and_no_provider(self):
         self.assertIn('nothing to adopt', self.identity('adopt', code=1))
         parent = self.provider('parent-of-' + self.name)
         self.provider(self.name, parent)

@@ -191,7 +191,7 @@ class TestRefusals(KeystoneCase):
         self.assertEqual(self.n_tokens('nobody'), 1)
         self.assertEqual(self.placement.tree(agent.root()), {})
 
-    def test_what_is_mistyped_of_user_or_project(self):
+    def test_a_mistyped_user_or_project_is_named(self):
         # Keystone answers 401 to each of these mistakes.
         for changes in ({'username': 'agnet'}, {'project_name': 'servcie'}, {'user_domain_name': 'Defualt'}):
             agent, words = self.start_refused(**changes)
@@ -295,7 +295,7 @@ class TestChanges(KeystoneCase):
             self.placement.request('POST', '/resource_providers', {
                 'name': 'child%d' % number, 'uuid': str(uuid.uuid4()), 'parent_provider_uuid': agent.root()})
 
-    def test_what_queues_when_a_token_is_revoked_waits_for_the_next(self):
+    def test_queued_requests_wait_for_the_next_token(self):
         connections = 4
         with Proxy(self.placement.port) as proxy:
             self.keystone.set_endpoint(proxy.endpoint)
@@ -455,7 +455,7 @@ class TestDoctor(KeystoneCase):
         self.assert_finding(found, 'version', 'ok', 'microversions up to 1.39')
         self.assertNotIn(AGENT_PASSWORD, json.dumps(found))
 
-    def test_what_is_wrong_is_named(self):
+    def test_each_wrong_option_is_named(self):
         for changes, check, words in (
                 ({'password': 'wrong-Secret-9'}, 'keystone', '(401)'),
                 ({'username': 'nobody'}, 'role', '(403)'),
@@ -471,7 +471,7 @@ class TestDoctor(KeystoneCase):
             found = self.findings(self.make_agent(endpoint_override=endpoint))
             self.assert_finding(found, 'endpoint', 'bad', 'There is no Placement at the endpoint (404 to GET /resource_providers): check the path')
 
-    def test_nobody_listens_where_the_catalogue_says(self):
+    def test_no_server_at_the_address_of_the_catalogue(self):
         self.keystone.set_endpoint('http://127.0.0.1:1/placement')
         self.assert_finding(self.findings(self.make_agent()), 'endpoint', 'bad', '127.0.0.1:1')
 

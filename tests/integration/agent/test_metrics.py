@@ -106,7 +106,7 @@ class WithPlacement(EnvCase):
             return found == [value]
         wait_until(seen, 20, '%s %s' % (name, value), step=0.2)
 
-    def test_what_placement_is_owed(self):
+    def test_pending_writes_are_a_metric(self):
         self.proxy.refuse()
         self.agent.ctl('sync', check=False)
         claim = self.agent.ctl_json('claim', '--consumer', CONSUMER, '--resources', 'VCPU=1')
@@ -136,7 +136,7 @@ class WithPlacement(EnvCase):
         self.assertEqual((shown['state'], shown['n_owed_removals'], shown['owed_error']),
                          ('ok', 0, ''))
 
-    def test_what_an_audit_found(self):
+    def test_findings_of_an_audit_are_metrics(self):
         # An audit treats young consumers as in flight.
         self.agent.configure({'DEFAULT': {'claim_expiry_time': 1}})
         self.addCleanup(self.agent.ctl, 'reload')

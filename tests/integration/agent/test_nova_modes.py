@@ -71,7 +71,7 @@ class TestObserve(NovaCase):
         self.assertEqual(self.differences(agent), 0)
         self.assertIn(NODE, self.placement.tree_by_name(agent.root()))
 
-    def test_what_differs_is_counted_and_left(self):
+    def test_differences_are_counted_and_not_written(self):
         agent = self.start_published()
         self.set_nova(agent, 'observe')
         self.assertEqual(self.differences(agent), 0)
@@ -305,7 +305,7 @@ class TestSecondReporter(NovaCase):
             agent.stop()
             self.placement.forget_providers()
 
-    def test_what_is_reserved_beside_nova(self):
+    def test_reserved_of_pci_devices_is_written_beside_nova(self):
         agent, _ = self.start_quiet('beside')
         agent.ctl('cordon', '0000:c1:00.0')
         n = self.fight(agent, lambda: self.change(

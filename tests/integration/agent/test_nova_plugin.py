@@ -62,7 +62,7 @@ class OptionsCase(unittest.TestCase):
 
 
 class TestOwner(OptionsCase):
-    def test_whose_the_tree_is(self):
+    def test_the_driver_learns_the_owner_of_the_tree(self):
         top, early, beside = agent.Answer('top', True), agent.Answer('top', False), agent.Answer('beside', False)
         for told, last_mode, missing_for, without_agent, whose in (
                 (top, None, 0, 'wait', 'agent'), (top, 'beside', 9999, 'nova', 'agent'),
@@ -104,7 +104,7 @@ class TestTree(OptionsCase):
         self.assertEqual(tree.data('host').aggregates, {CELL})
         self.assertEqual(tree.data('host_NUMA0').parent_uuid, ROOT)
 
-    def test_what_is_no_tree_of_this_host(self):
+    def test_a_tree_of_another_host_is_refused(self):
         other = {**document(), 'root': CELL}
         newer = {**document(), 'format': 'compute-agent-tree/2'}
         for text in ('', '{}', '[]', json.dumps(other), json.dumps(newer)):

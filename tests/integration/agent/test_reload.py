@@ -55,7 +55,7 @@ class Reload(EnvCase):
         self.agent.ctl('reload')
         self.assertEqual(self.agent.status()['driver'], 'static')
 
-    def test_what_is_known_stays_known_while_the_hypervisor_is_away(self):
+    def test_a_reload_keeps_the_last_poll_while_the_hypervisor_is_away(self):
         host = self.agent.folder / 'host.json'
         facts = self.agent.ctl_json('discover')
         facts['devices'] = [{'name': 'pci_0000_41_00_0', 'address': '0000:41:00.0',
@@ -132,7 +132,7 @@ class Reload(EnvCase):
         root = json.loads(done.stdout)['providers'][0] if done.returncode == 0 else None
         return root and root['inventories']['MEMORY_MB']['reserved']
 
-    def test_who_waits_for_a_sync_is_answered(self):
+    def test_a_waiting_sync_is_answered_at_a_reload(self):
         """A reload in the middle of a cycle leaves no caller without an answer."""
         for _ in range(10):
             first = self.agent.ctl('sync', '--quiet', check=False)

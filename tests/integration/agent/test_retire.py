@@ -61,7 +61,7 @@ class TestRetire(AgentCase):
                          {name: one['uuid'] for name, one in before.items()})
         self.assertEqual(agent.ctl('retire', '--undo', check=False).returncode, 1)
 
-    def test_who_is_in_the_way(self):
+    def test_retire_lists_its_obstacles(self):
         agent = self.start_agent()
         tree = self.placement.tree_by_name(agent.root())
         claimed = str(uuid.uuid4())

@@ -81,7 +81,7 @@ class TestRootAtHand(EnvCase):
         self.agent.run('--once')
         self.check_untouched(victim, 'the journal was rolled back as root')
 
-    def test_what_root_makes_is_the_services(self):
+    def test_files_that_root_makes_belong_to_the_service(self):
         self.agent.run('--once', code=0)
         made = sorted(self.agent.state.iterdir())
         self.assertGreaterEqual({path.name for path in made}, {'claim.sqlite', 'compute_id'})

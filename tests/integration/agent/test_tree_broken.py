@@ -102,7 +102,7 @@ class TestBrokenTree(AgentCase):
         self.sync('synced')
         self.check_rest_goes_on('synced')
 
-    def test_somebody_has_the_name_of_a_child(self):
+    def test_another_provider_has_the_name_of_a_child(self):
         self.placement.request('POST', '/resource_providers', {'uuid': OTHER, 'name': GPU_A})
         self.agent = self.make_agent({'compute': {'numa_in_placement': 'true'}}).start('stale')
         self.assertIn(GPU_A, self.agent.ctl('status', check=False).stdout)
@@ -189,7 +189,7 @@ class TestMadeAnew(AgentCase):
         self.assertEqual({name: item['inventories'] for name, item in self.placement.tree_by_name(agent.root()).items()},
                          {name: item['inventories'] for name, item in before.items()})
 
-    def test_what_a_full_read_learns(self):
+    def test_a_full_read_finds_a_provider_created_again(self):
         """A full read without differences writes nothing. Its result is available as JSON, too."""
         agent, before = self.start()
         mark = self.placement.mark()

@@ -23,7 +23,7 @@ class TestRules(ClaimCase):
         done = agent.claim(resources, consumer, code=1)
         self.assertIn(words, done.stderr)
 
-    def test_what_fits_and_what_does_not(self):
+    def test_requests_that_fit_and_that_do_not(self):
         agent = self.start_agent()
         agent.claim('VCPU=16,MEMORY_MB=4096,VGPU=4')
         self.assertEqual(self.held(agent, 'demo', 'VCPU'), 16)

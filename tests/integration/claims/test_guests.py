@@ -74,7 +74,7 @@ class TestDevices(GuestCase):
         self.assertNotIn(DEMO_MDEV, given)
         self.assertEqual(agent.claim('VGPU=1', check=False).returncode, 1)
 
-    def test_who_has_what(self):
+    def test_who_lists_the_claims_of_devices_and_guests(self):
         agent = self.start_agent()
         consumer = str(uuid.uuid4())
         claim = agent.claim('VGPU=1', consumer)
@@ -198,7 +198,7 @@ class TestGuests(GuestCase):
         wait_until(lambda: self.of_guest(agent, guest)[0]['boot_id'] == claim['boot_id'], 20,
                    'the claim to be checked')
 
-    def test_what_disagrees_is_listed_and_said_once(self):
+    def test_a_difference_is_listed_and_logged_once(self):
         agent = self.start_agent()
         consumer = str(uuid.uuid4())
         claim = agent.claim('VCPU=4,MEMORY_MB=32,VGPU=1', consumer)

@@ -123,7 +123,7 @@ class TestLayout(LayoutCase):
         near = self.claim(agent, 'PCPU=1,VGPU=1', '--pci-numa-affinity-policy', 'required')
         self.assertEqual(near['cells'][0]['host_cell'], 1)
 
-    def test_what_a_scheduler_placed_keeps_to_the_ratio_and_away_from_gpus(self):
+    def test_a_placed_layout_respects_the_ratio_and_avoids_gpu_cells(self):
         """Each cell has one shared CPU with a ratio of four. Cell 1 has the GPU."""
         agent = self.start()
         root = agent.root()

@@ -87,7 +87,7 @@ class TestSlowBuild(LifeCase):
         self.agent.wait_state('synced')
         self.assertTrue(self.claim_of(slow['consumer']))
 
-    def test_what_the_agent_wrote_itself_expires(self):
+    def test_allocations_of_the_agent_itself_expire(self):
         consumer = str(uuid.uuid4())
         self.agent.claim('VCPU=1', consumer)
         wait_until(lambda: not self.claim_of(consumer), 30, 'the end of the claim')

@@ -71,7 +71,7 @@ class TestMappings(PlacementClaimCase):
             self.agent.ctl('release', claim['id'], '--allocations')
             self.agent.ctl('sync')
 
-    def test_what_was_placed_elsewhere_is_refused(self):
+    def test_a_mapping_to_another_provider_than_placed_is_refused(self):
         consumer = str(uuid.uuid4())
         self.place(consumer, {self.root: {'VCPU': 1}, self.nics[0]: {'CUSTOM_BW': 1}})
         self.refused('VCPU=1', consumer, '_A', '--group', '_A:CUSTOM_BW=1', '--mapping',
@@ -80,7 +80,7 @@ class TestMappings(PlacementClaimCase):
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1},
                                                self.nics[0]: {'CUSTOM_BW': 1}})
 
-    def test_what_nobody_placed_goes_where_it_is_mapped_to(self):
+    def test_an_unplaced_group_goes_to_its_mapped_provider(self):
         for a, b in (self.nics, self.nics[::-1]):
             consumer, mark = str(uuid.uuid4()), self.placement.mark()
             claim = self.claim_groups(consumer, a, b, 'CUSTOM_BW')

@@ -102,7 +102,7 @@ class TestClaims(PlacementClaimCase):
         self.agent.ctl('release', claim['id'], '--allocations', '--reason', 'gone')
         wait_until(lambda: self.held(consumer) == {self.other: {'VCPU': 2}}, 20, 'the share')
 
-    def test_what_was_placed_is_not_what_is_asked_for(self):
+    def test_an_allocation_that_differs_from_the_request_is_refused(self):
         consumer = str(uuid.uuid4())
         self.place(consumer, {self.root: {'VCPU': 2}})
         self.refused('VCPU=3', consumer, 'holds 2 of VCPU here, and the request asks for 3')
@@ -133,7 +133,7 @@ class TestClaims(PlacementClaimCase):
         self.agent.ctl('release', claim['id'])
         wait_until(lambda: self.held(consumer) == {self.other: {'VCPU': 2}}, 20, 'the removal')
 
-    def test_somebody_else_was_faster(self):
+    def test_another_writer_takes_the_capacity_first(self):
         """Another consumer gets the last unit between the read and the write. Then there is none left."""
         thief, consumer = str(uuid.uuid4()), str(uuid.uuid4())
         with self.proxy.held(lambda: self.refused('CUSTOM_BW=1000', consumer, 'other consumers hold in Placement'),
@@ -306,7 +306,7 @@ class TestClaims(PlacementClaimCase):
             wait_until(lambda: self.agent.status()['owed_error'], 20, 'the trouble')
             yield
 
-    def test_what_a_scheduler_places_before_a_release_is_told_stays(self):
+    def test_an_allocation_written_before_a_late_release_stays(self):
         """The agent removes the allocation late. At that time the consumer has a new one, which can have the same amounts."""
         for amounts in ({'VCPU': 1}, {'VCPU': 3}):
             consumer = str(uuid.uuid4())
@@ -323,7 +323,7 @@ class TestClaims(PlacementClaimCase):
             self.assertEqual(self.held(consumer), {self.root: amounts})
             self.assertEqual(self.placement.writes_since(mark), [])
 
-    def test_what_is_deleted_and_placed_anew_before_a_release_is_told_stays(self):
+    def test_an_allocation_created_again_before_a_late_release_stays(self):
         """The new allocation has the amounts and the generation of the agent's. Only the time of the last change differs (E1), if
         it is more than two minutes later."""
         share = {self.root: {'VCPU': 1}}
@@ -347,7 +347,7 @@ class TestClaims(PlacementClaimCase):
                 self.agent.ctl('sync')
                 wait_until(lambda: self.held(consumer) == left, 20, 'whose it is')
 
-    def test_what_was_evacuated_before_a_release_is_told_goes(self):
+    def test_the_share_of_an_evacuated_consumer_goes_at_a_late_release(self):
         consumer = str(uuid.uuid4())
         with self.release_unheard('VCPU=1', consumer):
             self.place(consumer, {self.root: {'VCPU': 1}, self.other: {'VCPU': 1}})
@@ -402,7 +402,7 @@ class TestClaims(PlacementClaimCase):
         self.assertEqual([c['state'] for c in self.agent.claims()], ['claimed'])
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 1}})
 
-    def test_who_asked_goes_away(self):
+    def test_the_caller_of_a_claim_disconnects(self):
         """The claim is still created. A caller that repeats the request gets it, and it expires as any other."""
         consumer = str(uuid.uuid4())
         hang = self.proxy.add(faults.Hang(method='PUT', path='^/allocations/', times=1))
@@ -571,7 +571,7 @@ class TestWide(PlacementClaimCase):
                 self.agent.ctl('release', claim['id'])
                 wait_until(lambda: not self.held(consumer), 20, 'the removal')
 
-    def test_what_others_hold_in_placement_is_left_to_them(self):
+    def test_allocations_of_other_writers_stay(self):
         """A scheduler allocated most devices, and no claim here shows that. The agent sends one rejected write, one read and one
         more write."""
         free = self.devices[5::9]
@@ -607,7 +607,7 @@ class TestWide(PlacementClaimCase):
         held = set(self.held(consumer))
         self.assertEqual((len(held), held & set(taken)), (5, set()))
 
-    def test_what_is_full_here_is_not_asked_for(self):
+    def test_a_full_provider_is_not_written(self):
         for device in self.devices:
             self.assertEqual(self.held(device), {})
         consumer = str(uuid.uuid4())

@@ -170,7 +170,7 @@ class TestConfirmed(ResizeCase):
         self.confirm()
         self.wait_only(second)
 
-    def test_what_the_agent_wrote_for_the_first_claim(self):
+    def test_the_allocation_of_the_first_claim_of_a_resize(self):
         """The agent wrote the first allocation, and Nova moved it to the migration."""
         old, new = self.amounts(1, 32, 1), self.amounts(2, 64)
         first = self.claim(old)

@@ -192,7 +192,7 @@ class TestHardware(CtlCase):
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertIn(words, done.stdout)
 
-    def test_what_no_driver_would_take(self):
+    def test_values_that_no_driver_accepts(self):
         """doctor reports an error that would prevent the start of the daemon."""
         config = self.scratch.path / 'x.conf'
         for text, words in (('[compute]\ncpu_shared_set = x\n', 'cpu_shared_set'),

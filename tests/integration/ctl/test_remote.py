@@ -74,7 +74,7 @@ class Remote(EnvCase):
         self.assertIn('computectl: nowhere: ', done.stderr)
         self.assertIn('log in', done.stderr)
 
-    def test_what_is_no_host(self):
+    def test_invalid_names_of_hosts(self):
         self.log.unlink(missing_ok=True)
         self.assertIn('[USER@]HOST', self.ctl('-H', 'root@', 'tree', code=1).stderr)
         self.assertFalse(self.log.exists())

@@ -148,7 +148,7 @@ class TestParts(DeviceCase):
     def findings(self, check):
         return [finding for finding in self.agent.ctl_json('doctor', check=False)['findings'] if finding['check'] == check]
 
-    def test_what_others_keep_of_a_domain_is_not_read(self):
+    def test_metadata_of_a_domain_is_not_read(self):
         self.define('noted', METADATA % ("<x:y/>" * MANY))
         self.start()
         self.agent.wait_state('synced')
@@ -180,7 +180,7 @@ class TestParts(DeviceCase):
         self.agent.wait_state('synced')
         self.assertEqual(self.agent.status()['host_unread'], '')
 
-    def test_what_a_reader_may_not_ask_is_a_finding_and_stays(self):
+    def test_a_call_refused_to_readers_is_a_finding_and_its_values_stay(self):
         self.start()
         self.agent.wait_state('synced')
         before = set(self.placement.tree_by_name(self.agent.root())['compute-1']['traits'])

@@ -360,7 +360,7 @@ class TestTree(EnvCase):
             self.assertEqual(self.withheld(tree), {'compute-1_pci_0000_c1_01_1'}, driver)
             self.assertEqual(tree['compute-1']['inventories'], before['compute-1']['inventories'])
 
-    def test_what_cannot_be_told_in_part(self):
+    def test_files_with_the_size_of_the_host_fail_the_poll(self):
         """A cell of unknown memory would look like a small one, so the whole poll fails."""
         before = self.run_once('linux', 'true')
         fakesys.set_hugepages(self.libvirtd.sys, 0, 2048, 32)

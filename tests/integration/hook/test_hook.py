@@ -57,7 +57,7 @@ class TestGuests(HookCase):
         ended = self.agent.ctl_json('show', max(one['id'] for one in ended))
         self.assertEqual([one['mdev'] for one in ended['devices']], [mdev])
 
-    def test_what_another_has_is_refused(self):
+    def test_a_device_of_another_claim_is_refused(self):
         mdev = self.some_mdev()
         held = []
         while mdev not in held:
@@ -106,7 +106,7 @@ class TestGuests(HookCase):
         self.libvirtd.virsh('destroy', 'told')
         self.wait_held(guest, {})
 
-    def test_what_starts_while_placement_is_away_is_told_later(self):
+    def test_a_guest_started_during_an_outage_is_written_later(self):
         guest = self.define('owed')
         with self.proxy.refusing():
             self.assertEqual(self.start('owed'), '')
@@ -128,7 +128,7 @@ class TestGuests(HookCase):
         self.libvirtd.virsh('destroy', 'anew')
         self.wait_held(guest, {})
 
-    def test_what_a_scheduler_wrote_is_its_own(self):
+    def test_allocations_of_a_scheduler_stay(self):
         guest = self.define('placed', vcpus=1, memory_mib=32)
         placed = {self.agent.root(): {'VCPU': 4, 'MEMORY_MB': 64}}
         self.place(guest, placed)

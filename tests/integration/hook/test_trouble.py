@@ -116,7 +116,7 @@ class TestTrouble(HookCase):
         refuse_sanitizers('computectl', done.stderr.decode(errors='replace'))
         return done.returncode, done.stderr.decode(errors='replace'), time.monotonic() - begin
 
-    def test_what_it_reads(self):
+    def test_hostile_domains_of_the_hook(self):
         good = guest_xml('vm', uuid=str(uuid.uuid4()))
         deep = '<domain>' + '<a>' * 100000
         for name, xml, code, words in (

@@ -50,7 +50,7 @@ class TestGateway(ReportCase):
         self.assertLess(self.total(lines[:done + 1]), 1.3 * (3 * 65 + 1))
         self.assertIn('503', gateway.statuses())
 
-    def test_what_was_read_is_not_read_again(self):
+    def test_successful_reads_are_not_repeated(self):
         """The connection breaks at the 40th read. The next attempt reads only the rest."""
         tree = wide_tree(17)
         self.publish_done(tree)

@@ -47,7 +47,7 @@ class TestPublish(ReportCase):
         self.assertEqual(line['writes'], 1)
         self.assert_remote(tree)
 
-    def test_what_moved_is_read_again_and_nothing_else(self):
+    def test_only_changed_providers_are_read_again(self):
         tree = big_tree()
         self.publish_done(tree)
         self.allocate('guest', {'host': {'VCPU': 2}})
@@ -113,7 +113,7 @@ class TestPublish(ReportCase):
 
 
 class TestForeign(ReportCase):
-    def test_what_others_added_stays(self):
+    def test_additions_of_other_writers_stay(self):
         tree = big_tree()
         self.publish_done(tree)
         base = '/resource_providers/' + uid('host')
@@ -274,7 +274,7 @@ class TestInUse(ReportCase):
         self.tree[2]['inventories']['VGPU'] = inventory(4)
         self.assert_remote(self.tree)
 
-    def test_what_stays_in_use_is_asked_again_and_goes_when_it_is_free(self):
+    def test_a_used_inventory_is_retried_and_goes_when_free(self):
         """DELETE /allocations does not raise the generation of a provider. The agent learns only by another attempt that the class
         is free."""
         self.tree[2]['inventories'] = {'CUSTOM_SLICE': inventory(4)}

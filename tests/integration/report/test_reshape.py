@@ -172,7 +172,7 @@ class TestReshape(ReportCase):
         self.assertIn('VGPU', self.remote()['host']['inventories'])
         self.assertEqual(self.remote()['host_gpu0']['traits'], [])
 
-    def test_what_does_not_fit(self):
+    def test_a_reshape_that_does_not_fit(self):
         tree = nested()
         tree[3]['inventories']['VGPU'] = inventory(1)
         line = self.publish(tree, allocations=self.moved())

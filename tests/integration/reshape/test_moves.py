@@ -188,7 +188,7 @@ class TestMoves(MovesCase):
 class TestDeletion(MovesCase):
     """Placement first checks for allocations and then deletes. No generation protects the time between them."""
 
-    def test_nobody_claims_of_what_is_about_to_go(self):
+    def test_no_claim_uses_a_provider_that_is_about_to_go(self):
         """Cells without allocations are removed without a reshape. Their inventories are removed first."""
         self.start(compute={'numa_in_placement': 'true'})
         with self.behind_proxy(compute={'numa_in_placement': 'false'}) as proxy:
@@ -198,7 +198,7 @@ class TestDeletion(MovesCase):
                 self.assertEqual(self.put(new_uuid(self.rng), {cell: {'VCPU': 1}}).status, 409)
         self.assertEqual(set(self.tree(self.agent.root())), {self.name, self.name + '_amd_sev'})
 
-    def test_who_claimed_before_that_keeps_it(self):
+    def test_a_claim_before_the_reshape_keeps_its_provider(self):
         """Placement rejects the removal of the inventories. The agent reads everything again, and moves the new consumer."""
         self.start(compute={'numa_in_placement': 'true'})
         with self.behind_proxy(compute={'numa_in_placement': 'false'}) as proxy:
@@ -333,7 +333,7 @@ class TestRefusals(MovesCase):
         self.agent.ctl('reshape', '--undo')
         self.assertEqual(self.holds(self.consumer), {'': {'VCPU': 2, 'MEMORY_MB': 64}})
 
-    def test_what_is_refused_after_it_does_not_undo_it(self):
+    def test_a_refusal_after_the_reshape_does_not_undo_it(self):
         """Placement rejects the traits after the reshape. The reshape was done, and is logged as done."""
         with self.behind_proxy(compute={'numa_in_placement': 'true'}) as proxy:
             proxy.add(faults.Answer(400, faults.placement_error(
