@@ -8,8 +8,8 @@
  * and a reason against it. A remedy that writes or ends something is used only if it is certain.
  * Otherwise the finding has no remedy, and its text has that reason.
  *
- * The memory of an audit is replaced as a whole: entries of consumers that are gone vanish with it.
- */
+ * The memory of an audit is replaced as a whole: entries of consumers that are gone vanish with
+ * it. */
 
 #include "agent/audit/audit.h"
 
@@ -232,8 +232,8 @@ static bool is_named(const AuditInput *input, const Consumer *consumer)
 }
 
 /* Decides whether the consumer's server is alive. An operator who names the consumer decides that
- * it is not, against all evidence of the host. text gets the evidence, unless the consumer is new.
- */
+ * it is not, against all evidence of the host. text gets the evidence, unless the consumer is
+ * new. */
 static AuditLife judge(const AuditLook *look, const Consumer *consumer,
                        char text[static AUDIT_EVIDENCE_SIZE])
 {
@@ -352,8 +352,8 @@ static const char *name_claim(const AuditLook *look, const Claim *claim, size_t 
         return text;
 }
 
-/* Lists a PCI device of the claim that the host does not list any more. Returns 1 if there is one.
- */
+/* Lists a PCI device of the claim that the host does not list any more. Returns 1 if there is
+ * one. */
 static int look_at_lost_device(AuditLook *look, const Claim *claim)
 {
         char name[NAME_SIZE];

@@ -34,9 +34,8 @@
 typedef enum AuditType {
         AUDIT_LEAKED,    /* a consumer with allocations here, without claim and guest */
         AUDIT_MIGRATION, /* a leaked migration: its instance is not here */
-        AUDIT_UNTOLD, /* the agent wrote a claim, and Placement has no allocation of it any more */
-        AUDIT_UNHELD, /* Placement has no allocation of a claim that another writer reported, or
-                         that no writer did */
+        AUDIT_UNTOLD, /* the agent wrote a claim, and Placement has no allocation for it any more */
+        AUDIT_UNHELD, /* Placement has no allocation for a claim that the agent did not write */
         AUDIT_AMOUNT, /* a claim has another amount than its consumer */
         AUDIT_LARGER, /* another writer gave the consumer more than its claim has, and the claim
                          covers the guest: information, and no problem */
@@ -53,8 +52,7 @@ typedef enum AuditType {
 /* The change that repairs a finding. */
 typedef enum AuditRemedy {
         AUDIT_REMEDY_NONE,          /* none: the operator must decide */
-        AUDIT_REMEDY_RELEASE_SHARE, /* remove the consumer's allocations from this tree in Placement
-                                     */
+        AUDIT_REMEDY_RELEASE_SHARE, /* remove the consumer's allocations from this tree */
         AUDIT_REMEDY_WRITE_CLAIM,   /* write the claim's allocations to Placement */
         AUDIT_REMEDY_ADOPT,         /* make a claim of the guest */
         AUDIT_REMEDY_END_CLAIM,     /* release the claim */

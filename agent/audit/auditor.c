@@ -356,8 +356,8 @@ static void fail(Auditor *auditor, int result, const Error *words)
 
 /* Decision */
 
-/* Passes the evacuated guests to the claim service, so that they do not get claims as new guests.
- */
+/* Passes the evacuated guests to the claim service, so that they do not get claims as new
+ * guests. */
 static int note_away(Auditor *auditor)
 {
         Uuid *away = calloc(auditor->audit.n_items + 1, sizeof(Uuid));

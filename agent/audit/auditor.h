@@ -27,7 +27,7 @@ typedef struct AuditorConfig {
         const char *refused;  /* reason why nothing can be written to Placement; NULL: it can */
 } AuditorConfig;
 
-#define AUDITOR_GRACE_USEC (300 * USEC_PER_SEC) /* see agent/audit/audit.h */
+#define AUDITOR_GRACE_USEC (300 * USEC_PER_SEC) /* default of grace_usec */
 
 /* Reports the end of the audit, once, never from inside auditor_begin(). */
 typedef void (*AuditorDone)(void *userdata);

@@ -22,8 +22,9 @@
  * and a deleted one look alike in Placement. So an allocation is removed only with positive
  * evidence that its server ended here. The evidence has three results.
  *
- * Alive: one of three facts holds. Nova has a folder for the server. A migration of its project and
- * user is here. Placement shows that the allocation was written less than the grace time ago.
+ * Alive: one of four facts is known. Nova has a folder for the server. The consumer can be the
+ * migration of a guest of this host. A migration of its project and user is here. Placement shows
+ * that the allocation was written less than the grace time ago.
  *
  * Ended: the newest event of the consumer in this host's history is the end of its claim. A caller
  * released the claim, or its guest was gone. The allocation is older than that event.
@@ -49,12 +50,11 @@
 typedef struct AuditEvidence {
         const AuditInput *input;
         Picture picture;
-        PictureConsumer *consumers; /* all consumers that were read, in the order of the input */
-        StringSet gone;             /* owners of guests that are elsewhere */
-        StringSet resized;          /* owners and sizes of guests whose claim differs */
-        StringSet loose,
-                loose_sizes; /* owners, and owners and sizes, of consumers that can be migrations */
-        StringSet migrations; /* owners of consumers that Placement shows as migrations */
+        PictureConsumer *consumers;   /* all consumers that were read, in the order of the input */
+        StringSet gone;               /* owners of guests that are elsewhere */
+        StringSet resized;            /* owners and sizes of guests whose claim differs */
+        StringSet loose, loose_sizes; /* owners, and sizes, of possible migrations */
+        StringSet migrations;         /* owners of consumers that Placement shows as migrations */
 } AuditEvidence;
 
 /* Makes the evidence, which borrows from input. ret must be zeroed. Returns -ENOMEM on failure. The

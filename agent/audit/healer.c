@@ -332,8 +332,8 @@ static bool is_put_right(Healer *healer, const AuditFinding *finding)
                edit(healer->order.input, finding->remedy, held, claim, &edited) == 1;
 }
 
-/* Replaces the stored consumer by the fresh one. Returns true if it was written since it was read.
- */
+/* Replaces the stored consumer by the fresh one. Returns true if it was written since it was
+ * read. */
 static bool replace_consumer(Healer *healer, Consumer **fresh)
 {
         const Consumer *old = allocations_find(healer->order.consumers, &(*fresh)->uuid);

@@ -90,9 +90,9 @@ bool claim_share_is(const Claim *claim, const Consumer *consumer)
         return true;
 }
 
-/* Returns the latest time of Placement's clock at which a write of now can arrive; 0: not known.
- * Only an answer about a new consumer has the current time. The time of an existing one is that of
- * its last write. */
+/* Returns the latest time of Placement's clock at which a write that is sent now can arrive; 0: not
+ * known. Only an answer about a new consumer has the current time. The time of an existing one is
+ * that of its last write. */
 static uint64_t until_sec(const Consumer *consumer)
 {
         return consumer->generation < 0 && consumer->modified_sec > 0
@@ -100,8 +100,8 @@ static uint64_t until_sec(const Consumer *consumer)
                        : 0;
 }
 
-/* The generation of the result is the one before the agent's write. The list of foreign providers
- * is folded into one uuid, which depends on their order in the answer. */
+/* The generation of the result is the one before the agent's write. The foreign providers, which
+ * are sorted, are folded into one uuid. */
 ClaimReported claim_share_reported(const HostView *view, const Consumer *consumer, bool written)
 {
         Uuid elsewhere = consumer->uuid;
@@ -117,8 +117,8 @@ ClaimReported claim_share_reported(const HostView *view, const Consumer *consume
                                         written ? until_sec(consumer) : consumer->modified_sec };
 }
 
-/* Returns true if the consumer has at least the claim's amounts on each of the claim's providers.
- */
+/* Returns true if the consumer has at least the claim's amounts on each of the claim's
+ * providers. */
 static bool holds_no_less(const Consumer *consumer, const Claim *claim)
 {
         for (size_t i = 0; i < claim->n_allocations; i++) {

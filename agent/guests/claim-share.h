@@ -12,8 +12,8 @@
 bool claim_share_is_own(const HostView *view, const char *node, const Uuid *provider);
 
 /* Returns true if the consumer has an allocation from the host's own tree, or if all of its
- * allocations are from sharing providers of this host. In the second case no other host is named.
- */
+ * allocations are from sharing providers of this host. In the second case no other host is
+ * named. */
 bool claim_share_has(const HostView *view, const char *node, const Consumer *consumer);
 
 /* Removes the share, and the allocations of claim (NULL: none) from other providers, which the
@@ -28,7 +28,7 @@ bool claim_share_is(const Claim *claim, const Consumer *consumer);
  * and a type becomes "INSTANCE". Returns -ENOMEM on failure. */
 int claim_share_name(Consumer *consumer, const char *project, const char *user, const char *type);
 
-/* Longest time in which a write of now can arrive in Placement. */
+/* Longest time until a write that is sent now arrives in Placement. */
 #define CLAIM_WRITE_LATE_SEC 120
 
 /* Returns the state of the consumer by which the agent's write is recognised later. written: the

@@ -31,7 +31,7 @@
 
 ClockJump clock_watch_look(ClockWatch *watch, uint64_t real_usec, uint64_t boot_usec)
 {
-        /* gap_usec is real time, because CLOCK_BOOTTIME cannot be set. */
+        /* gap_usec is the elapsed time, because CLOCK_BOOTTIME cannot be set. */
         uint64_t gap = boot_usec >= watch->boot_usec ? boot_usec - watch->boot_usec : 0;
         ClockJump jump = { .from_usec = watch->real_usec + gap,
                            .to_usec = real_usec,
@@ -165,8 +165,8 @@ static void expire(ClaimService *service, uint64_t usec)
 
 /* Polls */
 
-/* Drops claims that were touched before the begin of the poll, since the poll shows their guests.
- */
+/* Drops claims that were touched before the begin of the poll, since the poll shows their
+ * guests. */
 static void forget_touched(ClaimComparison *comparison)
 {
         size_t n = 0;
@@ -350,8 +350,8 @@ static bool wants_held(ClaimService *service, uint64_t stamp)
                 return false;
         if (has_follower(service))
                 return true;
-        /* A later claim starts with Placement's current amounts, so nothing older has to be read.
-         */
+        /* A later claim starts with Placement's current amounts, so nothing older has to be
+         * read. */
         set_held(&service->comparison, stamp, NULL);
         return false;
 }
@@ -475,8 +475,8 @@ ClaimWitness *claim_witness_free(ClaimWitness *witness)
         return NULL;
 }
 
-/* Compares with the answers. After a failure claims are compared as if Placement was unreachable.
- */
+/* Compares with the answers. After a failure claims are compared as if Placement was
+ * unreachable. */
 static void compare_answered(ClaimWitness *witness, int result, const Error *error)
 {
         if (result == 0)

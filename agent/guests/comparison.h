@@ -75,8 +75,8 @@ typedef struct ClockJump {
         uint64_t gap_usec;  /* time since the last look */
 } ClockJump;
 
-/* Compares the clocks with the last look, and stores them. Returns a jump of 0 at the first look.
- */
+/* Compares the clocks with the last look, and stores them. Returns a jump of 0 at the first
+ * look. */
 ClockJump clock_watch_look(ClockWatch *watch, uint64_t real_usec, uint64_t boot_usec);
 
 /* Returns true if usec is a time from before the jump. Returns false if both are possible. */

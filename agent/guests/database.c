@@ -74,8 +74,8 @@ ClaimService *claim_service_free(ClaimService *service)
         return NULL;
 }
 
-/* Returns true if the file was replaced or is damaged, so that it must be closed and opened again.
- */
+/* Returns true if the file was replaced or is damaged, so that it must be closed and opened
+ * again. */
 static bool is_lost(int result)
 {
         return result == -ESTALE || result == -EUCLEAN;
@@ -156,7 +156,7 @@ static void remember_tree(ClaimService *service)
         service->remembered = tree;
 }
 
-/* Finds the newest claim, since which a clock jump is judged. */
+/* Stores the id of the newest living claim. */
 static void note_last_id(ClaimService *service)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };

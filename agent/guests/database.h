@@ -42,8 +42,8 @@ typedef struct ClockWatch {
 /* The inputs of a comparison of claims and guests, and the state between two of them. Only
  * agent/guests/comparison.h sets the members. */
 typedef struct ClaimComparison {
-        /* One poll or two: the guests can be those of a newer poll, before a cycle takes all of it.
-         */
+        /* One poll or two: the guests can be those of a newer poll, before a cycle takes all of
+         * it. */
         Snapshot *snapshot; /* poll that facts borrows from; NULL before the first */
         Snapshot *guests;   /* poll of the domains alone: the same or a newer one */
         HostFacts facts;
@@ -155,8 +155,8 @@ void claim_service_check(ClaimService *service, int result);
  * rejects a write is an error of the service until a write succeeds. Each cycle tries one. */
 void claim_service_note(ClaimService *service, int result, const Error *words);
 
-/* Checks a result in a step of a cycle: the next claim_service_tend() opens a file that was lost.
- */
+/* Checks a result in a step of a cycle: the next claim_service_tend() opens a file that was
+ * lost. */
 void claim_service_note_step(ClaimService *service, int result, const Error *words);
 
 /* Writes an event into the history (claims_note()). An event that cannot be written is skipped: the

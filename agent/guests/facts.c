@@ -40,7 +40,7 @@ static int add_devices(const MdevPlan *plan, HostFacts *facts)
                 const MdevOffer *offer = &plan->offers[i];
                 const char *type, *resource_class;
 
-                /* No mdev is named for a vGPU function: libvirt gets its address. */
+                /* The device is a vGPU function, for which no mdev can be named. */
                 if (offer->device->is_vgpu_function)
                         continue;
                 type = keep(facts, offer->type->type);
@@ -219,8 +219,8 @@ static int add_cells(const HostConfig *config, const Snapshot *snapshot, const S
         CpuPlan plan = { 0 };
         int r;
 
-        /* A configuration that does not fit the host is ignored here; provider_update() reports it.
-         */
+        /* A configuration that does not fit the host is ignored here; provider_update() reports
+         * it. */
         if (cpu_plan_make(config, snapshot, &plan, NULL, NULL) == -ENOMEM)
                 return -ENOMEM;
         r = cpu_guests_find(guests, &plan, NULL);

@@ -5,8 +5,8 @@
  * numbers above those of all cells.
  *
  * The layout is allocated once for the largest possible number of parts, so that pointers to parts
- * stay valid. LIMITATIONS: memory of a cell that is spread over host cells is divided by the number
- * of its CPUs. */
+ * stay valid. LIMITATIONS: memory of a cell that is spread over host cells is divided in proportion
+ * to its CPUs. */
 
 #include "agent/guests/layout.h"
 

@@ -370,8 +370,8 @@ static int place(const Work *work, const ReconcileAction *action, Error *reterr)
         return r == CLAIM_DONE ? 0 : note(work, action, claim->id, "", &words);
 }
 
-/* Records the end of the complete read for a new claim database: all consumers have their claims.
- */
+/* Records the end of the complete read for a new claim database: all consumers have their
+ * claims. */
 static int end_unread(const Work *work, const Reconcile *reconcile, Error *reterr)
 {
         size_t n = 0;
@@ -534,8 +534,8 @@ static bool is_of_file(int r)
         return r == -EBUSY || r == -ESTALE || r == -EUCLEAN;
 }
 
-/* Runs all actions, also after a failure of one. Returns the first failure, or the one of the file.
- */
+/* Runs all actions, also after a failure of one. Returns the first failure, or the one of the
+ * file. */
 static int act_on_all(const Work *work, const Reconcile *reconcile, Error *reterr)
 {
         int failure = 0;

@@ -8,6 +8,7 @@
  * All options about Keystone are cleared before. Otherwise a password of the configuration file
  * could be sent to the Keystone of the cloud. Profiles of vendors and the environment variables
  * OS_* of a login are not supported. */
+
 #include "agent/helper/clouds.h"
 
 #include <limits.h>
@@ -115,8 +116,8 @@ static void cloud_done(Cloud *cloud)
                 clouds_file_done(&cloud->files[i]);
 }
 
-/* Returns a value of the cloud, borrowed; NULL: not set. group NULL: a value of the cloud itself.
- */
+/* Returns a value of the cloud, borrowed; NULL: not set. group NULL: a value of the cloud
+ * itself. */
 static const char *value_of(Cloud *cloud, const char *group, const char *key)
 {
         for (size_t i = ARRAY_SIZE(cloud->files); i > 0; i--) {

@@ -12,6 +12,6 @@
 #include "config/config.h"
 
 /* Replaces the [placement] section of config by that cloud. Returns -ENOENT if there is no file or
- * no such cloud, or -EINVAL if it cannot be used. The words contain no secret. Blocks on the disk.
- */
+ * no such cloud, or -EINVAL if it cannot be used. The words contain no secret. Blocks on the
+ * disk. */
 int clouds_apply(Config *config, const char *cloud, Error *reterr);

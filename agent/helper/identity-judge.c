@@ -7,6 +7,7 @@
  *
  * LIMITATIONS: the facts cannot show whether another provider is a running host. The advice for
  * such a provider therefore depends on its consumers, and leaves the decision to the operator. */
+
 #include "agent/helper/identity-judge.h"
 
 #include <string.h>

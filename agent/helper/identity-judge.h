@@ -36,9 +36,8 @@ typedef enum IdentityState {
         IDENTITY_RENAMED,     /* the root provider has another name, and this host's name is free */
         IDENTITY_TAKEN,       /* the uuid is unknown, and another root has the name */
         IDENTITY_TAKEN_BELOW, /* the uuid is unknown, and a provider below another has the name */
-        IDENTITY_TWICE, /* the root provider has another name, and another provider has this host's
-                         */
-        IDENTITY_NO_ROOT, /* the provider with this host's uuid is below another one */
+        IDENTITY_TWICE,       /* the root has another name, and another provider has this host's */
+        IDENTITY_NO_ROOT,     /* the provider with this host's uuid is below another one */
         _IDENTITY_STATE_MAX,
 } IdentityState;
 

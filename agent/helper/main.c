@@ -46,8 +46,8 @@ static void print_warning(const char *text, void *userdata)
         fprintf(stderr, "computectl: %s\n", text);
 }
 
-/* Waits until the driver has an event. Returns 0, or -ETIMEDOUT at the deadline (CLOCK_MONOTONIC).
- */
+/* Waits until the driver has an event. Returns 0, or -ETIMEDOUT at the deadline
+ * (CLOCK_MONOTONIC). */
 static int wait_for_driver(Driver *driver, uint64_t deadline_usec, Error *reterr)
 {
         for (;;) {
@@ -363,8 +363,8 @@ static IdentityOrder identity_order_from_text(const char *text)
         return _IDENTITY_ORDER_INVALID;
 }
 
-/* Sends a request, which it takes. A failure of Placement gives -EIO with words, for the document.
- */
+/* Sends a request, which it takes. A failure of Placement gives -EIO with words, for the
+ * document. */
 static int ask(Work *work, PlacementRequest request, TalkAnswer *ret, Error *reterr)
 {
         int r = talk_ask(work->talk, request, ret, reterr);
@@ -372,8 +372,7 @@ static int ask(Work *work, PlacementRequest request, TalkAnswer *ret, Error *ret
         return r > 0 ? -EIO : r;
 }
 
-/* Counts the consumers with allocations from the provider. A count of 0 shows that it can be
- * removed. */
+/* Counts the consumers with allocations from the provider, for the advice. */
 static int count_consumers(Work *work, NameHolder *who, Error *reterr)
 {
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };

@@ -10,6 +10,7 @@
  *
  * Only the database decides whether claims have to move. A crash before the write therefore loses
  * nothing: the next call finds the same difference. */
+
 #include "agent/reshape/claim-move.h"
 
 #include <inttypes.h>
@@ -81,8 +82,8 @@ static int add_claim(Follow *follow, size_t index)
         return consumer_set_all(consumer, claim->allocations, claim->n_allocations);
 }
 
-/* Reads the living claims into both sets of consumers. Returns a ClaimOutcome or a negative errno.
- */
+/* Reads the living claims into both sets of consumers. Returns a ClaimOutcome or a negative
+ * errno. */
 static int read_claims(Follow *follow, Error *reterr)
 {
         size_t n;

@@ -11,8 +11,9 @@
  * each round.
  *
  * The state machine of a round is a chain of callbacks: on_timer(), on_refreshed(), on_gathered(),
- * on_published(). Each of them ends in end_round(), which starts the timer again or calls finish().
- * A cancellation takes effect at the next of these callbacks before the request is sent. */
+ * on_published(). Each of them starts the next step. After an error it calls end_round(), which
+ * starts the timer again or ends the reshape with finish(). A cancellation takes effect at the next
+ * of these callbacks before the request is sent. */
 
 #include "agent/reshape/control.h"
 
@@ -248,8 +249,8 @@ static void finish(Reshaper *reshaper, int result, const Error *error)
         ProviderTree *tree = TAKE_PTR(reshaper->tree);
 
         note_end(reshaper, result, &words);
-        /* Without an answer of Placement the reshape of the start, or a requested one, remains due.
-         */
+        /* Without an answer of Placement the reshape of the start, or a requested one, remains
+         * due. */
         if (!report_outcome_is_away(result))
                 control->state.at_start &= reshaper->kind == RESHAPE_SHOW;
         else if (reshaper->was_asked && !control->asked)

@@ -6,6 +6,7 @@
  * the current one. It changes only records that the reshape changed. The current record must equal
  * the one after the reshape. A difference means that another writer changed it since, so the undo
  * fails with EBUSY and changes nothing in Placement. */
+
 #include "agent/reshape/image.h"
 
 #include <string.h>

@@ -27,8 +27,8 @@ IdentityPlaces identity_places(const Config *config);
 
 /* Returns the uuid of this host, and creates the file if there is none. Fails with words that
  * contain an advice. Examples: -EINVAL for a file without uuid and for files that differ (with both
- * names), -EROFS, -EACCES, -ENOENT (no state folder). Blocks on the disk. ret_created can be NULL.
- */
+ * names), -EROFS, -EACCES, -ENOENT (no state folder). Blocks on the disk. ret_created can be
+ * NULL. */
 int identity_load(const IdentityPlaces *places, Uuid *ret, bool *ret_created, Error *reterr);
 
 /* Finds the file without creating one. Returns 1 if there is one, with its path in *ret_path (owned

@@ -5,8 +5,10 @@
  * step a crash can undo the rename.
  *
  * A file that cannot be used is set aside as PATH.corrupt. So the daemon starts without it, and the
- * operator can still look at it. The lock of the state folder prevents two writers, so PATH.SUFFIX
- * needs no unique name. */
+ * operator can still examine it. SUFFIX must be unique if two processes can write the file at the
+ * same time. The lock of the state folder prevents that for all files of the daemon, but not for
+ * compute_id. */
+
 #include "agent/state/state-file.h"
 
 #include <errno.h>
@@ -97,8 +99,8 @@ int state_file_write(const char *path, const json_t *json, Error *reterr)
                      : 0;
 }
 
-/* Renames a file that cannot be used, or removes it if that fails, so that the next write succeeds.
- */
+/* Renames a file that cannot be used, or removes it if that fails, so that the next write
+ * succeeds. */
 static void set_aside(const char *path)
 {
         _cleanup_free_ char *aside = text_format("%s.corrupt", path);
@@ -167,8 +169,8 @@ static int refuse_busy(const char *path, pid_t pid, Error *reterr)
                 who, path);
 }
 
-/* Locks the file with fcntl(), not with flock(), because the kernel names the owner of such a lock.
- */
+/* Locks the file with fcntl(), not with flock(), because the kernel names the owner of such a
+ * lock. */
 static int lock_file(int fd, const char *path, Error *reterr)
 {
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET }, held = lock;

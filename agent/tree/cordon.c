@@ -12,6 +12,7 @@
  *
  * Each change by an operator is written to the disk before it takes effect, and is undone in memory
  * if the write fails. The words for people are made at each change. */
+
 #include "agent/tree/cordon.h"
 
 #include <ctype.h>

@@ -5,6 +5,7 @@
  * are the set of all addresses and mdevs that domains have, and an array of virtual functions. The
  * array is sorted by their card, so that the functions of a card are one range. Pure; it reads only
  * the snapshot and the configuration. */
+
 #include "agent/tree/device-blocks.h"
 
 #include <errno.h>
@@ -111,8 +112,8 @@ static const char *find_taken_address(const DeviceBlocks *blocks, const char *ad
         return address[0] && string_set_contains(&blocks->taken, address) ? address : NULL;
 }
 
-/* Returns a domain's part of the card: a virtual function, or an mdev on one. NULL: there is none.
- */
+/* Returns a domain's part of the card: a virtual function, or an mdev on one. NULL: there is
+ * none. */
 static const char *find_taken_function(const DeviceBlocks *blocks, const char *card)
 {
         size_t n;

@@ -6,8 +6,8 @@
  * domain has a part of what the provider itself counts, the provider is not blocked. So its
  * allocation can be written again. Pure.
  *
- * LIMITATIONS: claims without a domain do not count here; the fit knows them (claims/fit/taken.h).
- */
+ * LIMITATIONS: claims without a domain do not count here; the fit knows them
+ * (claims/fit/taken.h). */
 
 #include "base/string-set.h"
 #include "drivers/host/host-config.h"

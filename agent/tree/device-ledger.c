@@ -12,6 +12,7 @@
  * the last change between missing and back, by the clock of one boot.
  *
  * An update sorts its data once, before it looks up something for each provider. */
+
 #include "agent/tree/device-ledger.h"
 
 #include <errno.h>
@@ -171,8 +172,8 @@ static void read_identity(const json_t *object, const char *key,
         text_sanitize(ret, '?');
 }
 
-/* Reads a device and checks it, because a tree with a bad inventory would be refused by Placement.
- */
+/* Reads a device and checks it, because a tree with a bad inventory would be refused by
+ * Placement. */
 static int read_device(const json_t *object, LedgerDevice *device, Error *reterr)
 {
         const char *name, *parent, *resource_class;
@@ -270,7 +271,7 @@ static uint64_t gone_usec(const DeviceMoment *moment)
 static uint64_t elapsed_usec(const LedgerDevice *device, const DeviceMoment *moment)
 {
         if (device->since_usec > moment->now_usec)
-                return UINT64_MAX; /* never was: it is not waited for */
+                return UINT64_MAX; /* not a time of this clock: do not wait */
         return moment->now_usec - device->since_usec;
 }
 

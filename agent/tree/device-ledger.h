@@ -10,7 +10,7 @@
  * a domain has a part of the device, or a consumer in Placement has an allocation from it. Second,
  * the host was rebooted and the device is not back. Third, the host lists the device, but it offers
  * nothing: its driver was reloaded, its types cannot be read, or its virtual functions are gone.
- * Fourth, the host stopped to list it in this boot (it was unplugged, or is failing), less than
+ * Fourth, the host stopped listing it in this boot (it was unplugged, or is failing), less than
  * DEVICE_GONE_HOLDS times the hold ago.
  *
  * A changed configuration of devices ends the expectation of a device that is not in use. It ends
@@ -56,8 +56,7 @@ typedef struct LedgerDevice {
         Uuid boot;         /* boot in which it was present last */
         Uuid config;       /* configuration with which it was present last */
         char identity[DEVICE_IDENTITY_SIZE]; /* identity when it was offered last; "": not known */
-        char other[DEVICE_IDENTITY_SIZE]; /* identity of the device at its place instead; "": none
-                                           */
+        char other[DEVICE_IDENTITY_SIZE];    /* identity of another device at its place; "": none */
         bool missing;
         bool listed;         /* missing, but the host lists it: it offers nothing; not stored */
         bool held;           /* back, but not offered yet */

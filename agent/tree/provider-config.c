@@ -7,6 +7,7 @@
  * Problems are texts in two sets: those of the last cycle and those of this one. A problem is
  * logged when neither set has it, so each one is logged once as long as it lasts. A tree that was
  * not made from Placement's logs and stores nothing. */
+
 #include "agent/tree/provider-config.h"
 
 #include <errno.h>

@@ -8,6 +8,7 @@
  * stays listed after its entry was removed. Only a tree of Placement without it shows that its
  * removal arrived. Otherwise a failed request would leave the addition in Placement for ever. A
  * trait or class that was there before the merge is another writer's and is never listed. */
+
 #include "agent/tree/provider-merge.h"
 
 #include <errno.h>

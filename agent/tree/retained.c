@@ -484,8 +484,8 @@ static bool is_needed(const RetainedItem *item, const RetainedTrees *trees,
                !(after && item->reserved >= after->total);
 }
 
-/* Ends the items that this retained_apply() did not retain, and removes those that are not needed.
- */
+/* Ends the items that this retained_apply() did not retain, and removes those that are not
+ * needed. */
 static void settle(Retained *retained, const RetainedTrees *trees, const ProviderTree *tree)
 {
         size_t n = 0;

@@ -12,8 +12,8 @@
 
 #define HELD "VCPU=2@host MEMORY_MB=512@host"
 
-/* Replaces the functions of other modules that the auditor calls. It is linked before the library.
- */
+/* Replaces the functions of other modules that the auditor calls. It is linked before the
+ * library. */
 static struct {
         ClaimService service;
         ProviderTree *tree;

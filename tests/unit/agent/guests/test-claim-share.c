@@ -207,8 +207,8 @@ static void test_ours(void **state)
                 assert_ours(&cases[i]);
 }
 
-/* A claim of a guest, Placement's allocations of it, and the allocations that the claim must have.
- */
+/* A claim of a guest, Placement's allocations of it, and the allocations that the claim must
+ * have. */
 #define CELLS                                                                         \
         "host DISK_GB=10 CUSTOM_LICENCE=4; cell0<host VCPU=8 PCPU=8 MEMORY_MB=4096; " \
         "cell1<host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3; host_b<host VGPU=2"

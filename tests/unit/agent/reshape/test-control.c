@@ -157,9 +157,9 @@ static void test_when_one_is_due(void **state)
                 bool at_start;
                 int asked;
                 bool needed, may, due;
-                bool asked_stays, start_stays; /* the next cycle, with a need and the right */
+                bool asked_stays,
+                        start_stays; /* state in the next cycle, if needed and permitted */
         } rows[] = {
-                /* in the next cycle, if needed and permitted */
                 { true, NONE, true, true, true, false, true },
                 { true, NONE, false, true, false, false, false },
                 { true, NONE, true, false, false, false, true },

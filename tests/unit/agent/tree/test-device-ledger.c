@@ -427,8 +427,8 @@ static void test_another_device(void **state)
         device_ledger_done(&ledger);
 }
 
-/* A guest that has the whole GPU blocks its mdevs. The GPU is not missing, and no news is reported.
- */
+/* A guest that has the whole GPU blocks its mdevs. The GPU is not missing, and no news is
+ * reported. */
 static void test_a_blocked_device_is_withheld(void **state)
 {
         static const Cycle cycles[] = {
