@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each consumer, each claim and each guest is looked at once. A remedy that writes something, or
- * ends a claim, is named only where it is certain: where it is not, the finding says what it waits
- * for, or who has to look. */
+/* Compares each consumer, each claim and each guest once. An AuditLook has the inputs, the evidence
+ * about moves and lives, and the findings so far.
+ *
+ * Each of the three loops handles one direction: consumers that have neither claim nor guest,
+ * claims whose consumer differs, and guests without a claim. The caller of add() passes the remedy
+ * and a reason against it. A remedy that writes or ends something is used only if it is certain.
+ * Otherwise the finding has no remedy, and its text has that reason.
+ *
+ * The memory of an audit is replaced as a whole: entries of consumers that are gone vanish with
+ * it. */
 
 #include "agent/audit/audit.h"
 
@@ -16,15 +23,16 @@
 #include "claims/follow.h"
 #include "claims/reconcile-compare.h"
 
-#define REASON_SIZE 400
-#define NAME_SIZE   128
+#define REASON_SIZE 400 /* length of a reason, in bytes */
+#define NAME_SIZE   128 /* length of the name of a claim, in bytes */
 
+/* The state of one audit. */
 typedef struct AuditLook {
         const AuditInput *input;
         AuditEvidence evidence;
         const AuditMemory *memory;
-        AuditMemory next; /* what is remembered of this time */
-        const char *life; /* evidence of AUDIT_REMEDY_RELEASE_SHARE, for this consumer */
+        AuditMemory next; /* memory for the next audit */
+        const char *life; /* evidence of AUDIT_REMEDY_RELEASE_SHARE for the present consumer */
         Audit *audit;
 } AuditLook;
 
@@ -71,7 +79,7 @@ void audit_memory_done(AuditMemory *memory)
         *memory = (AuditMemory){ 0 };
 }
 
-/* Returns what shows that a remedy harms no server that lives. */
+/* Returns the evidence that a remedy harms no living server. */
 static const char *evidence_of(const AuditLook *look, AuditRemedy remedy)
 {
         static const char *const texts[_AUDIT_REMEDY_MAX] = {
@@ -86,7 +94,7 @@ static const char *evidence_of(const AuditLook *look, AuditRemedy remedy)
         return texts[remedy] ? texts[remedy] : "";
 }
 
-/* Adds a finding. why: the reason for which there is no remedy; "": there is one. */
+/* Adds a finding. why is the reason against the remedy, which removes it; "": there is none. */
 _printf_(7, 8) static int add(AuditLook *look, AuditType type, AuditRemedy remedy, const char *why,
                               const Uuid *consumer, int64_t claim_id, const char *format, ...)
 {
@@ -118,12 +126,14 @@ _printf_(7, 8) static int add(AuditLook *look, AuditType type, AuditRemedy remed
         return 0;
 }
 
+/* Skips something that can still change, and counts it. */
 static int let_be(AuditLook *look)
 {
         look->audit->n_in_flight++;
         return 0;
 }
 
+/* Writes the consumer's allocations from this tree. */
 static int write_share(const AuditInput *input, const Consumer *consumer, FILE *file)
 {
         const char *separator = "";
@@ -144,7 +154,8 @@ static int write_share(const AuditInput *input, const Consumer *consumer, FILE *
         return 0;
 }
 
-/* "VCPU=1 of host1; VGPU=2 of gpu1": all that it holds here. NULL when out of memory. */
+/* Returns the consumer's allocations here, as in "VCPU=1 of host1; VGPU=2 of gpu1". The caller
+ * frees it. NULL: memory is short. */
 static char *format_share(const AuditInput *input, const Consumer *consumer)
 {
         char *text = NULL;
@@ -158,9 +169,9 @@ static char *format_share(const AuditInput *input, const Consumer *consumer)
         return NULL;
 }
 
-/* How long it is as it is */
+/* Age of a state */
 
-/* Returns true for a claim that was made less than the grace time ago. */
+/* Returns true if the claim was made less than the grace time ago. */
 static bool is_young(const AuditInput *input, const Claim *claim)
 {
         return time_is_within(input->now_usec, claim->created_usec, input->grace_usec);
@@ -181,8 +192,9 @@ static const struct AuditSeen *find_seen(const AuditMemory *memory, const Uuid *
                        : NULL;
 }
 
-/* A consumer that was written is new again: its writer is about to use it. So is one that lost its
- * claim or its guest. */
+/* Stores since when the consumer is in this state. A consumer that was written is new again,
+ * because its writer is about to use it. A consumer that lost its claim or its guest is new as
+ * well. */
 static int remember(AuditLook *look, const Consumer *consumer, bool stranger)
 {
         const struct AuditSeen *before = find_seen(look->memory, &consumer->uuid);
@@ -193,7 +205,7 @@ static int remember(AuditLook *look, const Consumer *consumer, bool stranger)
         if (array_grow(&next->items, sizeof(struct AuditSeen), next->n_items, &next->n_allocated) <
             0)
                 return -ENOMEM;
-        /* consumers are sorted, so this is, too */
+        /* Consumers are sorted, so the items are sorted, too. */
         next->items[next->n_items++] =
                 (struct AuditSeen){ .consumer = consumer->uuid,
                                     .generation = consumer->generation,
@@ -203,6 +215,7 @@ static int remember(AuditLook *look, const Consumer *consumer, bool stranger)
         return 0;
 }
 
+/* Returns true if the consumer is in its state for less than the grace time. */
 static bool is_new(const AuditLook *look, const Consumer *consumer)
 {
         const struct AuditSeen *seen = find_seen(&look->next, &consumer->uuid);
@@ -218,8 +231,9 @@ static bool is_named(const AuditInput *input, const Consumer *consumer)
         return input->named && uuid_equal(input->named, &consumer->uuid);
 }
 
-/* Decides whether the consumer's server is alive. An operator who names the consumer says that it
- * is not, and outweighs what the host can see. */
+/* Decides whether the consumer's server is alive. An operator who names the consumer decides that
+ * it is not, against all evidence of the host. text gets the evidence, unless the consumer is
+ * new. */
 static AuditLife judge(const AuditLook *look, const Consumer *consumer,
                        char text[static AUDIT_EVIDENCE_SIZE])
 {
@@ -232,6 +246,7 @@ static AuditLife judge(const AuditLook *look, const Consumer *consumer,
                                       : audit_judge_life(&look->evidence, consumer, text);
 }
 
+/* Lists a consumer without claim and guest, unless its server is alive. */
 static int look_at_stranger(AuditLook *look, const Consumer *consumer)
 {
         const AuditInput *input = look->input;
@@ -262,7 +277,8 @@ static int look_at_stranger(AuditLook *look, const Consumer *consumer)
         return r;
 }
 
-/* A claim that was made of this very allocation, for a lost claim database, is no witness of it. */
+/* Returns true if a claim explains the consumer's allocations. A claim that was made of these very
+ * allocations, for a lost claim database, does not. */
 static bool has_claim(const AuditLook *look, const Consumer *consumer)
 {
         const Claim *claim = picture_claim(&look->evidence.picture, &consumer->uuid);
@@ -270,6 +286,7 @@ static bool has_claim(const AuditLook *look, const Consumer *consumer)
         return claim && (claim->request[0] || claim->state == CLAIM_STATE_CONFIRMED);
 }
 
+/* Checks a consumer with allocations here. */
 static int look_at_consumer(AuditLook *look, const Consumer *consumer)
 {
         bool stranger;
@@ -284,9 +301,9 @@ static int look_at_consumer(AuditLook *look, const Consumer *consumer)
         return stranger ? look_at_stranger(look, consumer) : 0;
 }
 
-/* A claim that Placement has otherwise */
+/* Claims whose consumer differs */
 
-/* Yields a difference of claim and guest; "" when they agree. */
+/* Writes a difference between claim and guest to ret; "" if they agree. */
 static int find_disagreement(const AuditLook *look, const Claim *claim,
                              char ret[static REASON_SIZE])
 {
@@ -308,8 +325,8 @@ static int find_disagreement(const AuditLook *look, const Claim *claim,
         return 0;
 }
 
-/* Why Placement does not get what the claim holds; "" when it may be. Only what claim and guest
- * agree about is written, so that no guest loses what it has. */
+/* Writes the reason why the claim must not be written to Placement to ret; "" if it can. Only
+ * amounts on which claim and guest agree are written, so that no guest loses an allocation. */
 static int find_reason(const AuditLook *look, const Claim *claim, const Consumer *consumer,
                        char ret[static REASON_SIZE])
 {
@@ -323,7 +340,7 @@ static int find_reason(const AuditLook *look, const Claim *claim, const Consumer
         return 0;
 }
 
-/* "guest g1 (claim 3)" or "claim 3 of UUID". */
+/* Returns "guest g1 (claim 3)" or "claim 3 of UUID", in text. */
 static const char *name_claim(const AuditLook *look, const Claim *claim, size_t size, char *text)
 {
         const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
@@ -335,7 +352,8 @@ static const char *name_claim(const AuditLook *look, const Claim *claim, size_t 
         return text;
 }
 
-/* A PCI device that the host does not list any more. A positive number: there is one. */
+/* Lists a PCI device of the claim that the host does not list any more. Returns 1 if there is
+ * one. */
 static int look_at_lost_device(AuditLook *look, const Claim *claim)
 {
         char name[NAME_SIZE];
@@ -355,7 +373,8 @@ static int look_at_lost_device(AuditLook *look, const Claim *claim)
         return 0;
 }
 
-/* Has Placement less than the claim, but all that the guest has? Then the claim follows. */
+/* Returns true if Placement has less than the claim, but enough for the guest. Then the claim
+ * follows Placement. */
 static bool is_enough(const AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
         const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
@@ -364,6 +383,8 @@ static bool is_enough(const AuditLook *look, const Claim *claim, const Consumer 
                guest_size_covers(audit_size_here(look->input, consumer), domain);
 }
 
+/* Lists the first allocation of the consumer from an inventory without capacity. A local disk that
+ * a shared one replaces does not count. */
 static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
         char name[NAME_SIZE];
@@ -390,8 +411,8 @@ static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer
         return MIN(r, 0);
 }
 
-/* Reports amounts that differ. lower, larger: the first class of which Placement has less, or more,
- * than the claim; NULL: none. */
+/* Lists amounts that differ. lower and larger are the first classes of which Placement has less, or
+ * more, than the claim; NULL: none. */
 static int add_amount(AuditLook *look, const Claim *claim, const Consumer *consumer,
                       const char *lower, const char *larger)
 {
@@ -419,6 +440,7 @@ static int add_amount(AuditLook *look, const Claim *claim, const Consumer *consu
                    claim->consumer.text, claimed, name, placed);
 }
 
+/* Compares a claim with its consumer. Amounts come before providers. */
 static int compare(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
         AuditDifference difference;
@@ -441,8 +463,9 @@ static int compare(AuditLook *look, const Claim *claim, const Consumer *consumer
                    difference.provider->name);
 }
 
-/* A claim whose consumer holds nothing here */
+/* Claims whose consumer has no allocation here */
 
+/* Checks a claim whose consumer is on other hosts alone. */
 static int look_at_gone(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
         const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
@@ -462,8 +485,8 @@ static int look_at_gone(AuditLook *look, const Claim *claim, const Consumer *con
                    claim->id, claim->consumer.text);
 }
 
-/* A claim without allocations in Placement. Allocations that another writer made and removed are
- * not written again. */
+/* Checks a claim without allocations in Placement. Allocations that another writer made and removed
+ * are not written again. */
 static int look_at_missing(AuditLook *look, const Claim *claim)
 {
         const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
@@ -491,8 +514,8 @@ static int look_at_missing(AuditLook *look, const Claim *claim)
                 domain->name, domain->running ? "runs" : "is defined", claim->id);
 }
 
-/* Two claims of one guest. claims/reconcile.h ends one of them, if guest and Placement contradict
- * it; a pair that stays without a migration is listed. */
+/* Checks a guest with two claims. claims/reconcile.h ends one of them, if guest and Placement
+ * contradict it. A pair that stays without a migration is listed. */
 static int look_at_resized(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
         const Claim *first = picture_claim(&look->evidence.picture, &claim->consumer),
@@ -511,7 +534,7 @@ static int look_at_resized(AuditLook *look, const Claim *claim, const Consumer *
                 first->id, second->id, claim->consumer.text);
 }
 
-/* A claim that may still change is not compared, but what it holds must exist. */
+/* Checks a claim that can still change. It is not compared, but its inventories must exist. */
 static int look_at_unfinished(AuditLook *look, const Claim *claim, const Consumer *consumer)
 {
         if (consumer && look_at_withdrawn(look, claim, consumer) < 0)
@@ -519,6 +542,7 @@ static int look_at_unfinished(AuditLook *look, const Claim *claim, const Consume
         return let_be(look);
 }
 
+/* Checks one claim by its state and by the place of its consumer. */
 static int look_at_claim(AuditLook *look, const Claim *claim)
 {
         const Consumer *consumer = allocations_find(look->input->consumers, &claim->consumer);
@@ -536,6 +560,7 @@ static int look_at_claim(AuditLook *look, const Claim *claim)
 
 /* Guests without a claim */
 
+/* Checks one guest. Guests with a claim were checked with it. */
 static int look_at_domain(AuditLook *look, const HostDomain *domain)
 {
         const AuditInput *input = look->input;
@@ -557,6 +582,7 @@ static int look_at_domain(AuditLook *look, const HostDomain *domain)
                    place == PICTURE_HERE ? "" : ", and holds nothing in Placement");
 }
 
+/* Runs the three loops. Consumers come first, because is_new() needs their entries. */
 static int look_at_all(AuditLook *look)
 {
         const AuditInput *input = look->input;

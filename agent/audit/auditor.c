@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An audit goes gather → the consumers of claims that hold nothing here, one by one → decide →
- * heal (agent/audit/healer.h) → done. */
+/* Runs one audit at a time, as a chain of callbacks. It gathers the consumers of the tree
+ * (on_gathered()). Then it reads the consumers of claims and stopped guests without an allocation
+ * here, one after the other (on_consumer()). Then it decides, heals (agent/audit/healer.h) and
+ * finishes. An error at any point ends the audit with fail(), and the last results stay.
+ *
+ * The members after "While one runs" belong to that audit. The function clear() resets them at its
+ * end, so the auditor keeps only the memory and the results. */
 
 #include "agent/audit/auditor.h"
 
@@ -19,6 +24,7 @@
 #include "formats/format-names.h"
 #include "report/consumers.h"
 
+/* The kind of the audit that runs. */
 typedef enum AuditorKind {
         AUDITOR_LOOK,
         AUDITOR_START, /* also ends claims of evacuated guests */
@@ -28,23 +34,23 @@ typedef enum AuditorKind {
 struct Auditor {
         AuditorConfig config;
         bool at_start, asked, asked_heal;
-        Uuid asked_consumer; /* to be healed; empty: none */
-        EventAuthor by;      /* who asked to heal; "": no caller */
-        uint64_t n_cycles;   /* since it healed automatically */
-        uint64_t built_usec; /* of the claim database that was looked at */
+        Uuid asked_consumer; /* consumer that will be healed; empty: none */
+        EventAuthor by;      /* caller who requested to heal; "": none */
+        uint64_t n_cycles;   /* number of cycles since the last automatic audit */
+        uint64_t built_usec; /* ClaimService.built_usec at the last audit */
         AuditMemory memory;
         AuditorState state;
 
-        /* while one runs */
+        /* While one runs */
         AuditorKind kind;
         Reporter *reporter;
         Allocations *consumers;
         ClaimList claims, ended;
-        EventList history; /* of the consumers, newest first */
-        Uuid clock;        /* a consumer that does not exist: is_clock(); empty: none */
-        Uuid named;        /* the consumer to be healed; empty: none */
+        EventList history; /* events of the gathered consumers, newest first */
+        Uuid clock;        /* a consumer that does not exist: see is_clock(); empty: none */
+        Uuid named;        /* the consumer that is healed; empty: none */
         bool heals_all;
-        Uuid *wanted; /* consumers that are still to be read */
+        Uuid *wanted; /* consumers that must be read besides the gathered ones */
         size_t n_wanted, n_read;
         ConsumersCall *call;
         AuditInput input;
@@ -70,6 +76,7 @@ int auditor_new(Auditor **ret, const AuditorConfig *config)
         return 0;
 }
 
+/* Frees the members of the audit that runs, and cancels its requests. */
 static void clear(Auditor *auditor)
 {
         auditor->healer = healer_free(auditor->healer);
@@ -173,7 +180,7 @@ static json_t *findings_to_json(const Audit *audit)
         return json_incref(array);
 }
 
-/* The allocations in this tree, or all others. */
+/* Returns the consumer's allocations from this tree, or all others. */
 static json_t *held_to_json(const AuditInput *input, const Consumer *consumer, bool here)
 {
         _cleanup_json_ json_t *array = json_array();
@@ -192,6 +199,7 @@ static json_t *held_to_json(const AuditInput *input, const Consumer *consumer, b
         return json_incref(array);
 }
 
+/* Returns the addresses of the claim's devices, or names where a device has no address. */
 static json_t *devices_to_json(const Claim *claim)
 {
         _cleanup_json_ json_t *array = json_array();
@@ -207,7 +215,7 @@ static json_t *devices_to_json(const Claim *claim)
         return json_incref(array);
 }
 
-/* Host CPUs that the claim has for its guest; NULL when out of memory. */
+/* Returns the host CPUs that the claim's guest can use. NULL: memory is short. */
 static char *cpus_of(const Claim *claim)
 {
         CpuSet cpus = { 0 };
@@ -241,6 +249,7 @@ static json_t *consumer_to_json(const AuditInput *input, const Picture *picture,
                     : NULL;
 }
 
+/* Lists the consumers that have a claim or an allocation here. */
 static json_t *list_consumers(const AuditInput *input, const Picture *picture)
 {
         const Allocations *consumers = input->consumers;
@@ -266,8 +275,8 @@ static json_t *consumers_to_json(const AuditInput *input)
         return picture_make(&picture) < 0 ? NULL : list_consumers(input, &picture);
 }
 
-/* The document of an audit, in the form that D-Bus and computectl use (formats/format-names.h). A
- * new reference, NULL when out of memory. */
+/* Returns the document of an audit in the form that D-Bus and computectl use
+ * (formats/format-names.h). It is a new reference; NULL: memory is short. */
 static json_t *audit_to_json(const AuditInput *input, const Audit *audit)
 {
         return json_pack("{ss ss sI sI sI so so}", "format", AUDIT_FORMAT, "root", input->root.text,
@@ -277,8 +286,10 @@ static json_t *audit_to_json(const AuditInput *input, const Audit *audit)
                          "consumers", consumers_to_json(input));
 }
 
-/* The end */
+/* End of an audit */
 
+/* Replaces the problems for people. A healed problem is dropped, except an evacuated guest: the
+ * operator should know of it. */
 static int take_findings(Auditor *auditor)
 {
         ReconcileProblems problems = { 0 };
@@ -306,6 +317,8 @@ static void sum_up(Auditor *auditor)
         auditor->state.n_open = audit_count_open(&auditor->audit);
 }
 
+/* Ends the audit: stores its results, or the error, and calls done. After an error the start audit
+ * stays due. */
 static void finish(Auditor *auditor, const Error *error)
 {
         json_t *document = NULL;
@@ -326,10 +339,11 @@ static void finish(Auditor *auditor, const Error *error)
                 auditor->state.document = document;
         }
         clear(auditor);
-        /* The auditor may be gone after this. */
+        /* The callback can free the auditor. */
         auditor->done(auditor->userdata);
 }
 
+/* Ends the audit with an error. Makes words if there are none. */
 static void fail(Auditor *auditor, int result, const Error *words)
 {
         Error error = *words;
@@ -340,9 +354,10 @@ static void fail(Auditor *auditor, int result, const Error *words)
         finish(auditor, &error);
 }
 
-/* Deciding */
+/* Decision */
 
-/* Guests that are not to be taken for new ones. */
+/* Passes the evacuated guests to the claim service, so that they do not get claims as new
+ * guests. */
 static int note_away(Auditor *auditor)
 {
         Uuid *away = calloc(auditor->audit.n_items + 1, sizeof(Uuid));
@@ -357,6 +372,7 @@ static int note_away(Auditor *auditor)
         return 0;
 }
 
+/* Returns the first finding that is a problem, or NULL. */
 static const AuditFinding *find_problem(const Audit *audit)
 {
         for (size_t i = 0; i < audit->n_items; i++)
@@ -365,6 +381,7 @@ static const AuditFinding *find_problem(const Audit *audit)
         return NULL;
 }
 
+/* Logs the number of problems at a start, when no caller asks for them. */
 static void log_findings(const Auditor *auditor)
 {
         const AuditFinding *first = find_problem(&auditor->audit);
@@ -377,7 +394,7 @@ static void log_findings(const Auditor *auditor)
                         text_plural(audit_count_open(&auditor->audit)), first->text);
 }
 
-/* Completes claims that were reported to Placement since they were read. */
+/* Completes claims that another writer reported to Placement since they were read. */
 static void note_held(Auditor *auditor)
 {
         Claims *claims = auditor->config.claims->claims;
@@ -393,6 +410,7 @@ static void note_held(Auditor *auditor)
         }
 }
 
+/* Makes the findings and their first consequences, which need no write to Placement. */
 static int decide(Auditor *auditor, Error *reterr)
 {
         if (audit_make(&auditor->input, &auditor->memory, &auditor->audit) < 0 ||
@@ -408,6 +426,7 @@ static void on_healed(void *userdata)
         finish(userdata, NULL);
 }
 
+/* Begins to heal. A start ends claims alone. */
 static int heal(Auditor *auditor, Error *reterr)
 {
         const HealerOrder order = {
@@ -427,6 +446,7 @@ static int heal(Auditor *auditor, Error *reterr)
                                                                               : 0;
 }
 
+/* Continues after all consumers were read. */
 static void go_on(Auditor *auditor)
 {
         Error error = ERROR_NULL;
@@ -442,13 +462,15 @@ static void go_on(Auditor *auditor)
 
 /* Reading */
 
-/* Placement's answer about a consumer that holds nothing has the time of the answer as its
- * last-modified (facts E1). So one that does not exist is read to know Placement's clock. */
+/* Returns true if the consumer is the one that serves as a clock. Placement's answer about a
+ * consumer without allocations has the time of the answer as its last-modified (facts E1). So a
+ * consumer that does not exist is read to know Placement's clock. */
 static bool is_clock(const Auditor *auditor, const Uuid *consumer)
 {
         return !uuid_empty(&auditor->clock) && uuid_equal(&auditor->clock, consumer);
 }
 
+/* Stores an answer and reads the next consumer. Consumers without allocations are not stored. */
 static void on_consumer(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         Auditor *auditor = userdata;
@@ -468,6 +490,7 @@ static void on_consumer(int result, ConsumersAnswer *answer, const Error *error,
                 read_next(auditor);
 }
 
+/* Reads the next consumer, or continues with the decision after the last one. */
 static void read_next(Auditor *auditor)
 {
         Error error = ERROR_NULL;
@@ -488,7 +511,9 @@ static int order_wanted(const void *a, const void *b)
         return uuid_order(a, b);
 }
 
-/* Those of claims, and of guests that do not run: they may be on other hosts. */
+/* Lists the consumers of claims, and of guests that do not run: they can be on other hosts.
+ * Gathered consumers are left out. The clock comes last, because it is needed only with a history,
+ * and the answer must be new. */
 static void list_wanted(Auditor *auditor)
 {
         const HostFacts *facts = auditor->input.facts;
@@ -512,8 +537,8 @@ static void list_wanted(Auditor *auditor)
         auditor->n_wanted = n_kept;
 }
 
-/* Takes what the living claims hold of sharing providers out of them: the audit compares the
- * host's own tree alone. Notes whether a sharing provider has DISK_GB. */
+/* Removes allocations from sharing providers from the living claims, because the audit compares
+ * only the host's own tree. Records whether a sharing provider has DISK_GB. */
 static void hide_shared(Auditor *auditor, const HostView *view)
 {
         size_t at;
@@ -532,7 +557,7 @@ static void hide_shared(Auditor *auditor, const HostView *view)
         }
 }
 
-/* Keeps the events of consumers that were gathered; takes them from page. */
+/* Stores the events of gathered consumers; takes them from page. */
 static int keep_events(Auditor *auditor, EventList *page)
 {
         for (size_t i = 0; i < page->n_events; i++) {
@@ -549,7 +574,7 @@ static int keep_events(Auditor *auditor, EventList *page)
         return 0;
 }
 
-/* Reads this host's history: about EVENTS_MAX events. */
+/* Reads this host's history, which has about EVENTS_MAX events, page by page. */
 static int read_history(Auditor *auditor, Claims *claims, Error *reterr)
 {
         int64_t before = INT64_MAX;
@@ -566,6 +591,8 @@ static int read_history(Auditor *auditor, Claims *claims, Error *reterr)
         }
 }
 
+/* Reads claims and history from the database, and lists the consumers to read. The space for them
+ * includes the clock. */
 static int prepare(Auditor *auditor, Error *reterr)
 {
         Claims *claims = auditor->config.claims->claims;
@@ -599,6 +626,7 @@ static int prepare(Auditor *auditor, Error *reterr)
         return 0;
 }
 
+/* Continues after the consumers of the tree were read. */
 static void on_gathered(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Auditor *auditor = userdata;

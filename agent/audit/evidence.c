@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Owners and sizes are kept as text in sets, so that a look-up for each consumer costs no pass over
- * all guests: "PROJECT USER" for an owner, "PROJECT USER CPUS MEMORY_MB" for a size. */
+/* Makes and uses the evidence about moves and lives. Owners and sizes are kept as texts in sets, so
+ * that a look-up for each consumer needs no loop over all guests. The text of an owner is "PROJECT
+ * USER", that of a size is "PROJECT USER CPUS MEMORY_MB".
+ *
+ * The sets have two sides. Guests that can be moving are in "gone" and "resized". Consumers that
+ * can be migrations are in "loose" and "loose_sizes". A consumer of one side is looked up in the
+ * sets of the other side. */
 
 #include "agent/audit/evidence.h"
 
@@ -12,10 +17,10 @@
 #include "base/text.h"
 #include "claims/fit/guest-share.h"
 
-/* Project and user have 255 bytes at most. */
+/* Size of a key: project and user have at most 255 bytes each. */
 #define OWNER_SIZE 600
 
-/* Times of Placement are whole seconds, and both of a difference are cut. */
+/* Placement's times are whole seconds, and both ends of a difference are rounded down. */
 #define PLACEMENT_SLACK_USEC (2 * USEC_PER_SEC)
 
 /* The share of this host */
@@ -54,7 +59,7 @@ GuestSize audit_size_here(const AuditInput *input, const Consumer *consumer)
                             .memory_mb = audit_sum_here(input, consumer, "MEMORY_MB") };
 }
 
-/* A guest shows its amount of the class, or the claim has some of it. */
+/* A class is compared if a guest shows its amount, or if the claim has some of it. */
 bool audit_is_compared(const AuditInput *input, const Claim *claim, const char *resource_class)
 {
         return guest_share_is_shown(resource_class) ||
@@ -62,8 +67,9 @@ bool audit_is_compared(const AuditInput *input, const Claim *claim, const char *
                claim_sum(claim, resource_class) > 0;
 }
 
-/* A claim beside what its consumer holds */
+/* Differences between a claim and its consumer */
 
+/* Returns the claim's amount of a class from a provider. */
 static uint64_t claimed_of(const Claim *claim, const Uuid *provider, const char *resource_class)
 {
         for (size_t i = 0; i < claim->n_allocations; i++)
@@ -72,8 +78,8 @@ static uint64_t claimed_of(const Claim *claim, const Uuid *provider, const char 
         return 0;
 }
 
-/* Notes the first class of a list of which the consumer has less, and the first of which it has
- * more. */
+/* Stores the first class of a list of which the consumer has less, and the first one of which it
+ * has more. */
 static void compare_sums(const AuditInput *input, const Claim *claim, const Consumer *consumer,
                          const Resources *classes, AuditDifference *ret)
 {
@@ -91,8 +97,8 @@ static void compare_sums(const AuditInput *input, const Claim *claim, const Cons
         }
 }
 
-/* Notes the first class that the consumer has elsewhere. All sums are equal, so a difference shows
- * on some provider of the consumer. */
+/* Stores the first class that the consumer has from another provider. All sums are equal, so a
+ * difference shows on some provider of the consumer. */
 static void compare_providers(const AuditInput *input, const Claim *claim, const Consumer *consumer,
                               AuditDifference *ret)
 {
@@ -118,6 +124,7 @@ bool audit_differs(const AuditInput *input, const Claim *claim, const Consumer *
                    AuditDifference *ret)
 {
         *ret = (AuditDifference){ 0 };
+        /* Both lists of classes are compared, because each can lack a class of the other. */
         for (size_t i = 0; i < claim->n_allocations; i++)
                 compare_sums(input, claim, consumer, &claim->allocations[i].resources, ret);
         for (size_t i = 0; i < consumer->n_allocations; i++)
@@ -131,7 +138,7 @@ bool audit_differs(const AuditInput *input, const Claim *claim, const Consumer *
 
 /* Guests that can be moving, and consumers that can be their migrations */
 
-/* "PROJECT USER", and " CPUS MEMORY_MB" if there is a size. */
+/* Writes the key: "PROJECT USER", and " CPUS MEMORY_MB" if there is a size. */
 static void write_key(const Consumer *owner, const GuestSize *size, char text[static OWNER_SIZE])
 {
         size_t n = (size_t)snprintf(text, OWNER_SIZE, "%s %s",
@@ -169,6 +176,7 @@ static const Consumer *find_consumer(const AuditEvidence *evidence, const Uuid *
         return allocations_find(evidence->input->consumers, uuid);
 }
 
+/* Adds a guest that is elsewhere, or whose claim differs, with the sizes of claim and domain. */
 static int add_guest(AuditEvidence *evidence, const Uuid *uuid, const Claim *claim,
                      const HostDomain *domain)
 {
@@ -189,8 +197,8 @@ static int add_guest(AuditEvidence *evidence, const Uuid *uuid, const Claim *cla
         return add_key(&evidence->resized, consumer, &size);
 }
 
-/* Adds the size that an ended claim had of a guest which is here in another size: its migration can
- * hold that. */
+/* Adds the size of an ended claim of a guest that is here in another size, because its migration
+ * can have the old size. */
 static int add_former_size(AuditEvidence *evidence, const Claim *ended)
 {
         const Consumer *consumer = find_consumer(evidence, &ended->consumer);
@@ -206,6 +214,8 @@ static int add_former_size(AuditEvidence *evidence, const Claim *ended)
         return add_key(&evidence->resized, consumer, &former);
 }
 
+/* Adds all guests with a claim, those without one, and former sizes. A claim that a migration has
+ * is skipped. */
 static int add_guests(AuditEvidence *evidence)
 {
         const AuditInput *input = evidence->input;
@@ -232,8 +242,8 @@ static int add_guests(AuditEvidence *evidence)
         return 0;
 }
 
-/* Returns true for a consumer that can be a migration and holds CPUs or memory here. One that has a
- * guest's claim is that guest's. */
+/* Returns true for a consumer that can be a migration and has CPUs or memory here. A consumer with
+ * a guest's claim belongs to that guest. */
 static bool is_loose(const AuditEvidence *evidence, const Consumer *consumer, GuestSize size)
 {
         const Claim *claim = picture_claim(&evidence->picture, &consumer->uuid);
@@ -247,6 +257,7 @@ static bool is_migration(const Consumer *consumer)
         return consumer->type && strcmp(consumer->type, "MIGRATION") == 0;
 }
 
+/* Adds the consumers that can be migrations, and those that Placement shows as migrations. */
 static int add_migrations(AuditEvidence *evidence)
 {
         const Allocations *consumers = evidence->input->consumers;
@@ -318,9 +329,10 @@ void audit_evidence_done(AuditEvidence *evidence)
         *evidence = (AuditEvidence){ 0 };
 }
 
-/* Whether the server of a consumer is alive */
+/* The life of a consumer's server */
 
-/* Yields by Placement's clock how long ago the consumer was written. False: it is unknown. */
+/* Writes the time since the consumer was written to ret, by Placement's clock. Returns false if it
+ * is not known. */
 static bool get_written_usec(const AuditInput *input, const Consumer *consumer, uint64_t *ret)
 {
         if (consumer->modified_sec == 0 || input->placement_sec == 0)
@@ -331,7 +343,7 @@ static bool get_written_usec(const AuditInput *input, const Consumer *consumer, 
         return true;
 }
 
-/* Returns why the server is alive; NULL: that is unknown. */
+/* Returns the reason why the server is alive; NULL: not known. */
 static const char *find_life(const AuditEvidence *evidence, const Consumer *consumer)
 {
         const AuditInput *input = evidence->input;
@@ -350,6 +362,7 @@ static const char *find_life(const AuditEvidence *evidence, const Consumer *cons
         return NULL;
 }
 
+/* Returns the newest event of the consumer, or NULL. The history is sorted, newest first. */
 static const Event *find_newest(const EventList *history, const Uuid *consumer)
 {
         for (size_t i = 0; history && i < history->n_events; i++)
@@ -358,7 +371,8 @@ static const Event *find_newest(const EventList *history, const Uuid *consumer)
         return NULL;
 }
 
-/* A claim that expired, was resized, or that this program gave up, says nothing of its server. */
+/* Returns true if the event shows the end of a server. The end of a claim that expired, was resized
+ * or was given up by this program does not. */
 static bool is_end(const Event *event)
 {
         return strcmp(event->kind, EVENT_RELEASED) == 0 &&
@@ -380,7 +394,7 @@ static void write_end(const Event *event, char text[static AUDIT_EVIDENCE_SIZE])
         text_trim_cut(text);
 }
 
-/* Returns why there is no evidence; NULL: there is. */
+/* Returns the reason why there is no evidence of an end; NULL: there is evidence. */
 static const char *find_doubt(const AuditInput *input, const Consumer *consumer,
                               const Event *newest)
 {

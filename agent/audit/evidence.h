@@ -1,62 +1,69 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Judges one consumer by the three parties of an audit: how it differs from its claim, whether its
- * guest can be on its way to another host, and whether its server is alive. Pure.
+/* Judges one consumer of an audit: how it differs from its claim, whether its guest can be on its
+ * way to another host, and whether its server is alive. Pure.
  *
- * While Nova moves a guest, a migration holds on the source what the guest held there: a consumer
- * whose uuid nothing on the host knows of, and which Placement does not know as a migration (facts
- * G1). Until the move is confirmed, and that may be days, the guest's own consumer holds on the
- * target; or here, in its new size, when it is resized on its own host. Which migration belongs to
- * which guest cannot be known where there are several, and need not be: as long as there can be one
- * for a guest, both are on their way. There can be one where project and user are the same, which
- * Nova copies:
+ * While Nova moves a guest, a migration has the guest's allocations on the source. It is a consumer
+ * whose uuid belongs to nothing on the host, and Placement does not show that it is a migration
+ * (facts G1). Until the move is confirmed, which can take days, the guest's own consumer has
+ * allocations on the target. If it is resized on its own host, it has them here, in its new size.
+ * If there are several migrations, the guest of each one is unknown. It is also not needed: as long
+ * as one can belong to a guest, both are on their way. A migration can belong to a guest if project
+ * and user are equal, because Nova copies these. It must also fit one of these cases.
  *
- *   guest that is elsewhere           any consumer that holds CPUs or memory here and has no guest
- *   guest of which the claim differs  such a consumer of the size that claim or domain have
- *   guest that had another size here  such a consumer of the size that an ended claim of it had
+ * The guest is elsewhere: any consumer fits that has CPUs or memory here and has no guest.
  *
- * Nova allocates before it builds or copies a server. Until libvirt has the domain, a server that
- * lives and one that was deleted look alike in Placement. So an allocation is removed only with
- * positive evidence that its server ended here:
+ * The guest's claim differs: such a consumer fits if it has the size of the claim or of the domain.
  *
- *   alive    Nova has a folder for the server, a migration of its project and user is here, or
- *            Placement says that the allocation was written less than the grace time ago
- *   ended    the newest event of the consumer in this host's history is the end of its claim, which
- *            a caller released or whose guest was gone, and the allocation is older than that
- *   unknown  all others; a lost history, too
+ * The guest had another size here: such a consumer fits if it has the size of an ended claim.
  *
- * Age is no evidence: an image download, a volume creation or a copy can take hours. The domain and
- * the folder of a server that Nova rebuilds on a new volume are gone for that time, so a claim that
- * still lives and has no guest is no evidence either (decision placement/alive).
+ * Nova allocates before it builds or copies a server. Until libvirt has the domain, a living server
+ * and a deleted one look alike in Placement. So an allocation is removed only with positive
+ * evidence that its server ended here. The evidence has three results.
  *
- * LIMITATIONS: where the history has forgotten the ended claim (CLAIM_HISTORY_MAX), or was lost
- * with its file, the migration of a guest that was resized on its own host looks like a leftover;
- * and until then a leftover in the size that such a guest had looks like its migration. The end of
- * a claim has this host's time. Where this host's clock was set back since, an allocation that is
- * younger than the end can look older. */
+ * Alive: one of four facts is known. Nova has a folder for the server. The consumer can be the
+ * migration of a guest of this host. A migration of its project and user is here. Placement shows
+ * that the allocation was written less than the grace time ago.
+ *
+ * Ended: the newest event of the consumer in this host's history is the end of its claim. A caller
+ * released the claim, or its guest was gone. The allocation is older than that event.
+ *
+ * Unknown: all other cases, and a lost history.
+ *
+ * Age is no evidence: an image download, a volume creation or a copy can take hours. While Nova
+ * rebuilds a server on a new volume, its domain and its folder are gone. So a living claim without
+ * a guest is no evidence either (decision placement/alive).
+ *
+ * LIMITATIONS: the history forgets ended claims (CLAIM_HISTORY_MAX), and its file can be lost. Then
+ * the migration of a guest that was resized on its own host looks like a leftover. Until then a
+ * leftover in the former size of such a guest looks like its migration. The end of a claim has this
+ * host's time. If this host's clock was set back since, an allocation that is younger than the end
+ * can look older. */
 
 #include "agent/audit/audit.h"
 #include "claims/picture.h"
 
-#define AUDIT_EVIDENCE_SIZE 768 /* bytes of the words, with the NUL */
+#define AUDIT_EVIDENCE_SIZE 768 /* length of the evidence in words, in bytes, with the NUL */
 
+/* The sets for the judgement, made once per audit. Keys are texts: see evidence.c. */
 typedef struct AuditEvidence {
         const AuditInput *input;
         Picture picture;
-        PictureConsumer *consumers;   /* all that were read, in the order of the input */
+        PictureConsumer *consumers;   /* all consumers that were read, in the order of the input */
         StringSet gone;               /* owners of guests that are elsewhere */
-        StringSet resized;            /* owners and sizes of guests of which a claim differs */
-        StringSet loose, loose_sizes; /* the same of consumers that may be migrations */
-        StringSet migrations;         /* owners of those that Placement knows as migrations */
+        StringSet resized;            /* owners and sizes of guests whose claim differs */
+        StringSet loose, loose_sizes; /* owners, and sizes, of possible migrations */
+        StringSet migrations;         /* owners of consumers that Placement shows as migrations */
 } AuditEvidence;
 
-/* Borrows from input; ret must be zeroed, and done also after -ENOMEM. */
+/* Makes the evidence, which borrows from input. ret must be zeroed. Returns -ENOMEM on failure. The
+ * caller calls audit_evidence_done() in any case. */
 int audit_evidence_make(const AuditInput *input, AuditEvidence *ret);
 void audit_evidence_done(AuditEvidence *evidence);
 
-/* Returns true if there can be a migration of the guest that the consumer belongs to. size: a claim
- * of it here; NULL: the guest is elsewhere. */
+/* Returns true if a migration of the guest that the consumer belongs to can exist. size is the
+ * guest's claim here; NULL: the guest is elsewhere. */
 bool audit_may_be_moving(const AuditEvidence *evidence, const Consumer *consumer,
                          const Claim *size);
 
@@ -67,14 +74,15 @@ typedef enum AuditLife {
 } AuditLife;
 
 /* Decides whether the server of a consumer without claim and guest is alive. text gets the
- * evidence, or for AUDIT_LIFE_UNKNOWN why there is none. */
+ * evidence, or for AUDIT_LIFE_UNKNOWN the reason why there is none, with an advice. */
 AuditLife audit_judge_life(const AuditEvidence *evidence, const Consumer *consumer,
                            char text[static AUDIT_EVIDENCE_SIZE]);
 
 /* Returns the provider if it is in the host's own tree, else NULL. */
 const Provider *audit_own_provider(const AuditInput *input, const Uuid *uuid);
 
-/* Return what the consumer holds in the host's own tree: of a class, and of CPUs and memory. */
+/* Returns the consumer's amount of a class in the host's own tree, and its amounts of CPUs and
+ * memory. */
 uint64_t audit_sum_here(const AuditInput *input, const Consumer *consumer,
                         const char *resource_class);
 GuestSize audit_size_here(const AuditInput *input, const Consumer *consumer);
@@ -82,12 +90,15 @@ GuestSize audit_size_here(const AuditInput *input, const Consumer *consumer);
 /* Returns true if claims and consumers are compared in this class. */
 bool audit_is_compared(const AuditInput *input, const Claim *claim, const char *resource_class);
 
-/* How a consumer differs from its claim in the host's own tree. NULL: not in this way. */
+/* The difference between a consumer and its claim in the host's own tree. NULL: no difference of
+ * this kind. */
 typedef struct AuditDifference {
-        const char *lower, *larger; /* first classes of which the consumer has less, or more */
-        const char *elsewhere;      /* all amounts are equal: the first class on another provider */
-        const Provider *provider;   /* where the consumer has that */
+        const char *lower, *larger; /* first class of which the consumer has less, and first one of
+                                       which it has more */
+        const char *elsewhere;      /* all amounts are equal: first class from another provider */
+        const Provider *provider;   /* provider from which the consumer has that */
 } AuditDifference;
 
+/* Compares a consumer with its claim. Returns true if they differ. ret borrows from both. */
 bool audit_differs(const AuditInput *input, const Claim *claim, const Consumer *consumer,
                    AuditDifference *ret);

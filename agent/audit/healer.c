@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finding by finding: write → done, or conflict → read again → write, while no other program wrote.
- * A failure is its finding's alone; but when Placement is away, it is not asked for the others. */
+/* Applies the remedies of the findings in their order. Each write has one of these ends: it is
+ * done; it fails; or it gets a conflict. After a conflict the consumer is read again. If no other
+ * client wrote it, the write is repeated, at most ATTEMPTS_MAX times. If a client wrote it, the
+ * finding fails, or counts as healed if the difference is gone.
+ *
+ * A failure belongs to its finding alone. But if Placement is unreachable, the other findings fail
+ * without a request. The consumer of a write is reserved (claim_service_take_in_hand()) until the
+ * finding is done, so that no claim is made for it at the same time. */
 
 #include "agent/audit/healer.h"
 
@@ -16,20 +22,22 @@
 #include "report/consumers.h"
 
 #define EVACUATED_REASON "evacuated"
-#define ATTEMPTS_MAX     3 /* to write one consumer */
+#define ATTEMPTS_MAX     3 /* limit of writes of one consumer */
 
+/* The state of the healing. */
 struct Healer {
         HealerOrder order;
-        size_t finding;         /* that is being healed */
-        ClaimReported reported; /* how Placement has its consumer then */
+        size_t finding;         /* index of the present finding */
+        ClaimReported reported; /* state of its consumer in Placement after the write */
         unsigned n_attempts;
-        Uuid in_hand; /* claim_service_take_in_hand(); empty: none */
-        Error away;   /* what every write meets from here on; code 0: Placement is not away */
+        Uuid in_hand; /* reserved consumer: claim_service_take_in_hand(); empty: none */
+        Error away;   /* error of all further writes; code 0: Placement is reachable */
         ConsumersCall *call;
         void (*done)(void *userdata);
         void *userdata;
 };
 
+/* Releases the consumer of the present finding. */
 static void let_go(Healer *healer)
 {
         if (!uuid_empty(&healer->in_hand))
@@ -57,6 +65,7 @@ static AuditFinding *current(Healer *healer)
         return &healer->order.audit->items[healer->finding];
 }
 
+/* Sets the error of the present finding. An error that all writes would meet is kept. */
 static void note_failure(Healer *healer, int result, const Error *words)
 {
         AuditFinding *finding = current(healer);
@@ -68,8 +77,8 @@ static void note_failure(Healer *healer, int result, const Error *words)
                 healer->away = finding->error;
 }
 
-/* Notes that a claim is written again: Placement has it from here on. It is an owed write that is
- * done (agent/placing/settle.c), which the queue looks at should this write fail. */
+/* Marks the claim of the finding as sent, because the write is on its way. If the write fails, the
+ * claim is a pending write, which the queue handles (agent/placing/settle.c). */
 static void mark_sent(Healer *healer, const AuditFinding *finding)
 {
         Claims *claims = healer->order.claims->claims;
@@ -79,7 +88,7 @@ static void mark_sent(Healer *healer, const AuditFinding *finding)
                                              CLAIM_WRITE_SENT, &healer->reported, NULL);
 }
 
-/* Placement has what the claim holds, and the generation that it got by it. */
+/* Stores the state of the consumer after the write, and marks the claim as written. */
 static void note_reported(Healer *healer, const AuditFinding *finding)
 {
         Claims *claims = healer->order.claims->claims;
@@ -94,6 +103,7 @@ static void note_reported(Healer *healer, const AuditFinding *finding)
                                      &healer->reported, NULL);
 }
 
+/* Sets the outcome, and records it in the history and the journal. */
 static void note_healed(Healer *healer)
 {
         AuditFinding *finding = current(healer);
@@ -119,6 +129,7 @@ static void note_healed(Healer *healer)
                   finding->text, finding->evidence);
 }
 
+/* Ends the claim of an evacuated guest. A claim that has ended already is no failure. */
 static int end_claim(Healer *healer, AuditFinding *finding)
 {
         Claims *claims = healer->order.claims->claims;
@@ -142,7 +153,7 @@ static int end_claim(Healer *healer, AuditFinding *finding)
         return 0;
 }
 
-/* The claim as it is now; NULL when the finding is of no living claim. */
+/* Returns the present claim of the finding's consumer in *ret. NULL: there is no living claim. */
 static int get_claim(Healer *healer, const AuditFinding *finding, Claim **ret, Error *reterr)
 {
         Claims *claims = healer->order.claims->claims;
@@ -151,7 +162,8 @@ static int get_claim(Healer *healer, const AuditFinding *finding, Claim **ret, E
         return r == CLAIM_E_NOT_FOUND ? 0 : r;
 }
 
-/* Takes this tree's part away; with a claim only what it is compared by. */
+/* Removes the consumer's allocations from this tree. With a claim, only the classes are removed in
+ * which the claim is compared. */
 static int drop_share(const AuditInput *input, const Claim *claim, Consumer *consumer)
 {
         for (size_t i = consumer->n_allocations; i > 0; i--) {
@@ -171,7 +183,7 @@ static int drop_share(const AuditInput *input, const Claim *claim, Consumer *con
         return 0;
 }
 
-/* Returns the first class of which after holds less than before in this tree, NULL if none. */
+/* Returns the first class of which after has less than before in this tree, or NULL. */
 static const char *find_lowered(const AuditInput *input, const Consumer *before,
                                 const Consumer *after)
 {
@@ -186,8 +198,8 @@ static const char *find_lowered(const AuditInput *input, const Consumer *before,
         return NULL;
 }
 
-/* Refuses a write that lowers an amount of a consumer which has a claim or a guest. The agent
- * writes for a claim what the claim holds, so a larger amount is another writer's. */
+/* Rejects a write that lowers an amount of a consumer with a claim or a guest. The agent writes
+ * only the amounts of claims, so a larger amount belongs to another writer. */
 static int check_lowered(Healer *healer, const Claim *claim, const Consumer *before,
                          const Consumer *after, Error *reterr)
 {
@@ -205,9 +217,9 @@ static int check_lowered(Healer *healer, const Claim *claim, const Consumer *bef
                           audit_sum_here(input, after, name), claim ? "claim" : "guest here");
 }
 
-/* Yields the consumer as a remedy leaves it, with its own project, user and generation. consumer:
- * whole, as Placement has it now; claim: as it is now, or NULL. The caller owns ret. Returns 1 if
- * there is nothing to write any more, -ENOMEM. */
+/* Makes the consumer that a remedy leaves, with its own project, user and generation. consumer has
+ * all of Placement's present allocations. claim is the present one, or NULL. The caller owns ret.
+ * Returns 1 if nothing has to be written any more, or -ENOMEM. */
 static int edit(const AuditInput *input, AuditRemedy remedy, const Consumer *consumer,
                 const Claim *claim, Consumer **ret)
 {
@@ -228,7 +240,8 @@ static int edit(const AuditInput *input, AuditRemedy remedy, const Consumer *con
 
 static void on_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata);
 
-/* How Placement has it when it is written. */
+/* Stores the state of the consumer after the write, by which the agent recognises its own write
+ * later. */
 static int keep_reported(Healer *healer, const Consumer *edited, Error *reterr)
 {
         Claims *claims = healer->order.claims->claims;
@@ -240,7 +253,8 @@ static int keep_reported(Healer *healer, const Consumer *edited, Error *reterr)
         return r;
 }
 
-/* False while it is being claimed: that is looked at by the next audit. */
+/* Reserves the consumer of the finding. Returns false with a failed finding while a claim is made
+ * for it; the next audit checks it again. A repeated attempt has the reservation already. */
 static bool take_in_hand(Healer *healer, const AuditFinding *finding)
 {
         Error words;
@@ -255,7 +269,8 @@ static bool take_in_hand(Healer *healer, const AuditFinding *finding)
         return true;
 }
 
-/* 1 when a write is under way. */
+/* Writes the consumer of the finding, after a last check against its claim. Returns 1 if a request
+ * is on its way, 0 if nothing has to be written any more, or a negative errno. */
 static int write_consumer(Healer *healer, const AuditFinding *finding, Error *reterr)
 {
         const Consumer *held = allocations_find(healer->order.consumers, &finding->consumer);
@@ -267,7 +282,7 @@ static int write_consumer(Healer *healer, const AuditFinding *finding, Error *re
                 return r < 0 ? r : -EBUSY;
         if (!take_in_hand(healer, finding))
                 return 0;
-        /* it was claimed since the audit, or the claim ended */
+        /* A claim was made since the audit, or the claim ended. */
         if ((claim ? claim->id : 0) != finding->claim_id)
                 return 0;
         if (!held && !claim)
@@ -294,6 +309,7 @@ static int write_consumer(Healer *healer, const AuditFinding *finding, Error *re
 
 static void run(Healer *healer);
 
+/* Continues with the next finding. */
 static void next_finding(Healer *healer)
 {
         let_go(healer);
@@ -302,8 +318,8 @@ static void next_finding(Healer *healer)
         run(healer);
 }
 
-/* A write of ours may have been done though it was answered with a conflict: a connection that
- * breaks makes curl send it twice. */
+/* Returns true if the difference of the finding is gone. A write can succeed and still get a
+ * conflict as its answer: curl sends a request twice if the connection breaks. */
 static bool is_put_right(Healer *healer, const AuditFinding *finding)
 {
         const Consumer *held = allocations_find(healer->order.consumers, &finding->consumer);
@@ -316,7 +332,8 @@ static bool is_put_right(Healer *healer, const AuditFinding *finding)
                edit(healer->order.input, finding->remedy, held, claim, &edited) == 1;
 }
 
-/* Takes the consumer as it is now; true when it was written since it was looked at. */
+/* Replaces the stored consumer by the fresh one. Returns true if it was written since it was
+ * read. */
 static bool replace_consumer(Healer *healer, Consumer **fresh)
 {
         const Consumer *old = allocations_find(healer->order.consumers, &(*fresh)->uuid);
@@ -328,7 +345,8 @@ static bool replace_consumer(Healer *healer, Consumer **fresh)
         return written;
 }
 
-/* A writer since the audit knows better than the finding. */
+/* Handles the consumer after a conflict. A client that wrote it since the audit has newer knowledge
+ * than the finding, so its write stays. */
 static void on_read_again(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         Healer *healer = userdata;
@@ -351,6 +369,8 @@ static void on_read_again(int result, ConsumersAnswer *answer, const Error *erro
         }
 }
 
+/* Handles the answer to a write. After a conflict the consumer is read again, until ATTEMPTS_MAX
+ * writes were tried. */
 static void on_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         Healer *healer = userdata;
@@ -373,7 +393,7 @@ static void on_written(int result, ConsumersAnswer *answer, const Error *error, 
         next_finding(healer);
 }
 
-/* 1 when something is under way. */
+/* Applies the remedy of one finding. Returns 1 if a request is on its way. */
 static int heal_one(Healer *healer, AuditFinding *finding)
 {
         Error error = ERROR_NULL;
@@ -387,6 +407,7 @@ static int heal_one(Healer *healer, AuditFinding *finding)
         }
         if (!healer->order.everything)
                 return 0;
+        /* The next comparison of claims and guests makes the claim. */
         if (finding->remedy == AUDIT_REMEDY_ADOPT) {
                 claim_service_look_again(healer->order.claims);
                 finding->outcome = AUDIT_HEALED;
@@ -406,6 +427,7 @@ static int heal_one(Healer *healer, AuditFinding *finding)
         return MAX(r, 0);
 }
 
+/* Applies remedies until one needs to wait for an answer, or until all are done. */
 static void run(Healer *healer)
 {
         while (healer->finding < healer->order.audit->n_items) {
@@ -414,7 +436,7 @@ static void run(Healer *healer)
                 let_go(healer);
                 healer->finding++;
         }
-        /* The healer may be gone after this. */
+        /* The callback can free the healer. */
         healer->done(healer->userdata);
 }
 

@@ -1,37 +1,39 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Does about the findings of an audit what is asked for, one after the other. Claims are looked at
- * again right before each write: one may have come or gone while Placement was asked. It writes
- * with the consumer's generation, reads again what moved meanwhile, and lets be what somebody else
- * wrote. Main thread; nothing blocks but the claim database's own disk. */
+/* Applies the remedies of an audit's findings, one after the other. It reads the claim again right
+ * before each write, because a claim can be made or end during the requests. It writes with the
+ * consumer's generation, and reads the consumer again after a conflict. A consumer that another
+ * client wrote since the audit is left unchanged. Main thread; blocks only on the disk of the claim
+ * database. */
 
 #include "agent/audit/audit.h"
 #include "agent/guests/comparison.h"
 #include "report/reporter.h"
 
-/* Borrowed, until done is called. */
+/* The inputs of a healer, borrowed until done is called. */
 typedef struct HealerOrder {
         ClaimService *claims;
         Reporter *reporter;
         const AuditInput *input;
-        Audit *audit;           /* what became of each finding is noted there */
-        Allocations *consumers; /* who was read; those that are read again are replaced */
-        bool everything;        /* false: claims of evacuated guests end, and nothing is written */
-        const Uuid *only;       /* nothing but what is found of this consumer; NULL: everything */
-        const EventAuthor *by;  /* who wants it; NULL: this program itself */
-        const char *refused;    /* why nothing may be written; NULL: it may */
+        Audit *audit;           /* the healer sets the outcome of each finding */
+        Allocations *consumers; /* the consumers that were read; those that are read again are
+                                   replaced */
+        bool everything;  /* false: only claims of evacuated guests end, and nothing is written */
+        const Uuid *only; /* only findings of this consumer count; NULL: all do */
+        const EventAuthor *by; /* the caller; NULL: this program */
+        const char *refused;   /* reason why nothing can be written; NULL: it can */
 } HealerOrder;
 
 typedef struct Healer Healer;
 
-/* Begins. done is called once, also from inside; it can free the healer, so *ret is set before.
- * -ENOMEM. */
+/* Begins to heal. done is called once, also from inside; it can free the healer, so *ret is set
+ * before. Returns -ENOMEM on failure. */
 int healer_begin(Healer **ret, const HealerOrder *order, void (*done)(void *userdata),
                  void *userdata);
 
-/* Cancels what is under way. NULL is allowed; returns NULL. */
+/* Cancels the request on its way. healer can be NULL. Returns NULL. */
 Healer *healer_free(Healer *healer);
 
-/* Returns how many findings are done. */
+/* Returns the number of findings that are done. */
 size_t healer_get_position(const Healer *healer);

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A provider is the host's own if it is in the subtree of the root of the claims' view. All
- * functions compare lists of allocations; none asks Placement. */
+/* Edits and compares the share of this host in a consumer. A provider is the host's own if it is in
+ * the subtree of the root of the claims' view. All functions compare lists of allocations; none
+ * reads Placement.
+ *
+ * The second half completes a claim of a guest: a Build has the claim, Placement's allocations and
+ * the share so far. Each resource class is taken once, from the claim or from Placement. The rules
+ * for the amount are in claims/fit/guest-share.h. */
 
 #include "agent/guests/claim-share.h"
 
@@ -9,6 +14,7 @@
 
 #include "claims/fit/guest-share.h"
 
+/* Returns true if the provider is in the subtree of root, an index of view->tree. */
 static bool is_own(const HostView *view, size_t root, const Uuid *provider)
 {
         size_t index;
@@ -41,6 +47,7 @@ bool claim_share_has(const HostView *view, const char *node, const Consumer *con
         return n_shared > 0 && n_shared == consumer->n_allocations;
 }
 
+/* Returns true if the claim has an allocation from the provider. claim can be NULL. */
 static bool is_of_claim(const Claim *claim, const Uuid *provider)
 {
         for (size_t i = 0; claim && i < claim->n_allocations; i++)
@@ -52,6 +59,7 @@ static bool is_of_claim(const Claim *claim, const Uuid *provider)
 bool claim_share_remove(const HostView *view, const char *node, const Claim *claim,
                         Consumer *consumer)
 {
+        /* Without a known root, only allocations of the claim are removed. */
         size_t root = SIZE_MAX, n = 0;
         bool known = host_view_root(view, node, &root);
 
@@ -82,8 +90,9 @@ bool claim_share_is(const Claim *claim, const Consumer *consumer)
         return true;
 }
 
-/* A new one was read at a time of Placement's clock; one that is there shows when it was written
- * last, which says nothing of now. */
+/* Returns the latest time of Placement's clock at which a write that is sent now can arrive; 0: not
+ * known. Only an answer about a new consumer has the current time. The time of an existing one is
+ * that of its last write. */
 static uint64_t until_sec(const Consumer *consumer)
 {
         return consumer->generation < 0 && consumer->modified_sec > 0
@@ -91,6 +100,8 @@ static uint64_t until_sec(const Consumer *consumer)
                        : 0;
 }
 
+/* The generation of the result is the one before the agent's write. The foreign providers, which
+ * are sorted, are folded into one uuid. */
 ClaimReported claim_share_reported(const HostView *view, const Consumer *consumer, bool written)
 {
         Uuid elsewhere = consumer->uuid;
@@ -106,6 +117,8 @@ ClaimReported claim_share_reported(const HostView *view, const Consumer *consume
                                         written ? until_sec(consumer) : consumer->modified_sec };
 }
 
+/* Returns true if the consumer has at least the claim's amounts on each of the claim's
+ * providers. */
 static bool holds_no_less(const Consumer *consumer, const Claim *claim)
 {
         for (size_t i = 0; i < claim->n_allocations; i++) {
@@ -122,7 +135,8 @@ static bool holds_no_less(const Consumer *consumer, const Claim *claim)
         return true;
 }
 
-/* Of this host exactly what the claim has? */
+/* Returns true if the consumer's allocations from this host's own tree are exactly those of the
+ * claim. */
 static bool holds_the_same(const HostView *view, size_t root, const Consumer *consumer,
                            const Claim *claim)
 {
@@ -133,8 +147,9 @@ static bool holds_the_same(const HostView *view, size_t root, const Consumer *co
         return claim_share_is(claim, consumer);
 }
 
-/* Decides about a generation that can be ours. One that was read is known by when it was written;
- * of one that was new it is known until when ours was. */
+/* Decides about a consumer whose generation can be that of the agent's write. An existing consumer
+ * is recognised by the time of its last write. A new one is recognised by the latest time at which
+ * the agent's write can have arrived. */
 static bool may_be_ours(const ClaimReported *reported, const Claim *claim, const Consumer *consumer)
 {
         if (reported->until_sec > 0 && consumer->modified_sec > 0) {
@@ -156,13 +171,17 @@ bool claim_share_is_ours(const HostView *view, const char *node, const ClaimRemo
 
         if (uuid_empty(&left->reported.elsewhere) || !host_view_root(view, node, &root))
                 return true;
+        /* A lower generation belongs to a consumer that was deleted and created again. */
         if (consumer->generation < (left->unsure ? left->reported.generation : written))
                 return false;
         if (consumer->generation <= written)
                 return may_be_ours(&left->reported, claim, consumer);
+        /* The consumer was written after the agent. Only a writer that changed other hosts alone
+         * leaves the agent's part. */
         return moved && (!claim || holds_the_same(view, root, consumer, claim));
 }
 
+/* Sets a text that is NULL to given, or to otherwise if given is empty. */
 static int set_text(char **text, const char *given, const char *otherwise)
 {
         if (*text)
@@ -180,14 +199,17 @@ int claim_share_name(Consumer *consumer, const char *project, const char *user, 
                        : 0;
 }
 
-/* The share that a claim of a guest holds */
+/* The share that the claim of a guest must have */
 
+/* The share while it is made. */
 typedef struct Build {
         const Claim *claim;
         const GuestShare *placed;
         Consumer *share;
 } Build;
 
+/* Takes the amounts of a class from these allocations. known limits them to providers of this tree;
+ * NULL: no limit. */
 static int take(const Allocation *allocations, size_t n, const char *resource_class,
                 const ProviderTree *known, Consumer *share)
 {
@@ -221,6 +243,9 @@ static int add_surplus(const Build *build, const char *resource_class, uint64_t 
         return 0;
 }
 
+/* Takes one class, unless it was taken already. If Placement has the right amount, and the guest
+ * does not bind it to a provider, Placement's distribution counts. Otherwise the claim's
+ * distribution counts, with the surplus from Placement's providers. */
 static int take_class(const Build *build, const char *resource_class)
 {
         const Claim *claim = build->claim;
@@ -239,6 +264,7 @@ static int take_class(const Build *build, const char *resource_class)
         return add_surplus(build, resource_class, amount - MIN(amount, claimed));
 }
 
+/* Takes all classes of these allocations. */
 static int take_classes(const Build *build, const Allocation *allocations, size_t n)
 {
         for (size_t i = 0; i < n; i++)

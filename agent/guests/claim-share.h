@@ -1,65 +1,70 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The share of this host in a consumer: its allocations on the providers of the host's own tree.
- * Allocations on other hosts and on sharing providers are not changed, except those that the agent
- * wrote for a claim. Pure. */
+/* The share of this host in a consumer: its allocations from the providers of the host's own tree.
+ * Allocations from other hosts and from sharing providers are not changed, except those that the
+ * agent wrote for a claim. Pure. */
 
 #include "claims/claim/host-view.h"
 #include "claims/claims.h"
 
-/* Is it one of the host's own tree? */
+/* Returns true if the provider is in the host's own tree. */
 bool claim_share_is_own(const HostView *view, const char *node, const Uuid *provider);
 
-/* Returns true when the consumer has an allocation on the host's own tree, or when all of its
- * allocations are on sharing providers of this host. The latter names no other host. */
+/* Returns true if the consumer has an allocation from the host's own tree, or if all of its
+ * allocations are from sharing providers of this host. In the second case no other host is
+ * named. */
 bool claim_share_has(const HostView *view, const char *node, const Consumer *consumer);
 
-/* Takes it away, and what claim (NULL: nothing) held elsewhere, which the agent wrote for it. True
- * when there was something. */
+/* Removes the share, and the allocations of claim (NULL: none) from other providers, which the
+ * agent wrote for it. Returns true if there were any. */
 bool claim_share_remove(const HostView *view, const char *node, const Claim *claim,
                         Consumer *consumer);
 
-/* Has it of the claim's providers exactly what the claim has? */
+/* Returns true if the consumer has exactly the claim's amounts on the claim's providers. */
 bool claim_share_is(const Claim *claim, const Consumer *consumer);
 
-/* Says who holds it, where nobody has yet: these, and what is NULL or "" is unknown, or an
- * instance. -ENOMEM. */
+/* Sets the owner of a consumer that has none. A project or user that is NULL or "" becomes unknown,
+ * and a type becomes "INSTANCE". Returns -ENOMEM on failure. */
 int claim_share_name(Consumer *consumer, const char *project, const char *user, const char *type);
 
-/* How long what is written now may take to arrive. */
+/* Longest time until a write that is sent now arrives in Placement. */
 #define CLAIM_WRITE_LATE_SEC 120
 
-/* How Placement has the consumer; written: when what is to be written now has been. */
+/* Returns the state of the consumer by which the agent's write is recognised later. written: the
+ * agent writes the consumer next; false: the agent only read it. */
 ClaimReported claim_share_reported(const HostView *view, const Consumer *consumer, bool written);
 
-/* Is what the consumer holds of this host what the agent left there, of a claim that ended (NULL:
- * not known any more)? It is when nobody wrote the consumer since: its generation is what it was.
- * It is, too, when somebody wrote what it holds elsewhere, and left this host's share as it was: an
- * evacuation. It is not when somebody wrote it, and changed nothing elsewhere: who writes a
- * consumer like that places it here. What is not known (reported) is taken for ours.
+/* Returns true if the consumer's share of this host is left over from the agent's write for a claim
+ * that ended (NULL: not known any more). Two cases give true. First, no other client wrote the
+ * consumer since: its generation is unchanged. Second, a client changed the allocations from other
+ * hosts, and left this host's share unchanged: an evacuation. A write that changes nothing
+ * elsewhere gives false, because its client places the consumer here. If the state is not known
+ * (left->reported), the result is true.
  *
- * A consumer that was deleted and made anew counts its generation from the start. It is known by a
- * generation that is lower, and by when it was written: one that was read, at any other time than
- * it was then, whatever it holds; one that was new when ours was written, after ours can have been.
+ * A consumer that was deleted and created again counts its generation from the start. It is
+ * recognised by a lower generation, and by the time of its last write. If it existed when the agent
+ * read it, any other time means that it is another one. If it was new then, a time after the
+ * agent's write means that.
  *
- * LIMITATIONS: where it is not known when ours was written (the consumer held something elsewhere
- * before, or Placement sends no last-modified), one that was made anew, was written as often as
- * ours, and holds no less than the claim did is taken for ours. So is one that was made anew in the
- * very second in which it had been written before it was read. */
+ * LIMITATIONS: the time of the agent's write is not known if the consumer had other allocations
+ * before, or if Placement sends no last-modified. Then a consumer that was created again can be
+ * taken for a leftover. It must have been written as often, and have at least the claim's amounts.
+ * The same holds for one that was created again within the second of the earlier write. */
 bool claim_share_is_ours(const HostView *view, const char *node, const ClaimRemoval *left,
                          const Claim *claim, const Consumer *consumer);
 
-/* Completes a new claim of a guest with what Placement has of its consumer.
+/* Completes a new claim of a guest with Placement's allocations of its consumer.
  *
- * The guest decides its devices and the cells of its CPUs and memory. Placement decides which
- * provider has an amount that the guest does not bind, and the amounts of classes that no domain
+ * The guest decides its devices and the cells of its CPUs and memory. Placement decides the
+ * provider of an amount that the guest does not bind, and the amounts of classes that no domain
  * shows. Placement also decides every amount that is larger than the domain's: another writer set
- * it, and the claim holds all of it (claims/fit/guest-share.h).
+ * it, and the claim has all of it (claims/fit/guest-share.h).
  *
-claim: as claims_adopt() makes it, with the amounts of the domain; consumer: what Placement has,
- * whole; tree: this host's, as the claims have it; is_ours: the agent wrote it for an earlier
- * claim, so that a larger amount is not another writer's. ret_share (owned by the caller) is what
- * the claim must hold. Returns 1 if it holds that already, -ENOMEM. */
+ * claim is the result of claims_adopt(), with the amounts of the domain. consumer has all of
+ * Placement's allocations. tree is this host's, as the claims have it. is_ours: the agent wrote the
+ * allocations for an earlier claim, so a larger amount is not another writer's. ret_share (owned by
+ * the caller) gets the allocations that the claim must have. Returns 1 without it if the claim has
+ * them already, 0, or -ENOMEM. */
 int claim_build_share(const Claim *claim, const Consumer *consumer, const ProviderTree *tree,
                       const Uuid *root, bool is_ours, Consumer **ret_share);

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A comparison is due once for each poll, and again when an answer of Placement is wanted first.
- * Placement's answers count for one comparison alone, so they are freed at its end. Claims that
- * were touched since the poll began are remembered until the next one: the poll can have missed
- * their guests. */
+/* Decides when claims and guests are compared, and with which inputs. A comparison is due once for
+ * each poll, and again after an answer of Placement that the first one needs. Placement's answers
+ * count for one comparison alone, so they are freed at its end. Claims that were touched since the
+ * begin of the poll are remembered until the next one, because the poll can have missed their
+ * guests.
+ *
+ * A ClaimWitness is one comparison with answers. It runs through these states: the allocations of
+ * providers are read (read_held()), the first comparison finds the consumers to read
+ * (compare_or_ask()), they are read, and the second comparison uses the answers. Each state is
+ * skipped if it has nothing to read.
+ *
+ * Times of claims are wall-clock times. When that clock is set, all stored times are moved by the
+ * same distance, so that each claim expires after its full time. */
 
 #include "agent/guests/comparison.h"
 
@@ -22,6 +31,7 @@
 
 ClockJump clock_watch_look(ClockWatch *watch, uint64_t real_usec, uint64_t boot_usec)
 {
+        /* gap_usec is the elapsed time, because CLOCK_BOOTTIME cannot be set. */
         uint64_t gap = boot_usec >= watch->boot_usec ? boot_usec - watch->boot_usec : 0;
         ClockJump jump = { .from_usec = watch->real_usec + gap,
                            .to_usec = real_usec,
@@ -42,7 +52,7 @@ bool clock_jump_is_before(const ClockJump *jump, uint64_t usec)
 {
         uint64_t since = jump->to_usec > jump->gap_usec ? jump->to_usec - jump->gap_usec : 0;
 
-        /* The clock has shown since..to_usec behind the jump, and no more than from_usec before. */
+        /* Since the jump the clock has shown since..to_usec, and before it at most from_usec. */
         return usec <= jump->from_usec && !(usec >= since && usec <= jump->to_usec);
 }
 
@@ -50,12 +60,13 @@ uint64_t clock_jump_move(const ClockJump *jump, uint64_t usec)
 {
         int64_t moved;
 
+        /* A moved time is at least 1, because 0 means that there is none. */
         if (__builtin_add_overflow((int64_t)MIN(usec, (uint64_t)INT64_MAX), jump->by_usec, &moved))
                 return INT64_MAX;
         return moved > 0 ? (uint64_t)moved : 1;
 }
 
-/* Logs and reports the claims that ended at that moment. */
+/* Logs and announces the claims that ended at that moment. */
 static void note_expired(ClaimService *service, uint64_t ended_usec)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -77,7 +88,9 @@ static void note_expired(ClaimService *service, uint64_t ended_usec)
         }
 }
 
-/* Moves expiry times with the clock: claims expire the same time after they were made. */
+/* Moves the expiry of claims with the clock, so that each one expires the same time after its
+ * creation. A claim that was made after the last look has the new clock's time already, unless its
+ * time of creation shows otherwise. */
 static void move_expiry(ClaimService *service, const ClockJump *jump)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -96,6 +109,7 @@ static void move_expiry(ClaimService *service, const ClockJump *jump)
         }
 }
 
+/* Moves the times of missing guests and of touched claims. */
 static void move_memory(ClaimComparison *comparison, const ClockJump *jump)
 {
         for (size_t i = 0; i < comparison->memory.n_items; i++) {
@@ -121,6 +135,7 @@ static void log_jump(const ClockJump *jump)
                   (uint64_t)(forward ? jump->by_usec : -jump->by_usec) / USEC_PER_SEC);
 }
 
+/* Compares the clocks with the last look, and moves all times after a jump. */
 static void follow_clock(ClaimService *service)
 {
         const ClockJump jump = clock_watch_look(
@@ -134,6 +149,7 @@ static void follow_clock(ClaimService *service)
         service->comparison.known_id = service->last_id;
 }
 
+/* Ends the claims that expired before usec. */
 static void expire(ClaimService *service, uint64_t usec)
 {
         Error error = ERROR_NULL;
@@ -149,6 +165,8 @@ static void expire(ClaimService *service, uint64_t usec)
 
 /* Polls */
 
+/* Drops claims that were touched before the begin of the poll, since the poll shows their
+ * guests. */
 static void forget_touched(ClaimComparison *comparison)
 {
         size_t n = 0;
@@ -159,7 +177,8 @@ static void forget_touched(ClaimComparison *comparison)
         comparison->n_touched = n;
 }
 
-/* Keeps a reference of both polls. Without memory all stays as it is, and false is returned. */
+/* Takes references of both polls and makes their facts. Returns false if memory is short, with the
+ * old polls still in place. */
 static bool set_polls(ClaimService *service, const Snapshot *snapshot, const Snapshot *guests)
 {
         ClaimComparison *comparison = &service->comparison;
@@ -185,6 +204,7 @@ static bool set_polls(ClaimService *service, const Snapshot *snapshot, const Sna
         return true;
 }
 
+/* A poll is compared again if the settings changed since its facts were made. */
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
 {
         bool known = snapshot == service->comparison.snapshot;
@@ -203,6 +223,7 @@ void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot)
                 (void)set_polls(service, service->comparison.snapshot, snapshot);
 }
 
+/* Returns true if another host has the guest now. */
 static bool is_away(const ClaimComparison *comparison, const Uuid *guest)
 {
         for (size_t i = 0; i < comparison->n_away; i++)
@@ -211,6 +232,7 @@ static bool is_away(const ClaimComparison *comparison, const Uuid *guest)
         return false;
 }
 
+/* A guest that is shut off counts only if no other host has it. */
 bool claim_service_has_guest(ClaimService *service, const Uuid *consumer)
 {
         const HostDomain *domain =
@@ -241,8 +263,9 @@ void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests
         service->comparison.n_away = n_guests;
 }
 
-/* Placement */
+/* Answers of Placement */
 
+/* Frees the answers of the last comparison. */
 static void forget_answers(ClaimComparison *comparison)
 {
         comparison->held = allocations_free(comparison->held);
@@ -266,6 +289,8 @@ static int order_answers(const void *a, const void *b)
                           &((const PictureConsumer *)b)->consumer);
 }
 
+/* Stores the answers about the consumers in asked. Takes holding. A consumer that holding lacks has
+ * no allocation. If memory is short there are no answers. */
 static void take_answers(ClaimService *service, const ClaimWanted *asked, Allocations *holding)
 {
         ClaimComparison *comparison = &service->comparison;
@@ -294,6 +319,7 @@ static void take_answers(ClaimService *service, const ClaimWanted *asked, Alloca
         comparison->absent = asked->absent;
 }
 
+/* Takes held, the allocations from some providers, with the stamp of these providers. */
 static void set_held(ClaimComparison *comparison, uint64_t stamp, Allocations *held)
 {
         allocations_free(comparison->held);
@@ -301,6 +327,7 @@ static void set_held(ClaimComparison *comparison, uint64_t stamp, Allocations *h
         comparison->held_stamp = stamp;
 }
 
+/* Returns true if a claim follows the amounts of another writer. */
 static bool has_follower(ClaimService *service)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -313,17 +340,18 @@ static bool has_follower(ClaimService *service)
         return false;
 }
 
-/* Returns true if a claim follows another writer, and the stamp of the providers is another one
- * than when their allocations were read last. */
+/* Returns true if a claim follows another writer, and the providers changed since their allocations
+ * were read last. */
 static bool wants_held(ClaimService *service, uint64_t stamp)
 {
-        /* A complete read, which is wanted for a new database, includes these. */
+        /* A complete read, which a new database needs, includes these allocations. */
         if (!service->claims || !service->comparison.is_due || !service->tree_is_stored ||
             stamp == service->comparison.held_stamp || claim_service_is_unread(service))
                 return false;
         if (has_follower(service))
                 return true;
-        /* A claim that is made from here on is made of what Placement has by then. */
+        /* A later claim starts with Placement's current amounts, so nothing older has to be
+         * read. */
         set_held(&service->comparison, stamp, NULL);
         return false;
 }
@@ -350,14 +378,16 @@ void claim_service_look_again(ClaimService *service)
         service->comparison.is_due = service->facts;
 }
 
-/* Comparing */
+/* Comparison */
 
+/* Returns true if capacity is requested, and the poll began after the request. */
 static bool is_urgent(const ClaimComparison *comparison)
 {
         return comparison->urgent_usec > 0 &&
                comparison->facts.taken_usec >= comparison->urgent_usec;
 }
 
+/* Compares once with all inputs. A failure makes the comparison due again. */
 static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
 {
         ClaimComparison *comparison = &service->comparison;
@@ -389,8 +419,8 @@ static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *want
         claim_service_note_step(service, r, &error);
 }
 
-/* wanted as of claim_reconcile(); the answers are taken and the same with RECONCILE_AWAY follows.
- */
+/* Compares if that is due. wanted is that of claim_reconcile(). If it is not empty, the comparison
+ * stays due: the caller reads the answers and calls this again with RECONCILE_AWAY. */
 static void reconcile(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
 {
         ClaimComparison *comparison = &service->comparison;
@@ -406,10 +436,11 @@ static void reconcile(ClaimService *service, ReconcileWord word, ClaimWanted *wa
         compare(service, word, wanted);
         forget_answers(comparison);
         if (wanted && !claim_wanted_is_empty(wanted))
-                comparison->is_due = true; /* Placement is asked first */
+                comparison->is_due = true; /* Placement must be read first */
         else if (is_urgent(comparison))
                 comparison->urgent_usec = 0;
-        /* A claim that expired after the poll began can have a guest that the poll missed. */
+        /* A claim that expired after the begin of the poll can have a guest that the poll missed.
+         * So the begin of the poll is the limit. */
         if (service->claims && word == RECONCILE_ALONE)
                 expire(service, comparison->facts.taken_usec);
 }
@@ -419,14 +450,15 @@ void claim_service_reconcile(ClaimService *service, ReconcileWord word)
         reconcile(service, word, NULL);
 }
 
-/* Asking Placement */
+/* Comparison with Placement */
 
+/* A comparison that waits for answers of Placement. */
 struct ClaimWitness {
         ClaimService *service;
         Reporter *reporter;
-        uint64_t stamp; /* of the providers whose allocations are read */
+        uint64_t stamp; /* stamp of the providers whose allocations are read */
         ClaimWanted asked;
-        Allocations *read; /* so far; NULL: nothing */
+        Allocations *read; /* consumers that were read so far; NULL: none */
         Gather *gather;
         ClaimWitnessDone done;
         void *userdata;
@@ -443,7 +475,8 @@ ClaimWitness *claim_witness_free(ClaimWitness *witness)
         return NULL;
 }
 
-/* Without an answer, claims are compared as if Placement was away. */
+/* Compares with the answers. After a failure claims are compared as if Placement was
+ * unreachable. */
 static void compare_answered(ClaimWitness *witness, int result, const Error *error)
 {
         if (result == 0)
@@ -459,7 +492,7 @@ static void finish(ClaimWitness *witness, int result, const Error *error)
         witness->done(witness->userdata);
 }
 
-/* Adds what was read last; takes it. */
+/* Adds consumers, which it takes, to those that were read. */
 static int add_read(ClaimWitness *witness, Allocations *consumers)
 {
         int r = 0;
@@ -491,7 +524,8 @@ static void on_gathered(int result, Allocations *consumers, Allocations *others,
         finish(witness, result, error);
 }
 
-/* 1: they are being read; 0: nothing is left to be read. */
+/* Reads the consumers of witness->asked that were not read yet. Returns 1 if a request is on its
+ * way, 0 if there are none, or a negative errno. */
 static int read_asked(ClaimWitness *witness)
 {
         _cleanup_free_ Uuid *uuids = calloc(witness->asked.n_uuids + 1, sizeof(Uuid));
@@ -510,6 +544,7 @@ static int read_asked(ClaimWitness *witness)
         return r < 0 ? r : 1;
 }
 
+/* Continues after all consumers of the host with those that have no allocation here. */
 static void on_all_gathered(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         ClaimWitness *witness = userdata;
@@ -527,8 +562,8 @@ static void on_all_gathered(Reporter *reporter, int result, const Error *error, 
         finish(witness, result, error);
 }
 
-/* As read_asked(). A tree that Placement does not have has no consumers; it can have the host under
- * another uuid. */
+/* Reads all consumers of the host. Results are those of read_asked(). A tree that Placement does
+ * not have has no consumers. Placement can have the host under another uuid then. */
 static int read_all(ClaimWitness *witness)
 {
         int r;
@@ -542,8 +577,8 @@ static int read_all(ClaimWitness *witness)
         return witness->asked.absent ? read_asked(witness) : 1;
 }
 
-/* Compares what needs no answer. Returns 1 if consumers are being read, 0 if nothing is left to do.
- */
+/* Compares the parts that need no answer. Returns 1 if consumers are being read, 0 if the
+ * comparison is done. */
 static int compare_or_ask(ClaimWitness *witness)
 {
         int r;
@@ -559,6 +594,7 @@ static int compare_or_ask(ClaimWitness *witness)
         return 0;
 }
 
+/* Continues after the allocations of the providers were read, also after a failure. */
 static void on_held(int result, Allocations *consumers, Allocations *others, const Error *error,
                     void *userdata)
 {
@@ -573,7 +609,7 @@ static void on_held(int result, Allocations *consumers, Allocations *others, con
                 witness->done(witness->userdata);
 }
 
-/* Returns true if the provider has amounts that a domain shows. */
+/* Returns true if the provider has an inventory of a class that a domain shows. */
 static bool has_amounts(const Provider *provider)
 {
         return provider_find_inventory(provider, "VCPU") ||
@@ -581,8 +617,8 @@ static bool has_amounts(const Provider *provider)
                provider_find_inventory(provider, "MEMORY_MB");
 }
 
-/* Yields the root and the providers of its CPUs and memory, and a stamp that changes with each
- * write of these. */
+/* Lists the root and the providers of its CPUs and memory. The stamp is the sum of their
+ * generations, which changes with each write. */
 static size_t list_providers(Reporter *reporter, const Uuid *root, Uuid *ret, uint64_t *ret_stamp)
 {
         const ProviderTree *tree = reporter_tree(reporter);
@@ -601,10 +637,12 @@ static size_t list_providers(Reporter *reporter, const Uuid *root, Uuid *ret, ui
         return n;
 }
 
-/* Returns 1 if allocations of providers are being read, 0 if no claim needs them. */
+/* Reads the allocations of the providers if a claim needs them. Returns 1 if a request is on its
+ * way, else 0. */
 static int read_held(ClaimWitness *witness, const Uuid *root)
 {
         const ProviderTree *tree = reporter_tree(witness->reporter);
+        /* An empty set of classes makes no consumer relevant: all are returned as others. */
         const StringSet no_class = { 0 };
         Uuid *providers = tree ? calloc(tree->n_providers + 1, sizeof(Uuid)) : NULL;
         size_t n =

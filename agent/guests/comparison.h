@@ -1,82 +1,87 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Compares claims and guests: what polls found, what Placement said of their consumers, and when
- * the comparison is due. claims/reconcile.h decides, agent/guests/reconcile.h acts. Main thread;
- * blocks on the disk of the claim database alone. */
+/* Compares claims and guests: the results of polls, Placement's allocations of the consumers, and
+ * the time when a comparison is due. claims/reconcile.h decides, agent/guests/reconcile.h acts.
+ * Main thread; blocks only on the disk of the claim database. */
 
 #include "agent/guests/reconcile.h"
 #include "report/reporter.h"
 
-/* A poll's result: what claims know of devices and guests. Keeps a reference. */
+/* Sets the result of a poll, as the facts about devices and guests. Keeps a reference. */
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot);
 
-/* The guests of a newer poll, before a cycle takes all of it: devices and cells stay as the tree of
- * providers was made of them. Keeps a reference. */
+/* Sets the guests of a newer poll, before a cycle takes all of it. Devices and cells remain those
+ * that the tree of providers was made of. Keeps a reference. */
 void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot);
 
 /* Returns true if the last poll found a guest of the consumer on this host that has no claim, so
- * that it gets one. */
+ * that it will get one. */
 bool claim_service_has_guest(ClaimService *service, const Uuid *consumer);
 
-/* Notes that the guest stopped, whatever the last poll says. */
+/* Records that the guest stopped, even if the last poll shows it running. */
 void claim_service_note_stopped(ClaimService *service, const Uuid *guest);
 
-/* Guests that other hosts have now, by what Placement says: see claims/reconcile.h. Takes the
+/* Sets the guests that other hosts have now, by Placement's data: see claims/reconcile.h. Takes the
  * array. */
 void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests);
 
-/* Makes claims and guests the same, once per snapshot, when the host of it is stored
- * (claims/reconcile.h), and ends claims that expired. The guests of a recorded host are not here,
- * so only expired claims end. word is not RECONCILE_CAN_ASK: Placement is not asked. */
+/* Compares claims and guests and repairs differences (claims/reconcile.h), once per snapshot, when
+ * its host is stored. Ends claims that expired. The guests of a recorded host are not here, so only
+ * expired claims end. word must not be RECONCILE_CAN_ASK: Placement is not read. */
 void claim_service_reconcile(ClaimService *service, ReconcileWord word);
 
-/* The same with answers of Placement. First reads what consumers hold of the providers with the
- * amounts of guests, if another writer changed these and a claim follows them: one request for the
- * root, and one for each cell that is a provider. Then reads in parallel the consumers that
- * claims/reconcile.h asks about, or all of this host, and acts. A cycle in which nothing changed
+/* Compares with answers of Placement. First it reads the allocations from the providers with the
+ * amounts of guests, if another writer changed these and a claim follows them. That takes one
+ * request for the root, and one for each cell that is a provider. Then it reads the consumers that
+ * claims/reconcile.h needs in parallel, or all of this host, and acts. A cycle without a change
  * sends no request. */
 typedef struct ClaimWitness ClaimWitness;
 
-/* Called once, never from inside claim_witness_begin(); it can free the witness. */
+/* Reports the end, once, never from inside claim_witness_begin(). It can free the witness. */
 typedef void (*ClaimWitnessDone)(void *userdata);
 
-/* Acts at once on what needs no answer. Returns 1 if a request is under way, and done follows, 0 if
- * all is done. root: of the host. Everything is borrowed; the reporter has a tree, and no attempt
- * under way. */
+/* Acts at once on differences that need no answer. Returns 1 if a request is on its way, and done
+ * follows, or 0 if all is done. root is that of the host. Everything is borrowed. The reporter must
+ * have a tree, and no attempt on its way. */
 int claim_witness_begin(ClaimWitness **ret, ClaimService *service, Reporter *reporter,
                         const Uuid *root, ClaimWitnessDone done, void *userdata);
 
-/* Cancels what is under way. While all consumers are read, the reporter must be freed as well
- * before the event loop goes on. */
+/* Cancels the requests on their way. While all consumers are read, the caller must also free the
+ * reporter before the event loop continues. */
 ClaimWitness *claim_witness_free(ClaimWitness *witness);
 DEFINE_CLEANUP(ClaimWitness *, claim_witness_free);
 
-/* Notes that the tree was published. If Placement had no provider of this host in this cycle, it
- * has no consumer of it either: the new database need not wait for a complete read. */
+/* Records that the tree was published. If Placement had no provider of this host in this cycle, it
+ * has no consumer of it either. A new database then needs no complete read. */
 void claim_service_note_published(ClaimService *service);
 
-/* With the next poll, Placement is asked about all claims without a guest, to free capacity. */
+/* Requests that the comparison after the next poll reads all claims without a guest from Placement,
+ * to free capacity. */
 void claim_service_ask_all(ClaimService *service);
 
-/* Compares claims and guests once more at the end of this cycle. */
+/* Requests another comparison at the end of this cycle. */
 void claim_service_look_again(ClaimService *service);
 
-/* A change of CLOCK_REALTIME beside CLOCK_BOOTTIME, which cannot be set and which goes on while the
- * host sleeps. Small corrections between two looks stay below this. Pure. */
+/* A change of CLOCK_REALTIME against CLOCK_BOOTTIME, which cannot be set and includes the time of
+ * sleep. Small corrections between two looks stay below this limit. Pure. */
 #define CLOCK_JUMP_MIN_USEC (10 * USEC_PER_SEC)
 
+/* A jump of the clock, in microseconds. */
 typedef struct ClockJump {
         int64_t by_usec;    /* 0: none; > 0: forward */
-        uint64_t from_usec; /* what the clock would show now without it */
-        uint64_t to_usec;   /* what it shows */
-        uint64_t gap_usec;  /* since the look before */
+        uint64_t from_usec; /* present time of the clock without the jump */
+        uint64_t to_usec;   /* present time of the clock */
+        uint64_t gap_usec;  /* time since the last look */
 } ClockJump;
 
+/* Compares the clocks with the last look, and stores them. Returns a jump of 0 at the first
+ * look. */
 ClockJump clock_watch_look(ClockWatch *watch, uint64_t real_usec, uint64_t boot_usec);
 
-/* Returns true for a moment that the clock showed before the jump; false where both can be. */
+/* Returns true if usec is a time from before the jump. Returns false if both are possible. */
 bool clock_jump_is_before(const ClockJump *jump, uint64_t usec);
 
-/* Returns the same distance from now, by the clock that there is now. Never 0. */
+/* Moves a time by the jump, so that its distance from the present time is unchanged. The result is
+ * never 0. */
 uint64_t clock_jump_move(const ClockJump *jump, uint64_t usec);

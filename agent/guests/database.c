@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A result can say that the file was moved away or is damaged: then it is closed, and
- * claim_service_tend() opens it. That also stores the tree that the file does not have yet. A file
- * that did not take a write stays open. error says in which of these states the service is. */
+/* Opens the claim database, keeps it open, and reports its errors. A result of the database can
+ * show that the file was moved away or is damaged. Then it is closed, and claim_service_tend()
+ * opens it again. That also stores the tree that a new file lacks. A file that rejects a write
+ * stays open. The member error has the present state: no database, a failed write, or no error.
+ *
+ * Some callers are in the middle of a loop over the database. They must not close it, so they call
+ * claim_service_note_step(), or set "lost" for the next claim_service_tend(). */
 
 #include "agent/guests/database.h"
 
@@ -16,8 +20,8 @@
 #include "base/log.h"
 #include "base/message-ids.h"
 
-/* The main loop waits for a lock of another process no longer than this. No other agent has the
- * folder, and a person who reads the file does not lock it for long. */
+/* Longest wait of the main loop for a lock of another process. No other agent uses the folder, and
+ * a person who reads the file locks it only for a moment. */
 #define BUSY_USEC (500 * USEC_PER_MSEC)
 
 int claim_service_new(ClaimService **ret, const char *path, const char *host,
@@ -70,14 +74,15 @@ ClaimService *claim_service_free(ClaimService *service)
         return NULL;
 }
 
-/* Returns true if the file was replaced or is damaged: it must be closed and opened again. */
+/* Returns true if the file was replaced or is damaged, so that it must be closed and opened
+ * again. */
 static bool is_lost(int result)
 {
         return result == -ESTALE || result == -EUCLEAN;
 }
 
-/* One line is logged when it begins, one when it ends. result is one of claims.h, with its words; 0
- * ends it. */
+/* Sets the error of the service, or clears it with result 0. result and words are those of
+ * claims.h. Logs the begin and the end of an error once. */
 static void set_error(ClaimService *service, int result, const Error *words)
 {
         bool goes_on = service->error.code;
@@ -97,15 +102,15 @@ static void set_error(ClaimService *service, int result, const Error *words)
                         service->error.text);
 }
 
-/* The next claim_service_tend() opens it. */
+/* Closes a lost file. The next claim_service_tend() opens it. */
 static void forget_lost(ClaimService *service, int result)
 {
         if (is_lost(result))
                 service->claims = claims_free(service->claims);
 }
 
-/* A write that an open file did not take is an error until a write succeeds. Exceptions are a lock
- * of another process, a fault of the caller, and a lack of memory. */
+/* A write that an open file rejects is an error until a write succeeds. Exceptions are a lock of
+ * another process, a fault of the caller, and a lack of memory. */
 void claim_service_note_step(ClaimService *service, int result, const Error *words)
 {
         forget_lost(service, result);
@@ -133,6 +138,7 @@ static void log_opened(const ClaimService *service, int opened, const Error *err
         }
 }
 
+/* Keeps a copy of the host that the database had before this start. */
 static void remember_tree(ClaimService *service)
 {
         Error error = ERROR_NULL;
@@ -150,6 +156,7 @@ static void remember_tree(ClaimService *service)
         service->remembered = tree;
 }
 
+/* Stores the id of the newest living claim. */
 static void note_last_id(ClaimService *service)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -160,8 +167,8 @@ static void note_last_id(ClaimService *service)
                 service->last_id = MAX(service->last_id, list.claims[i]->id);
 }
 
-/* Tells whether Placement was not read since the file was made: a claim database that replaces a
- * lost one does not know what consumers without a guest have. */
+/* Returns true if Placement was not read since the file was created. A claim database that replaces
+ * a lost one does not know the allocations of consumers without a guest. */
 static bool is_unread(const ClaimService *service)
 {
         bool unread = service->claims && service->settings.with_placement &&
@@ -170,6 +177,7 @@ static bool is_unread(const ClaimService *service)
         return unread;
 }
 
+/* Passes the settings and the reasons for refusals to the open database. */
 static void set_rules(ClaimService *service)
 {
         const ClaimsRules rules = {
@@ -201,6 +209,7 @@ void claim_service_set_closed(ClaimService *service, const char *reason, const c
         set_rules(service);
 }
 
+/* Opens the file, and sets the state that depends on it. */
 static void open_store(ClaimService *service)
 {
         const ClaimsConfig config = {
@@ -225,7 +234,7 @@ static void open_store(ClaimService *service)
         set_rules(service);
         claims_set_facts(service->claims, service->facts);
         note_last_id(service);
-        /* An empty file, or one of an older program: the guests are looked at again. */
+        /* The file can be empty or of an older version, so the guests are compared again. */
         service->comparison.is_due = service->facts;
         remember_tree(service);
 }
@@ -247,7 +256,8 @@ void claim_service_note(ClaimService *service, int result, const Error *words)
                 claim_service_note_step(service, result, words);
 }
 
-/* Has the disk room again, or whatever it lacked? */
+/* Writes a test record, to check whether the error that closed the database is gone, for example a
+ * full disk. */
 static void try_write(ClaimService *service)
 {
         Error error = ERROR_NULL;
@@ -259,6 +269,7 @@ static void try_write(ClaimService *service)
                 claim_service_note_step(service, r, &error);
 }
 
+/* Stores the tree in the database, and sets or clears the error by the result. */
 static void store_tree(ClaimService *service)
 {
         Error error = ERROR_NULL;
@@ -288,7 +299,7 @@ void claim_service_touch(ClaimService *service, int64_t claim)
 {
         ClaimComparison *comparison = &service->comparison;
 
-        /* Without memory a poll that is a moment too old can be believed. */
+        /* If memory is short, a poll that is slightly too old can count for this claim. */
         if (array_grow(&comparison->touched, sizeof(ReconcileTouched), comparison->n_touched,
                        &comparison->n_touched_allocated) < 0)
                 return;
@@ -328,7 +339,7 @@ void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *
         if (event != CLAIM_EVENT_REMOVED)
                 claim_service_touch(service, claim->id);
         service->last_id = MAX(service->last_id, claim->id);
-        /* what is announced was written */
+        /* The announced change was written, so the disk accepts writes again. */
         if (service->error_is_of_write)
                 set_error(service, 0, NULL);
         if (service->watch)
@@ -374,7 +385,7 @@ size_t claim_service_count(ClaimService *service)
         if (!service->claims)
                 return 0;
         r = claims_count(service->claims, &n, NULL);
-        /* Closed later: a watcher counts claims while its caller goes through them. */
+        /* The file is closed later: a watcher counts claims while its caller uses the database. */
         service->lost = service->lost || is_lost(r);
         return r == 0 ? n : 0;
 }

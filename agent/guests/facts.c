@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each list of the facts has room for all that the snapshot can give, and is filled in one pass.
- * Cells come before domains, since the layout of a domain needs them. Only words of the
- * configuration are copied; all else is borrowed from the snapshots. */
+/* Converts polls to the facts that claims need, for siblings that do not include each other's
+ * headers. Each list of the facts has space for all items of the snapshot, and is filled in one
+ * pass. Cells come before domains, because the layout of a domain needs them. Functions come before
+ * devices, because these need the identities. Only words of the configuration are copied. All other
+ * texts are borrowed from the snapshots. */
 
 #include "agent/guests/facts.h"
 
@@ -17,7 +19,8 @@ _Static_assert(HOST_ADDRESS_SIZE == PCI_ADDRESS_SIZE, "PCI addresses are as long
 _Static_assert(HOST_PAGES_CLASS_SIZE == HUGE_PAGES_CLASS_SIZE, "and so are classes of pages");
 _Static_assert(HOST_CELL_NONE == NUMA_NODE_NONE, "and no cell is no node");
 
-/* The facts' own copy of a word of the configuration; NULL without memory. */
+/* Returns the facts' own copy of a word of the configuration, or NULL if memory is short. Equal
+ * words share a copy. */
 static const char *keep(HostFacts *facts, const char *word)
 {
         StringSet *words = &facts->configured;
@@ -30,13 +33,14 @@ static const char *keep(HostFacts *facts, const char *word)
         return NULL;
 }
 
+/* Adds the devices that can create mdevs, with the number that is left. */
 static int add_devices(const MdevPlan *plan, HostFacts *facts)
 {
         for (size_t i = 0; i < plan->n_offers; i++) {
                 const MdevOffer *offer = &plan->offers[i];
                 const char *type, *resource_class;
 
-                /* no mdev is to be named for it */
+                /* The device is a vGPU function, for which no mdev can be named. */
                 if (offer->device->is_vgpu_function)
                         continue;
                 type = keep(facts, offer->type->type);
@@ -56,8 +60,8 @@ static int add_devices(const MdevPlan *plan, HostFacts *facts)
         return 0;
 }
 
-/* What a device of the configuration's [pci] section counts as, and where. Those of a physical
- * network are not counted here. */
+/* Adds the PCI devices of the [pci] section, with their resource classes. A device of a physical
+ * network is not counted here. */
 static void add_pci(const HostConfig *config, const Snapshot *snapshot, HostFacts *facts)
 {
         for (size_t i = 0; config->report_in_placement && i < snapshot->n_devices; i++) {
@@ -80,6 +84,7 @@ static void add_pci(const HostConfig *config, const Snapshot *snapshot, HostFact
         }
 }
 
+/* Returns the PCI address of a device by libvirt's name; "": not known. */
 static const char *find_address(const Snapshot *snapshot, const char *name)
 {
         const SnapshotDevice *device = snapshot_find_device(snapshot, name);
@@ -103,7 +108,7 @@ static int order_functions(const void *a, const void *b)
         return strcmp(((const HostFunction *)a)->address, ((const HostFunction *)b)->address);
 }
 
-/* The identities are used by the functions that add devices. */
+/* Adds the PCI functions, sorted by address. The functions that add devices read the identities. */
 static void add_functions(const Snapshot *snapshot, HostFacts *facts)
 {
         for (size_t i = 0; i < snapshot->n_devices; i++) {
@@ -127,7 +132,7 @@ static int order_cpus(const void *a, const void *b)
         return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* The lowest of the threads that are in this cell, too. */
+/* Returns the lowest thread of the CPU's core that is in this cell. */
 static unsigned find_core(const SnapshotCell *cell, const SnapshotCpu *cpu)
 {
         unsigned core = cpu->id;
@@ -138,7 +143,8 @@ static unsigned find_core(const SnapshotCell *cell, const SnapshotCpu *cpu)
         return core;
 }
 
-/* The socket of the CPUs whose socket is known (offline ones have none); -1 for several. */
+/* Returns the socket of the cell's CPUs, or -1 if there are several or none. Offline CPUs have no
+ * socket and are ignored. */
 static int find_socket(const SnapshotCell *cell)
 {
         int socket = -1;
@@ -153,6 +159,7 @@ static int find_socket(const SnapshotCell *cell)
         return socket;
 }
 
+/* Adds the CPUs of a cell with their use. An offline dedicated CPU is withheld. */
 static int add_cpus(const SnapshotCell *from, const CpuPlan *plan, HostCell *cell)
 {
         cell->cpus = calloc(from->n_cpus + 1, sizeof(HostCpu));
@@ -183,6 +190,7 @@ static int order_pages(const void *a, const void *b)
         return x->size_kib < y->size_kib ? -1 : x->size_kib > y->size_kib;
 }
 
+/* Adds the huge pages of a cell, sorted by size. Ordinary pages are memory, not pages. */
 static int add_pages(const HostConfig *config, const SnapshotCell *from, uint64_t small_kib,
                      HostCell *cell)
 {
@@ -204,13 +212,15 @@ static int add_pages(const HostConfig *config, const SnapshotCell *from, uint64_
         return 0;
 }
 
+/* Adds the cells with their CPUs and pages. guests shows the CPUs on which guests float. */
 static int add_cells(const HostConfig *config, const Snapshot *snapshot, const Snapshot *guests,
                      HostFacts *facts)
 {
         CpuPlan plan = { 0 };
         int r;
 
-        /* provider_update() reports a configuration that does not fit the host */
+        /* A configuration that does not fit the host is ignored here; provider_update() reports
+         * it. */
         if (cpu_plan_make(config, snapshot, &plan, NULL, NULL) == -ENOMEM)
                 return -ENOMEM;
         r = cpu_guests_find(guests, &plan, NULL);
@@ -250,8 +260,8 @@ int claim_facts_make_domain(const SnapshotDomain *domain, const HostFacts *facts
         return claim_layout_make(domain, facts, &ret->layout);
 }
 
-/* A guest that does not run has CPUs by its claim alone: several of them can be defined for the
- * same CPUs. */
+/* Adds the host CPUs of a running guest. One that does not run has CPUs only by its claim, because
+ * several guests can be defined for the same CPUs. */
 static int add_guest_cpus(const SnapshotDomain *domain, const Layout *layout, HostFacts *facts)
 {
         if (domain->state == DOMAIN_SHUTOFF)

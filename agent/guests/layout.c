@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each cell of a guest becomes one part for each host cell that it is in. The first part has the
- * number of the guest's cell, the others get numbers above all of them. */
+/* Makes the layout of a guest from its domain. Each cell of the guest becomes one part for each
+ * host cell that it is in. The first part has the number of the guest's cell. Further parts get
+ * numbers above those of all cells.
+ *
+ * The layout is allocated once for the largest possible number of parts, so that pointers to parts
+ * stay valid. LIMITATIONS: memory of a cell that is spread over host cells is divided in proportion
+ * to its CPUs. */
 
 #include "agent/guests/layout.h"
 
+/* The layout of a guest while it is made. */
 typedef struct Guest {
         const SnapshotDomain *domain;
         const HostFacts *facts;
-        const HostCell *cell_of_all; /* of the CPUs that have no pin of their own, or NULL */
-        unsigned next_number;        /* of a part of a cell that lies in several of the host */
+        const HostCell *cell_of_all; /* cell of the CPUs that have no pin of their own, or NULL */
+        unsigned next_number;        /* number of the next further part */
         Layout layout;
 } Guest;
 
+/* Returns the host CPU with that id, and its cell. NULL: the host does not have it. */
 static const HostCpu *find_cpu(const HostFacts *facts, unsigned id, unsigned *ret_cell)
 {
         for (size_t i = 0; i < facts->n_cells; i++)
@@ -32,7 +39,7 @@ static bool is_dedicated(const HostFacts *facts, unsigned cpu)
         return found && found->dedicated;
 }
 
-/* Host CPUs of a guest's CPU; NULL when it may run on any. */
+/* Returns the host CPUs on which a guest's CPU can run, or NULL if it can run on any. */
 static const CpuSet *find_pin(const SnapshotDomain *domain, unsigned vcpu)
 {
         for (size_t i = 0; i < domain->n_pins; i++)
@@ -41,7 +48,7 @@ static const CpuSet *find_pin(const SnapshotDomain *domain, unsigned vcpu)
         return cpu_set_count(&domain->cpus) > 0 ? &domain->cpus : NULL;
 }
 
-/* The cell that has all CPUs of the set; NULL: several have them, or none. */
+/* Returns the cell that has all CPUs of the set, or NULL if there is none. */
 static const HostCell *find_cell_of_cpus(const HostFacts *facts, const CpuSet *cpus)
 {
         const HostCell *cell;
@@ -55,7 +62,7 @@ static const HostCell *find_cell_of_cpus(const HostFacts *facts, const CpuSet *c
         return n == cpu_set_count(cpus) ? cell : NULL;
 }
 
-/* The one host cell that the memory is bound to, or NULL. */
+/* Returns the one host cell that the memory is bound to, or NULL. */
 static const HostCell *find_home(const Guest *guest, const DomainCell *from)
 {
         const CpuSet *cells = cpu_set_count(&from->host_cells) > 0 ? &from->host_cells
@@ -66,7 +73,8 @@ static const HostCell *find_home(const Guest *guest, const DomainCell *from)
                        : NULL;
 }
 
-/* Returns the part of the guest's cell, whose parts begin at first, that is in the host cell. */
+/* Returns the part of the guest's cell in the host cell. first is the index of the first part of
+ * the guest's cell. Creates the part if there is none. */
 static LayoutCell *get_part(Guest *guest, const DomainCell *from, size_t first,
                             const HostCell *host_cell)
 {
@@ -83,6 +91,8 @@ static LayoutCell *get_part(Guest *guest, const DomainCell *from, size_t first,
         return part;
 }
 
+/* Adds a guest CPU with its pin. It is dedicated if it is pinned to a single dedicated CPU, which
+ * the guest then holds. */
 static int add_cpu(Guest *guest, unsigned vcpu, const CpuSet *pin, LayoutCell *part)
 {
         LayoutCpu *cpu = layout_add_cpu(&guest->layout);
@@ -100,6 +110,8 @@ static int add_cpu(Guest *guest, unsigned vcpu, const CpuSet *pin, LayoutCell *p
         return cpu_set_copy(&cpu->cpus, pin);
 }
 
+/* Adds the CPUs of a guest's cell to the parts in which they are. home is the cell of the memory,
+ * for CPUs without a cell of their own; NULL: none. */
 static int add_cpus(Guest *guest, const DomainCell *from, const HostCell *home, size_t first)
 {
         CPU_SET_FOREACH(vcpu, &from->vcpus) {
@@ -120,7 +132,7 @@ static int add_cpus(Guest *guest, const DomainCell *from, const HostCell *home, 
         return 0;
 }
 
-/* Memory that is bound to no single cell follows the CPUs. */
+/* Adds a cell of the guest. Memory that is not bound to a single cell follows the CPUs. */
 static int add_cell(Guest *guest, const DomainCell *from)
 {
         uint64_t memory_mb = from->memory_kib / 1024 + (from->memory_kib % 1024 > 0);
@@ -140,6 +152,7 @@ static int add_cell(Guest *guest, const DomainCell *from)
         return 0;
 }
 
+/* Returns the number of the guest's CPUs in all cells. */
 static size_t count_cpus(const DomainCell *cells, size_t n_cells)
 {
         size_t n = 0;
@@ -149,7 +162,7 @@ static size_t count_cpus(const DomainCell *cells, size_t n_cells)
         return n;
 }
 
-/* Holds those of the host CPUs that are dedicated. */
+/* Adds the dedicated CPUs of the set to those that the guest holds. */
 static int hold_dedicated(Guest *guest, const CpuSet *cpus)
 {
         CPU_SET_FOREACH(cpu, cpus)
@@ -158,6 +171,7 @@ static int hold_dedicated(Guest *guest, const CpuSet *cpus)
         return 0;
 }
 
+/* Makes the layout from these cells of the guest. */
 static int make(const SnapshotDomain *domain, const HostFacts *facts, const DomainCell *cells,
                 size_t n_cells, Layout *ret)
 {
@@ -174,7 +188,7 @@ static int make(const SnapshotDomain *domain, const HostFacts *facts, const Doma
                 layout_done(&guest.layout);
         if (r == 0)
                 r = hold_dedicated(&guest, &domain->emulator_cpus);
-        /* The next start of the guest needs these. */
+        /* The next start of the guest needs the CPUs of its persistent definition. */
         if (r == 0)
                 r = hold_dedicated(&guest, &domain->config_cpus);
         if (r < 0) {

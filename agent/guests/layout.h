@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where on the host a guest is, as its domain says. Pure. */
+/* Finds the place of a guest on the host, by its domain. Pure. */
 
 #include "claims/claim/host-facts.h"
 #include "drivers/host/snapshot.h"
 
-/* facts: the cells of the host. A guest's CPU is in the host cell that has all the host CPUs that
- * it may run on, else in the one that its memory is bound to; one that floats over several cells is
- * in none, as for Nova. Memory is in the one cell that it is bound to, else where the CPUs of its
- * cell are. So a guest's cell that is spread over host cells becomes one for each of them. A guest
- * that sees no cells is one. A CPU is dedicated when it is pinned to one host CPU of those that are
- * dedicated. A guest that is in no cell has no cells and no guest CPUs in its layout.
+/* Makes the layout of a guest. facts has the cells of the host.
  *
- * held has the CPUs of dedicated guest CPUs, and every dedicated host CPU that <emulatorpin> or
- * <iothreadpin> names, also of a guest that is in no cell. It also has the dedicated CPUs of the
- * persistent definition of a running guest (decision devices/definition). ret must be LAYOUT_INIT.
- * -ENOMEM. */
+ * A guest's CPU is in the host cell that has all host CPUs on which it can run. Otherwise it is in
+ * the cell that its memory is bound to. A CPU that floats over several cells is in none, as in
+ * Nova. Memory is in the single cell that it is bound to, otherwise in the cells of its CPUs. A
+ * guest's cell that is spread over host cells therefore becomes one part for each of them. A guest
+ * without cells counts as one cell. A CPU is dedicated if it is pinned to one host CPU, and that
+ * one is dedicated. The layout of a guest that is in no cell has no cells and no CPUs.
+ *
+ * held has the host CPUs of dedicated guest CPUs. It also has every dedicated host CPU that
+ * <emulatorpin> or <iothreadpin> names, also for a guest that is in no cell. And it has the
+ * dedicated CPUs of the persistent definition of a running guest (decision devices/definition). ret
+ * must be LAYOUT_INIT. Returns -ENOMEM on failure. */
 int claim_layout_make(const SnapshotDomain *domain, const HostFacts *facts, Layout *ret);

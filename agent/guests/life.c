@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A process is identified by its number, its start time and the boot; a unit by its control group.
- * Both are read from the kernel's files each time; an error that proves nothing counts as alive. */
+/* Checks whether a guest without a hypervisor is alive. A process is identified by its number, its
+ * start time and the boot; a unit by its control group. Both are read from the kernel's files at
+ * each call. The result is "ended" only if the kernel proves it. Every other error counts as alive,
+ * because a claim that ends too early loses its devices. */
 
 #include "agent/guests/life.h"
 
@@ -15,11 +17,14 @@
 
 #define UNIT           "unit "
 #define PROCESS_FORMAT "process %" PRIu64 ", started at %" PRIu64 " of boot "
-#define PROCESS_SCAN   "process %" SCNu64 ", started at %" SCNu64 " of boot %32s"
+/* The same for sscanf(). */
+#define PROCESS_SCAN "process %" SCNu64 ", started at %" SCNu64 " of boot %32s"
+/* 18 fields between the state and the start time in /proc/PID/stat. */
 #define FIELDS_BETWEEN " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
 
-/* Negative errno; else *ret_ticks is when it started. proc_pid_stat(5): state and starttime, behind
- * a name that may have anything in it. */
+/* Reads the start time of a process, in clock ticks since the boot. Returns a negative errno if it
+ * does not run or cannot be read. proc_pid_stat(5): state and starttime come after a name that can
+ * have any characters. */
 static int read_process(uint64_t pid, uint64_t *ret_ticks)
 {
         _cleanup_fclose_ FILE *file = NULL;
@@ -33,7 +38,7 @@ static int read_process(uint64_t pid, uint64_t *ret_ticks)
                 return -errno;
         errno = EIO;
         if (!fgets(line, sizeof(line), file))
-                return -errno; /* ESRCH: it ended just now */
+                return -errno; /* ESRCH: the process ended just now */
         name_end = strrchr(line, ')');
         if (!name_end ||
             sscanf(name_end + 1, " %c" FIELDS_BETWEEN " %" SCNu64, &state, ret_ticks) != 2)
@@ -50,7 +55,7 @@ static void get_boot(char ret[static SD_ID128_STRING_MAX])
                 sd_id128_to_string(boot, ret);
 }
 
-/* Whether or not it can be seen. */
+/* Returns true if the process exists, even if /proc hides it. */
 static bool is_there(uint64_t pid)
 {
         return kill((pid_t)pid, 0) == 0 || errno == EPERM;
@@ -75,7 +80,7 @@ int life_of_process(uint64_t pid, char *ret, Error *reterr)
         return 0;
 }
 
-/* Where cgroup v2 is, alone or beside v1; NULL: nowhere. */
+/* Returns the folder of cgroup v2, alone or beside v1, or NULL. */
 static const char *find_groups(void)
 {
         static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
@@ -89,8 +94,8 @@ static const char *find_groups(void)
         return NULL;
 }
 
-/* -ENOENT, or what else is wrong (-EOPNOTSUPP: this host has no cgroup v2); 1: somebody is in it.
- */
+/* Returns 1 if the control group has a process, 0 if it has none, or a negative errno. -ENOENT:
+ * there is no such group. -EOPNOTSUPP: this host has no cgroup v2. */
 static int read_group(const char *group)
 {
         _cleanup_fclose_ FILE *file = NULL;
@@ -129,6 +134,8 @@ int life_of_unit(const char *group, char *ret, Error *reterr)
         return 0;
 }
 
+/* Returns false if the process ended: another boot, another start time, or no process. A text that
+ * cannot be parsed counts as alive. */
 static bool process_lasts(const char *life)
 {
         char boot[SD_ID128_STRING_MAX], boot_now[SD_ID128_STRING_MAX];

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One call decides, acts on each action, and decides again to see what is still wrong. Actions
- * borrow from the claims and lives that the decision was made on. An action that fails is a problem
- * of this cycle, and stops no other one, unless the database itself cannot be used. */
+/* Acts on the differences between claims and guests. One call of claim_reconcile() decides, acts on
+ * each action, and decides again to find the problems that are left. Actions borrow from the claims
+ * and lives of their decision (Seen). An action that fails is a problem of this cycle and does not
+ * stop the others, unless the database itself cannot be used.
+ *
+ * If the decision needs answers of Placement, the call stops after the actions that need none. The
+ * caller reads the answers and calls again. Each action logs its result and notifies the watcher
+ * after the write. */
 
 #include "agent/guests/reconcile.h"
 
@@ -16,18 +21,19 @@
 #include "base/message-ids.h"
 #include "claims/claims.h"
 
-/* A poll that began before a guest stopped may show it so much later. */
+/* Longest time for which a poll that began before a guest stopped can still show it. */
 #define POLL_AGE_USEC (30 * USEC_PER_SEC)
 
-/* Where claims do not expire, except those whose caller gave a time. */
+/* Extension of a claim where claims do not expire, except those whose caller gave a time. */
 #define EXTEND_USEC (300 * USEC_PER_SEC)
 
+/* The state of one call. */
 typedef struct Work {
         ClaimService *service;
         const ReconcileInput *order;
         Claims *claims;
-        ReconcileProblems *problems; /* of this time */
-        ClaimList *ended;            /* empty until it is asked for */
+        ReconcileProblems *problems; /* problems of this call */
+        ClaimList *ended;            /* claims that ended; empty until they are needed */
 } Work;
 
 static const PictureConsumer *find_answer(const Work *work, const Uuid *consumer)
@@ -35,6 +41,7 @@ static const PictureConsumer *find_answer(const Work *work, const Uuid *consumer
         return picture_find(work->order->answers, work->order->n_answers, consumer);
 }
 
+/* Notifies the watcher with the present state of the claim. */
 static void notify(const Work *work, ClaimEvent event, int64_t id)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -43,8 +50,7 @@ static void notify(const Work *work, ClaimEvent event, int64_t id)
                 claim_service_notify(work->service, event, claim);
 }
 
-/* The problem stays listed for this cycle; what is wrong for longer, reconcile_make() sees itself.
- */
+/* Lists a problem for this cycle. reconcile_make() finds a lasting problem again. */
 static int note(const Work *work, const ReconcileAction *action, int64_t id, const char *what,
                 const Error *words)
 {
@@ -53,16 +59,17 @@ static int note(const Work *work, const ReconcileAction *action, int64_t id, con
                                      what, words->text);
 }
 
-/* Returns an error with its words. */
+/* Passes an error on, with its words. Returns r. */
 static int forward(int r, const Error *words, Error *reterr)
 {
         error_setf(reterr, r < 0 ? r : EBUSY, "%s", error_text(words, r < 0 ? r : -EBUSY));
         return r;
 }
 
-/* Did its claim end while the host was polled? The guest may be gone as well: the next poll shows.
- * One that expired says nothing of the guest, which may have started late; one that is made again
- * ended just now, because its guest is here. */
+/* Returns true if a claim of the consumer ended during the poll. The guest can be gone as well; the
+ * next poll shows it. Two kinds of end do not count. A claim that expired does not tell whether the
+ * guest is gone, because it can have started late. A claim that is made again ended because its
+ * guest is here. */
 static bool has_just_ended(const Work *work, const Uuid *consumer)
 {
         uint64_t age_usec = work->order->started_only ? POLL_AGE_USEC : 0;
@@ -84,8 +91,8 @@ static bool has_just_ended(const Work *work, const Uuid *consumer)
         return false;
 }
 
-/* Where the claim's consumer has something here, it need not be reported; but for what an
- * earlier claim of the agent's left there. */
+/* Stores the state that was read of the claim's consumer. If the consumer has an allocation here,
+ * the claim needs no write. An allocation that an earlier claim left here does not count. */
 static int note_read(Claims *claims, const Claim *claim, const ClaimReported *reported, bool here,
                      Error *reterr)
 {
@@ -100,7 +107,8 @@ static int note_read(Claims *claims, const Claim *claim, const ClaimReported *re
         return r == CLAIM_E_NOT_FOUND ? 0 : r;
 }
 
-/* Is what Placement has of the consumer what the agent wrote for an earlier claim of it? */
+/* Returns true if Placement's allocations of the consumer are the agent's own, left from an earlier
+ * claim. */
 static bool is_left_over(Claims *claims, const HostView *view, const Consumer *consumer)
 {
         _cleanup_(claim_freep) Claim *ended = NULL;
@@ -112,6 +120,8 @@ static bool is_left_over(Claims *claims, const HostView *view, const Consumer *c
         return claim_share_is_ours(view, claims_node(claims), &left, ended, consumer);
 }
 
+/* Completes a claim with Placement's allocations of its consumer, and stores the state that was
+ * read. */
 static int complete(Claims *claims, const Claim *claim, const Consumer *consumer, Error *reterr)
 {
         _cleanup_(consumer_freep) Consumer *share = NULL;
@@ -152,6 +162,7 @@ int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *r
         return complete(claims, claim, holding ? holding : nothing, reterr);
 }
 
+/* Logs and announces a claim that was made of a guest. */
 static void note_adopted(const Work *work, const ReconcileAction *action, int64_t claim_id)
 {
         char id[24];
@@ -164,7 +175,8 @@ static void note_adopted(const Work *work, const ReconcileAction *action, int64_
         notify(work, CLAIM_EVENT_ADDED, claim_id);
 }
 
-/* Counted at once; what was not read of its consumer yet completes the claim later. */
+/* Makes a claim of a guest. Its amounts count at once. If its consumer was not read yet, a later
+ * answer completes the claim. */
 static int adopt(const Work *work, const ReconcileAction *action, Error *reterr)
 {
         const PictureConsumer *answer = find_answer(work, &action->consumer);
@@ -188,7 +200,8 @@ static int adopt(const Work *work, const ReconcileAction *action, Error *reterr)
         return r == CLAIM_DONE ? 0 : note(work, action, claim->id, "", &words);
 }
 
-/* "MEMORY_MB=512,PCPU=3": over all providers. NULL when out of memory. The caller frees. */
+/* Returns the sums over all providers, as in "MEMORY_MB=512,PCPU=3"; the caller frees it. NULL:
+ * memory is short. */
 static char *format_sums(const Consumer *consumer)
 {
         _cleanup_(resources_done) Resources sums = RESOURCES_INIT;
@@ -204,7 +217,7 @@ static char *format_sums(const Consumer *consumer)
         return resources_format(&sums);
 }
 
-/* Names what Placement has of the consumer, which the next claim of the guest holds. */
+/* Logs Placement's amounts of the consumer, which the next claim of the guest will have. */
 static void log_followed(const Work *work, const ReconcileAction *action, const char *id)
 {
         const PictureConsumer *answer = find_answer(work, &action->consumer);
@@ -216,6 +229,7 @@ static void log_followed(const Work *work, const ReconcileAction *action, const 
                 id, action->consumer.text, amounts ? amounts : "unknown");
 }
 
+/* Releases a claim, and logs the reason and the evidence. */
 static int release(const Work *work, const ReconcileAction *action, Error *reterr)
 {
         char id[24];
@@ -249,9 +263,11 @@ static int release(const Work *work, const ReconcileAction *action, Error *reter
         return 0;
 }
 
-/* Asked about again when that is over. */
+/* Extends a claim that expired while Placement has its allocations here. Its consumer is read again
+ * after that time. */
 static int extend(const Work *work, const ReconcileAction *action, Error *reterr)
 {
+        /* A claim that changed since the decision is left to the next comparison. */
         uint64_t expiry = work->order->expiry_usec > 0 ? work->order->expiry_usec : EXTEND_USEC;
         int r = claims_extend(work->claims, action->claim_id,
                               work->order->facts->taken_usec + expiry, reterr);
@@ -277,7 +293,7 @@ static int confirm(const Work *work, const ReconcileAction *action, Error *reter
         return 0;
 }
 
-/* Logs the host CPUs that one of two layouts holds and the other does not. */
+/* Logs the host CPUs that the first layout holds and the second one does not. */
 static void log_cpus(const Work *work, const ReconcileAction *action, const Layout *with,
                      const Layout *without, const char *what)
 {
@@ -292,6 +308,7 @@ static void log_cpus(const Work *work, const ReconcileAction *action, const Layo
                            action->consumer.text, what, text);
 }
 
+/* Logs the changes of a claim that was checked again. */
 static void log_checked(const Work *work, const ReconcileAction *action, const Claim *before)
 {
         _cleanup_(claim_freep) Claim *after = NULL;
@@ -306,6 +323,7 @@ static void log_checked(const Work *work, const ReconcileAction *action, const C
                  "holds less, since its guest is not pinned to them any more:");
 }
 
+/* Checks a claim against its guest again. A claim that does not fit is a problem, not a failure. */
 static int check(const Work *work, const ReconcileAction *action, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *before = NULL;
@@ -323,7 +341,8 @@ static int check(const Work *work, const ReconcileAction *action, Error *reterr)
         return 0;
 }
 
-/* The claim database is new, and the consumer has no guest. */
+/* Makes a claim for a consumer without a guest, from its allocation in Placement, for a new claim
+ * database. */
 static int place(const Work *work, const ReconcileAction *action, Error *reterr)
 {
         const PictureConsumer *answer = find_answer(work, &action->consumer);
@@ -351,7 +370,8 @@ static int place(const Work *work, const ReconcileAction *action, Error *reterr)
         return r == CLAIM_DONE ? 0 : note(work, action, claim->id, "", &words);
 }
 
-/* All consumers were read for a new claim database, and have their claims. */
+/* Records the end of the complete read for a new claim database: all consumers have their
+ * claims. */
 static int end_unread(const Work *work, const Reconcile *reconcile, Error *reterr)
 {
         size_t n = 0;
@@ -370,6 +390,7 @@ static int end_unread(const Work *work, const Reconcile *reconcile, Error *reter
         return 0;
 }
 
+/* Runs one action. Returns 0, a ClaimOutcome or a negative errno with words. */
 static int act(const Work *work, const ReconcileAction *action, Error *reterr)
 {
         const PictureConsumer *answer;
@@ -409,7 +430,7 @@ static bool has_problem(const ReconcileProblems *problems, const ReconcileProble
         return false;
 }
 
-/* Once when it comes, once when all are gone. */
+/* Logs each new problem once, and once the end of all problems. */
 static void log_problems(const ReconcileProblems *before, const ReconcileProblems *now)
 {
         for (size_t i = 0; i < now->n_items; i++) {
@@ -428,7 +449,7 @@ static void log_problems(const ReconcileProblems *before, const ReconcileProblem
 /* The claims and lives that actions borrow from. */
 typedef struct Seen {
         ClaimList claims;
-        HostDomain *lives; /* guests that are no domains */
+        HostDomain *lives; /* guests that are not domains */
         size_t n_lives;
 } Seen;
 
@@ -438,6 +459,7 @@ static void seen_done(Seen *seen)
         free(seen->lives);
 }
 
+/* Finds the claims of guests that are not domains and are alive. */
 static int find_lives(const HostFacts *facts, Seen *seen)
 {
         seen->lives = calloc(seen->claims.n_claims + 1, sizeof(HostDomain));
@@ -456,6 +478,7 @@ static int find_lives(const HostFacts *facts, Seen *seen)
         return 0;
 }
 
+/* Lists the living claims and decides about them. ret borrows from seen. */
 static int decide(const Work *work, Seen *seen, Reconcile *ret, Error *reterr)
 {
         Claims *claims = work->claims;
@@ -486,6 +509,7 @@ static int order_uuids(const void *a, const void *b)
         return uuid_order(a, b);
 }
 
+/* Lists the consumers of RECONCILE_ASK, sorted and each once. */
 static int collect_wanted(const Reconcile *reconcile, ClaimWanted *ret)
 {
         size_t n = 0;
@@ -504,14 +528,14 @@ static int collect_wanted(const Reconcile *reconcile, ClaimWanted *ret)
         return 0;
 }
 
-/* Is it the file that cannot be used? Then each other guest would only wait for it as long again.
- */
+/* Returns true if the file cannot be used. Then the other actions would only wait as long again. */
 static bool is_of_file(int r)
 {
         return r == -EBUSY || r == -ESTALE || r == -EUCLEAN;
 }
 
-/* Acts for each guest, also after a failure for another one. Returns the first failure. */
+/* Runs all actions, also after a failure of one. Returns the first failure, or the one of the
+ * file. */
 static int act_on_all(const Work *work, const Reconcile *reconcile, Error *reterr)
 {
         int failure = 0;
@@ -532,7 +556,7 @@ static int act_on_all(const Work *work, const Reconcile *reconcile, Error *reter
         return failure;
 }
 
-/* Problems that both lists have are kept once. */
+/* Adds the problems of from that into lacks. */
 static int merge(ReconcileProblems *into, ReconcileProblems *from)
 {
         for (size_t i = 0; i < from->n_items; i++)
@@ -569,7 +593,7 @@ int claim_reconcile(ClaimService *service, const ReconcileInput *order, ClaimWan
                 return failure;
         if (failure == 0)
                 failure = end_unread(&work, &reconcile, reterr);
-        /* Lists the problems that are left after the actions. */
+        /* Finds the problems that are left after the actions. */
         if (reconcile.n_actions > 0)
                 r = decide(&work, &seen_after, &after, reterr);
         if (r != 0)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Makes claims and guests the same: claims/reconcile.h decides it, this module does and journals
- * it. Main thread; blocks on the disk. */
+/* Repairs differences between claims and guests: claims/reconcile.h decides, this module acts and
+ * logs. Main thread; blocks on the disk. */
 
 #include "agent/guests/database.h"
 
-/* Consumers of which Placement must be read; sorted. */
+/* Consumers that must be read from Placement, sorted. */
 typedef struct ClaimWanted {
         Uuid *uuids;
         size_t n_uuids;
-        bool all;    /* and every consumer that holds something of the host's own tree */
-        bool absent; /* Placement does not have the tree, so that nothing was read of it */
+        bool all;    /* also every consumer with an allocation from the host's own tree */
+        bool absent; /* Placement does not have the tree, so nothing was read of it */
 } ClaimWanted;
 
 static inline bool claim_wanted_is_empty(const ClaimWanted *wanted)
@@ -25,14 +25,14 @@ static inline void claim_wanted_done(ClaimWanted *wanted)
         *wanted = (ClaimWanted){ 0 };
 }
 
-/* order: the facts, without those that the claims know themselves. wanted (NULL, or empty):
- * consumers to ask about first, sorted; actions that need the answers are left to a second call,
- * and so are the problems. The memory and the problems of the service are replaced. Results as in
- * claims/claims.h. */
+/* Compares and acts. order has the facts, without the members that the claims supply. wanted (NULL,
+ * or empty) gets the consumers that must be read first, sorted. Actions that need the answers are
+ * left to a second call, and so are the problems. Replaces the memory and the problems of the
+ * service. Results are those of claims/claims.h. */
 int claim_reconcile(ClaimService *service, const ReconcileInput *order, ClaimWanted *wanted,
                     Error *reterr);
 
-/* A claim that was made of a guest follows what Placement has of its consumer
- * (agent/guests/claim-share.h), and is no owed write any more where that has something here.
- * holding NULL: nothing. Results as in claims/claims.h. */
+/* Completes a claim that was made of a guest with Placement's allocations of its consumer
+ * (agent/guests/claim-share.h). If the consumer has an allocation here, the claim is no pending
+ * write any more. holding NULL: no allocation. Results are those of claims/claims.h. */
 int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr);

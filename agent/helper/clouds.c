@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Reads one cloud of clouds.yaml and puts it in the place of the [placement] section. A Cloud has
+ * two parsed files, clouds.yaml and secure.yaml. A value of the second file overrides that of the
+ * first. The values are copied into the options of the configuration, with the same checks as for
+ * the configuration file.
+ *
+ * All options about Keystone are cleared before. Otherwise a password of the configuration file
+ * could be sent to the Keystone of the cloud. Profiles of vendors and the environment variables
+ * OS_* of a login are not supported. */
+
 #include "agent/helper/clouds.h"
 
 #include <limits.h>
@@ -12,12 +21,12 @@
 #include "config/table.h"
 #include "report/keystone/config.h"
 
-/* A file that was found, parsed. */
+/* A parsed file. */
 typedef struct CloudsFile {
         char path[PATH_MAX];
         bool parsed;
         yaml_document_t document;
-        yaml_node_t *cloud; /* NULL: it does not have that one */
+        yaml_node_t *cloud; /* the node of the cloud; NULL: the file lacks it */
 } CloudsFile;
 
 static void clouds_file_done(CloudsFile *file)
@@ -34,7 +43,8 @@ static bool is_file(const char *path)
         return access(path, F_OK) == 0;
 }
 
-/* The folders in which the openstack client looks; false after the last. */
+/* Writes the folder number i of the openstack client's search to path; "": the folder is not known.
+ * Returns false after the last one. */
 static bool folder_at(size_t i, char path[static PATH_MAX])
 {
         const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
@@ -51,6 +61,8 @@ static bool folder_at(size_t i, char path[static PATH_MAX])
         return i <= 2;
 }
 
+/* Finds a file by its environment variable or in the folders. A file that the variable names is not
+ * checked; the read reports it. */
 static bool find_file(const char *variable, const char *name, char path[static PATH_MAX])
 {
         static const char *const suffixes[] = { "yaml", "yml", "json" };
@@ -70,6 +82,7 @@ static bool find_file(const char *variable, const char *name, char path[static P
         return false;
 }
 
+/* Reads and parses a file, and finds the cloud in it. */
 static int read_clouds(CloudsFile *file, const char *cloud, Error *reterr)
 {
         _cleanup_(text_free_secretp) char *text = NULL;
@@ -90,10 +103,11 @@ static int read_clouds(CloudsFile *file, const char *cloud, Error *reterr)
         return 0;
 }
 
-/* Values: of the second file when it has one, for it is laid over the first. */
+/* The cloud */
 
+/* A cloud in both files. The second file overrides the first. */
 typedef struct Cloud {
-        CloudsFile files[2]; /* clouds, secure */
+        CloudsFile files[2]; /* clouds.yaml and secure.yaml */
 } Cloud;
 
 static void cloud_done(Cloud *cloud)
@@ -102,7 +116,8 @@ static void cloud_done(Cloud *cloud)
                 clouds_file_done(&cloud->files[i]);
 }
 
-/* group NULL: of the cloud itself. */
+/* Returns a value of the cloud, borrowed; NULL: not set. group NULL: a value of the cloud
+ * itself. */
 static const char *value_of(Cloud *cloud, const char *group, const char *key)
 {
         for (size_t i = ARRAY_SIZE(cloud->files); i > 0; i--) {
@@ -119,6 +134,7 @@ static const char *value_of(Cloud *cloud, const char *group, const char *key)
         return NULL;
 }
 
+/* Reads both files. clouds.yaml must exist and have the cloud; secure.yaml is optional. */
 static int load_cloud(Cloud *cloud, const char *name, Error *reterr)
 {
         static const struct {
@@ -152,7 +168,7 @@ static int load_cloud(Cloud *cloud, const char *name, Error *reterr)
         return 0;
 }
 
-/* Into the configuration */
+/* The configuration */
 
 static int set_option(Config *config, const char *key, const char *text, Error *reterr)
 {
@@ -162,7 +178,8 @@ static int set_option(Config *config, const char *key, const char *text, Error *
         return r < 0 ? error_prefixf(reterr, r, "%s", key) : 0;
 }
 
-/* Everything that Keystone is sent, as nothing of the file may be left of it. */
+/* Clears all options that Keystone or Placement would receive, so that no value of the
+ * configuration file remains. */
 static void clear_keystone(Config *config)
 {
         static const char *const others[] = { "endpoint_override", "endpoint", "token", "cafile",
@@ -180,8 +197,8 @@ static void clear_keystone(Config *config)
         }
 }
 
-/* What may stand in the section that [placement] auth_section names stands in "auth" of a cloud.
- * Where Placement is, is not said there. */
+/* Copies the members of "auth". They have the names of the options in the section that [placement]
+ * auth_section names. Only the endpoint of Placement is not among them. */
 static int set_auth(Config *config, Cloud *cloud, Error *reterr)
 {
         for (const ConfigOption *o = config_options; o->key; o++) {
@@ -196,6 +213,7 @@ static int set_auth(Config *config, Cloud *cloud, Error *reterr)
         return 0;
 }
 
+/* Copies the other members of the cloud, with the defaults of the openstack client. */
 static int set_rest(Config *config, Cloud *cloud, Error *reterr)
 {
         static const struct {

@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Decides whether this host is the one that Placement knows, from facts that the helper gathered.
+ * The main facts are the provider with this host's uuid ("own") and the one with its name
+ * ("holder"). The function identity_judge() maps them to a state, and the table has the name and
+ * the advice of each state. All other functions depend on that state. Pure.
+ *
+ * LIMITATIONS: the facts cannot show whether another provider is a running host. The advice for
+ * such a provider therefore depends on its consumers, and leaves the decision to the operator. */
+
 #include "agent/helper/identity-judge.h"
 
 #include <string.h>
 
 #include "base/text.h"
 
-#define NAME_MAX_CHARACTERS 200 /* facts E3 */
+#define NAME_MAX_CHARACTERS 200 /* Placement's limit, see facts E3 */
 
+/* Names and advices of the states. NULL: identity_advise() chooses one. */
 static const struct {
         const char *name, *advice;
 } states[_IDENTITY_STATE_MAX] = {
@@ -16,7 +25,7 @@ static const struct {
         [IDENTITY_NEW] = { "new", "Start the agent, which publishes it" },
         [IDENTITY_RENAMED] = { "renamed",
                                "Give the host its old name back, or \"computectl identity rename\" (--dry-run shows what it would do)" },
-        [IDENTITY_TAKEN] = { "taken", NULL }, /* identity_advise() */
+        [IDENTITY_TAKEN] = { "taken", NULL },
         [IDENTITY_TAKEN_BELOW] = { "taken-below",
                                    "Delete that provider in Placement, or give this host another name" },
         [IDENTITY_TWICE] = { "twice",
@@ -176,6 +185,7 @@ void identity_plan_done(IdentityPlan *plan)
         *plan = (IdentityPlan){ 0 };
 }
 
+/* Adds the change of one provider to the name "name" followed by "rest". */
 static int add_change(IdentityPlan *plan, const PlacementProvider *provider, const char *name,
                       const char *rest, Error *reterr)
 {

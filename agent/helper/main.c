@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* computectl-helper ORDER … [FILE]: what computectl cannot do without the libraries of the agent,
- * as one JSON document. FILE is the configuration, without it the host's own.
+/* computectl-helper ORDER … [FILE] runs the orders of computectl that need the libraries of the
+ * agent. It prints one JSON document. FILE is the configuration. Default: the host's own.
  *
- *   discover DRIVER
- *                polls the hypervisor once: the host (drivers/host/snapshot.h); DRIVER is a name,
- *                or "" for the one of the configuration
- *   verify       polls, too: what of the configuration does not fit the host (FINDINGS_FORMAT)
- *   connect CLOUD
- *                walks the way over Keystone to Placement (CONNECT_FORMAT), with that cloud of
- *                clouds.yaml, or ("") as the configuration says
- *   identity ACTION FLAGS NAME CLOUD
- *                who this host is for Placement; FLAGS are "force",
- *                "dry-run", both or ""; NAME is the host's, "" when it is not known
+ * "discover DRIVER" polls the hypervisor once and prints the host (drivers/host/snapshot.h). DRIVER
+ * is a name, or "" for the driver of the configuration.
+ *
+ * "verify" polls too, and prints the parts of the configuration that do not fit the host
+ * (FINDINGS_FORMAT).
+ *
+ * "connect CLOUD" connects over Keystone to Placement (CONNECT_FORMAT). CLOUD is a cloud of
+ * clouds.yaml, or "" for the configuration.
+ *
+ * "identity ACTION FLAGS NAME CLOUD" compares this host with Placement, and repairs a difference.
+ * FLAGS are "force", "dry-run", both or "". NAME is that of the host; "": not known.
  *
  * Each order leaves its document to run(). A failure of the hypervisor or of the configuration ends
- * the program with words; one of Keystone or Placement is a part of the document. The program ends
- * after one order, so it waits for each answer.
+ * the program with words. A failure of Keystone or Placement is a part of the document. The program
+ * ends after one order, so it waits for each answer.
  *
  * Tests: tests/integration/agent/test_identity.py tests/integration/agent/test_keystone.py */
 
@@ -38,14 +39,15 @@
 #include "report/reporter.h"
 #include "report/session/session.h"
 
-#define TIMEOUT_SEC 30
+#define TIMEOUT_SEC 30 /* longest time of a poll */
 
 static void print_warning(const char *text, void *userdata)
 {
         fprintf(stderr, "computectl: %s\n", text);
 }
 
-/* 0 when something can be taken before the deadline. */
+/* Waits until the driver has an event. Returns 0, or -ETIMEDOUT at the deadline
+ * (CLOCK_MONOTONIC). */
 static int wait_for_driver(Driver *driver, uint64_t deadline_usec, Error *reterr)
 {
         for (;;) {
@@ -64,7 +66,8 @@ static int wait_for_driver(Driver *driver, uint64_t deadline_usec, Error *reterr
         }
 }
 
-/* 1: a snapshot is there; 0: nothing yet. */
+/* Takes events until there is a snapshot. Returns 1 with the snapshot, 0 if there is none yet, or a
+ * negative errno. A failed poll is an error with the driver's words. */
 static int take(Driver *driver, Snapshot **ret, Error *reterr)
 {
         for (;;) {
@@ -87,7 +90,8 @@ static int take(Driver *driver, Snapshot **ret, Error *reterr)
         }
 }
 
-/* driver "": the one of the configuration. */
+/* Polls everything once and returns the snapshot, owned by the caller. driver_name "": the driver
+ * of the configuration. */
 static int poll_once(const Config *config, const char *driver_name, Snapshot **ret, Error *reterr)
 {
         _cleanup_(driver_freep) Driver *driver = NULL;
@@ -108,13 +112,15 @@ static int poll_once(const Config *config, const char *driver_name, Snapshot **r
         return r < 0 ? r : 0;
 }
 
-/* A conversation with Placement. */
+/* A conversation with Placement */
 
+/* The answer to one request. */
 typedef struct TalkAnswer {
-        json_t *body;          /* NULL: it has none */
-        uint64_t modified_sec; /* since the epoch; 0: not known */
+        json_t *body;          /* NULL: there is none */
+        uint64_t modified_sec; /* seconds since the epoch; 0: not known */
 } TalkAnswer;
 
+/* A session with an event loop of its own. One request runs at a time. */
 typedef struct Talk {
         sd_event *event;
         Session *session;
@@ -159,6 +165,7 @@ static int talk_new(Talk **ret, const ReporterConfig *config, Error *reterr)
         return 0;
 }
 
+/* Stores the answer of the request that talk_ask() waits for. */
 static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
 {
         Talk *talk = userdata;
@@ -166,16 +173,16 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
         talk->answered = true;
         talk->result = result;
         talk->error = *error;
-        /* the reference count is no part of the value */
+        /* A new reference does not change the value, so the cast only removes const. */
         *talk->answer = (TalkAnswer){
                 .body = json_incref((json_t *)(uintptr_t)answer->body),
                 .modified_sec = answer->modified_sec,
         };
 }
 
-/* Takes the request over and waits for its answer, at most as long as the time-outs allow. Returns
- * REPORT_DONE, a ReportOutcome with words, or a negative errno with words. The caller frees *ret,
- * which must be initialised, in each case. */
+/* Sends a request, which it takes, and waits for the answer. The time-outs of the session limit the
+ * wait. Returns REPORT_DONE, a ReportOutcome with words, or a negative errno with words. *ret must
+ * be initialised, and the caller frees it in each case. */
 static int talk_ask(Talk *talk, PlacementRequest request, TalkAnswer *ret, Error *reterr)
 {
         int r;
@@ -195,21 +202,23 @@ static int talk_ask(Talk *talk, PlacementRequest request, TalkAnswer *ret, Error
         return talk->result;
 }
 
-/* connect: one walk over Keystone, if the configuration has one, to Placement. */
+/* The order "connect": one exchange with Keystone, if the configuration has one, and Placement */
 
-/* Only a user who may read providers gets an answer, which is short. */
+/* Placement answers it only to a user with the right to read providers. The answer is short. */
 #define PROBE_PATH "/resource_providers?uuid=00000000-0000-0000-0000-000000000000"
 
+/* The result of the order. */
 typedef struct Walk {
         const ReporterConfig *config;
         Talk *talk;
         int result;
         Error error;
-        uint64_t asked_usec, answered_usec; /* CLOCK_REALTIME, around the exchange */
-        char microversion[16];              /* the newest that Placement speaks; "": unknown */
+        uint64_t asked_usec, answered_usec; /* CLOCK_REALTIME before and after the exchange */
+        char microversion[16];              /* newest microversion of Placement; "": not known */
 } Walk;
 
-/* The first request asks for the token; when there is none its failure is that of the token. */
+/* Sends the first request, which also gets the token. Without a token its failure is that of
+ * Keystone. Fails only with a negative errno. */
 static int walk_all(Walk *walk, Error *reterr)
 {
         PlacementRequest request = placement_request("GET", PROBE_PATH, "");
@@ -224,7 +233,8 @@ static int walk_all(Walk *walk, Error *reterr)
         return MIN(walk->result, 0);
 }
 
-/* {"versions": [{"id": "v1.0", "min_version": "1.0", "max_version": "1.39", …}]} */
+/* Reads the newest microversion from this document of Placement: {"versions": [{"id": "v1.0",
+ * "min_version": "1.0", "max_version": "1.39", …}]} */
 static void read_version(Walk *walk, const json_t *body)
 {
         const json_t *versions = json_object_get(body, "versions"),
@@ -248,8 +258,8 @@ static int walk_version(Walk *walk, Error *reterr)
         return MIN(r, 0);
 }
 
-/* How far this host's clock is ahead of Keystone's, in whole seconds: Keystone rounds down. 0 where
- * it cannot be distinguished from the time that the answer took. */
+/* Returns the seconds by which this host's clock is ahead of Keystone's. Keystone rounds down to
+ * whole seconds. Returns 0 if the difference is within the duration of the exchange. */
 static int64_t clock_ahead_sec(const Walk *walk, uint64_t issued_usec)
 {
         int64_t issued = (int64_t)(issued_usec / USEC_PER_SEC);
@@ -261,7 +271,7 @@ static int64_t clock_ahead_sec(const Walk *walk, uint64_t issued_usec)
         return issued < asked ? asked - issued : answered - issued;
 }
 
-/* Whose failure it was that came last: that of the token, when there is none to be had. */
+/* Makes the document. Without a token the failure is Keystone's, else it is Placement's. */
 static json_t *describe_walk(const Walk *walk)
 {
         bool keystone = walk->config->auth.kind > REPORTER_AUTH_ADMIN_TOKEN;
@@ -301,8 +311,8 @@ static int examine(const Config *config, json_t **ret, Error *reterr)
         return r;
 }
 
-/* identity: who this host is for Placement. Gathers the facts that agent/helper/identity-judge.h
- * judges, from the files of this host and from Placement, and does what the operator ordered. */
+/* The order "identity": gathers the facts for agent/helper/identity-judge.h from the files of this
+ * host and from Placement, and makes the change that the operator ordered. */
 
 typedef enum IdentityOrder {
         IDENTITY_SHOW,
@@ -314,20 +324,21 @@ typedef enum IdentityOrder {
 
 typedef struct IdentityTask {
         const Config *config;
-        const char *name; /* of this host; "": not known */
+        const char *name; /* name of this host; "": not known */
         IdentityOrder order;
         bool force, dry_run;
 } IdentityTask;
 
+/* The state of the order. The facts are gathered again after a change. */
 typedef struct Work {
         const IdentityTask *task;
         Talk *talk; /* NULL: there is no Placement */
         IdentityFacts facts;
-        PlacementProviders tree; /* that our uuid belongs to */
+        PlacementProviders tree; /* the tree with this host's uuid */
         IdentityPlan plan;
-        Error placement_error; /* code 0: Placement answered everything */
-        Error refused;
-        bool done;
+        Error placement_error; /* code 0: Placement answered all requests */
+        Error refused;         /* reason why the change was not made */
+        bool done;             /* the change was made */
 } Work;
 
 static void work_done(Work *work)
@@ -352,7 +363,8 @@ static IdentityOrder identity_order_from_text(const char *text)
         return _IDENTITY_ORDER_INVALID;
 }
 
-/* Takes the request over. A failure of Placement is kept in the document: EIO. */
+/* Sends a request, which it takes. A failure of Placement gives -EIO with words, for the
+ * document. */
 static int ask(Work *work, PlacementRequest request, TalkAnswer *ret, Error *reterr)
 {
         int r = talk_ask(work->talk, request, ret, reterr);
@@ -360,6 +372,7 @@ static int ask(Work *work, PlacementRequest request, TalkAnswer *ret, Error *ret
         return r > 0 ? -EIO : r;
 }
 
+/* Counts the consumers with allocations from the provider, for the advice. */
 static int count_consumers(Work *work, NameHolder *who, Error *reterr)
 {
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
@@ -368,6 +381,7 @@ static int count_consumers(Work *work, NameHolder *who, Error *reterr)
         return r < 0 ? r : name_holder_count(who, answer.body);
 }
 
+/* Reads the time of the provider's last change. */
 static int read_age(Work *work, NameHolder *who, Error *reterr)
 {
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
@@ -378,6 +392,7 @@ static int read_age(Work *work, NameHolder *who, Error *reterr)
         return r;
 }
 
+/* Copies a provider of an answer, and reads its age and its consumers. */
 static int take_provider(Work *work, const PlacementProvider *item, IdentityProvider *ret,
                          Error *reterr)
 {
@@ -395,6 +410,7 @@ static int take_provider(Work *work, const PlacementProvider *item, IdentityProv
         return r;
 }
 
+/* Reads the tree with this host's uuid. */
 static int read_own(Work *work, Error *reterr)
 {
         _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
@@ -411,6 +427,7 @@ static int read_own(Work *work, Error *reterr)
         return r;
 }
 
+/* Reads the provider with this host's name. */
 static int read_holder(Work *work, Error *reterr)
 {
         _cleanup_(placement_providers_done) PlacementProviders found = PLACEMENT_PROVIDERS_INIT;
@@ -424,7 +441,8 @@ static int read_holder(Work *work, Error *reterr)
         return r;
 }
 
-/* What Placement says; why it does not is kept. -ENOMEM and -EINVAL are the caller's. */
+/* Reads both providers from Placement. A failure of Placement becomes a part of the document. Fails
+ * only with -ENOMEM or a bad configuration. */
 static int ask_placement(Work *work, Error *reterr)
 {
         Error error = ERROR_NULL;
@@ -450,6 +468,7 @@ static int ask_placement(Work *work, Error *reterr)
         return 0;
 }
 
+/* Gathers all facts, from files and Placement, and drops older ones. */
 static int gather(Work *work, Error *reterr)
 {
         const IdentityPlaces places = identity_places(work->task->config);
@@ -462,6 +481,7 @@ static int gather(Work *work, Error *reterr)
         return r < 0 ? r : ask_placement(work, reterr);
 }
 
+/* Makes the uuid of the provider with this host's name the uuid of this host. */
 static int adopt(Work *work, Error *reterr)
 {
         const Config *config = work->task->config;
@@ -471,7 +491,7 @@ static int adopt(Work *work, Error *reterr)
 
         if (r < 0 || work->task->dry_run)
                 return r;
-        /* A running agent goes by the old uuid. */
+        /* A running agent uses the old uuid and has the lock. */
         r = state_lock_take(config->state_dir, &lock_fd, reterr);
         if (r < 0)
                 return r;
@@ -486,6 +506,7 @@ static int rename_one(Work *work, const IdentityChange *change, Error *reterr)
         return r < 0 ? error_prefixf(reterr, r, "%s", change->from) : 0;
 }
 
+/* Renames this host's providers in Placement. Stops at the first error; the next call continues. */
 static int rename_tree(Work *work, Error *reterr)
 {
         const char *why = nova_mode_refuses(work->task->config->reporter.nova, NOVA_ACTION_RENAME);
@@ -500,7 +521,7 @@ static int rename_tree(Work *work, Error *reterr)
         return r;
 }
 
-/* What was ordered, unless it is refused; then the facts are those of after it. */
+/* Makes the ordered change, unless it is refused, and gathers the facts again after it. */
 static int carry_out(Work *work, Error *reterr)
 {
         int r;
@@ -573,7 +594,7 @@ static int identity_work(const IdentityTask *task, json_t **ret, Error *reterr)
         return *ret ? 0 : error_oom(reterr);
 }
 
-/* The orders. Arguments are those behind the order. */
+/* The orders; their arguments are those after the name of the order */
 
 static int discover(Config *config, char *arguments[], json_t **ret, Error *reterr)
 {
@@ -631,7 +652,7 @@ static int identify(Config *config, char *arguments[], json_t **ret, Error *rete
 static const struct {
         const char *name;
         int n_arguments;
-        bool warns; /* of what is odd in the configuration */
+        bool warns; /* prints warnings about the configuration */
         int (*run)(Config *config, char *arguments[], json_t **ret, Error *reterr);
 } orders[] = {
         { "discover", 1, true, discover },

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Moves claims after a reshape. A Follow has the living claims as two sets of consumers: before,
+ * and after the move. Each claim is a consumer with a made-up uuid, because one guest can have two
+ * claims. An alias leads from that uuid to the guest.
+ *
+ * A claim that equals the old allocations of its consumer gets the new ones. The driver moves the
+ * rest of "after" by the rules that also move Placement's allocations. The differences between the
+ * two sets are written in one transaction with the new tree.
+ *
+ * Only the database decides whether claims have to move. A crash before the write therefore loses
+ * nothing: the next call finds the same difference. */
+
 #include "agent/reshape/claim-move.h"
 
 #include <inttypes.h>
@@ -10,13 +21,14 @@
 #include "claims/claims.h"
 #include "drivers/update.h"
 
+/* The state of one move of the claims. */
 typedef struct Follow {
         Claims *claims;
         const ReshapeImage *reshaped;
         ClaimList list;
-        Uuid *ids; /* that each claim goes by: a guest may have two */
-        ReshapeAlias *aliases;
-        Allocations *before, *after;
+        Uuid *ids;                   /* the made-up consumer of each claim */
+        ReshapeAlias *aliases;       /* from ids to the guests, sorted */
+        Allocations *before, *after; /* the claims as consumers */
         StoreShift *moves;
         size_t n_moves, n_allocated;
 } Follow;
@@ -31,7 +43,7 @@ static void follow_done(Follow *follow)
         free(follow->moves);
 }
 
-/* Is something used that tree has no inventory of? */
+/* Returns true if a provider has usage in view whose inventory tree lacks. */
 static bool is_behind(const HostView *view, const ProviderTree *tree)
 {
         for (size_t i = 0; i < view->n_providers; i++) {
@@ -54,6 +66,8 @@ static int compare_aliases(const void *a, const void *b)
                           &((const ReshapeAlias *)b)->consumer);
 }
 
+/* Adds a claim to the consumers before the move, with its own uuid. The sorting of the aliases
+ * follows later. */
 static int add_claim(Follow *follow, size_t index)
 {
         const Claim *claim = follow->list.claims[index];
@@ -68,6 +82,8 @@ static int add_claim(Follow *follow, size_t index)
         return consumer_set_all(consumer, claim->allocations, claim->n_allocations);
 }
 
+/* Reads the living claims into both sets of consumers. Returns a ClaimOutcome or a negative
+ * errno. */
 static int read_claims(Follow *follow, Error *reterr)
 {
         size_t n;
@@ -88,7 +104,8 @@ static int read_claims(Follow *follow, Error *reterr)
         return allocations_copy(&follow->after, follow->before) < 0 ? error_oom(reterr) : 0;
 }
 
-/* What the consumer got in Placement, where its claim was the same. */
+/* Gives a claim the allocations that its consumer got in Placement, if the claim equaled the old
+ * ones. Other claims are left to move_others(). */
 static int follow_placement(Follow *follow)
 {
         const ReshapeImage *image = follow->reshaped;
@@ -108,6 +125,8 @@ static int follow_placement(Follow *follow)
         return 0;
 }
 
+/* Lets the driver move the claims in follow->after, on a copy of the stored tree. A claim that
+ * cannot be moved stays, with a message at debug level. */
 static int move_others(Follow *follow, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *stored, Error *reterr)
 {
@@ -129,6 +148,8 @@ static int move_others(Follow *follow, const TreeMaker *maker, const Snapshot *s
         return MIN(r, 0);
 }
 
+/* Writes the claims that differ between the two sets, and the tree, in one transaction. Leaves
+ * ret_n_moved unset if no claim differs. */
 static int write_moves(Follow *follow, const ProviderTree *tree, size_t *ret_n_moved, Error *reterr)
 {
         size_t n_moved = 0;
@@ -152,7 +173,7 @@ static int write_moves(Follow *follow, const ProviderTree *tree, size_t *ret_n_m
         return r;
 }
 
-/* A ClaimOutcome, or a negative errno. */
+/* Moves the claims if the stored usage needs it. Returns a ClaimOutcome or a negative errno. */
 static int move_claims(Claims *claims, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *tree, const ReshapeImage *reshaped, size_t *ret_n_moved,
                        Error *reterr)
@@ -166,7 +187,8 @@ static int move_claims(Claims *claims, const TreeMaker *maker, const Snapshot *s
         if (r != 0)
                 return r;
         behind = provider_tree_find(view->tree, &maker->root) && is_behind(view, tree);
-        /* The reshape wrote consumers. */
+        /* The reshape wrote consumers, so the stored state of Placement's allocations is out of
+         * date. */
         if (behind || reshaped->after.consumers)
                 r = claims_forget_reported(claims, reterr);
         if (r != 0 || !behind)

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Claims follow a reshape. Which claims have to is known from the database alone, so that a crash
- * between Placement's answer and this leaves nothing behind: the next start does it.
+/* Moves claims after a reshape. The database alone shows which claims have to move. A crash between
+ * Placement's answer and the move therefore needs no repair: the next start moves them.
  *
- * A claim that held what its consumer held in Placement gets what the consumer got there; all
- * others are moved by the driver's own rules. */
+ * A claim that equals the old allocations of its consumer gets the consumer's new ones. The
+ * driver's rules move all other claims. */
 
 #include "agent/guests/database.h"
 #include "agent/reshape/image.h"
 #include "agent/tree/tree-maker.h"
 
-/* Where living claims hold what tree has no more, that moves by the driver's rules, together with
- * the tree, in one transaction. To be called with the shape that Placement has, before
- * claim_service_set_tree(). reshaped is what the reshape that just ended did with the consumers; it
- * may be empty. What cannot be moved stays, is logged, and is tried again with the next call. */
+/* Moves living claims from inventories that tree lacks, by the driver's rules, and stores tree in
+ * the same transaction. The caller passes the shape that Placement has, before
+ * claim_service_set_tree(). reshaped has the consumers of the reshape that just ended; it can be
+ * empty. A claim that cannot be moved stays, with a message at debug level, and the next call tries
+ * it again. Errors are logged. */
 void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *tree, const ReshapeImage *reshaped);

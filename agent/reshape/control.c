@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A reshape runs in rounds. A round reads the tree, gathers the consumers, lets the driver move
- * them (pure), writes the image of before and sends one POST /reshaper with all that the new tree
- * needs before and after it. The new providers are made while the consumers are read. They are
- * empty until the request, and one that the decision does not use is removed again.
+/* A reshape runs in rounds. A round reads the tree, gathers the consumers and lets the driver move
+ * them (pure). Then it writes the image of the old shape and sends one POST /reshaper. The new
+ * providers are created while the consumers are read. They are empty until the request. A provider
+ * that the decision does not use is removed again.
  *
- * If a consumer is changed meanwhile, the request fails as a whole (facts E6). Then the next round
- * reads and decides again, with growing, jittered pauses, until the patience ends. No half of a
- * reshape is ever sent. systemd gets a longer time-out with each round. */
+ * If another client changes a consumer during the round, the request fails as a whole (facts E6).
+ * The next round then reads and decides again. The pauses between rounds grow, with jitter, until
+ * patience_usec has passed. No half of a reshape is ever sent. systemd gets a longer time-out with
+ * each round.
+ *
+ * The state machine of a round is a chain of callbacks: on_timer(), on_refreshed(), on_gathered(),
+ * on_published(). Each of them starts the next step. After an error it calls end_round(), which
+ * starts the timer again or ends the reshape with finish(). A cancellation takes effect at the next
+ * of these callbacks before the request is sent. */
 
 #include "agent/reshape/control.h"
 
@@ -25,14 +31,16 @@
 #include "base/text.h"
 #include "formats/format-names.h"
 
+/* Default time during which rounds are repeated, and the limits of the pause between two rounds. */
 #define PATIENCE_USEC    (5 * 60 * USEC_PER_SEC)
 #define PAUSE_FIRST_USEC (100 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC   (10 * USEC_PER_SEC)
-#define EXTEND_USEC      (30 * USEC_PER_SEC) /* each round asks systemd for so much time */
-#define MAX_REFUSALS     3
+#define EXTEND_USEC      (30 * USEC_PER_SEC) /* extension of systemd's time-out, per round */
+#define MAX_REFUSALS     3                   /* refusals by Placement after which a reshape fails */
 #define TIMER_ACCURACY   (10 * USEC_PER_MSEC)
 
-/* In state_dir: the image of the reshape that is about to be sent, and of the last one. */
+/* Files in state_dir: the image of the reshape that will be sent next, and the image of the last
+ * one. */
 #define PENDING_FILE "reshape-pending.json"
 #define DONE_FILE    "reshape.json"
 
@@ -48,17 +56,18 @@ typedef struct Reshaper {
         ReshapeControlDone done;
         void *userdata;
 
-        sd_event_source *timer; /* when the next round begins */
-        ReshapeImage image;     /* what was decided last; trees NULL before */
-        DriverReshape verdict;  /* the same */
-        Error device_error; /* why some devices or classes are not as configured; code 0: all are */
-        ProviderTree *tree; /* that Placement holds now; NULL: nothing was sent */
-        ReshapeImage undo;  /* what to go back to */
-        ProviderTree *before; /* what this round found, before anything was sent */
+        sd_event_source *timer; /* start of the next round */
+        ReshapeImage image;     /* last decision; its trees are NULL before one */
+        DriverReshape verdict;  /* result of the last decision */
+        Error device_error; /* reason why some devices or classes are not as configured; code 0: all
+                               are */
+        ProviderTree *tree; /* tree that Placement has now; NULL: nothing was sent */
+        ReshapeImage undo;  /* shape to return to */
+        ProviderTree *before; /* tree that this round found, before it sent anything */
         uint64_t began_usec, pause_usec;
         unsigned n_refusals;
-        bool sent;  /* the reshape itself is under way */
-        bool moves; /* what was sent last moves consumers, or empties what they held */
+        bool sent;  /* the request of the reshape is on its way */
+        bool moves; /* the last request moves consumers, or empties their inventories */
         bool cancelled;
 } Reshaper;
 
@@ -67,11 +76,12 @@ struct ReshapeControl {
         char *state_dir;
         uint64_t patience_usec;
         ClaimService *claims;
-        bool asked; /* for the next cycle */
+        bool asked; /* a reshape was requested for the next cycle */
         ReshapeKind asked_kind;
-        EventAuthor asked_by; /* "": nobody */
+        EventAuthor asked_by; /* "": not known */
+        /* Classes that the last reshape could not move. */
         StringSet kept;
-        Error blocked; /* of kept */
+        Error blocked; /* the reason of kept */
         ReshapeState state;
         Reshaper *reshaper; /* NULL: none runs */
 };
@@ -146,8 +156,10 @@ int reshape_control_cancel(ReshapeControl *control)
         return 0;
 }
 
-/* The end */
+/* End of a reshape */
 
+/* Makes the document of the last decision. A round that ended before its decision leaves the old
+ * document. */
 static void keep_document(const Reshaper *reshaper)
 {
         const ReshapeImage *image = &reshaper->image;
@@ -195,6 +207,8 @@ static void log_done(const Reshaper *reshaper)
                   reshaper->maker->nodename, n, text_plural(n));
 }
 
+/* Logs the result and stores it in the state. A shown reshape and one without an answer of
+ * Placement change no error. A failed undo changes only undo_error. */
 static void note_end(const Reshaper *reshaper, int result, const Error *error)
 {
         ReshapeControl *control = reshaper->control;
@@ -224,7 +238,8 @@ static void note_end(const Reshaper *reshaper, int result, const Error *error)
                         "Out of memory: which classes could not be moved is forgotten, ignoring.");
 }
 
-/* Ends the reshape, and calls the caller of reshape_control_begin(). Frees the reshaper before. */
+/* Ends the reshape and calls the done function of its caller. Frees the reshaper before that call,
+ * so that the caller can begin another one. */
 static void finish(Reshaper *reshaper, int result, const Error *error)
 {
         const ReshapeControlDone done = reshaper->done;
@@ -234,7 +249,8 @@ static void finish(Reshaper *reshaper, int result, const Error *error)
         ProviderTree *tree = TAKE_PTR(reshaper->tree);
 
         note_end(reshaper, result, &words);
-        /* Without an answer of Placement the start is not over. */
+        /* Without an answer of Placement the reshape of the start, or a requested one, remains
+         * due. */
         if (!report_outcome_is_away(result))
                 control->state.at_start &= reshaper->kind == RESHAPE_SHOW;
         else if (reshaper->was_asked && !control->asked)
@@ -256,8 +272,9 @@ static void finish_cancelled(Reshaper *reshaper)
         finish(reshaper, -ECANCELED, &error);
 }
 
-/* The pre-image */
+/* The image of the old shape */
 
+/* Writes the image before the request is sent. Without a state_dir it does nothing. */
 static int save_image(const Reshaper *reshaper, Error *reterr)
 {
         _cleanup_free_ char *path = NULL;
@@ -273,7 +290,7 @@ static int save_image(const Reshaper *reshaper, Error *reterr)
         return state_file_write(path, document, reterr);
 }
 
-/* The last reshape is this one from now on. */
+/* Makes the pending image the image of the last reshape. The rename is atomic. */
 static void keep_image(const char *state_dir)
 {
         _cleanup_free_ char *pending = text_format("%s/" PENDING_FILE, state_dir);
@@ -296,7 +313,7 @@ static int load_image(const char *state_dir, const char *name, ReshapeImage *ret
         return r < 0 ? r : reshape_image_from_json(document, ret, reterr);
 }
 
-/* Does tree hold what the reshape was to make of it? */
+/* Returns true if tree has every inventory that the reshape of the image changes. */
 static bool is_reached(const ReshapeImage *image, const ProviderTree *tree)
 {
         for (size_t i = 0; i < image->after.tree->n_providers; i++) {
@@ -312,8 +329,8 @@ static bool is_reached(const ReshapeImage *image, const ProviderTree *tree)
         return true;
 }
 
-/* Keeps the image of a reshape that was sent, but whose answer did not arrive, as that of the last
- * reshape, if tree, which Placement holds, is what it was to lead to. */
+/* Settles a reshape that was sent, but whose answer did not arrive. If tree, which Placement has,
+ * is the shape of that reshape, its image becomes that of the last reshape. */
 static void settle_image(const char *state_dir, const ProviderTree *tree)
 {
         _cleanup_(reshape_image_done) ReshapeImage image = { 0 };
@@ -327,6 +344,7 @@ static void settle_image(const char *state_dir, const ProviderTree *tree)
 static void begin_round(Reshaper *reshaper);
 static void on_published(Reporter *reporter, int result, const Error *error, void *userdata);
 
+/* Returns the pause before the next round, in microseconds. It grows with each call. */
 static uint64_t next_pause_usec(Reshaper *reshaper)
 {
         reshaper->pause_usec = jitter_next(reshaper->pause_usec, PAUSE_FIRST_USEC, PAUSE_MAX_USEC,
@@ -334,7 +352,9 @@ static uint64_t next_pause_usec(Reshaper *reshaper)
         return reshaper->pause_usec;
 }
 
-/* Somebody was faster: a refusal is one, too, when what was decided on is not true any more. */
+/* Returns true if the result comes from a change by another client, so that a new round can
+ * succeed. A refusal counts too, because the decision can be based on old data. Refusals and time
+ * are limited. */
 static bool may_try_again(Reshaper *reshaper, int result)
 {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
@@ -347,6 +367,7 @@ static bool may_try_again(Reshaper *reshaper, int result)
         return result == REPORT_E_CONFLICT || result == -ENODATA;
 }
 
+/* Ends a round without success: starts the timer of the next round, or ends the reshape. */
 static void end_round(Reshaper *reshaper, int result, const Error *error)
 {
         uint64_t pause_usec;
@@ -375,7 +396,8 @@ static void end_failed(Reshaper *reshaper, int r, const char *what)
         end_round(reshaper, r, &error);
 }
 
-/* What is sent are the consumers that change. */
+/* Removes consumers that do not change, because the request must contain only the others. A
+ * consumer stays in both shapes or in none. */
 static void drop_unchanged(ReshapeImage *image)
 {
         for (size_t i = image->after.consumers->n_consumers; i > 0; i--) {
@@ -390,7 +412,8 @@ static void drop_unchanged(ReshapeImage *image)
         }
 }
 
-/* Who stands for which guest. NULL: nobody, as far as is known. */
+/* Returns the guests of migrations among the consumers (see migration-match.h), owned by the
+ * caller. Returns NULL and no aliases if memory is short. */
 static ReshapeAlias *find_aliases(const Reshaper *reshaper, const Allocations *consumers,
                                   size_t *ret_n)
 {
@@ -406,6 +429,8 @@ static ReshapeAlias *find_aliases(const Reshaper *reshaper, const Allocations *c
         return aliases;
 }
 
+/* Lets the driver make the new shape. The tree maker borrows moved, others and aliases during the
+ * call, and edits moved. The members of the verdict are therefore reset after it. */
 static int decide_forward(Reshaper *reshaper, Allocations *moved, const Allocations *others,
                           Error *reterr)
 {
@@ -430,7 +455,7 @@ static int decide_forward(Reshaper *reshaper, Allocations *moved, const Allocati
         return 0;
 }
 
-/* Fills the image. before (taken) are the consumers as they are. */
+/* Makes the decision of this round: fills the image. Takes before, the consumers that were read. */
 static int decide(Reshaper *reshaper, Allocations *before, const Allocations *others, Error *reterr)
 {
         ReshapeImage *image = &reshaper->image;
@@ -447,6 +472,8 @@ static int decide(Reshaper *reshaper, Allocations *before, const Allocations *ot
         return decide_forward(reshaper, image->after.consumers, others, reterr);
 }
 
+/* Sends the new shape, or ends the reshape if it is only shown. consumers NULL: the tree alone is
+ * sent, so there is no image to write. */
 static int publish(Reshaper *reshaper, const Allocations *consumers, Error *reterr)
 {
         int r;
@@ -464,6 +491,7 @@ static int publish(Reshaper *reshaper, const Allocations *consumers, Error *rete
         return r < 0 ? error_setf(reterr, r, "The reshape cannot be sent: %s", strerror(-r)) : 0;
 }
 
+/* Continues the round with the consumers that were read. Takes them from the reporter. */
 static void on_gathered(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Reshaper *reshaper = userdata;
@@ -488,7 +516,8 @@ static void on_gathered(Reporter *reporter, int result, const Error *error, void
         end_round(reshaper, result, &words);
 }
 
-/* Nothing has to move (any more): what Placement refuses of the rest is reported by the cycle. */
+/* Returns true if no allocation has to move, or all were moved. A refusal of the rest of the tree
+ * does not count here: the cycle publishes it again and reports the error. */
 static bool is_over(const Reshaper *reshaper, int result)
 {
         return result == REPORT_DONE ||
@@ -504,7 +533,8 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
                 end_round(reshaper, result, error);
                 return;
         }
-        /* The pre-image of an attempt that was refused long ago may lie there, too. */
+        /* Without moves the image of an earlier attempt without an answer can still be in the
+         * folder. */
         if (reshaper->control->state_dir && reshaper->moves)
                 keep_image(reshaper->control->state_dir);
         else if (reshaper->control->state_dir)
@@ -514,7 +544,9 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
         finish(reshaper, REPORT_DONE, error);
 }
 
-/* Is there anything to move (any more)? A positive number when there is not, with the tree. */
+/* Makes the tree without consumers, to check whether an allocation has to move. Returns 1 with the
+ * tree in the image if none has to, 0 if one has to, or a negative errno. An undo always reads the
+ * consumers. */
 static int probe(Reshaper *reshaper, Error *reterr)
 {
         MadeTree made = { 0 };
@@ -536,8 +568,9 @@ static int probe(Reshaper *reshaper, Error *reterr)
         return 1;
 }
 
-/* The tree as it will be if nothing is in the way, so that what it needs can be done while the
- * consumers are read. NULL when it is not known; why, the decision will say. */
+/* Returns the likely tree of this reshape (owned by the caller), so that its new providers can be
+ * created while the consumers are read. Returns NULL if it is not known; the decision reports the
+ * error. */
 static ProviderTree *guess_tree(Reshaper *reshaper)
 {
         MadeTree made = { 0 };
@@ -548,6 +581,8 @@ static ProviderTree *guess_tree(Reshaper *reshaper)
         return made.tree;
 }
 
+/* Starts to read the consumers. A reshape forward reads only those with the classes that have to
+ * move. An undo reads all. */
 static int gather(Reshaper *reshaper, Error *reterr)
 {
         bool undoes = reshaper->kind == RESHAPE_UNDO;
@@ -562,6 +597,7 @@ static int gather(Reshaper *reshaper, Error *reterr)
         return r < 0 ? error_setf(reterr, r, "Allocations cannot be read: %s", strerror(-r)) : 0;
 }
 
+/* Starts the round after the tree was read. */
 static int start(Reshaper *reshaper, Error *reterr)
 {
         bool undoes = reshaper->kind == RESHAPE_UNDO;
@@ -570,7 +606,7 @@ static int start(Reshaper *reshaper, Error *reterr)
         if (undoes &&
             !provider_tree_find(reporter_tree(reshaper->reporter), &reshaper->maker->root))
                 return error_setf(reterr, ENOENT, "Placement does not know this host");
-        /* what stayed in an earlier round need not stay now */
+        /* A class that could not be moved in an earlier round can be moved now. */
         string_set_done(&reshaper->verdict.kept);
         r = probe(reshaper, reterr);
         if (r != 0)
@@ -601,6 +637,7 @@ static void begin_round(Reshaper *reshaper)
                 end_failed(reshaper, r, "Placement cannot be read");
 }
 
+/* Begins a round when its pause is over. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         Reshaper *reshaper = userdata;
@@ -612,6 +649,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
+/* Loads the image of the last reshape, for an undo. -ENOENT: there is none. */
 static int load_undo(Reshaper *reshaper, Error *reterr)
 {
         int r;
@@ -624,7 +662,7 @@ static int load_undo(Reshaper *reshaper, Error *reterr)
         return r == -ENOENT ? error_setf(reterr, ENOENT, "There is no reshape to undo") : r;
 }
 
-/* When one is due */
+/* Schedule */
 
 static void drop_document(ReshapeControl *control)
 {
@@ -678,7 +716,8 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
         };
         control->asked = false;
         r = load_undo(reshaper, &error);
-        /* The first round begins there, too, so that no callback comes from inside this call. */
+        /* The timer also begins the first round, so that done is never called from inside this
+         * call. */
         if (r >= 0 &&
             (r = sd_event_add_time_relative(control->event, &reshaper->timer, CLOCK_MONOTONIC, 0,
                                             TIMER_ACCURACY, on_timer, reshaper)) < 0)
@@ -702,7 +741,8 @@ int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
 
         driver_reshape_clear(&reshape);
         control->kept = reshape.kept;
-        /* the driver only knows that the class stays, not whose fault it is */
+        /* The driver knows only that the class stays. The reason was stored at the end of the last
+         * reshape. */
         if (r >= 0 && control->kept.n_items > 0 && ret_made->device_error.code)
                 ret_made->device_error = control->blocked;
         return r;

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Converts the image of a reshape to JSON and back, and computes its undo. All functions are pure.
+ *
+ * An undo compares three states of each provider and consumer: before and after the reshape, and
+ * the current one. It changes only records that the reshape changed. The current record must equal
+ * the one after the reshape. A difference means that another writer changed it since, so the undo
+ * fails with EBUSY and changes nothing in Placement. */
+
 #include "agent/reshape/image.h"
 
 #include <string.h>
@@ -109,6 +116,7 @@ int reshape_image_from_json(const json_t *object, ReshapeImage *ret, Error *rete
 
 /* Undo */
 
+/* Returns true if the reshape changed the inventories of the provider, or removed it. */
 static bool is_changed(const ReshapeImage *image, const Provider *before)
 {
         const Provider *after = provider_tree_find(image->after.tree, &before->uuid);
@@ -121,8 +129,8 @@ static bool records_equal(const Inventory *a, const Inventory *b)
         return a && b ? inventory_equal(a, b) : a == b;
 }
 
-/* Gives current the record of before where the reshape changed it. after NULL: it took the provider
- * away. A record that it made new may have any limits by now: it goes. */
+/* Restores one inventory of a provider if the reshape changed it. after NULL: the reshape removed
+ * the provider. An inventory that the reshape created is removed, whatever limits it has now. */
 static int restore_record(const Provider *before, const Provider *after, Provider *current,
                           const char *resource_class, Error *reterr)
 {
@@ -156,6 +164,8 @@ static int restore_records(const Provider *before, const Provider *after, Provid
         return r;
 }
 
+/* Restores a provider that the reshape changed or removed. A removed one is created again, with its
+ * old traits. */
 static int restore_provider(const ReshapeImage *image, const Provider *before, ProviderTree *tree,
                             Error *reterr)
 {
@@ -179,7 +189,8 @@ static int restore_provider(const ReshapeImage *image, const Provider *before, P
         return 0;
 }
 
-/* Below the provider that it was moved from: what came new above it can go then. */
+/* Moves a provider back below its old parent, so that a parent that the reshape created can be
+ * removed. */
 static int restore_parent(const ReshapeImage *image, const Provider *before, ProviderTree *tree)
 {
         const Provider *after = provider_tree_find(image->after.tree, &before->uuid);
@@ -191,6 +202,8 @@ static int restore_parent(const ReshapeImage *image, const Provider *before, Pro
         return provider_tree_move(tree, current, &before->parent);
 }
 
+/* Restores all providers, and then removes the providers that the reshape created. One that has
+ * other children now stays. */
 static int restore_tree(const ReshapeImage *image, ProviderTree *tree, Error *reterr)
 {
         for (size_t i = 0; i < image->before.tree->n_providers; i++) {
@@ -205,7 +218,7 @@ static int restore_tree(const ReshapeImage *image, ProviderTree *tree, Error *re
                 if (r < 0)
                         return r;
         }
-        /* backwards: children first */
+        /* The order is backwards, because children must be removed before their parents. */
         for (size_t i = image->after.tree->n_providers; i > 0; i--) {
                 const Uuid *uuid = &image->after.tree->providers[i - 1]->uuid;
 
@@ -216,8 +229,8 @@ static int restore_tree(const ReshapeImage *image, ProviderTree *tree, Error *re
         return 0;
 }
 
-/* On providers of the reshape the current holding must be that of after, and becomes that of
- * before; what is held elsewhere stays as it is now. */
+/* Restores the allocations of a consumer that the reshape moved. The current allocations must equal
+ * those after the reshape. */
 static int restore_consumer(const ReshapeImage *image, const Consumer *after, Consumer *current,
                             Error *reterr)
 {
@@ -234,6 +247,8 @@ static int restore_consumer(const ReshapeImage *image, const Consumer *after, Co
                        : 0;
 }
 
+/* Checks a consumer that the reshape did not move. It must have no allocation from an inventory
+ * that the undo removes. */
 static int check_stranger(const ProviderTree *current, const ProviderTree *tree,
                           const Consumer *consumer, Error *reterr)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a reshape changes, before and after: written to [agent] state_dir before the request is
- * sent, so that it can be undone, and shown by "computectl reshape --dry-run". Its JSON form:
+/* The image of a reshape has the changed state before and after it. It is written to [agent]
+ * state_dir before the request is sent, so that the reshape can be undone. "computectl reshape
+ * --dry-run" shows it. Its JSON form:
  *
- * {"format": "compute-agent-reshape/1", "taken_usec": 1, "node": "host1",
- *  "before": {"providers": [as in formats/tree-json.h], "consumers": {"<uuid>": as GET
- * /allocations}}, "after": the same, "problems": [{"consumer": "<uuid>", "resource_class": "VGPU",
- * "reason": "…"}]} */
+ * {"format": "compute-agent-reshape/1", "taken_usec": 1, "node": "host1", "before": {"providers":
+ * [as in formats/tree-json.h], "consumers": {"<uuid>": as GET /allocations}}, "after": the same,
+ * "problems": [{"consumer": "<uuid>", "resource_class": "VGPU", "reason": "…"}]} */
 
 #include <jansson.h>
 
@@ -17,7 +17,7 @@
 
 typedef struct ReshapeShape {
         ProviderTree *tree;
-        Allocations *consumers; /* those that change, whole */
+        Allocations *consumers; /* those that change, with all their allocations */
 } ReshapeShape;
 
 typedef struct ReshapeImage {
@@ -27,17 +27,19 @@ typedef struct ReshapeImage {
 
 void reshape_image_done(ReshapeImage *image);
 
-/* verdict may be NULL: no problems. A new reference, NULL when out of memory. */
+/* Returns a new reference, or NULL if memory is short. verdict NULL: no problems. */
 json_t *reshape_image_to_json(const ReshapeImage *image, const Uuid *root, const char *node,
                               const DriverReshape *verdict);
 
-/* ret must be zeroed. -EBADMSG, -ENOMEM. */
+/* Reads an image from its JSON form. ret must be zeroed. Returns -EBADMSG or -ENOMEM on failure. */
 int reshape_image_from_json(const json_t *object, ReshapeImage *ret, Error *reterr);
 
-/* What leads back: the tree that Placement has (current), with those inventories of before that the
- * reshape changed, and its consumers (whole), with what they held before. Consumers that are gone
- * are passed over. -EBUSY with words when the host is not as the reshape left it: one of those
- * inventories or a consumer changed since, or another consumer holds something of what would go.
- * ret must be zeroed. -ENOMEM. */
+/* Makes the shape that undoes a reshape. It has the tree of Placement (current), with the old
+ * inventories where the reshape changed them, and its consumers with their old allocations.
+ * consumers has all allocations of each consumer. Consumers that are gone are skipped.
+ *
+ * Returns -EBUSY with words if the host differs from the result of the reshape. Examples: a changed
+ * inventory or consumer, or another consumer with an allocation from an inventory that would be
+ * removed. ret must be zeroed. Other errors: -ENOMEM. */
 int reshape_image_undo(const ReshapeImage *image, const ProviderTree *current,
                        const Allocations *consumers, ReshapeShape *ret, Error *reterr);

@@ -10,6 +10,7 @@ static bool has_mdev(const SnapshotDomain *domain, const Uuid *mdev)
         return false;
 }
 
+/* Returns the domain with an mdev that a claim of the consumer names. */
 static const SnapshotDomain *find_by_claims(const Consumer *consumer, const Snapshot *snapshot,
                                             const ClaimList *claims)
 {
@@ -26,6 +27,7 @@ static const SnapshotDomain *find_by_claims(const Consumer *consumer, const Snap
         return NULL;
 }
 
+/* Returns true if the consumer's CPUs and memory equal those of the domain. */
 static bool is_like(const Consumer *consumer, const SnapshotDomain *domain)
 {
         uint64_t cpus = consumer_sum(consumer, "VCPU") + consumer_sum(consumer, "PCPU");
@@ -34,12 +36,14 @@ static bool is_like(const Consumer *consumer, const SnapshotDomain *domain)
                consumer_sum(consumer, "MEMORY_MB") == domain->memory_kib / 1024;
 }
 
+/* Returns true if no domain has the consumer's uuid: the consumer can be a migration. */
 static bool is_stranger(const Consumer *consumer, const Snapshot *snapshot)
 {
         return !snapshot_find_domain(snapshot, &consumer->uuid);
 }
 
-/* The only domain without a consumer that is like this one. */
+/* Returns the only domain without a consumer that has the same size. Returns NULL if two domains,
+ * or two consumers, fit each other: a guess could move the wrong allocations. */
 static const SnapshotDomain *find_by_size(const Consumer *consumer, const Allocations *consumers,
                                           const Snapshot *snapshot)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Whose guest a consumer stands for that has none of its own uuid: a migration holds what its
- * instance holds on this host (facts C5.2, G2.14). Pure.
+/* Finds the guests of consumers that have no domain with their uuid. A migration has the
+ * allocations of its instance on this host (facts C5.2, G2.14). Pure.
  *
- * By the claims: the consumer's living claim names an mdev that a domain has. By the domain: there
- * is one domain that no consumer of ours has the uuid of, and that has as many CPUs and as much
- * memory as the consumer holds, and no other consumer for it. Whatever is not certain is left out.
- */
+ * Two rules find the domain. First, a living claim of the consumer names an mdev that the domain
+ * has. Second, the domain has the same number of CPUs and the same memory, and no consumer has its
+ * uuid. The second rule needs a single domain and a single consumer. A consumer without a certain
+ * match is left out. */
 
 #include "claims/claim/claim.h"
 #include "drivers/driver-reshape.h"
 #include "drivers/driver.h"
 
-/* Sorted by consumer; freed by the caller. -ENOMEM. */
+/* Writes the aliases, sorted by consumer, to ret. The caller frees them. Returns -ENOMEM on
+ * failure. */
 int migration_match(const Allocations *consumers, const Snapshot *snapshot, const ClaimList *claims,
                     ReshapeAlias **ret, size_t *ret_n);

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A new file is written under another name, synced, and then linked to its own: nobody ever sees
- * half of it, and of two that are made at once one is refused by the file system. */
+/* Finds, creates and replaces the file compute_id. A Found collects the first file and its uuid
+ * while the folders are searched; every further copy must agree. The rules of the search and of the
+ * content are Nova's, so that Nova and the agent always read the same uuid.
+ *
+ * A new file is written under another name, synced, and then linked to its own name. So no reader
+ * finds half of it. If two processes create it at the same moment, the file system refuses one of
+ * them. */
 
 #include "agent/state/identity.h"
 
@@ -14,7 +19,7 @@
 #include "base/read-file.h"
 
 #define FILE_NAME      "compute_id"
-#define MAX_BYTES_READ 40 /* Nova's */
+#define MAX_BYTES_READ 40 /* the number that Nova reads */
 
 IdentityPlaces identity_places(const Config *config)
 {
@@ -23,7 +28,8 @@ IdentityPlaces identity_places(const Config *config)
                                  .nova_dir = config->state_path };
 }
 
-/* Nova takes what Python's uuid.UUID() takes; of that, 32 digits without dashes are in use. */
+/* Reads a uuid with or without dashes. Nova accepts all forms of Python's uuid.UUID(). The only
+ * other form in use has 32 digits without dashes. */
 static int parse_uuid(const char *text, Uuid *ret)
 {
         static const size_t dashes[] = { 8, 13, 18, 23 };
@@ -43,6 +49,7 @@ static int parse_uuid(const char *text, Uuid *ret)
         return uuid_from_text(dashed, ret);
 }
 
+/* Reads a uuid between white space. A NUL character in the text is an error. Modifies text. */
 static int parse_content(char *text, size_t n, Uuid *ret)
 {
         while (n > 0 && isspace((unsigned char)text[n - 1]))
@@ -55,7 +62,8 @@ static int parse_content(char *text, size_t n, Uuid *ret)
         return strlen(text) == n ? parse_uuid(text, ret) : -EINVAL;
 }
 
-/* 1 when it is there and good, 0 when it is not there. */
+/* Reads a file. Returns 1 if it exists and has a uuid, 0 if it does not exist, or a negative errno
+ * with words. */
 static int read_file(const char *path, Uuid *ret, Error *reterr)
 {
         char text[MAX_BYTES_READ + 1];
@@ -76,12 +84,15 @@ static int read_file(const char *path, Uuid *ret, Error *reterr)
         return 1;
 }
 
+/* The result of a search. */
 typedef struct Found {
         bool found;
         Uuid uuid;
-        char path[PATH_MAX]; /* of the first one */
+        char path[PATH_MAX]; /* path of the first file */
 } Found;
 
+/* Reads the file of one folder, whose name has n_folder characters. Fails if it has another uuid
+ * than an earlier file. */
 static int look(Found *found, const char *folder, size_t n_folder, Error *reterr)
 {
         char path[PATH_MAX];
@@ -107,6 +118,8 @@ static int look(Found *found, const char *folder, size_t n_folder, Error *reterr
         return 0;
 }
 
+/* Searches all folders in Nova's order. The folder of Nova's state counts only if no other folder
+ * has the file. */
 static int look_everywhere(Found *found, const IdentityPlaces *places, Error *reterr)
 {
         const char *const *file = places->config_files;
@@ -128,8 +141,9 @@ static int look_everywhere(Found *found, const IdentityPlaces *places, Error *re
         return r;
 }
 
-/* replace: the old one goes in the same moment. Else -EEXIST when somebody else was faster. Others
- * may read it, as they may read Nova's. */
+/* Writes the file to the state folder. replace: it takes the place of an old file in one step.
+ * Otherwise an existing file gives -EEXIST, without words: another process created it. All users
+ * can read the file, as they can read Nova's. */
 static int create(const char *state_dir, const Uuid *uuid, bool replace, Error *reterr)
 {
         char path[PATH_MAX], line[UUID_TEXT_LENGTH + 2];

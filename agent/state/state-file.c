@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Writes and reads small files so that a crash at any point leaves the old file or the new one. A
+ * writer creates PATH.SUFFIX, syncs it, gives it its name, and syncs the folder. Without the last
+ * step a crash can undo the rename.
+ *
+ * A file that cannot be used is set aside as PATH.corrupt. So the daemon starts without it, and the
+ * operator can still examine it. SUFFIX must be unique if two processes can write the file at the
+ * same time. The lock of the state folder prevents that for all files of the daemon, but not for
+ * compute_id. */
+
 #include "agent/state/state-file.h"
 
 #include <errno.h>
@@ -13,7 +22,7 @@
 #include "base/text.h"
 
 #define LOCK_NAME            "lock"
-#define STATE_FILE_MAX_BYTES (16 * 1024 * 1024)
+#define STATE_FILE_MAX_BYTES (16 * 1024 * 1024) /* larger files are rejected */
 
 static int write_all(int fd, const char *text, size_t n)
 {
@@ -30,7 +39,8 @@ static int write_all(int fd, const char *text, size_t n)
         return 0;
 }
 
-/* A new file, whatever has the name: not one that a link leads to. */
+/* Writes a new file. A file that has the name is removed first, so that a symbolic link is never
+ * followed. */
 static int write_synced(const char *path, const char *text, mode_t mode)
 {
         _cleanup_close_ int fd = -EBADF;
@@ -47,6 +57,7 @@ static int write_synced(const char *path, const char *text, mode_t mode)
         return fchmod(fd, mode) < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
+/* Syncs the folder that has the file path. */
 static int sync_folder(const char *path)
 {
         _cleanup_free_ char *copy = strdup(path);
@@ -88,6 +99,8 @@ int state_file_write(const char *path, const json_t *json, Error *reterr)
                      : 0;
 }
 
+/* Renames a file that cannot be used, or removes it if that fails, so that the next write
+ * succeeds. */
 static void set_aside(const char *path)
 {
         _cleanup_free_ char *aside = text_format("%s.corrupt", path);
@@ -142,9 +155,11 @@ int state_file_load(const char *path, const char *format,
         return r < 0 ? r : 1;
 }
 
+/* Makes the error for a locked folder. pid 0: the other process is in another PID namespace, so it
+ * has no number here. */
 static int refuse_busy(const char *path, pid_t pid, Error *reterr)
 {
-        char who[40] = "Another process"; /* of another PID namespace: it has no number here */
+        char who[40] = "Another process";
 
         if (pid > 0)
                 snprintf(who, sizeof(who), "Process %d", (int)pid);
@@ -154,7 +169,8 @@ static int refuse_busy(const char *path, pid_t pid, Error *reterr)
                 who, path);
 }
 
-/* Takes a record lock of fcntl(), not of flock(), because the kernel names its holder. */
+/* Locks the file with fcntl(), not with flock(), because the kernel names the owner of such a
+ * lock. */
 static int lock_file(int fd, const char *path, Error *reterr)
 {
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET }, held = lock;

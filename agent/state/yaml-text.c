@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-#define DEPTH_MAX  100
-#define DASHES_MAX 1000 /* of "-", "?" and ":" in a line: each may open a level */
+#define DEPTH_MAX  100  /* limit of open brackets */
+#define DASHES_MAX 1000 /* limit of "-", "?" and ":" in a line; each can open a level */
 
-/* Brackets in quotes count, too; a hundred more that open than close are in no honest file. */
+/* Returns true if the text is nested too deeply for libyaml. Brackets in quotes count too. That
+ * does no harm: no valid file has 100 more opening brackets than closing ones. */
 static bool is_deep(const char *text, size_t n)
 {
         unsigned depth = 0, dashes = 0;

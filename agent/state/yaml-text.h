@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Foreign YAML, read with libyaml and looked at with care.
+/* Reads YAML of unknown origin with libyaml, within limits.
  *
- * libyaml makes a graph of nodes in which an alias is the same node again, and takes quadratic time
- * for depth: texts that are large or deep are refused before it sees them, and a reader looks as
- * deep as its schema and no deeper. */
+ * libyaml makes a graph of nodes, in which an alias is the same node again. Its time grows with the
+ * square of the depth. Large and deep texts are therefore rejected before libyaml reads them. A
+ * reader of the nodes must not go deeper than its schema. */
 
 #include <yaml.h>
 
@@ -13,14 +13,15 @@
 
 #define YAML_TEXT_MAX_BYTES (1024 * 1024)
 
-/* Parses the first document of text. The caller frees with yaml_document_delete(). -EINVAL with
- * words for what is too large, too deep or no YAML (line included), -ENOMEM. */
+/* Parses the first document of text. The caller frees it with yaml_document_delete(). Returns
+ * -EINVAL with words for a text that is too large, too deep or not YAML (with the line), or
+ * -ENOMEM. */
 int yaml_text_parse(const char *text, size_t n, yaml_document_t *ret, Error *reterr);
 
-/* The text of a scalar, borrowed; NULL for every other node, no node, and a text with a NUL in it.
- */
+/* Returns the text of a scalar, borrowed. Returns NULL for NULL, for other nodes and for a text
+ * with a NUL character. */
 const char *yaml_text_scalar(const yaml_node_t *node);
 
-/* The value of a key, the last one when it is there twice; NULL when it is not, or node is no
- * mapping. */
+/* Returns the value of a key of a mapping, the last one if there are several. Returns NULL if node
+ * is not a mapping or lacks the key. */
 yaml_node_t *yaml_text_member(yaml_document_t *document, const yaml_node_t *node, const char *key);

@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Keeps the cordons of the host and its devices, and edits provider trees for them. Each
+ * CordonEntry has a name as the operator wrote it, so one device can have several names. The
+ * function find_provider() resolves them against a tree. The entry with the name "" is that of the
+ * host.
+ *
+ * An entry has three states: set, set and applied, and lifted. "Applied" means that the state
+ * before the cordon was read from Placement and stored in foreign or reserved. A lifted entry stays
+ * until a tree of Placement shows that its effect is gone. Its effect is undone again in each tree
+ * until then.
+ *
+ * Each change by an operator is written to the disk before it takes effect, and is undone in memory
+ * if the write fails. The words for people are made at each change. */
+
 #include "agent/tree/cordon.h"
 
 #include <ctype.h>
@@ -16,17 +29,18 @@
 #include "drivers/host/snapshot.h"
 
 #define CORDON_FORMAT "compute-agent-cordon/1"
-#define DEVICE_MAX    200
+#define DEVICE_MAX    200 /* length of a device's name, in bytes */
 
+/* A cordon, with the state to restore when it is lifted. */
 typedef struct CordonEntry {
-        char *device; /* as it was named; "" for the host */
+        char *device; /* name as the operator wrote it; "" for the host */
         char *reason, *who;
         uint64_t since_usec; /* CLOCK_REALTIME */
-        bool lifted;         /* what it did is to be undone */
-        bool retired;        /* of the host's: see cordon_set_retired() */
-        bool applied;        /* what stood there before is known: */
-        bool foreign;        /* the trait was there */
-        Resources reserved;  /* of the classes of the device's provider */
+        bool lifted;         /* the effect must be undone */
+        bool retired;        /* only of the host: see cordon_set_retired() */
+        bool applied;        /* foreign and reserved are known */
+        bool foreign;        /* host: the trait existed before the cordon */
+        Resources reserved;  /* device: amounts before the cordon, per class of its provider */
 } CordonEntry;
 
 struct Cordon {
@@ -34,7 +48,7 @@ struct Cordon {
         bool read_only;
         CordonEntry *entries;
         size_t n_entries, n_allocated;
-        char *host_words, *device_words;
+        char *host_words, *device_words; /* for cordon_view(); "": no cordon */
 };
 
 static void entry_done(CordonEntry *entry)
@@ -89,7 +103,8 @@ static void write_words(const CordonEntry *entry, FILE *file)
                 entry->reason[0] ? ": " : "", entry->reason);
 }
 
-/* NULL when out of memory; "" when there is none. */
+/* Returns the cordons of the host, or those of the devices, in words. "": there is none. NULL:
+ * memory is short. */
 static char *make_words(const Cordon *cordon, bool host)
 {
         char *text = NULL;
@@ -114,6 +129,7 @@ static char *make_words(const Cordon *cordon, bool host)
         return NULL;
 }
 
+/* Makes both texts again. They change together or not at all. */
 static int update_words(Cordon *cordon, Error *reterr)
 {
         _cleanup_free_ char *host = make_words(cordon, true);
@@ -171,6 +187,7 @@ static int add_entry(Cordon *cordon, const char *device, const char *reason, con
         return 0;
 }
 
+/* Adds the entry of a JSON object. "retired" is optional, because older files lack it. */
 static int read_entry(Cordon *cordon, const json_t *json, Error *reterr)
 {
         const char *device, *reason, *who;
@@ -239,7 +256,9 @@ int cordon_new(Cordon **ret, const char *state_dir, bool read_only)
 
 /* Providers */
 
-/* The part of a provider's name behind the host's: "0000:C1:00.0", "pci_0000_41_00_0". */
+/* Returns true if the part of a provider's name behind the host's names this device. Examples of
+ * parts are "0000:C1:00.0" and "pci_0000_41_00_0". Case, the prefix "pci_" and the kind of
+ * separator do not matter. */
 static bool is_named(const char *part, const char *device)
 {
         static const char prefix[] = "pci_";
@@ -257,6 +276,7 @@ static bool is_named(const char *part, const char *device)
         return !*part && !*device;
 }
 
+/* Returns the provider of a device below root, by any of its names. */
 static Provider *find_provider(const ProviderTree *tree, const Uuid *root, const char *device)
 {
         const Provider *host = provider_tree_find(tree, root);
@@ -276,6 +296,7 @@ static Provider *find_provider(const ProviderTree *tree, const Uuid *root, const
         return NULL;
 }
 
+/* Returns the provider that the entry covers. NULL: tree does not have it. */
 static Provider *provider_of(const CordonEntry *entry, const ProviderTree *tree, const Uuid *root)
 {
         return entry->device[0] ? find_provider(tree, root, entry->device)
@@ -315,7 +336,8 @@ bool cordon_covers(const Cordon *cordon, const ProviderTree *tree, const Uuid *r
         return false;
 }
 
-/* The entry of a device by any of its names: it may have been cordoned by another one. */
+/* Returns the entry of a device by any of its names. The entry can have another name of the same
+ * device. */
 static CordonEntry *find_named(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
                                const char *device)
 {
@@ -329,7 +351,7 @@ static CordonEntry *find_named(const Cordon *cordon, const ProviderTree *tree, c
         return entry;
 }
 
-/* Asked by people */
+/* Changes by an operator */
 
 int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                const char *reason, const char *who, uint64_t now_usec, Error *reterr)
@@ -347,6 +369,8 @@ int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const
                         device);
         if (!entry && add_entry(cordon, device, "", "", &entry) < 0)
                 return error_oom(reterr);
+        /* The entry changes before the write, because save() writes all entries. A failure restores
+         * it. */
         before = after = *entry;
         after.reason = strdup(reason);
         after.who = strdup(who);
@@ -363,7 +387,8 @@ int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const
         return r < 0 ? r : update_words(cordon, reterr);
 }
 
-/* On disk, and in words; else the entry is as before. */
+/* Writes a changed entry to the disk and makes the words again. Restores the entry if the write
+ * fails. */
 static int keep(Cordon *cordon, CordonEntry *entry, const CordonEntry *before, Error *reterr)
 {
         int r = save(cordon, reterr);
@@ -415,8 +440,10 @@ CordonView cordon_view(const Cordon *cordon)
         return view;
 }
 
-/* Applied to trees. Some yield 1 when the entry changed, 2 when it is over. */
+/* Effects on trees. These functions return 1 if the entry changed, and 2 if it must be removed. */
 
+/* Adds the trait to the host, or removes it if the cordon was lifted. A trait that existed before
+ * the cordon stays. The first known tree decides whether it existed. */
 static int apply_to_host(CordonEntry *entry, Provider *host, bool known)
 {
         bool has = string_set_contains(&host->traits, CORDON_TRAIT);
@@ -436,7 +463,8 @@ static int apply_to_host(CordonEntry *entry, Provider *host, bool known)
         return news;
 }
 
-/* What is to come back follows what others make of it meanwhile. */
+/* Reserves all capacity of a device. The amounts to restore follow later changes by other writers:
+ * each known tree that has another reserved amount updates them. */
 static int reserve_all(CordonEntry *entry, Provider *provider, bool known)
 {
         bool news = known && !entry->applied;
@@ -458,7 +486,8 @@ static int reserve_all(CordonEntry *entry, Provider *provider, bool known)
         return news;
 }
 
-/* Nothing is left to undo when no class has all of it reserved that had not before. */
+/* Restores the reserved amounts of a device. Returns false if nothing is left to undo: no class has
+ * all capacity reserved that had less before the cordon. */
 static bool give_back(const CordonEntry *entry, Provider *provider)
 {
         bool any = false;
@@ -476,7 +505,8 @@ static bool give_back(const CordonEntry *entry, Provider *provider)
         return any;
 }
 
-/* The change is kept with the next one that is: until then it is made once more at each start. */
+/* Writes the entries. A failure is only logged, because the same change is made again after a
+ * restart. The next write that succeeds contains it. */
 static void save_quietly(const Cordon *cordon)
 {
         Error error;
@@ -490,6 +520,7 @@ void cordon_clear(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool kno
 {
         bool changed = false;
 
+        /* The order is backwards, because an entry can be removed. */
         for (size_t i = cordon->n_entries; i > 0; i--) {
                 const CordonEntry *entry = &cordon->entries[i - 1];
                 Provider *provider = entry->device[0] ? provider_of(entry, tree, root) : NULL;
@@ -504,6 +535,7 @@ void cordon_clear(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool kno
                 save_quietly(cordon);
 }
 
+/* Applies one entry. Without a provider of the host, a lifted cordon of the host is over. */
 static int apply_entry(CordonEntry *entry, ProviderTree *tree, const Uuid *root, bool known)
 {
         Provider *provider = provider_of(entry, tree, root);
@@ -517,6 +549,7 @@ int cordon_apply(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool know
 {
         bool changed = false;
 
+        /* The order is backwards, because an entry can be removed. */
         for (size_t i = cordon->n_entries; i > 0; i--) {
                 int r = apply_entry(&cordon->entries[i - 1], tree, root, known);
 

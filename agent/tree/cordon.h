@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What an operator took out of use: the host, by the trait COMPUTE_STATUS_DISABLED on its provider
- * (facts A17), or a device, by reserving all that its provider has. Kept with who, when and why in
- * "cordon.json" of state_dir, so that neither a restart nor what others write in Placement ends
- * it.
+/* Keeps cordons: the operator's orders to take the host or a device out of use. A cordoned host has
+ * the trait COMPUTE_STATUS_DISABLED on its provider (facts A17). A cordoned device has all capacity
+ * of its provider reserved. "cordon.json" of state_dir has each cordon with its author, time and
+ * reason. A restart, or another writer in Placement, therefore does not end it.
  *
- * What stood there before comes back when the cordon is lifted: a trait that somebody else set
- * stays, a device has reserved what it would have reserved. A lifted cordon is forgotten once a
- * tree that was read from Placement shows that it is gone. Main thread; blocks on the disk. */
+ * A lifted cordon restores the earlier state: a trait of another writer stays, and a device gets
+ * the reserved amount that it would have. The entry is removed once a tree that was read from
+ * Placement shows that the cordon is gone. Main thread; blocks on the disk. */
 
 #include <jansson.h>
 
@@ -16,57 +16,61 @@
 #include "report/session/nova-mode.h"
 
 #define CORDON_TRAIT    "COMPUTE_STATUS_DISABLED"
-#define CORDON_TEXT_MAX 255 /* bytes of a reason */
+#define CORDON_TEXT_MAX 255 /* length of a reason, in bytes */
 
 typedef struct Cordon Cordon;
 
-/* read_only: never write the file (--dry-run). -ENOMEM. */
+/* Loads the cordons. A file that cannot be read is logged as an error, and there are no cordons
+ * then. read_only: never write the file (--dry-run). Returns -ENOMEM on failure. */
 int cordon_new(Cordon **ret, const char *state_dir, bool read_only);
 Cordon *cordon_free(Cordon *cordon);
 DEFINE_CLEANUP(Cordon *, cordon_free);
 
-/* From now on, once it is on disk. device: "" for the host, else the name or uuid of its provider,
- * libvirt's name or the PCI address; tree has it (NULL: not looked at). Once more only changes who,
- * when and why. -ENODEV, -EINVAL or what the disk says, with words; -ENOMEM. */
+/* Cordons the host or a device, and returns when the cordon is on disk. device: "" for the host,
+ * else the name or uuid of its provider, libvirt's name or the PCI address. It must be in tree,
+ * unless tree is NULL. A repeated call only changes author, time and reason. now_usec is
+ * CLOCK_REALTIME. Returns -ENODEV, -EINVAL or the error of the disk, with words, or -ENOMEM;
+ * without change then. */
 int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                const char *reason, const char *who, uint64_t now_usec, Error *reterr);
 
-/* By any name of the device. -ENOENT with words when it is not cordoned, -EINVAL for a host that is
- * retired; else as above. */
+/* Lifts a cordon, by any name of the device. Returns -ENOENT with words if it is not cordoned,
+ * -EINVAL for a host that is retired. Other errors are those of cordon_set(). */
 int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                 Error *reterr);
 
-/* A mark on the host's cordon, which is kept with it: nothing is reported to Placement (computectl
- * retire). -ENOENT with words for a host that is not cordoned; else as above. */
+/* Sets or clears the retired mark of the host's cordon. While it is set, nothing is reported to
+ * Placement (computectl retire). Returns -ENOENT with words for a host that is not cordoned. Other
+ * errors are those of cordon_set(). */
 int cordon_set_retired(Cordon *cordon, bool retired, Error *reterr);
 
-/* Takes what cordons did to devices off a tree, before anybody else edits it: what driver and
- * device ledger then do, and learn from it, is not mixed up with it. known: the tree is what
- * Placement holds; else nothing is remembered. */
+/* Removes the effects of device cordons from a tree, before the driver and the device ledger edit
+ * it. So neither of them takes a cordon's reservation for one of its own. known: the tree is
+ * Placement's; otherwise no state is stored. */
 void cordon_clear(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known);
 
-/* Puts it on, after all of them. -ENOMEM. */
+/* Applies the cordons to a tree, after all other editors. Returns -ENOMEM on failure. */
 int cordon_apply(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known, Error *reterr);
 
-/* The words are borrowed until the next change. */
+/* The cordons in words, which are borrowed until the next change. */
 typedef struct CordonView {
-        const char *host;    /* why the host takes no claim; NULL: it does */
-        const char *devices; /* which devices take none, and why; NULL: all do */
+        const char *host;    /* reason why the host takes no claim; NULL: not cordoned */
+        const char *devices; /* cordoned devices with their reasons; NULL: none */
         size_t n_devices;
         bool is_retired; /* see cordon_set_retired() */
 } CordonView;
 
 CordonView cordon_view(const Cordon *cordon);
 
-/* Returns true if Nova leaves the reserved amount of the provider as it finds it. It does so for
- * PCI devices that are given whole, whose providers are named after host and address
- * ("host1_0000:81:00.0"): of these it writes total and max_unit alone (facts C7). Of all other
- * classes it writes reserved itself. */
+/* Returns true if Nova does not write the reserved amount of the provider. That holds for PCI
+ * devices that are assigned as a whole, whose providers are named after host and address
+ * ("host1_0000:81:00.0"). Nova writes only their total and max_unit (facts C7). It writes the
+ * reserved amount of all other classes. */
 bool nova_keeps_reserved(const ProviderTree *tree, const Uuid *root, const Provider *provider);
 
-/* What it takes to cordon this one: NOVA_ACTION_CORDON_… */
+/* Returns the permission that cordoning this device needs: NOVA_ACTION_CORDON_… */
 NovaAction cordon_action(const ProviderTree *tree, const Uuid *root, const char *device);
 
-/* Is this provider out of use: the host's own, or a device's? tree has it. */
+/* Returns true if this provider is cordoned: that of the host, or that of a device. tree has it. */
 bool cordon_covers(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
                    const Uuid *provider);

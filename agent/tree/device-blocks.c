@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Finds the providers of devices that are blocked. A card can be assigned as a whole, as virtual
+ * functions, or as mdevs, and each use excludes the others (decision devices/parts). The main data
+ * are the set of all addresses and mdevs that domains have, and an array of virtual functions. The
+ * array is sorted by their card, so that the functions of a card are one range. Pure; it reads only
+ * the snapshot and the configuration. */
+
 #include "agent/tree/device-blocks.h"
 
 #include <errno.h>
@@ -25,6 +31,7 @@ static int add_mdevs(StringSet *taken, const Uuid *mdevs, size_t n)
         return 0;
 }
 
+/* Lists the devices of all domains, by both definitions of each. */
 static int list_taken(const Snapshot *snapshot, StringSet *taken)
 {
         for (size_t i = 0; i < snapshot->n_domains; i++) {
@@ -47,7 +54,8 @@ static int order_functions(const void *a, const void *b)
         return strcmp((*x)->physical_function, (*y)->physical_function);
 }
 
-/* The place of the first function of the address, or of what comes behind: never at one. */
+/* Orders the address before the first function of its card. It never returns 0, so a search ends at
+ * the first function, or at the place where it would be. */
 static int order_address(const void *key, const void *item)
 {
         return strcmp(key, (*(const SnapshotDevice *const *)item)->physical_function) > 0 ? 1 : -1;
@@ -104,8 +112,8 @@ static const char *find_taken_address(const DeviceBlocks *blocks, const char *ad
         return address[0] && string_set_contains(&blocks->taken, address) ? address : NULL;
 }
 
-/* Returns the first virtual function of the card that is taken, or an mdev of one; NULL: none is.
- */
+/* Returns a domain's part of the card: a virtual function, or an mdev on one. NULL: there is
+ * none. */
 static const char *find_taken_function(const DeviceBlocks *blocks, const char *card)
 {
         size_t n;
@@ -122,7 +130,8 @@ static const char *find_taken_function(const DeviceBlocks *blocks, const char *c
         return NULL;
 }
 
-/* Returns what blocks a provider of mdevs: the device or its card, taken whole. */
+/* Returns the blocker of a provider of mdevs: the device itself or its card, if a domain has it as
+ * a whole. An mdev of this device that is in use prevents the block. */
 static const char *find_blocker_of_mdevs(const DeviceBlocks *blocks, const SnapshotDevice *there)
 {
         const char *whole = find_taken_address(blocks, there->address);
@@ -132,7 +141,10 @@ static const char *find_blocker_of_mdevs(const DeviceBlocks *blocks, const Snaps
         return whole ? whole : find_taken_address(blocks, there->physical_function);
 }
 
-/* The same of a provider that is named by an address: it counts the device, or its functions. */
+/* Returns the blocker of a provider that is named by an address. A provider with a spec for the
+ * card counts the card as a whole; then mdevs and functions block it. Otherwise it counts the
+ * virtual functions, and the whole card blocks them. A use of the counted thing itself prevents the
+ * block. */
 static const char *find_blocker_of_pci(const DeviceBlocks *blocks, const SnapshotDevice *there)
 {
         const char *whole = find_taken_address(blocks, there->address),

@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Updates the ledger and the tree in three steps, each for all devices. First, find_exchanged() and
+ * note_other() find devices whose place another device has. Second, note_all_present() stores each
+ * device that the driver reported, and decides whether its capacity is offered. Third,
+ * handle_missing() goes through the rest of the ledger. It withholds an expected device in the tree
+ * and removes the others from the ledger.
+ *
+ * A device is in one of these states: offered; blocked; missing; held, which means back but not
+ * offered yet. The member withheld is not a state. It means that Placement can still have reserved
+ * = total, so the next release restores the reserved amount. The member since_usec has the time of
+ * the last change between missing and back, by the clock of one boot.
+ *
+ * An update sorts its data once, before it looks up something for each provider. */
+
 #include "agent/tree/device-ledger.h"
 
 #include <errno.h>
@@ -13,18 +26,19 @@
 #include "drivers/host/pci-spec.h"
 #include "drivers/tree/mdev-plan.h"
 
-/* A device of the ledger as it was when the update began. */
+/* A device of the ledger at the begin of an update. */
 typedef struct Known {
         const char *name;
         size_t place;
 } Known;
 
+/* The state of one update. */
 typedef struct Update {
         DeviceLedger *ledger;
-        Known *known; /* by name */
+        Known *known; /* devices of the ledger, sorted by name */
         size_t n_known;
         DeviceBlocks blocks;
-        const ClaimedDevice **exchanged; /* another device is at the address */
+        const ClaimedDevice **exchanged; /* claimed devices whose address another device has */
         size_t n_exchanged;
         const Snapshot *snapshot;
         ProviderTree *tree;
@@ -51,6 +65,8 @@ void device_ledger_done(DeviceLedger *ledger)
         *ledger = DEVICE_LEDGER_INIT;
 }
 
+/* Only devices that are missing, held or blocked are in the text. The order of the branches is that
+ * of their importance. */
 char *device_ledger_describe_withheld(const DeviceLedger *ledger)
 {
         char *text = NULL;
@@ -93,7 +109,8 @@ static int add_device(DeviceLedger *ledger, LedgerDevice **ret)
         return 0;
 }
 
-/* But for texts and sets. */
+/* Compares two states of a device, without texts and sets, which note_class() and its siblings
+ * compare. */
 static bool is_as_before(const LedgerDevice *a, const LedgerDevice *b)
 {
         return uuid_equal(&a->provider, &b->provider) && uuid_equal(&a->parent, &b->parent) &&
@@ -130,7 +147,7 @@ json_t *device_ledger_to_json(const DeviceLedger *ledger)
         return json_pack("{s:s, s:O}", "format", DEVICE_LEDGER_FORMAT, "devices", devices);
 }
 
-/* A list of before there was this has none of it. */
+/* Reads the members of the hold. Ledgers of older versions lack them. */
 static int read_hold(const json_t *object, LedgerDevice *device, Error *reterr)
 {
         int r;
@@ -145,7 +162,7 @@ static int read_hold(const json_t *object, LedgerDevice *device, Error *reterr)
         return 0;
 }
 
-/* A list of an older program has none. */
+/* Reads an identity. Ledgers of older versions lack it. */
 static void read_identity(const json_t *object, const char *key,
                           char ret[static DEVICE_IDENTITY_SIZE])
 {
@@ -155,6 +172,8 @@ static void read_identity(const json_t *object, const char *key,
         text_sanitize(ret, '?');
 }
 
+/* Reads a device and checks it, because a tree with a bad inventory would be refused by
+ * Placement. */
 static int read_device(const json_t *object, LedgerDevice *device, Error *reterr)
 {
         const char *name, *parent, *resource_class;
@@ -194,7 +213,7 @@ static int read_device(const json_t *object, LedgerDevice *device, Error *reterr
         return device->name && device->resource_class ? 0 : error_oom(reterr);
 }
 
-/* What no two devices share. */
+/* Checks that no earlier device has the same name or provider. */
 static int check_alone(const DeviceLedger *ledger, const LedgerDevice *device, Error *reterr)
 {
         if (!device->name[0])
@@ -235,24 +254,28 @@ static bool is_of_boot(const LedgerDevice *device, const DeviceMoment *moment)
         return uuid_equal(&device->boot, &moment->boot);
 }
 
+/* Returns the time for which a device that came back must stay before it is offered. */
 static uint64_t hold_usec(const LedgerDevice *device, const DeviceMoment *moment)
 {
         return moment->hold_usec << device->n_soon;
 }
 
+/* Returns the time after which a device that the host does not list is no longer expected. */
 static uint64_t gone_usec(const DeviceMoment *moment)
 {
         return DEVICE_GONE_HOLDS * moment->hold_usec;
 }
 
-/* Since it vanished or came back; 0 when that is yet to be noted. */
+/* Returns the microseconds since the device vanished or came back. A time in the future cannot be
+ * from this clock; UINT64_MAX ends every wait for it. */
 static uint64_t elapsed_usec(const LedgerDevice *device, const DeviceMoment *moment)
 {
         if (device->since_usec > moment->now_usec)
-                return UINT64_MAX; /* never was: it is not waited for */
+                return UINT64_MAX; /* not a time of this clock: do not wait */
         return moment->now_usec - device->since_usec;
 }
 
+/* Returns the pause after since_usec that the state of the device needs; 0: none. */
 static uint64_t pause_usec(const LedgerDevice *device, const DeviceMoment *moment)
 {
         if (device->held)
@@ -260,7 +283,8 @@ static uint64_t pause_usec(const LedgerDevice *device, const DeviceMoment *momen
         return device->missing ? gone_usec(moment) : 0;
 }
 
-/* What is past was looked at, and something else keeps it. */
+/* A time that has passed is ignored: an update has handled it, and a guest or Placement can keep
+ * the device in its state. */
 uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceMoment *moment)
 {
         uint64_t due = UINT64_MAX;
@@ -275,14 +299,14 @@ uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceMoment *
         return due;
 }
 
-/* What is there */
+/* Devices that are present */
 
 static int order_known(const void *a, const void *b)
 {
         return strcmp(((const Known *)a)->name, ((const Known *)b)->name);
 }
 
-/* Puts in order, once, what is asked for each provider. */
+/* Sorts the data that the update looks up for each provider. */
 static int put_in_order(Update *update)
 {
         const DeviceLedger *ledger = update->ledger;
@@ -304,7 +328,8 @@ static void update_done(Update *update)
         device_blocks_done(&update->blocks);
 }
 
-/* A provider's name is asked for once, so what was added since need not be found. */
+/* Returns the device of the ledger with that name. Devices that this update added are not found:
+ * each provider's name is looked up once. */
 static LedgerDevice *find_device(const Update *update, const char *name)
 {
         const Known key = { .name = name };
@@ -315,6 +340,7 @@ static LedgerDevice *find_device(const Update *update, const char *name)
         return found ? &update->ledger->devices[update->known[place].place] : NULL;
 }
 
+/* Adds the virtual functions of the card with that address. */
 static int list_functions(const Update *update, const char *address, StringSet *members)
 {
         size_t n;
@@ -327,8 +353,9 @@ static int list_functions(const Update *update, const char *address, StringSet *
         return r;
 }
 
-/* libvirt's name of a PCI device follows from its address, but for a recording that was written by
- * hand. */
+/* Returns the device with that PCI address. libvirt's name of a PCI device follows from its
+ * address, which makes the search fast. In recordings that were written by hand it does not, so the
+ * loop follows. */
 static const SnapshotDevice *find_address(const Update *update, const char *address)
 {
         char name[sizeof("pci_") + PCI_ADDRESS_SIZE];
@@ -347,8 +374,8 @@ static const SnapshotDevice *find_address(const Update *update, const char *addr
         return NULL;
 }
 
-/* The device that a provider of the driver is for: "<nodename>_<device>" or "<nodename>_<ADDRESS>";
- * NULL for the root and others' providers. */
+/* Returns the device of a provider that the driver made: "<nodename>_<device>" or
+ * "<nodename>_<ADDRESS>". Returns NULL for the root and for providers of other writers. */
 static const SnapshotDevice *device_of_provider(const Update *update, const char *name)
 {
         size_t n = strlen(update->root->name);
@@ -362,6 +389,7 @@ static const SnapshotDevice *device_of_provider(const Update *update, const char
         return find_address(update, address);
 }
 
+/* Lists the parts of a device: its address, its virtual functions and its mdevs. */
 static int list_members(const Update *update, const SnapshotDevice *device, StringSet *members)
 {
         const SnapshotMdev *mdevs;
@@ -376,7 +404,7 @@ static int list_members(const Update *update, const SnapshotDevice *device, Stri
         return r < 0 ? r : 0;
 }
 
-/* Returns whether a domain has a part of the device by one of its definitions. */
+/* Returns whether a domain has a part of the device, by any of its definitions. */
 static bool is_used(const Update *update, const LedgerDevice *device)
 {
         for (size_t i = 0; i < device->members.n_items; i++)
@@ -385,8 +413,9 @@ static bool is_used(const Update *update, const LedgerDevice *device)
         return false;
 }
 
-/* Another device */
+/* Another device at the same place */
 
+/* Finds the claimed devices whose address now has a device of another identity. */
 static void find_exchanged(Update *update)
 {
         for (size_t i = 0; i < update->moment->n_claimed; i++) {
@@ -401,7 +430,7 @@ static void find_exchanged(Update *update)
         }
 }
 
-/* Does a claim name a part of it, which is there as it was given? */
+/* Returns true if a claim names a part of the device and accepted the present one. */
 static bool is_accepted(const Update *update, const LedgerDevice *device)
 {
         for (size_t i = 0; i < update->moment->n_claimed; i++)
@@ -410,7 +439,8 @@ static bool is_accepted(const Update *update, const LedgerDevice *device)
         return false;
 }
 
-/* Sets what is at the place of the device that a claim or a domain has, if it is another one. */
+/* Sets device->other if another device is at the place of one that a claim or a domain has. While
+ * the claims cannot be read, an earlier finding stays. */
 static void find_other(const Update *update, LedgerDevice *device)
 {
         const SnapshotDevice *there = device_of_provider(update, device->name);
@@ -432,7 +462,8 @@ static void find_other(const Update *update, LedgerDevice *device)
                 strcpy(device->other, now[0] ? now : "unknown");
 }
 
-/* A device that was not missing before is reported by note_lost(). */
+/* Updates device->other and reports a change. A device that was not missing before is reported by
+ * note_lost(). */
 static void note_other(Update *update, LedgerDevice *device)
 {
         char before[DEVICE_IDENTITY_SIZE];
@@ -446,7 +477,8 @@ static void note_other(Update *update, LedgerDevice *device)
                 update->news(device, DEVICE_NEWS_MISSING, update->userdata);
 }
 
-/* Keeps a serial number that cannot be read for a while. */
+/* Stores the identity of the present device. A serial number that cannot be read now does not
+ * replace a known one. */
 static void note_identity(const SnapshotDevice *there, LedgerDevice *device)
 {
         char now[DEVICE_IDENTITY_SIZE];
@@ -456,7 +488,7 @@ static void note_identity(const SnapshotDevice *there, LedgerDevice *device)
                 strcpy(device->identity, now);
 }
 
-/* A device that is missing is not blocked. */
+/* Clears the blocker before the update. A device that is missing is not blocked. */
 static void forget_blocker(LedgerDevice *device)
 {
         strcpy(device->blocker_before, device->blocker);
@@ -509,8 +541,9 @@ static int note_members(Update *update, LedgerDevice *device, const SnapshotDevi
         return 0;
 }
 
-/* Restores the reserved amount of before, until Placement is seen to have it. withheld: the total
- * that was withheld; a PCI device that is back with another one keeps that reservation. */
+/* Restores the reserved amount from before the withholding. The mark stays until a tree of
+ * Placement shows that the amount arrived. withheld is the total that was withheld. A PCI device
+ * that is back with another total keeps that reservation. */
 static void release(LedgerDevice *device, uint64_t withheld, Inventory *record)
 {
         if (device->withheld && record->reserved == MIN(withheld, record->total))
@@ -520,7 +553,8 @@ static void release(LedgerDevice *device, uint64_t withheld, Inventory *record)
         device->reserved = record->reserved;
 }
 
-/* What came back in this boot is looked at for a while before it is offered. */
+/* Returns true if the device came back in this boot, and its hold is not over. Starts the hold of a
+ * device that was missing until now. A reboot ends the hold. */
 static bool is_held(const Update *update, LedgerDevice *device)
 {
         const DeviceMoment *moment = update->moment;
@@ -537,7 +571,8 @@ static bool is_held(const Update *update, LedgerDevice *device)
         return device->held && elapsed_usec(device, moment) < hold_usec(device, moment);
 }
 
-/* Withholds what another device blocks. What was reserved before is restored afterwards. */
+/* Withholds a device that another one blocks. The former reserved amount is restored after the
+ * block. */
 static void block(LedgerDevice *device, Inventory *record)
 {
         if (!device->withheld)
@@ -547,7 +582,8 @@ static void block(LedgerDevice *device, Inventory *record)
         device->withheld = true;
 }
 
-/* Gives it back, or goes on withholding it. */
+/* Decides whether the capacity of a present device is offered: the hold comes first, then the
+ * block, then the release. */
 static void settle(Update *update, LedgerDevice *device, Inventory *record)
 {
         bool was_away = device->missing || device->held;
@@ -570,8 +606,8 @@ static void settle(Update *update, LedgerDevice *device, Inventory *record)
                 update->news(device, DEVICE_NEWS_BACK, update->userdata);
 }
 
-/* Whether device_spec has a function of the PCI device that this provider counts. One whose spec is
- * gone is reported only while a guest has it. */
+/* Returns whether device_spec has a function of the PCI device that this provider counts. A device
+ * whose spec was removed is reported only while a guest has it. */
 static bool is_configured(const Update *update, const char *name, const SnapshotDevice *there)
 {
         const HostConfig *host = update->moment->host;
@@ -589,6 +625,8 @@ static bool is_configured(const Update *update, const char *name, const Snapshot
         return false;
 }
 
+/* Stores a present device in the ledger, a new one included. A device with another one at its place
+ * is left to handle_missing(). */
 static int note_present(Update *update, const Provider *provider, const SnapshotDevice *there)
 {
         InventoryRecord *record = &provider->inventories[0];
@@ -609,7 +647,7 @@ static int note_present(Update *update, const Provider *provider, const Snapshot
         device->boot = update->moment->boot;
         if (is_configured(update, provider->name, there))
                 device->config = update->moment->config;
-        /* One that was added has another provider now. */
+        /* A device that was removed and added again can have another provider. */
         update->ledger->changed |= !is_as_before(device, &before);
         if (note_class(update, device, record->resource_class) < 0 ||
             note_traits(update, device, &provider->traits) < 0 ||
@@ -620,6 +658,7 @@ static int note_present(Update *update, const Provider *provider, const Snapshot
         return 0;
 }
 
+/* Stores the devices of all providers below the root with a single inventory. */
 static int note_all_present(Update *update)
 {
         for (size_t i = 0; i < update->tree->n_providers; i++) {
@@ -634,7 +673,7 @@ static int note_all_present(Update *update)
         return 0;
 }
 
-/* What is missing */
+/* Devices that are missing */
 
 static bool is_present(const Update *update, const LedgerDevice *device,
                        const SnapshotDevice *there)
@@ -644,9 +683,9 @@ static bool is_present(const Update *update, const LedgerDevice *device,
         return provider && provider->n_inventories == 1 && !device->other[0] && there;
 }
 
-/* Whether the device itself says that it can make nothing of its configured type now: another type
- * was made on it, or [mdev_TYPE] max_instances is reached. Types that cannot be read say nothing.
- */
+/* Returns true if the device reports that it cannot create an mdev of its configured type now. Two
+ * causes exist: an mdev of another type exists on it, or [mdev_TYPE] max_instances is reached.
+ * Types that cannot be read give false. */
 static bool is_exhausted(const Update *update, const LedgerDevice *device,
                          const SnapshotDevice *there)
 {
@@ -659,7 +698,8 @@ static bool is_exhausted(const Update *update, const LedgerDevice *device,
         return there->is_vgpu_function || (type && snapshot_find_mdev_type(there, type->type));
 }
 
-/* Returns true if another device is at the address of one that no claim and no domain has. */
+/* Returns true if a device of another identity is at the address. The caller has excluded devices
+ * that a claim or a domain has. */
 static bool is_replaced(const LedgerDevice *device, const SnapshotDevice *there)
 {
         char now[DEVICE_IDENTITY_SIZE];
@@ -668,7 +708,8 @@ static bool is_replaced(const LedgerDevice *device, const SnapshotDevice *there)
         return device_identity_differs(device->identity, now);
 }
 
-/* An allocation that Placement has not told of yet counts. */
+/* Returns true if Placement has an allocation from the device, or might have one that was not read
+ * yet. */
 static bool is_held_in_placement(const Update *update, const LedgerDevice *device)
 {
         const Retained *retained = update->moment->retained;
@@ -677,6 +718,9 @@ static bool is_held_in_placement(const Update *update, const LedgerDevice *devic
                                    RETAINED_USE_NONE;
 }
 
+/* Returns true if a device that is not present must stay in the tree, by the rules in the header.
+ * The order of the conditions matters: uses come before the configuration, and the configuration
+ * before time. */
 static bool is_expected(const Update *update, const LedgerDevice *device,
                         const SnapshotDevice *there)
 {
@@ -685,7 +729,7 @@ static bool is_expected(const Update *update, const LedgerDevice *device,
         bool configured = uuid_equal(&device->config, &moment->config);
 
         if (provider && strcmp(provider->name, device->name) != 0)
-                return false; /* something else goes by its uuid, or it by another name */
+                return false; /* another provider has its uuid, or the provider has another name */
         if (device->other[0])
                 return true;
         if (there &&
@@ -701,6 +745,7 @@ static bool is_expected(const Update *update, const LedgerDevice *device,
                (!device->missing || elapsed_usec(device, moment) < gone_usec(moment));
 }
 
+/* Marks a device as missing. A loss soon after a return doubles the next hold. */
 static void note_lost(Update *update, LedgerDevice *device)
 {
         const DeviceMoment *moment = update->moment;
@@ -714,8 +759,8 @@ static void note_lost(Update *update, LedgerDevice *device)
         device->missing = true;
 }
 
-/* The record that is published: Placement's own, where it has one, so that an operator's ratio
- * survives. */
+/* Returns the inventory that is published for a missing device. It is Placement's own where there
+ * is one, so that an operator's ratio survives. */
 static Inventory withheld_record(const Update *update, const LedgerDevice *device)
 {
         const ProviderTree *before = update->moment->before;
@@ -731,6 +776,7 @@ static Inventory withheld_record(const Update *update, const LedgerDevice *devic
         return record;
 }
 
+/* Puts the provider of a missing device back in the tree, with all capacity reserved. */
 static int withhold(Update *update, LedgerDevice *device, Error *reterr)
 {
         const Inventory record = withheld_record(update, device);
@@ -755,6 +801,8 @@ static int withhold(Update *update, LedgerDevice *device, Error *reterr)
         return 0;
 }
 
+/* Removes devices from the ledger that are not expected, and withholds the expected ones. After an
+ * error the loop continues without withholding, so that the array stays valid. */
 static int handle_missing(Update *update, Error *reterr)
 {
         DeviceLedger *ledger = update->ledger;

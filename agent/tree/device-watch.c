@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Runs the device ledger: supplies its clock, boot id, configuration and claims, stores it in a
+ * file, and logs its news. The ledger itself is pure (device-ledger.h).
+ *
+ * The file is written after an update that changed the ledger, before the tree is published. A
+ * crash therefore never loses a device that Placement has. A tree that was not made from
+ * Placement's is a preview: the update runs on a copy of the ledger and is not stored or logged. */
+
 #include "agent/tree/device-watch.h"
 
 #include <errno.h>
@@ -13,16 +20,17 @@
 #include "base/message-ids.h"
 #include "base/text.h"
 
+/* The ledger with its inputs. */
 struct DeviceWatch {
         char *state_file;
         bool read_only;
-        DeviceMoment moment;  /* but for its time */
-        uint64_t looked_usec; /* until then, what was due has been looked at */
+        DeviceMoment moment;  /* constant inputs; the time is set for each update */
+        uint64_t looked_usec; /* CLOCK_BOOTTIME up to which due times were handled */
         DeviceLedger ledger;
         size_t n_missing;
-        char *missing;   /* the first one; NULL: none */
-        bool saved;      /* the file has the ledger as it was before it changed */
-        int write_error; /* of the last write, so that each is logged once */
+        char *missing;   /* name of the first missing device; NULL: not known yet */
+        bool saved;      /* the file has the ledger as of its last change */
+        int write_error; /* error of the last write, so that each error is logged once */
 };
 
 DeviceWatch *device_watch_free(DeviceWatch *watch)
@@ -36,7 +44,8 @@ DeviceWatch *device_watch_free(DeviceWatch *watch)
         return NULL;
 }
 
-/* A fingerprint of what the options say of devices. */
+/* Makes a fingerprint of the options about devices. A change of it means that the operator changed
+ * them. */
 static int make_fingerprint(const HostConfig *config, char *const device_specs[], Uuid *ret)
 {
         _cleanup_free_ char *text = NULL;
@@ -75,6 +84,7 @@ static int read_ledger(const json_t *json, void *userdata, Error *reterr)
         return device_ledger_from_json(json, userdata, reterr);
 }
 
+/* Loads the ledger. A file that cannot be read is logged, and the ledger is empty then. */
 static void load(DeviceWatch *watch)
 {
         Error error;
@@ -105,6 +115,7 @@ int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig 
         return 0;
 }
 
+/* Writes the ledger if it changed. A failed write is repeated after the next update. */
 static void save(DeviceWatch *watch)
 {
         _cleanup_json_ json_t *json = NULL;
@@ -127,7 +138,8 @@ static void save(DeviceWatch *watch)
         watch->ledger.changed = false;
 }
 
-/* Without the claims, what domains have still counts, and so does what the ledger knows. */
+/* Lists the devices of claims. Without them, the devices of domains and the stored findings still
+ * count. */
 static void list_claimed(Claims *claims, ClaimedDevices *claimed, DeviceMoment *moment)
 {
         Error error;
@@ -148,6 +160,8 @@ static DeviceMoment now(const DeviceWatch *watch)
         return moment;
 }
 
+/* Logs a change of a device. A missing device with another one at its place has a message of its
+ * own. */
 static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
 {
         const char *const *fields = LOG_FIELDS(LOG_FIELD_DEVICE, device->name, LOG_FIELD_PROVIDER,
@@ -180,6 +194,7 @@ static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
         }
 }
 
+/* Returns the name of a guest that has this address or mdev. */
 static const char *find_guest(const Snapshot *snapshot, const char *thing)
 {
         for (size_t i = 0; i < snapshot->n_domains; i++)
@@ -188,7 +203,7 @@ static const char *find_guest(const Snapshot *snapshot, const char *thing)
         return "?";
 }
 
-/* Logs which devices are blocked since this update, and which are not any more. */
+/* Logs the devices that are blocked since this update, and those that are not blocked any more. */
 static void log_blocked(const DeviceLedger *ledger, const Snapshot *snapshot)
 {
         for (size_t i = 0; i < ledger->n_devices; i++) {
@@ -212,8 +227,7 @@ static void log_blocked(const DeviceLedger *ledger, const Snapshot *snapshot)
         }
 }
 
-/* Counts the devices that are missing, without those that are back, and keeps the name of the first
- * one. */
+/* Counts the missing devices, without those that are back, and stores the name of the first one. */
 static int note_missing(DeviceWatch *watch, const DeviceLedger *ledger, Error *reterr)
 {
         const char *first = "";
@@ -236,7 +250,8 @@ static void ignore_news(const LedgerDevice *device, DeviceNews news, void *userd
 {
 }
 
-/* The same on a copy of the ledger. */
+/* Updates a copy of the ledger, for a preview. The copy goes through JSON, which needs no other
+ * code. */
 static int apply_to_copy(DeviceWatch *watch, const RetainedTrees *trees, const DeviceMoment *moment,
                          ProviderTree *tree, Error *reterr)
 {
@@ -260,7 +275,7 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
         DeviceMoment moment = now(watch);
         int r;
 
-        /* before Placement was read, nothing is published that it could refuse */
+        /* Before Placement was read, the tree is not published, so no inventory can be refused. */
         moment.retained = trees->known ? retained : NULL;
         moment.before = trees->before;
         list_claimed(claims, &claimed, &moment);
@@ -289,6 +304,8 @@ size_t device_watch_count_missing(const DeviceWatch *watch, const char **ret_fir
         return watch->n_missing;
 }
 
+/* device_ledger_due_usec() skips times that have passed, so it is called with the time of the last
+ * look. A time that came due since then gives 0, once. */
 uint64_t device_watch_due_in_usec(DeviceWatch *watch)
 {
         DeviceMoment moment = now(watch);

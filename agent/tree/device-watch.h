@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The device ledger at work: kept in "devices.json" of state_dir, written before anything is sent,
- * with a journal message when a device goes missing or comes back. Main thread; blocks on the disk.
- */
+/* Runs the device ledger. It is stored in "devices.json" of state_dir, written before a request is
+ * sent. A journal message reports each device that goes missing or comes back. Main thread; blocks
+ * on the disk. */
 
 #include "agent/tree/device-ledger.h"
 #include "claims/claims.h"
@@ -11,28 +11,27 @@
 
 typedef struct DeviceWatch DeviceWatch;
 
-/* The configuration is borrowed. hold_usec: as of DeviceMoment. read_only: never write the file
- * (--dry-run). -ENOMEM. */
+/* Loads the ledger. The configuration is borrowed. hold_usec is that of DeviceMoment. read_only:
+ * never write the file (--dry-run). Returns -ENOMEM on failure. */
 int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig *config,
                      char *const device_specs[], uint64_t hold_usec, bool read_only);
 DeviceWatch *device_watch_free(DeviceWatch *watch);
 DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
 
-/* Edits tree, which the driver has just made of trees->snapshot. claims names the devices of
- * claims; NULL: they are not known. retained: who holds what in Placement; NULL: there is none. A
- * tree that was not made from what Placement holds is a first picture, of which nothing is
- * remembered or logged. -ENOMEM, -EINVAL with words. */
+/* Updates the ledger and edits tree, which the driver has just made of trees->snapshot. claims
+ * names the devices of claims; NULL: not known. retained has the inventories in use in Placement;
+ * NULL: no Placement. If the tree was not made from Placement's, nothing is stored or logged.
+ * Returns -ENOMEM, or -EINVAL with words, on failure. */
 int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *trees,
                        const Retained *retained, ProviderTree *tree, Error *reterr);
 
-/* The devices that are expected, as of the last picture. Borrowed. */
+/* Returns the expected devices as of the last update, borrowed. */
 const DeviceLedger *device_watch_get_ledger(const DeviceWatch *watch);
 
-/* Returns the number of devices that were missing in the last picture, and the name of the first
- * one,
- * "" for none; borrowed until the next picture. */
+/* Returns the number of devices that were missing after the last update. *ret_first is the name of
+ * the first one, "" if there is none; borrowed until the next update. */
 size_t device_watch_count_missing(const DeviceWatch *watch, const char **ret_first);
 
-/* How long until a picture of the same host would look otherwise; UINT64_MAX: for ever. What came
- * due since the last picture, or since this was asked last, is said once: 0. */
+/* Returns the microseconds until an update of the same host would have another result; UINT64_MAX:
+ * never. If a time came due since the last update or the last call, it returns 0 once. */
 uint64_t device_watch_due_in_usec(DeviceWatch *watch);

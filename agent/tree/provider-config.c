@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Applies the files of [compute] provider_config_location in each cycle. All files are read again,
+ * so a changed file needs no reload of the configuration. Their entries are merged into the tree,
+ * and the additions are stored.
+ *
+ * Problems are texts in two sets: those of the last cycle and those of this one. A problem is
+ * logged when neither set has it, so each one is logged once as long as it lasts. A tree that was
+ * not made from Placement's logs and stores nothing. */
+
 #include "agent/tree/provider-config.h"
 
 #include <errno.h>
@@ -18,9 +26,9 @@ struct ProviderConfig {
         char *location;
         char *state_file;
         char *owner_trait;
-        bool read_only;
-        bool quiet; /* nothing is logged in this cycle */
-        ProviderAdditions added;
+        bool read_only;          /* no file is written */
+        bool quiet;              /* nothing is logged in this cycle */
+        ProviderAdditions added; /* additions to the tree that Placement has, or will have */
         StringSet last, current; /* problems of the last cycle and of this one */
 };
 
@@ -38,6 +46,7 @@ ProviderConfig *provider_config_free(ProviderConfig *config)
         return NULL;
 }
 
+/* Logs a problem, unless it was logged in the last cycle or in this one. */
 static void on_problem(const char *text, void *userdata)
 {
         ProviderConfig *config = userdata;
@@ -50,8 +59,9 @@ static void on_problem(const char *text, void *userdata)
         (void)string_set_add(&config->current, text);
 }
 
-/* Reading */
+/* Files */
 
+/* Reads one file. A file that cannot be read is a problem, and an error only if memory is short. */
 static int read_file(ProviderConfig *config, const char *path, ProviderYaml *yaml)
 {
         _cleanup_free_ char *text = NULL;
@@ -67,7 +77,7 @@ static int read_file(ProviderConfig *config, const char *path, ProviderYaml *yam
         return provider_yaml_add(yaml, path, text, n, on_problem, config);
 }
 
-/* glob() sorts by path, as Nova does. */
+/* Reads all files of the folder. glob() sorts them by path, as Nova does. */
 static int read_files(ProviderConfig *config, ProviderYaml *yaml)
 {
         _cleanup_free_ char *pattern = text_format("%s/*.yaml", config->location);
@@ -111,6 +121,8 @@ int provider_config_new(ProviderConfig **ret, const char *location, const char *
         return 0;
 }
 
+/* Returns true if both additions are equal. It returns false if memory is short, which only causes
+ * a write. */
 static bool is_same(const ProviderAdditions *a, const ProviderAdditions *b)
 {
         _cleanup_json_ json_t *x = provider_additions_to_json(a);
@@ -129,6 +141,7 @@ static int save_state(ProviderConfig *config, const ProviderAdditions *added, Er
         return json ? state_file_write(config->state_file, json, reterr) : error_oom(reterr);
 }
 
+/* Merges the entries. The new additions are stored before the tree is published. */
 static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderYaml *yaml, bool known,
                  Error *reterr)
 {
@@ -143,7 +156,8 @@ static int merge(ProviderConfig *config, ProviderTree *tree, const ProviderYaml 
                 provider_additions_done(&added);
                 return 0;
         }
-        /* what is not remembered would stay in Placement for ever, which is the lesser evil */
+        /* After a failed write and a restart, additions can stay in Placement for ever. That is
+         * better than a tree that is not published while the disk is full. */
         if (save_state(config, &added, &error) < 0)
                 on_problem(error.text, config);
         provider_additions_done(&config->added);

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* [compute] provider_config_location at work: reads the folder's *.yaml in every cycle, merges them
- * into the tree and keeps what it added in a file of state_dir, which is written before anything
- * is sent. Logs each problem once. Main thread; blocks on the disk. */
+/* Applies [compute] provider_config_location: reads the folder's *.yaml files in each cycle and
+ * merges them into the tree. Its additions are kept in a file of state_dir, which is written before
+ * a request is sent. Each problem is logged once. Main thread; blocks on the disk. */
 
 #include "base/error.h"
 #include "base/provider-tree.h"
 
 typedef struct ProviderConfig ProviderConfig;
 
-/* Texts are copied. location may name a folder that is not there: then there is nothing to add.
- * read_only: never write the state (--dry-run). -ENOMEM. */
+/* Loads the additions. Texts are copied. location can be a folder that does not exist: then there
+ * are no additions. owner_trait marks the providers with additions; NULL: none. read_only: never
+ * write the state (--dry-run). Returns -ENOMEM on failure. */
 int provider_config_new(ProviderConfig **ret, const char *location, const char *state_dir,
                         const char *owner_trait, bool read_only);
 ProviderConfig *provider_config_free(ProviderConfig *config);
 DEFINE_CLEANUP(ProviderConfig *, provider_config_free);
 
-/* Edits tree. known: tree holds what Placement holds; else it is a first picture, of which nothing
- * is concluded, remembered or logged. What cannot be read, merged or remembered is logged and left
- * out; -ENOMEM only. */
+/* Edits tree. known: tree was made from Placement's; otherwise nothing is stored or logged. Files
+ * that cannot be read, entries that cannot be merged, and additions that cannot be stored are
+ * logged and skipped. Returns -ENOMEM on failure. */
 int provider_config_apply(ProviderConfig *config, ProviderTree *tree, bool known, Error *reterr);

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Merges the entries of provider.yaml into a tree. A merge has two steps. First it removes all
+ * additions of the earlier merges from the tree. Then it adds those of the current entries. The
+ * result therefore does not depend on the earlier files.
+ *
+ * ProviderAdditions lists the additions for each provider. An addition that the tree still had
+ * stays listed after its entry was removed. Only a tree of Placement without it shows that its
+ * removal arrived. Otherwise a failed request would leave the addition in Placement for ever. A
+ * trait or class that was there before the merge is another writer's and is never listed. */
+
 #include "agent/tree/provider-merge.h"
 
 #include <errno.h>
@@ -8,13 +17,14 @@
 #include "base/array.h"
 #include "base/json.h"
 
+/* The state of one merge. */
 typedef struct Merge {
         ProviderTree *tree;
         const ProviderYaml *yaml;
         const char *owner_trait;
         const ProviderAdditions *before;
         ProviderAdditions after;
-        StringSet merged; /* uuids of providers that have got an entry */
+        StringSet merged; /* uuids of providers that an entry was merged into */
         ProviderYamlProblem problem;
         void *userdata;
 } Merge;
@@ -41,6 +51,7 @@ static ProviderAddition *find_addition(const ProviderAdditions *additions, const
         return NULL;
 }
 
+/* Returns the additions of the provider, empty ones if there are none yet. */
 static int ensure_addition(ProviderAdditions *additions, const Uuid *provider,
                            ProviderAddition **ret)
 {
@@ -109,10 +120,10 @@ int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Err
         return 0;
 }
 
-/* Taking back */
+/* Removal of earlier additions */
 
-/* What was added goes first, all of it: what is still wanted comes again. What was in the tree is
- * remembered until it is gone from there. */
+/* Removes earlier additions from the tree. Those that the entries still contain are added again.
+ * Those that the tree had stay listed until a tree lacks them. */
 static int take_back(Merge *merge, const ProviderAddition *addition)
 {
         Provider *provider = provider_tree_find(merge->tree, &addition->provider);
@@ -133,8 +144,9 @@ static int take_back(Merge *merge, const ProviderAddition *addition)
         return 0;
 }
 
-/* Adding */
+/* New additions */
 
+/* Reports the reason why an entry is skipped. */
 static void complain(const Merge *merge, const ProviderYamlEntry *entry, const char *what)
 {
         Error error;
@@ -148,12 +160,13 @@ static int add_trait(Provider *provider, const char *trait, ProviderAddition *ad
 {
         int r = string_set_add(&provider->traits, trait);
 
-        /* one that is there already was put there by somebody else, and stays theirs */
+        /* A trait that the provider has already belongs to another writer, so it is not listed. */
         if (r <= 0)
                 return r;
         return string_set_add(&addition->traits, trait) < 0 ? -ENOMEM : 0;
 }
 
+/* Adds the inventories and traits of an entry, and the owner trait. */
 static int add_all(Merge *merge, const ProviderYamlEntry *entry, Provider *provider)
 {
         ProviderAddition *addition;
@@ -176,6 +189,8 @@ static int add_all(Merge *merge, const ProviderYamlEntry *entry, Provider *provi
         return 0;
 }
 
+/* Merges an entry into a provider. The entry is skipped if another entry names the provider in
+ * another way, or if the provider has one of its classes already. */
 static int merge_into(Merge *merge, const ProviderYamlEntry *entry, Provider *provider)
 {
         int r = string_set_add(&merge->merged, provider->uuid.text);
@@ -196,6 +211,7 @@ static int merge_into(Merge *merge, const ProviderYamlEntry *entry, Provider *pr
         return add_all(merge, entry, provider);
 }
 
+/* Merges an entry that names one provider. */
 static int merge_named(Merge *merge, const ProviderYamlEntry *entry)
 {
         Provider *provider = entry->name ? provider_tree_find_name(merge->tree, entry->name)
@@ -207,6 +223,7 @@ static int merge_named(Merge *merge, const ProviderYamlEntry *entry)
         return 0;
 }
 
+/* Returns true if an entry names this provider by name or uuid. */
 static bool is_named(const Merge *merge, const Provider *provider)
 {
         for (size_t i = 0; i < merge->yaml->n_entries; i++) {
@@ -219,6 +236,8 @@ static bool is_named(const Merge *merge, const Provider *provider)
         return false;
 }
 
+/* Merges an entry for "$COMPUTE_NODE" into each root with the trait COMPUTE_NODE that no other
+ * entry names. */
 static int merge_compute_nodes(Merge *merge, const ProviderYamlEntry *entry)
 {
         for (size_t i = 0; i < merge->tree->n_providers; i++) {
@@ -236,6 +255,7 @@ static int merge_compute_nodes(Merge *merge, const ProviderYamlEntry *entry)
         return 0;
 }
 
+/* Removes the records of providers without additions. */
 static void drop_empty(ProviderAdditions *additions)
 {
         size_t n = 0;

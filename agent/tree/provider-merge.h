@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Merges the entries of provider.yaml into the tree that the driver made (facts A12), and remembers
- * what it added, so that what leaves the files leaves Placement, and only that (facts G2.13). Pure.
+/* Merges the entries of provider.yaml into the tree that the driver made (facts A12), and lists its
+ * additions. An entry that leaves the files therefore leaves Placement too, and nothing else does
+ * (facts G2.13). Pure.
  *
- * An entry that cannot be obeyed costs that entry. */
+ * An entry that cannot be applied is skipped, without effect on the other entries. */
 
 #include <jansson.h>
 
 #include "agent/tree/provider-yaml.h"
 #include "base/provider-tree.h"
 
-/* What the files put on one provider: names that were not there before. */
+/* The additions of the files to one provider: names that it did not have before. */
 typedef struct ProviderAddition {
         Uuid provider;
         StringSet traits;
@@ -33,12 +34,14 @@ void provider_additions_done(ProviderAdditions *additions);
 json_t *provider_additions_to_json(const ProviderAdditions *additions);
 int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Error *reterr);
 
-/* Edits tree. before is what earlier merges added; ret_after is what is added now, and what was
- * added, is no longer wanted and was still in the tree: it is remembered until it is seen to be
- * gone. owner_trait ("" for none) is put on every provider that gets something. "$COMPUTE_NODE" is
- * every root with the trait COMPUTE_NODE that no entry names. A class or trait that is there and
- * was not added by us is somebody else's: such a class costs the entry, such a trait stays theirs.
- * -ENOMEM, with tree undefined. */
+/* Edits tree. before has the additions of earlier merges. ret_after gets the current ones, and
+ * those former ones that tree still had: they stay listed until a tree lacks them. owner_trait (""
+ * for none) is added to every provider with additions. "$COMPUTE_NODE" is every root with the trait
+ * COMPUTE_NODE that no entry names.
+ *
+ * A class or trait that the provider has already, and that is not in before, belongs to another
+ * writer. An entry with such a class is skipped. Such a trait stays when the entry is removed. Each
+ * problem is reported in words. Returns -ENOMEM, with tree undefined, on failure. */
 int provider_merge(ProviderTree *tree, const ProviderYaml *yaml, const char *owner_trait,
                    const ProviderAdditions *before, ProviderAdditions *ret_after,
                    ProviderYamlProblem problem, void *userdata);

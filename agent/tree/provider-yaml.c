@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is looked at is as deep as the schema and no deeper, and lists are bounded, so aliases
- * cannot blow anything up. */
+/* Reads provider.yaml into entries. A Reader goes down the nodes of the parsed document, no deeper
+ * than the schema, and all lists are bounded. Aliases therefore cannot multiply the work.
+ *
+ * A function returns -EINVAL after it reported a problem. The error ends at the next larger unit:
+ * that of an entry in add_entry(), that of a file in provider_yaml_add(). Only -ENOMEM reaches the
+ * caller. An entry is added to the result only when it is complete and valid. */
 
 #include "agent/tree/provider-yaml.h"
 
@@ -17,6 +21,7 @@
 
 #define COMPUTE_NODE "$COMPUTE_NODE"
 
+/* The document that is read, and the result. */
 typedef struct Reader {
         ProviderYaml *yaml;
         const char *source;
@@ -53,7 +58,7 @@ const char *provider_yaml_target(const ProviderYamlEntry *entry)
         return entry->compute_node ? COMPUTE_NODE : entry->name ? entry->name : entry->uuid.text;
 }
 
-/* -EINVAL */
+/* Reports a problem with file and line. Always returns -EINVAL. */
 _printf_(3, 4) static int complain(const Reader *reader, const yaml_node_t *node,
                                    const char *format, ...)
 {
@@ -64,7 +69,7 @@ _printf_(3, 4) static int complain(const Reader *reader, const yaml_node_t *node
         va_start(ap, format);
         vsnprintf(words, sizeof(words), format, ap);
         va_end(ap);
-        /* for what it does to control characters and cut text */
+        /* error_setf() also replaces control characters and cuts long texts. */
         if (node)
                 error_setf(&error, EINVAL, "%.100s:%zu: %s", reader->source,
                            node->start_mark.line + 1, words);
@@ -76,6 +81,7 @@ _printf_(3, 4) static int complain(const Reader *reader, const yaml_node_t *node
 
 /* Nodes */
 
+/* Returns true for a scalar without quotes. YAML takes only such scalars for numbers. */
 static bool is_plain(const yaml_node_t *node)
 {
         return node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
@@ -88,7 +94,7 @@ static yaml_node_t *member(const Reader *reader, const yaml_node_t *node, const 
 
 typedef int (*ReadItem)(const Reader *reader, const yaml_node_t *item, ProviderYamlEntry *entry);
 
-/* list NULL: nothing is there. what: for words. */
+/* Calls read for each item of a list. NULL is an empty list. what names the list in messages. */
 static int read_list(const Reader *reader, const yaml_node_t *list, const char *what, ReadItem read,
                      ProviderYamlEntry *entry)
 {
@@ -102,6 +108,7 @@ static int read_list(const Reader *reader, const yaml_node_t *list, const char *
         return r;
 }
 
+/* Reads the list "additional" below key: "inventories" or "traits". */
 static int read_additional(const Reader *reader, const yaml_node_t *node, const char *key,
                            ReadItem read, ProviderYamlEntry *entry)
 {
@@ -114,6 +121,7 @@ static int read_additional(const Reader *reader, const yaml_node_t *node, const 
 
 /* Inventories */
 
+/* Reads a whole number of at most 18 digits, so that it fits in 64 bits. */
 static int read_amount(const Reader *reader, const yaml_node_t *value, const char *key,
                        uint64_t *ret)
 {
@@ -161,6 +169,7 @@ static int read_field(const Reader *reader, const yaml_node_t *value, const char
         return complain(reader, value, "\"%.40s\" is no field of an inventory", key);
 }
 
+/* Reads the fields of an inventory. Fields that are not set have Placement's defaults. */
 static int read_record(const Reader *reader, const yaml_node_t *node, const char *resource_class,
                        Inventory *ret)
 {
@@ -212,7 +221,7 @@ static int add_inventory(const Reader *reader, ProviderYamlEntry *entry, const y
         return 0;
 }
 
-/* Of a map of inventories, which is one item of the list. */
+/* Reads a mapping of inventories, which is one item of the list. */
 static int read_inventories(const Reader *reader, const yaml_node_t *map, ProviderYamlEntry *entry)
 {
         if (!map || map->type != YAML_MAPPING_NODE)
@@ -243,6 +252,7 @@ static int read_trait(const Reader *reader, const yaml_node_t *node, ProviderYam
 
 /* Entries */
 
+/* Reads the target of an entry: exactly one of uuid and name. The uuid can be "$COMPUTE_NODE". */
 static int read_identification(const Reader *reader, const yaml_node_t *node,
                                ProviderYamlEntry *entry)
 {
@@ -269,6 +279,7 @@ static int read_identification(const Reader *reader, const yaml_node_t *node,
         return entry->name ? 0 : -ENOMEM;
 }
 
+/* Returns true if an earlier entry has the same target in the same form. */
 static bool is_target_taken(const ProviderYaml *yaml, const ProviderYamlEntry *entry)
 {
         for (size_t i = 0; i < yaml->n_entries; i++)
@@ -278,7 +289,7 @@ static bool is_target_taken(const ProviderYaml *yaml, const ProviderYamlEntry *e
         return false;
 }
 
-/* -EINVAL when it is left out. */
+/* Reads an entry. Returns -EINVAL if it is skipped. */
 static int read_entry(const Reader *reader, const yaml_node_t *node, ProviderYamlEntry *entry)
 {
         int r;
@@ -300,7 +311,8 @@ static int read_entry(const Reader *reader, const yaml_node_t *node, ProviderYam
         return 0;
 }
 
-/* What is wrong with one costs no other. */
+/* Adds an entry, or skips it after a problem. Other entries are not affected. none is NULL: the
+ * entries are no part of an entry. */
 static int add_entry(const Reader *reader, const yaml_node_t *node, ProviderYamlEntry *none)
 {
         _cleanup_(entry_freep) ProviderYamlEntry *entry = calloc(1, sizeof(ProviderYamlEntry));
@@ -321,7 +333,8 @@ static int add_entry(const Reader *reader, const yaml_node_t *node, ProviderYaml
         return 0;
 }
 
-/* ^1.([0-9]|[1-9][0-9]+)$ as Nova has it, but with a real dot. */
+/* Checks schema_version against Nova's pattern ^1.([0-9]|[1-9][0-9]+)$, but with a literal dot. A
+ * newer minor version is reported, and its entries are still read. */
 static int check_version(const Reader *reader, const yaml_node_t *root)
 {
         const yaml_node_t *node = member(reader, member(reader, root, "meta"), "schema_version");

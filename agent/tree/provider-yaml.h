@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* provider.yaml: inventories and traits that an operator adds to providers, in Nova's schema 1
- * (facts A12). Pure: text in, entries out.
+/* Reads provider.yaml: inventories and traits that an operator adds to providers, in Nova's schema
+ * 1 (facts A12). Pure: it converts text to entries.
  *
- * A bad entry costs that entry, a file that is no YAML or of another version costs that file; each
- * is reported to the caller in words. */
+ * A bad entry is skipped. A file that is not YAML, or has another version, is skipped as a whole.
+ * Each problem is reported to the caller in words. */
 
 #include "agent/state/yaml-text.h"
 #include "base/error.h"
@@ -14,16 +14,16 @@
 #include "base/uuid.h"
 
 #define PROVIDER_YAML_MAX_BYTES   YAML_TEXT_MAX_BYTES
-#define PROVIDER_YAML_MAX_ENTRIES 10000 /* and inventories or traits of an entry */
+#define PROVIDER_YAML_MAX_ENTRIES 10000 /* also the limit of inventories and traits of an entry */
 
 typedef struct ProviderYamlInventory {
         char *resource_class;
         Inventory record;
 } ProviderYamlInventory;
 
-/* One target, by exactly one of uuid, name and compute_node. */
+/* Additions to one target, which is named by exactly one of uuid, name and compute_node. */
 typedef struct ProviderYamlEntry {
-        char *source; /* the file, for words */
+        char *source; /* path of the file, for messages */
         Uuid uuid;
         char *name;
         bool compute_node; /* "$COMPUTE_NODE": every compute node that no other entry names */
@@ -42,13 +42,13 @@ typedef struct ProviderYaml {
 
 void provider_yaml_done(ProviderYaml *yaml);
 
-/* Called once for each thing that is left out; text is borrowed for the call. */
+/* Receives a problem, once for each skipped part. text is borrowed during the call. */
 typedef void (*ProviderYamlProblem)(const char *text, void *userdata);
 
-/* Adds the entries of one file, whose name source is for the words. 0, also when something was left
- * out; -ENOMEM. */
+/* Adds the entries of one file, with source as its name in messages. Returns 0, even if parts were
+ * skipped, or -ENOMEM. */
 int provider_yaml_add(ProviderYaml *yaml, const char *source, const char *text, size_t n,
                       ProviderYamlProblem problem, void *userdata);
 
-/* "COMPUTE_NODE", the uuid or the name. */
+/* Returns "$COMPUTE_NODE", the uuid or the name of the target, borrowed. */
 const char *provider_yaml_target(const ProviderYamlEntry *entry);

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An item is made when an inventory is retained for the first time. It is active while the
- * inventory is, and stays after that until Placement is seen without our reservation: only then the
- * amount that was reserved before is not needed any more. */
+/* Retains inventories that the host lost while consumers have allocations from them. A RetainedItem
+ * is created when an inventory is retained for the first time. It is active as long as the
+ * inventory is retained. Then it stays until a tree of Placement has no full reservation any more.
+ * Only then the former reserved amount is not needed.
+ *
+ * Answers about allocations follow a cycle of three lists. The list "wanted" collects providers
+ * while a tree is made. A call of retained_ask() copies it to "asked", and retained_set_holders()
+ * moves that to "read". An answer counts only for providers in "read". It becomes void when the
+ * provider is not in "wanted" any more, because a later loss needs a new answer. */
 
 #include "agent/tree/retained.h"
 
@@ -20,13 +26,14 @@
 
 #define RETAINED_FORMAT "compute-agent-retained/1"
 
+/* An inventory that is or was retained. */
 typedef struct RetainedItem {
         Uuid provider;
-        char *name; /* of the provider */
+        char *name; /* name of the provider */
         char *resource_class;
-        uint64_t reserved; /* before all of it was */
-        bool active;
-        bool seen; /* by the retained_apply() that runs */
+        uint64_t reserved; /* reserved amount before the retention */
+        bool active;       /* it is retained now */
+        bool seen;         /* the current retained_apply() retained it */
 } RetainedItem;
 
 struct Retained {
@@ -34,14 +41,14 @@ struct Retained {
         bool read_only;
         RetainedItem *items;
         size_t n_items, n_allocated;
-        Uuid *wanted; /* providers whose holders are to be read */
+        Uuid *wanted; /* providers whose allocations must be read */
         size_t n_wanted, n_wanted_allocated;
-        Uuid *asked; /* about these Placement is asked; sorted */
+        Uuid *asked; /* providers that Placement is asked about; sorted */
         size_t n_asked;
-        Uuid *read; /* the providers that holders is about; sorted */
+        Uuid *read; /* providers that holders covers; sorted */
         size_t n_read;
-        Allocations *holders; /* NULL: none were read */
-        bool changed;
+        Allocations *holders; /* allocations from them; NULL: none were read */
+        bool changed;         /* the file must be written */
 };
 
 static void item_done(RetainedItem *item)
@@ -108,6 +115,7 @@ static json_t *item_to_json(const RetainedItem *item)
                          "active", (int)item->active);
 }
 
+/* Writes the items if they changed. After a failure the next call tries again. */
 static void save(Retained *retained)
 {
         _cleanup_json_ json_t *array = json_array(), *json = NULL;
@@ -192,7 +200,7 @@ int retained_new(Retained **ret, const char *state_dir, bool read_only)
         return 0;
 }
 
-/* Holders */
+/* Consumers with allocations */
 
 static int order_uuids(const void *a, const void *b)
 {
@@ -215,7 +223,8 @@ static bool was_read(const Retained *retained, const Uuid *provider)
                bsearch(provider, retained->read, retained->n_read, sizeof(Uuid), order_uuids);
 }
 
-/* The first consumer that holds some of it, or NULL. */
+/* Returns the first consumer with an allocation from the inventory, or NULL. *ret_amount is the sum
+ * of all, *ret_n the number of consumers. */
 static const Consumer *find_holder(const Retained *retained, const Uuid *provider,
                                    const char *resource_class, uint64_t *ret_amount, size_t *ret_n)
 {
@@ -356,7 +365,7 @@ int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n)
         return 0;
 }
 
-/* An answer about a provider is void once the host has all of the provider's inventories again. */
+/* Drops answers about providers that have all their inventories again. */
 static void forget_answers(Retained *retained)
 {
         size_t n = 0;
@@ -367,8 +376,9 @@ static void forget_answers(Retained *retained)
         retained->n_read = n;
 }
 
-/* Puts the provider back as it was, but for its inventories, and what it hangs below. NULL in *ret:
- * another provider has its name or uuid now, and Placement decides about it. */
+/* Restores a provider without its inventories, and the parents that it needs. *ret is NULL if
+ * another provider has its name or uuid now. Then the inventory is not retained, and Placement
+ * decides. */
 static int bring_back(const ProviderTree *before, const Provider *provider, ProviderTree *tree,
                       Provider **ret)
 {
@@ -408,6 +418,7 @@ static void log_begin(const Retained *retained, const RetainedItem *item,
                                           item->resource_class, holders));
 }
 
+/* Records that an inventory is retained, and logs the first time. */
 static int note(Retained *retained, const RetainedTrees *trees, const Provider *provider,
                 const InventoryRecord *record)
 {
@@ -424,6 +435,8 @@ static int note(Retained *retained, const RetainedTrees *trees, const Provider *
         return 0;
 }
 
+/* Puts an inventory back into tree, with all of it reserved. An unknown use is recorded only for an
+ * inventory that was retained before: the answer can still show that it is free. */
 static int retain(Retained *retained, const RetainedTrees *trees, const Provider *provider,
                   const InventoryRecord *record, RetainedUse use, ProviderTree *tree)
 {
@@ -435,7 +448,7 @@ static int retain(Retained *retained, const RetainedTrees *trees, const Provider
                 return r;
         capped.reserved = capped.total;
         r = provider_set_inventory(after, record->resource_class, &capped);
-        if (r < 0) /* -EINVAL: the record that Placement has is none that can be sent */
+        if (r < 0) /* -EINVAL: Placement's inventory is invalid and cannot be sent */
                 return r == -ENOMEM ? r : 0;
         if (!trees->known || (use == RETAINED_USE_UNKNOWN &&
                               !find_item(retained, &provider->uuid, record->resource_class)))
@@ -457,7 +470,8 @@ static void log_end(const RetainedItem *item, bool back)
                           item->resource_class, item->name);
 }
 
-/* Whether the reservation may still be in Placement. */
+/* Returns true if Placement can still have the full reservation, so that the former amount is
+ * needed. */
 static bool is_needed(const RetainedItem *item, const RetainedTrees *trees,
                       const ProviderTree *tree)
 {
@@ -470,7 +484,8 @@ static bool is_needed(const RetainedItem *item, const RetainedTrees *trees,
                !(after && item->reserved >= after->total);
 }
 
-/* Ends the items that retained_apply() has not seen. */
+/* Ends the items that this retained_apply() did not retain, and removes those that are not
+ * needed. */
 static void settle(Retained *retained, const RetainedTrees *trees, const ProviderTree *tree)
 {
         size_t n = 0;
@@ -494,6 +509,7 @@ static void settle(Retained *retained, const RetainedTrees *trees, const Provide
         retained->n_items = n;
 }
 
+/* Retains the inventories of one provider that tree lacks, unless no consumer has an allocation. */
 static int apply_to(Retained *retained, const RetainedTrees *trees, const Provider *provider,
                     ProviderTree *tree)
 {

@@ -1,77 +1,80 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Retained inventories: the host does not have or offer them any more, and a consumer in Placement
- * still holds a part of them. Placement refuses to remove such an inventory, so it stays, with all
- * of it reserved: no scheduler allocates more of it.
+/* Retains inventories that the host does not have or offer any more, while a consumer in Placement
+ * has an allocation from them. Placement refuses to remove such an inventory. It stays with all
+ * capacity reserved, so that no scheduler allocates more of it.
  *
- * Evidence comes from Placement alone: the tracker reads who holds something of each provider that
- * loses an inventory, in each cycle in which there is one. Before that answer an inventory counts
- * as held. The amount that was reserved before is kept in "retained.json" of state_dir, and is
- * published again when the host has the inventory again.
+ * The evidence comes from Placement alone. In each cycle with a lost inventory, the tracker reads
+ * the allocations from its provider. Before that answer the inventory counts as in use. The former
+ * reserved amount is kept in "retained.json" of state_dir. It is published again when the host has
+ * the inventory again.
  *
- * Devices that are missing are withheld by the device ledger, which asks here who holds them.
- * Main thread; blocks on the disk. */
+ * The device ledger withholds missing devices, and uses the answers of this module. Main thread;
+ * blocks on the disk. */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
 #include "drivers/host/snapshot.h"
 
-#define RETAINED_HOLDERS_MAX 160 /* bytes of words about holders */
+#define RETAINED_HOLDERS_MAX 160 /* length of a text about consumers, in bytes */
 
 typedef struct Retained Retained;
 
 typedef enum RetainedUse {
-        RETAINED_USE_NONE,    /* Placement was read: no consumer holds any of it */
-        RETAINED_USE_UNKNOWN, /* Placement was not asked */
+        RETAINED_USE_NONE,    /* Placement was read: no consumer has an allocation */
+        RETAINED_USE_UNKNOWN, /* Placement was not read */
         RETAINED_USE_HELD,
 } RetainedUse;
 
-/* Loads the file. read_only: never write it (--dry-run). -ENOMEM. */
+/* Loads the file. A file that cannot be read is logged and ignored. read_only: never write it
+ * (--dry-run). Returns -ENOMEM on failure. */
 int retained_new(Retained **ret, const char *state_dir, bool read_only);
 Retained *retained_free(Retained *retained);
 DEFINE_CLEANUP(Retained *, retained_free);
 
-/* Begins a tree: gives the inventories that were retained the reserved amount of before, so that
- * the driver and the device ledger see that one. Call it before they edit the tree. */
+/* Begins a tree: restores the former reserved amounts of retained inventories, for the driver and
+ * the device ledger. The caller calls it before they edit the tree. */
 void retained_clear(Retained *retained, ProviderTree *tree);
 
-/* Adds a provider to those whose holders are read. For use between retained_clear() and
- * retained_apply(). -ENOMEM. */
+/* Adds a provider to those whose allocations are read. For use between retained_clear() and
+ * retained_apply(). Returns -ENOMEM on failure. */
 int retained_want(Retained *retained, const Uuid *provider);
 
-/* The providers whose holders are to be read now: those of the last tree that lack an inventory,
- * and those of retained_want(). Borrowed until the next call. -ENOMEM. */
+/* Returns the providers whose allocations must be read now: those of the last tree that lack an
+ * inventory, and those of retained_want(). Borrowed until the next call. Returns -ENOMEM on
+ * failure. */
 int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n);
 
-/* Replaces what is known of holders by what Placement answered about the providers of the last
- * retained_ask(). holders is taken. */
+/* Replaces the known allocations by Placement's answer about the providers of the last
+ * retained_ask(). Takes holders. */
 void retained_set_holders(Retained *retained, Allocations *holders);
 
+/* Returns whether a consumer has an allocation from the inventory, as of the last answer. */
 RetainedUse retained_use(const Retained *retained, const Uuid *provider,
                          const char *resource_class);
 
-/* The moment of retained_apply(); all borrowed. */
+/* The inputs of retained_apply(), all borrowed. */
 typedef struct RetainedTrees {
-        const ProviderTree *base;   /* as Placement holds it; NULL: nothing */
+        const ProviderTree *base;   /* Placement's tree; NULL: it has none */
         const ProviderTree *before; /* the same after retained_clear() */
-        const Snapshot *snapshot;   /* names the guests */
+        const Snapshot *snapshot;   /* for the names of guests */
         const Uuid *root;
-        bool known; /* base was read from Placement; else nothing is remembered or logged */
+        bool known; /* base was read from Placement; otherwise nothing is stored or logged */
 } RetainedTrees;
 
-/* Puts back into tree, with all of it reserved, each inventory of before that it lacks and that is
- * held, or might be. Call it when every other part of the tree is made. Logs what begins and what
- * ends. -ENOMEM. */
+/* Puts each inventory of before that tree lacks back into tree, with all of it reserved, if it is
+ * in use or might be. The caller calls it when all other parts of the tree are made. Logs the begin
+ * and end of each retention. Returns -ENOMEM on failure. */
 int retained_apply(Retained *retained, const RetainedTrees *trees, ProviderTree *tree,
                    Error *reterr);
 
-/* "3 held by guest g1 (UUID) and 1 more"; "" when nothing is known to be held. snapshot may be
- * NULL. Returns text. */
+/* Writes the consumers to text, as in "3 held by guest g1 (UUID) and 1 more", and returns text. It
+ * is "" if no allocation is known. snapshot can be NULL. */
 const char *retained_describe_holders(const Retained *retained, const Snapshot *snapshot,
                                       const Uuid *provider, const char *resource_class,
                                       char text[static RETAINED_HOLDERS_MAX]);
 
-/* "VGPU of host1_pci_0000_41_00_0 (1 held by guest g1 (UUID))", one after the other: all that is
- * retained; "" when nothing is. The caller frees; NULL when out of memory. */
+/* Returns all retained inventories, as in "VGPU of host1_pci_0000_41_00_0 (1 held by guest g1
+ * (UUID))", joined by commas; "" if there are none. The caller frees it. NULL: memory is short. */
 char *retained_describe(const Retained *retained, const Snapshot *snapshot);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* tree_maker_make() copies the tree that Placement has and lets each part edit the copy in a fixed
- * order. A part takes back what it did to the last tree (cordon_clear(), retained_clear()) before
- * the driver edits the copy, and does it again afterwards, so that the driver and the device watch
- * never see it. The decision about the local disk is pure, and so are the trees that are derived
- * for the claims and for nova-compute. */
+/* Makes the tree that a host should have. tree_maker_make() copies Placement's tree, and each part
+ * edits the copy in a fixed order. A part first removes its own effects on the last tree
+ * (cordon_clear(), retained_clear()), before the driver edits the copy. It applies them again
+ * afterwards. The driver and the device watch therefore never see them. The decision about the
+ * local disk is pure. So are the trees that are derived for the claims and for nova-compute. */
 
 #include "agent/tree/tree-maker.h"
 
@@ -18,8 +18,8 @@ static const char disk_class[] = "DISK_GB";
 
 /* The local disk */
 
-/* option: HostLocalDisk. present: Placement has DISK_GB at the root. Usage that is not known counts
- * as usage of an inventory that is present. */
+/* Decides about the local disk. option: HostLocalDisk. present: Placement has DISK_GB at the root.
+ * An unknown usage counts as usage of an inventory that is present. */
 static LocalDisk decide_local_disk(int option, bool present, const LocalDiskFacts *facts)
 {
         bool leaves =
@@ -32,8 +32,9 @@ static LocalDisk decide_local_disk(int option, bool present, const LocalDiskFact
         return LOCAL_DISK_LEFT_OUT;
 }
 
-/* Describes a decision that withholds or leaves out in one sentence without full stop: which
- * provider has DISK_GB, and how much is still allocated. "" for LOCAL_DISK_OFFERED. */
+/* Describes a decision that withholds DISK_GB or leaves it out, in one sentence without full stop.
+ * It names the provider with DISK_GB and the allocated amount. The text is "" for
+ * LOCAL_DISK_OFFERED. */
 static void describe_local_disk(LocalDisk decision, const LocalDiskFacts *facts,
                                 char text[static LOCAL_DISK_TEXT_MAX])
 {
@@ -73,6 +74,8 @@ static void drop_pools(ProviderTree *tree, const Uuid *root)
         }
 }
 
+/* Adds the root provider if Placement has none. Checks the name and the place of an existing one,
+ * because the agent does not rename or move it. */
 static int ensure_root(const TreeMaker *maker, ProviderTree *tree, Error *reterr)
 {
         const Provider *root = provider_tree_find(tree, &maker->root);
@@ -95,6 +98,8 @@ static int ensure_root(const TreeMaker *maker, ProviderTree *tree, Error *reterr
         return 0;
 }
 
+/* Restores the foreign traits as they are in base: they are added where base has them, and removed
+ * elsewhere. */
 static int keep_foreign(const TreeMaker *maker, const ProviderTree *base, ProviderTree *tree)
 {
         int r = 0;
@@ -130,10 +135,11 @@ static void edit_local_disk(const TreeMaker *maker, const ProviderTree *base, Pr
         describe_local_disk(made->local_disk, &maker->local_disk, made->local_disk_words);
 }
 
-/* Sets *ret to Placement's tree without cordons and retained inventories: base itself (borrowed) if
- * it has none, else a copy of tree, which *ret_copy owns. Not for a reshape: there the driver keeps
- * what is allocated, and the inventories stay open until the consumers have moved, because
- * Placement checks the capacity of each amount that it writes. */
+/* Sets *ret to Placement's tree without cordons and retained inventories. That is base itself
+ * (borrowed) if it has none, else a copy of tree, which *ret_copy owns. A reshape with consumers
+ * has no such tree: the driver keeps the allocated inventories itself. They must not be reserved
+ * until the consumers have moved, because Placement checks the capacity of each amount that it
+ * writes. */
 static int make_before(const TreeMaker *maker, const DriverReshape *reshape,
                        const ProviderTree *base, ProviderTree *tree, const ProviderTree **ret,
                        ProviderTree **ret_copy)
@@ -152,7 +158,7 @@ static int make_before(const TreeMaker *maker, const DriverReshape *reshape,
         return 0;
 }
 
-/* A missing device is expected for as long as a consumer holds it. */
+/* Requests the allocations from missing devices, which are expected as long as there are some. */
 static int want_missing(const TreeMaker *maker)
 {
         const DeviceLedger *ledger =
@@ -165,7 +171,7 @@ static int want_missing(const TreeMaker *maker)
         return 0;
 }
 
-/* Keeps each inventory that nothing else made and that is in use. */
+/* Retains each inventory that is in use and that no other part made. */
 static int retain(const TreeMaker *maker, const RetainedTrees *trees, ProviderTree *tree,
                   Error *reterr)
 {
@@ -173,7 +179,8 @@ static int retain(const TreeMaker *maker, const RetainedTrees *trees, ProviderTr
                                        : retained_apply(maker->retained, trees, tree, reterr);
 }
 
-/* From the driver's tree to the one that is published. before NULL: nothing is retained. */
+/* Makes the published tree from the driver's tree. The order is fixed: devices, cordons, files of
+ * the operator, retained inventories, foreign traits. trees->before NULL: nothing is retained. */
 static int finish(const TreeMaker *maker, const RetainedTrees *trees, ProviderTree *tree,
                   Error *reterr)
 {
@@ -284,10 +291,10 @@ int tree_maker_add_pools(const ProviderTree *pools, ProviderTree *tree)
         return 0;
 }
 
-/* A tree of nova-compute */
+/* Trees of nova-compute */
 
-/* Takes the reserved amounts of wanted into the inventories that both have. more: only larger ones.
- */
+/* Copies the reserved amounts of wanted to inventories that both providers have. more: only larger
+ * amounts. */
 static void merge_provider(Provider *provider, const Provider *wanted, bool more)
 {
         for (size_t i = 0; i < provider->n_inventories; i++) {

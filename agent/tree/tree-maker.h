@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The tree that a host should have: a copy of Placement's tree, edited by the driver, the local
- * disk, the device watch, cordons, provider.yaml and retained inventories, in this order. Main
- * thread; reads and writes their small files. */
+/* Makes the tree that a host should have. It is a copy of Placement's tree. The driver, the local
+ * disk, the device watch, cordons, provider.yaml and retained inventories edit it, in this order.
+ * Main thread; reads and writes their small files. */
 
 #include "agent/tree/cordon.h"
 #include "agent/tree/device-watch.h"
@@ -15,10 +15,10 @@
 
 /* The DISK_GB of the local disk at the root provider ([compute] report_local_disk).
  *
- * Nova's driver reports local DISK_GB always, also when a sharing provider has the disks of the
- * guests (bug 1784020). Then Placement places guests on disk space that they do not use. So the
- * agent leaves DISK_GB out of the root while a sharing provider has DISK_GB. An inventory that is
- * allocated cannot leave Placement. It stays until its last allocation is gone, with all of it
+ * Nova's driver always reports local DISK_GB, even if a sharing provider has the disks of the
+ * guests (bug 1784020). Placement then counts disk space that the guests do not use. Therefore the
+ * agent leaves DISK_GB out of the root while a sharing provider has DISK_GB. An inventory with
+ * allocations cannot leave Placement. It stays until its last allocation is gone, with all of it
  * reserved, so that Placement allocates no more of it. */
 #define LOCAL_DISK_TEXT_MAX 512
 
@@ -29,70 +29,71 @@ typedef enum LocalDisk {
         _LOCAL_DISK_MAX,
 } LocalDisk;
 
-/* The evidence. */
+/* The evidence for the decision about the local disk. */
 typedef struct LocalDiskFacts {
-        char pool[PROVIDER_NAME_MAX + 1]; /* the sharing provider with DISK_GB; "" for none */
+        char pool[PROVIDER_NAME_MAX + 1]; /* name of the sharing provider with DISK_GB; "": none */
         bool owned; /* the agent writes the tree; false leaves DISK_GB as nova-compute has it */
-        bool allocated_known; /* allocated was read from Placement, or there is none */
-        uint64_t allocated;   /* DISK_GB of the root, in Placement */
-        uint64_t claimed;     /* the same, by claims of this host */
+        bool allocated_known; /* allocated was read from Placement, or Placement has no inventory */
+        uint64_t allocated;   /* allocated DISK_GB of the root, in Placement */
+        uint64_t claimed;     /* DISK_GB of the root in claims of this host */
 } LocalDiskFacts;
 
 struct ClaimService;
 
-/* Everything is borrowed. */
+/* The parts that edit the tree, and their inputs. All are borrowed. */
 typedef struct TreeMaker {
         const HostConfig *config;
         DeviceWatch *device_watch; /* NULL: none */
         Retained *retained;        /* NULL: none */
-        /* Returns the open claim database, or NULL; says which devices are claimed. */
+        /* Returns the open claim database, or NULL. It names the devices of claims. */
         Claims *(*get_claims)(struct ClaimService *service);
         struct ClaimService *claims;     /* NULL: claimed devices are not known */
         Cordon *cordon;                  /* NULL: none */
         ProviderConfig *provider_config; /* NULL: none */
-        char *const *foreign_traits;     /* stay as they are in base; NULL: none */
+        char *const *foreign_traits;     /* traits that stay as they are in base; NULL: none */
         LocalDiskFacts local_disk;
         Uuid root;
         const char *nodename;
 } TreeMaker;
 
+/* The result of tree_maker_make(). */
 typedef struct MadeTree {
         ProviderTree *tree;                         /* owned */
-        bool reshape_needed;                        /* inventory that must move was not moved */
+        bool reshape_needed;                        /* an inventory must move, and was not moved */
         LocalDisk local_disk;                       /* the decision about the DISK_GB of the root */
-        bool disk_was_there;                        /* base has it */
-        char local_disk_words[LOCAL_DISK_TEXT_MAX]; /* why it is withheld or left out; or "" */
-        Error device_error; /* why some devices or classes are not as configured; code 0: all are */
+        bool disk_was_there;                        /* base has DISK_GB at the root */
+        char local_disk_words[LOCAL_DISK_TEXT_MAX]; /* reason of the decision; "": offered */
+        Error device_error; /* reason why some devices or classes are not as configured; code 0: all
+                               are */
 } MadeTree;
 
-/* base (what Placement holds, or NULL: nothing) is copied. known: it was read from Placement.
- * reshape as for provider_update(). ret_made is owned by the caller. -EEXIST for a root
- * of another name, -EINVAL with words (for one that is no root, too), -ENOMEM; what reshape lends
- * is undefined then. */
+/* Makes the tree from base, which is copied: Placement's tree, or NULL if it has none. known: base
+ * was read from Placement. reshape is that of provider_update(). The caller owns ret_made. Returns
+ * -EEXIST if the root has another name, -EINVAL with words (also if the root has a parent), or
+ * -ENOMEM. After an error the borrowed members of reshape are undefined. */
 int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const ProviderTree *base,
                     bool known, DriverReshape *reshape, MadeTree *ret_made, Error *reterr);
 
-/* The same with a reshape in which nobody holds anything. */
+/* Makes the tree with a reshape in which no consumer has an allocation. */
 int tree_maker_make_empty(const TreeMaker *maker, const Snapshot *snapshot,
                           const ProviderTree *base, bool known, MadeTree *ret_made, Error *reterr);
 
-/* Looks for the first sharing provider with DISK_GB among the providers of pools (NULL: none), and
- * notes its name. One that is full or reserved counts: its guests must not move to the local disk.
- */
+/* Stores the name of the first sharing provider with DISK_GB among pools (NULL: none). A full or
+ * reserved one counts, because its guests must not move to the local disk. */
 void tree_maker_note_pool(LocalDiskFacts *facts, const ProviderTree *pools);
 
-/* Copies the sharing providers to tree, as roots. One that tree has already, by uuid or name, is
- * left out. -ENOMEM. */
+/* Copies the sharing providers to tree, as roots. A provider whose uuid or name tree has already is
+ * skipped. Returns -ENOMEM on failure. */
 int tree_maker_add_pools(const ProviderTree *pools, ProviderTree *tree);
 
 /* Makes the host that claims are fitted to where nova-compute owns the tree ([agent] nova =
- * observe, beside): remote, which Placement holds, with the larger reserved amount of remote and
- * wanted. wanted is the tree that the agent would make; it is copied if Placement does not know
- * this host yet. -ENOMEM. */
+ * observe, beside). It is Placement's tree, remote, with the larger reserved amount of remote and
+ * wanted. The agent would make wanted. It is copied if Placement does not know this host yet.
+ * Returns -ENOMEM on failure. */
 int nova_tree_to_claim(const ProviderTree *remote, const ProviderTree *wanted, const Uuid *root,
                        ProviderTree **ret);
 
-/* Makes the tree that may be written beside nova-compute: remote, with the reserved amounts of
- * wanted where nova_keeps_reserved() (agent/tree/cordon.h). -ENOMEM. */
+/* Makes the tree that can be written beside nova-compute. It is remote with the reserved amounts of
+ * wanted where nova_keeps_reserved() (agent/tree/cordon.h). Returns -ENOMEM on failure. */
 int nova_tree_to_send(const ProviderTree *remote, const ProviderTree *wanted, const Uuid *root,
                       ProviderTree **ret);

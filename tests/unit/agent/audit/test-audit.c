@@ -3,7 +3,7 @@
 #include "agent/audit/audit.h"
 #include "tests/fixtures/audit.h"
 
-/* The host, its GPUs a and b, a withdrawn one, and a provider that others share. */
+/* The host, its GPUs a and b, a provider without capacity, and a sharing provider. */
 #define HOST                                                                              \
         "host VCPU=8 MEMORY_MB=4096 DISK_GB=10; host_a<host VGPU=3; host_b<host VGPU=2; " \
         "gone<host VGPU=2/2; store DISK_GB=100"
@@ -58,7 +58,8 @@ static Claim *add_claim(Picture *picture, char letter, const char *held)
         return claim;
 }
 
-/* The claim of a consumer, which is there, ended 100 s ago, and its allocations are 1000 s old. */
+/* Adds an ended claim of the consumer. It ended 100 s ago, and the consumer's allocations are 1000
+ * s old. */
 static void add_end(Picture *picture, char letter)
 {
         const Uuid uuid = make_guest(letter);
@@ -88,7 +89,7 @@ static void look_later(Picture *picture)
         look(picture);
 }
 
-/* expected: "leaked release-share, …" */
+/* Compares the findings with expected, as in "leaked release-share, …". */
 static void assert_findings(const Picture *picture, const char *about, const char *expected)
 {
         const Audit *audit = &picture->audit;
@@ -103,7 +104,7 @@ static void assert_findings(const Picture *picture, const char *about, const cha
                 fail_msg("%s: %s", about, text);
 }
 
-/* Looks until nothing is young. */
+/* Audits twice, so that nothing is young in the second audit. */
 static void look_twice(Picture *picture, const char *about, const char *expected)
 {
         look(picture);
@@ -126,17 +127,17 @@ static void add_device(Claim *claim, const char *provider)
 
 #define GUEST     "VCPU=2@host MEMORY_MB=512@host"
 #define ELSEWHERE "VCPU=2@elsewhere MEMORY_MB=512@elsewhere"
-#define MDEV_1    "33333333-2222-4333-8444-555555555531" /* make_mdev('1') */
+#define MDEV_1    "33333333-2222-4333-8444-555555555531" /* uuid of make_mdev('1') */
 
 static const struct {
         const char *name;
-        const char *held;    /* in Placement; NULL: nobody */
+        const char *held;    /* allocations in Placement; NULL: none */
         const char *claimed; /* NULL: no claim */
         bool guest, running;
         const char *findings;
-        const char *words;  /* in the first */
-        const char *mdevs;  /* of the guest; NULL: none */
-        const char *device; /* that the claim names: of this provider, with mdev 4 */
+        const char *words;  /* part of the first finding's text */
+        const char *mdevs;  /* mdevs of the guest; NULL: none */
+        const char *device; /* provider of a device of the claim, with mdev 4 */
         ClaimWriteState write_state;
         size_t n_in_flight;
         bool ended; /* a caller released its claim */
@@ -259,7 +260,7 @@ static void test_table(void **state)
         }
 }
 
-/* Consumers and claims that may be on their way, and how long. */
+/* Consumers and claims can be on their way for the grace time. */
 static void test_in_flight(void **state)
 {
         Consumer *consumer;
@@ -278,7 +279,7 @@ static void test_in_flight(void **state)
         picture.input.boot_usec++;
         look(&picture);
         assert_int_equal(picture.audit.n_items, 1);
-        /* a scheduler writes it */
+        /* A scheduler writes the consumer. */
         consumer->generation++;
         look(&picture);
         assert_int_equal(picture.audit.n_items, 0);
@@ -286,7 +287,7 @@ static void test_in_flight(void **state)
         picture.input.boot_usec += GRACE;
         look(&picture);
         assert_int_equal(picture.audit.n_items, 1);
-        /* it got a claim, and lost it: it is new again */
+        /* The consumer got a claim and lost it, so it is new again. */
         claim = add_claim(&picture, 'x', GUEST);
         look(&picture);
         assert_int_equal(picture.audit.n_items, 0);
@@ -295,7 +296,7 @@ static void test_in_flight(void **state)
         assert_int_equal(picture.audit.n_in_flight, 1);
         end(&picture);
 
-        /* not confirmed, just made, being resized (F8 1790204) */
+        /* Claims that are not confirmed, just made, or being resized (F8 1790204). */
         begin(&picture);
         claim = add_claim(&picture, 'g', GUEST);
         claim->state = CLAIM_STATE_CLAIMED;
@@ -311,13 +312,13 @@ static void test_in_flight(void **state)
         end(&picture);
 }
 
-/* Two claims of one guest, after a resize on this host. */
+/* One guest has two claims after a resize on this host. */
 static void test_resized(void **state)
 {
         static const struct {
                 const char *name;
-                const char *m;  /* a consumer without a guest; NULL: there is none */
-                bool confirmed; /* the second claim */
+                const char *m;  /* allocations of a consumer without a guest; NULL: there is none */
+                bool confirmed; /* state of the second claim */
                 const char *findings;
         } rows[] = {
                 { "no migration is left", NULL, true, "resized none" },
@@ -348,12 +349,13 @@ static void test_resized(void **state)
         }
 }
 
-/* F8 1825537, 1879878, 1953359: while a guest is moved, its migration holds what it has here. */
+/* F8 1825537, 1879878, 1953359: while a guest is moved, its migration has its allocations here. */
 static void test_migrations(void **state)
 {
         Picture picture;
 
-        /* the agent itself handed its claim over: the guest still runs here, and has one */
+        /* The agent itself passed the claim to the migration. The guest still runs here and has
+         * one. */
         begin(&picture);
         audit_consumer(picture.consumers, 'm', "MIGRATION", GUEST);
         add_claim(&picture, 'm', GUEST)->guest = make_guest('g');
@@ -372,7 +374,7 @@ static void test_migrations(void **state)
         look_later(&picture);
         assert_int_equal(picture.audit.n_items, 0);
         assert_int_equal(picture.audit.n_in_flight, 2);
-        /* F8 1848343: the guest was deleted, and its migration is left */
+        /* F8 1848343: the guest was deleted, and its migration remains. */
         allocations_remove(picture.consumers, &picture.claims.claims[0]->consumer);
         picture.facts.facts.n_domains = 0;
         claim_list_done(&picture.claims);
@@ -383,14 +385,15 @@ static void test_migrations(void **state)
         end(&picture);
 }
 
-/* 14.2: what may be a migration of a guest that is elsewhere, or that was resized here, and what
- * cannot be. m: the stranger; g, h: guests. */
+/* 14.2: m is a consumer without guest; g and h are guests. Checks whether m can be the migration of
+ * a guest that is elsewhere or was resized here. */
 static void test_what_may_be_moving(void **state)
 {
         static const struct {
                 const char *name;
-                const char *m, *type, *project; /* what m holds, and how it is told */
-                const char *g, *h;              /* what they hold; NULL: they are not there */
+                const char *m, *type,
+                        *project;  /* allocations of m, its consumer type and its project */
+                const char *g, *h; /* allocations of the guests; NULL: they do not exist */
                 const char *findings;
                 unsigned in_flight;
         } rows[] = {
@@ -437,12 +440,12 @@ static void test_what_may_be_moving(void **state)
         }
 }
 
-/* F8 1790204: the guest runs in its new size and was claimed anew, and its migration holds what it
- * had before, until the resize is confirmed or reverted. */
+/* F8 1790204: the guest runs in its new size with a new claim. Its migration has the old size until
+ * the resize is confirmed or reverted. */
 static void test_claimed_anew_and_not_confirmed(void **state)
 {
         static const struct {
-                const char *ended; /* NULL: nothing */
+                const char *ended; /* NULL: none */
                 char of;
                 bool claimed;
                 const char *findings;
@@ -451,7 +454,7 @@ static void test_claimed_anew_and_not_confirmed(void **state)
                 { "VCPU=1@host MEMORY_MB=256@host", 'g', false, "unclaimed adopt" },
                 { "VCPU=1@host MEMORY_MB=128@host", 'g', true, "leaked release-share" },
                 { GUEST, 'g', true, "leaked release-share" },
-                /* a guest that is not here any more */
+                /* The guest is not here any more. */
                 { "VCPU=1@host MEMORY_MB=256@host", 'h', true, "leaked release-share" },
                 { NULL, 'g', true, "leaked release-share" },
         };
@@ -475,7 +478,7 @@ static void test_claimed_anew_and_not_confirmed(void **state)
         }
 }
 
-/* What a finding waits for. */
+/* The text of a finding has the reason that prevents its remedy. */
 static void test_hindrances(void **state)
 {
         static const char *const waits[] = { NULL, "left as it is until then" };
@@ -503,7 +506,7 @@ static void test_hindrances(void **state)
         }
 }
 
-/* A claim that follows another writer is not written back when that lowers an amount. */
+/* The amounts of a claim that follows another writer are not written back if that lowers one. */
 static void test_a_claim_that_follows(void **state)
 {
         static const struct {
@@ -534,7 +537,7 @@ static void test_a_claim_that_follows(void **state)
         }
 }
 
-/* Who wrote a consumer a moment ago is about to do something with its guest. */
+/* A client that wrote a consumer a moment ago is about to use it. */
 static void test_a_consumer_that_was_just_written(void **state)
 {
         Consumer *consumer;
@@ -555,7 +558,7 @@ static void test_a_consumer_that_was_just_written(void **state)
         assert_findings(&picture, __func__, "amount none");
 }
 
-/* A consumer without evidence keeps its share until the operator names it. */
+/* A consumer without evidence keeps its allocations until the operator names it. */
 static void test_a_named_consumer_is_released(void **state)
 {
         const Uuid named = make_guest('x'), other = make_guest('y');
@@ -589,7 +592,7 @@ static void test_a_named_consumer_is_released(void **state)
                 if (strcmp(rows[i].findings, "leaked release-share") == 0)
                         assert_string_equal(picture.audit.items[0].evidence,
                                             "root (computectl) named it to be healed");
-                /* A folder can be left of a deletion that failed: the operator outweighs it. */
+                /* A failed deletion can leave a folder, so the operator's word counts more. */
                 picture.facts.facts.folders = &folder;
                 picture.facts.facts.n_folders = 1;
                 look_later(&picture);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* When an audit is due, whom it reads, and what becomes of what it finds. */
+/* Tests when an audit is due, which consumers it reads, and what follows from its findings. */
 
 #include "agent/audit/auditor.h"
 
@@ -12,12 +12,13 @@
 
 #define HELD "VCPU=2@host MEMORY_MB=512@host"
 
-/* What it asks of the parts beside it, linked before the library. */
+/* Replaces the functions of other modules that the auditor calls. It is linked before the
+ * library. */
 static struct {
         ClaimService service;
         ProviderTree *tree;
-        const char *held; /* of guest g: found by gathering */
-        int answer;       /* to each read; 0: it holds nothing */
+        const char *held; /* allocations of guest g, for the gathering */
+        int answer;       /* answer to each read; 0: no allocation */
         ReporterDone gathered;
         ConsumersDone read;
         void (*healed)(void *userdata);
@@ -119,7 +120,7 @@ static void answer_read(Auditor *auditor)
         consumer_free(answer.consumer);
 }
 
-/* Until it is done. */
+/* Runs an audit to its end. */
 static void run(Auditor *auditor, int gathered)
 {
         void (*healed)(void *userdata);
@@ -157,13 +158,13 @@ static void test_runs(void **state)
 {
         static const struct {
                 const char *about;
-                bool at_start, heal; /* why; neither: somebody wants to look */
-                const char *held;    /* by guest g; NULL: nothing */
+                bool at_start, heal; /* reason of the audit; neither: a caller requests a look */
+                const char *held;    /* allocations of guest g; NULL: none */
                 bool guest, running, started_only, claim;
                 int gathered, answer;
                 const char *trace;
                 size_t n_findings;
-                bool due; /* still, afterwards */
+                bool due; /* still due after the audit */
         } rows[] = {
                 { "a look changes nothing", .trace = "gd" },
                 { "a start ends claims", .at_start = true, .trace = "gahd" },
@@ -222,7 +223,7 @@ static void test_runs(void **state)
         }
 }
 
-/* By itself each so many cycles, and when the claim database was made anew. */
+/* An audit is due every heal_cycles cycles, and after the claim database was created again. */
 static void test_due(void **state)
 {
         const AuditorConfig config = { .claims = &world.service,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Evidence that the server of a consumer without claim and guest is alive, or that it ended. */
+/* Tests the evidence that the server of a consumer without claim and guest is alive, or that it
+ * ended. */
 
 #include "agent/audit/evidence.h"
 #include "tests/fixtures/audit.h"
@@ -8,15 +9,15 @@
 #define HELD  "VCPU=2@host MEMORY_MB=512@host"
 #define GRACE (300 * USEC_PER_SEC)
 #define NOW   (100000 * USEC_PER_SEC)
-#define READ  UINT64_C(5000) /* by Placement's clock */
+#define READ  UINT64_C(5000) /* time of the read by Placement's clock, in seconds */
 
 typedef struct Case {
         const char *about;
         AuditLife life;
         const char *words;
-        const char *kind, *author, *reason; /* of the newest event; kind NULL: none */
-        uint64_t ended_sec;                 /* how long ago that was */
-        uint64_t written_sec;               /* how long ago the allocation was written */
+        const char *kind, *author, *reason; /* newest event of the consumer; kind NULL: none */
+        uint64_t ended_sec;                 /* seconds since that event */
+        uint64_t written_sec;               /* seconds since the write of the allocation */
         const char *newer;                  /* kind of an event after that; NULL: none */
         const char *folders_unknown;
         const char *migration; /* project of a migration here; NULL: none */

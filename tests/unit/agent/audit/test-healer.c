@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What becomes of each finding, over a claim database and a Placement in memory. */
+/* Tests the outcome of each finding, with a claim database and a Placement in memory. */
 
 #include "agent/audit/healer.h"
 
@@ -8,7 +8,7 @@
 #include "tests/fixtures/placing.h"
 #include "tests/fixtures/trace.h"
 
-/* What it asks of agent/guests/database.c beside the queue, and of report/reporter.c. */
+/* Replaces the functions of agent/guests/database.c and report/reporter.c that the healer calls. */
 void claim_service_record(ClaimService *service, const EventNote *event)
 {
         assert_string_equal(event->kind, EVENT_HEALED);
@@ -51,7 +51,7 @@ static void run(Agent *agent)
                 ;
 }
 
-/* What an audit read. */
+/* Returns the consumers that an audit read. */
 static Allocations *read_all(Agent *agent, const Uuid *consumer)
 {
         Allocations *consumers;
@@ -65,21 +65,21 @@ static Allocations *read_all(Agent *agent, const Uuid *consumer)
 
 typedef struct Case {
         const char *about;
-        const char *placed, *claimed; /* when it was looked at; claimed NULL: no claim */
+        const char *placed, *claimed; /* at the time of the audit; claimed NULL: no claim */
         AuditRemedy remedy;
         bool only_ends;
         const char *refused;
         bool only_other;       /* the operator named the other consumer */
-        bool in_hand;          /* somebody claims it */
-        const char *meanwhile; /* somebody writes that; NULL: nobody */
+        bool in_hand;          /* a claim is made for the consumer */
+        const char *meanwhile; /* allocations that another client writes; NULL: none */
         FakeTrouble trouble;
         bool lasts;
-        AuditRemedy behind; /* of a finding of another consumer, which comes next */
+        AuditRemedy behind; /* remedy of a finding of another consumer, which comes next */
         AuditOutcome outcomes[2];
         const char *trace, *left;
 } Case;
 
-/* Yields the claim that the finding is of. */
+/* Makes the claim of the finding. */
 static int64_t claim(Agent *agent, const char *name, const char *claimed, AuditRemedy remedy)
 {
         _cleanup_(claim_freep) Claim *made = NULL;

@@ -56,15 +56,15 @@ static void test_shares(void **state)
         static const struct {
                 const char *held, *claim; /* NULL: no claim */
                 bool has;
-                const char *left; /* NULL: nothing was there to be removed */
+                const char *left; /* NULL: there was nothing to remove */
         } cases[] = {
                 { "", NULL, false, NULL },
                 { "host VCPU=2", NULL, true, "" },
                 { "gpu VGPU=1", NULL, true, "" },
                 { "other VCPU=2", NULL, false, NULL },
                 { "host VCPU=2; gpu VGPU=1; other VCPU=2", NULL, true, "other VCPU=2" },
-                /* A sharing provider's part goes with the claim that wrote it, and with no other.
-                 */
+                /* An allocation from a sharing provider is removed only with the claim that wrote
+                 * it. */
                 { "host VCPU=2; shared DISK_GB=5", NULL, true, "shared DISK_GB=5" },
                 { "host VCPU=2; shared DISK_GB=5", "shared DISK_GB=5", true, "" },
                 /* Disk space alone names no other host. */
@@ -72,7 +72,7 @@ static void test_shares(void **state)
                 { "shared DISK_GB=5", "shared DISK_GB=5", true, "" },
                 { "shared DISK_GB=5; other VCPU=2", NULL, false, NULL },
                 { "shared DISK_GB=5; unknown VCPU=2", NULL, false, NULL },
-                /* A provider that the host lost since. */
+                /* The host lost this provider. */
                 { "gone VGPU=1; other VCPU=1", "gone VGPU=1", false, "other VCPU=1" },
         };
 
@@ -100,7 +100,7 @@ static void test_shares(void **state)
 
 typedef struct OursCase {
         const char *name;
-        const char *before; /* as read or, once reported, as written */
+        const char *before; /* allocations as read or, once reported, as written */
         int64_t before_generation;
         bool written;
         const char *claim; /* NULL: not known any more */
@@ -108,8 +108,8 @@ typedef struct OursCase {
         int64_t generation;
         bool ours;
         bool unsure;
-        uint64_t before_sec, now_sec; /* when Placement says that the consumer was written; 0: it
-                                         does not */
+        uint64_t before_sec, now_sec; /* time of the consumer's last write in Placement; 0:
+                                         Placement does not send it */
 } OursCase;
 
 static void assert_ours(const OursCase *one)
@@ -117,7 +117,7 @@ static void assert_ours(const OursCase *one)
         _cleanup_(consumer_freep) Consumer *before = make_holding("consumer", one->before),
                                            *now = make_holding("consumer", one->now);
         _cleanup_(claim_freep) Claim *claim = one->claim ? make_claim(one->claim) : NULL;
-        /* The host's own tree alone, as the claims know it. */
+        /* The claims know the host's own tree alone. */
         _cleanup_(host_view_freep) HostView *view = make_view(OWN);
         const ClaimRemoval unknown = { 0 };
         ClaimRemoval left = { .unsure = one->unsure };
@@ -132,7 +132,7 @@ static void assert_ours(const OursCase *one)
         assert_true(claim_share_is_ours(view, "host", &unknown, claim, now));
 }
 
-/* What was left of a claim, or what somebody put there since. */
+/* Distinguishes a leftover of a claim from an allocation that another client wrote since. */
 static void test_ours(void **state)
 {
         static const OursCase cases[] = {
@@ -168,7 +168,7 @@ static void test_ours(void **state)
                   false, 0, 0 },
                 { "the same, written since", "", -1, true, NULL, "host VCPU=2", 2, false, false, 0,
                   0 },
-                /* A consumer that was deleted and made anew counts from the start. */
+                /* A consumer that was deleted and created again counts from the start. */
                 { "made anew, written as often", "other VCPU=2", 2, true, "host VCPU=2",
                   "host VCPU=2; far VCPU=2", 1, false, false, 0, 0 },
                 { "made anew with what it was before ours", "other VCPU=2", 4, true, "host VCPU=2",
@@ -207,7 +207,8 @@ static void test_ours(void **state)
                 assert_ours(&cases[i]);
 }
 
-/* A claim of a guest, what Placement has of it, and what the claim must hold. */
+/* A claim of a guest, Placement's allocations of it, and the allocations that the claim must
+ * have. */
 #define CELLS                                                                         \
         "host DISK_GB=10 CUSTOM_LICENCE=4; cell0<host VCPU=8 PCPU=8 MEMORY_MB=4096; " \
         "cell1<host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3; host_b<host VGPU=2"
@@ -217,10 +218,10 @@ static void test_completes_a_claim(void **state)
         static const struct {
                 const char *name;
                 const char *claimed;
-                const char *held;     /* in Placement; "!": the agent wrote it */
-                const char *device;   /* provider of one that the guest has */
-                bool cell;            /* the guest says where it is */
-                const char *expected; /* NULL: the claim stays as it is */
+                const char *held;     /* allocations in Placement; "!": the agent wrote them */
+                const char *device;   /* provider of a device that the guest has */
+                bool cell;            /* the guest shows its cell */
+                const char *expected; /* NULL: the claim does not change */
         } rows[] = {
                 { "the same", "VCPU=2@cell0", "VCPU=2@cell0", NULL, false, NULL },
                 { "Placement's cell, which the guest does not bind", "VCPU=2@cell0", "VCPU=2@cell1",

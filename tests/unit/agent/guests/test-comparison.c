@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The facts of a comparison over a claim database, which requests are sent for it, and the clock
+/* Tests the inputs of a comparison over a claim database, the requests that it sends, and the clock
  * that claims expire by. */
 
 #include "agent/guests/comparison.h"
@@ -18,12 +18,13 @@
 
 static const HostConfig driver;
 
-/* What it asks of agent/guests/reconcile.c and of report/, linked before the library. */
+/* Replaces the functions of agent/guests/reconcile.c and report/ that the module calls. It is
+ * linked before the library. */
 static struct {
-        const char *wanted, *held; /* letters of consumers; held: of the whole host */
+        const char *wanted, *held; /* letters of consumers; held: those of the whole host */
         bool all, cannot_ask, cannot_look;
-        size_t n_asked;    /* in the gathering of consumers */
-        size_t n_answered; /* consumers in the answer */
+        size_t n_asked;    /* number of consumers in the request */
+        size_t n_answered; /* number of consumers in the answer */
         GatherDone looked;
         GatherDone gathered;
         ReporterDone all_gathered;
@@ -31,7 +32,7 @@ static struct {
         ProviderTree *tree;
 } world;
 
-/* Each consumer holds a CPU: a of this host, the others of another one. */
+/* Returns consumers with one CPU each: "a" on this host, all others on another one. */
 static Allocations *make_consumers(const char *letters)
 {
         Allocations *made;
@@ -48,7 +49,8 @@ static Allocations *make_consumers(const char *letters)
         return made;
 }
 
-/* Answers are in order, and say who holds something here, who elsewhere, and who nothing. */
+/* Checks that answers are sorted, and that each one shows whether the consumer has an allocation
+ * here, elsewhere or nowhere. */
 static void check_answers(const ReconcileInput *order, const Allocations *holding)
 {
         const Uuid here = make_guest('a');
@@ -164,7 +166,7 @@ static Snapshot *make_poll(const char *members, uint64_t begun_usec)
         return snapshot;
 }
 
-/* With a poll, if it is not NULL, and the tree that claims are fitted to. */
+/* Opens a service with the tree of a host, and with a poll if it is not NULL. */
 static ClaimService *open_service(const Fixture *fixture, const Snapshot *poll)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("host VCPU=8");
@@ -178,7 +180,7 @@ static ClaimService *open_service(const Fixture *fixture, const Snapshot *poll)
         return service;
 }
 
-/* Makes a claim of a guest that follows what another writer allocates. */
+/* Makes a claim of a guest that follows the amounts of another writer. */
 static void add_follower(Fixture *fixture)
 {
         const ClaimPlacing placing = { .write_state = CLAIM_WRITE_NONE };
@@ -211,14 +213,14 @@ typedef struct Row {
         bool all;
         const char *held; /* NULL: Placement does not have the tree */
         bool cannot_ask, cancelled;
-        int result; /* of asking */
+        int result; /* result of the read */
         bool moved; /* another writer changed an allocation of the host */
         bool cannot_look;
         int looked;     /* result of reading the providers */
         bool no_claims; /* the database is not open */
         const char *trace;
         size_t n_asked, n_answered;
-        size_t absent; /* so many of those that are asked about, Placement does not know */
+        size_t absent; /* number of consumers in the request that Placement does not have */
 } Row;
 
 static void answer(const Row *row, ClaimWitness **witness)
@@ -255,7 +257,7 @@ static void check(const Fixture *fixture, const Row *row)
                 world.tree = make_tree(TREE);
         else
                 assert_int_equal(provider_tree_new(&world.tree), 0);
-        /* Generations 5 of the root and of the cell. */
+        /* The generations of the root and of the cell are 5. */
         service->comparison.held_stamp = row->moved ? 11 : 12;
         if (row->no_claims)
                 service->claims = claims_free(service->claims);
@@ -320,8 +322,8 @@ static void test_asks_placement(void **state)
                 check(*state, &rows[i]);
 }
 
-/* A poll from before capacity was wanted does not end that, and a comparison that asks first stays
- * due. */
+/* A poll from before a request for capacity does not end that request. A comparison that needs
+ * answers first stays due. */
 static void test_ends(void **state)
 {
         static const struct {
@@ -352,7 +354,7 @@ static void test_ends(void **state)
         }
 }
 
-/* Guests can be newer than devices; claims that were touched since the poll of the devices are
+/* Guests can be newer than devices. Claims that were touched since the poll of the devices are
  * remembered. */
 static void test_polls(void **state)
 {
@@ -361,7 +363,7 @@ static void test_polls(void **state)
         ClaimService *service = open_service(*state, NULL);
 
         assert_null(service->facts);
-        claim_service_set_guests(service, second); /* before the first poll of all: nothing */
+        claim_service_set_guests(service, second); /* before the first poll: no effect */
         assert_null(service->facts);
         claim_service_touch(service, 1);
         service->comparison.touched[0].when_usec = 5;
@@ -387,7 +389,7 @@ static void test_jumps(void **state)
 {
         static const struct {
                 const char *about;
-                int64_t real, boot; /* that went by between two looks, by the one and the other */
+                int64_t real, boot; /* time between two looks, by each of the clocks */
                 int64_t by;
         } cases[] = {
                 { "nothing", 60 * SEC, 60 * SEC, 0 },
@@ -408,7 +410,7 @@ static void test_jumps(void **state)
                                      SEC + (uint64_t)cases[i].boot)
                             .by_usec != cases[i].by)
                         fail_msg("%s", cases[i].about);
-                /* told once */
+                /* reported once */
                 assert_int_equal(clock_watch_look(&watch, NOW + (uint64_t)cases[i].real + SEC,
                                                   SEC + (uint64_t)cases[i].boot + SEC)
                                          .by_usec,
@@ -420,7 +422,7 @@ static void test_which_moments_move(void **state)
 {
         static const struct {
                 int64_t by;
-                int64_t at; /* after NOW, when the clock was looked at; a minute has passed */
+                int64_t at; /* time relative to NOW, the last look; a minute has passed */
                 bool before;
         } cases[] = {
                 { YEAR, -100 * (int64_t)SEC, true },
@@ -454,7 +456,7 @@ static void test_ends_of_time(void **state)
         assert_int_equal(clock_jump_move(&back, 5), 1);
 }
 
-/* A clock that is set moves what was touched and since when guests are missed. */
+/* A change of the clock moves the times of touched claims and of missing guests. */
 static void test_a_clock_that_is_set_moves_times(void **state)
 {
         ClaimService *service = open_service(*state, NULL);
@@ -468,7 +470,7 @@ static void test_a_clock_that_is_set_moves_times(void **state)
         comparison->memory.n_items = comparison->memory.n_allocated = 1;
         claim_service_reconcile(service, RECONCILE_ALONE);
         assert_int_equal(comparison->touched[0].when_usec, touched_usec);
-        comparison->clock.real_usec -= YEAR; /* a year forward */
+        comparison->clock.real_usec -= YEAR; /* one year forward */
         claim_service_reconcile(service, RECONCILE_ALONE);
         assert_in_range(comparison->touched[0].when_usec, touched_usec + YEAR - SEC,
                         touched_usec + YEAR + SEC);
@@ -478,7 +480,7 @@ static void test_a_clock_that_is_set_moves_times(void **state)
         claim_service_free(service);
 }
 
-/* Its claim outlives the tests, each of which opens the database. */
+/* The claim survives the tests, each of which opens the database. */
 static int set_up(void **state)
 {
         int r = fixture_setup(state);

@@ -22,14 +22,14 @@ static size_t count_set_aside(const Fixture *fixture)
         return fixture_count_files(fixture, prefix, NULL);
 }
 
-/* As the bus does, which tells the number of claims with each change. */
+/* Counts the claims at each change, as the bus does. */
 static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
 {
         Watcher *watcher = userdata;
 
         watcher->n_told++;
         assert_int_equal(claim_service_count(watcher->service), 0);
-        /* whoever told goes on with what it has */
+        /* The caller of the watcher still uses its data. */
         assert_int_equal(count_set_aside(watcher->fixture), 0);
         assert_non_null(watcher->service->claims);
 }
@@ -62,14 +62,14 @@ static void test_notify_does_not_close_the_database(void **state)
         free(run_sql(fixture->path, "ALTER TABLE claim_counts RENAME TO gone"));
         claim_service_notify(watcher.service, CLAIM_EVENT_CHANGED, claim);
         assert_int_equal(watcher.n_told, 1);
-        /* A file of an unknown shape is not damaged: it stays, and no claim can be made. */
+        /* A file of an unknown format is not damaged: it stays, and no claim can be made. */
         claim_service_tend(watcher.service);
         assert_int_equal(count_set_aside(fixture), 0);
         assert_null(watcher.service->claims);
         claim_service_free(watcher.service);
 }
 
-/* What each result of a claim database that is open says of it. */
+/* Checks the error of the service after each result of an open database. */
 static void test_results(void **state)
 {
         static const struct {
@@ -91,7 +91,8 @@ static void test_results(void **state)
                 if ((service->built_usec != built_usec) != cases[i].lost ||
                     (service->error.code != 0) != cases[i].trouble)
                         fail_msg("case %zu: \"%s\"", i, service->error.text);
-                /* A write is tried again with each cycle: the file is found gone, then made. */
+                /* Each cycle tries a write. The first one finds that the file is gone, the second
+                 * one creates it. */
                 claim_service_tend(service);
                 claim_service_tend(service);
                 assert_int_equal(service->error.code, 0);
@@ -111,7 +112,8 @@ static void test_no_way_in(void **state)
         claim_service_free(service);
 }
 
-/* Of a guest that would get a claim: what it left in Placement is its own. */
+/* Checks whether the consumer has a guest that would get a claim. The agent must keep the
+ * allocations of such a guest. */
 static void test_has_guest(void **state)
 {
         static const struct {
@@ -150,7 +152,7 @@ static void test_has_guest(void **state)
         }
 }
 
-/* An open database keeps its file: a new one would be made beside the removed one. */
+/* An open database keeps its file. Otherwise a new one would be created beside the removed one. */
 static void test_changed_expiry_keeps_the_database_open(void **state)
 {
         const Fixture *fixture = *state;

@@ -18,7 +18,7 @@ static void test_facts(void **state)
                 "{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\", \"mdev_types\":"
                 " [{\"id\": \"A\", \"available_instances\": 3}]},"
                 "{\"name\": \"pci_0000_42_00_0\", \"address\": \"0000:42:00.0\"},"
-                /* a vGPU, but no mdev can be named for it */
+                /* This is a vGPU function, for which no mdev can be named. */
                 "{\"name\": \"pci_0000_43_00_4\", \"is_vgpu_function\": true, \"mdev_types\":"
                 " [{\"id\": \"A\", \"available_instances\": 1}]}],"
                 "\"mdevs\": [{\"uuid\": \"" UUID_1 "\", \"type\": \"A\","
@@ -49,7 +49,7 @@ static void test_facts(void **state)
         assert_non_null(domain);
         assert_true(domain->running);
         assert_int_equal(domain->vcpus, 3);
-        assert_int_equal(domain->memory_mb, 2); /* rounded up: what a guest has is not less */
+        assert_int_equal(domain->memory_mb, 2); /* rounded up, because the guest has no less */
         assert_null(host_facts_find_domain(&facts, &mdev));
         assert_true(host_facts_has_folder(&facts, &other));
         assert_false(host_facts_has_folder(&facts, &mdev));
@@ -85,7 +85,7 @@ static void test_the_configuration_goes_first(void **state)
         assert_string_equal(facts.devices[0].resource_class, "CUSTOM_A");
 }
 
-/* C3, C7: cells with CPUs and pages, and the devices that are given whole. */
+/* C3, C7: cells with CPUs and pages, and devices that are assigned as a whole. */
 static void test_host(void **state)
 {
         HostConfig config = config_make(NULL, 0);
@@ -119,7 +119,7 @@ static void test_host(void **state)
         cell = host_facts_find_cell(&facts, 0);
         assert_int_equal(cell->memory_mb, 4096);
         assert_int_equal(cell->socket, 1);
-        assert_int_equal(cell->cpus[0].id, 1); /* by id */
+        assert_int_equal(cell->cpus[0].id, 1); /* sorted by id */
         assert_true(cell->cpus[0].shared && !cell->cpus[0].dedicated);
         assert_int_equal(cell->cpus[1].core, 1);
         assert_true(cell->cpus[1].dedicated);
@@ -127,7 +127,8 @@ static void test_host(void **state)
         assert_int_equal(cell->pages[0].total, 64);
         assert_int_equal(cell->pages[0].reserved, 16);
         assert_string_equal(cell->pages[0].resource_class, "CUSTOM_HUGEPAGES_2M");
-        assert_int_equal(host_facts_find_cell(&facts, 4)->socket, -1); /* CPUs of two */
+        assert_int_equal(host_facts_find_cell(&facts, 4)->socket,
+                         -1); /* its CPUs have two sockets */
         assert_true(host_facts_lists_function(&facts, "0000:05:00.1"));
         assert_false(host_facts_lists_function(&facts, "0000:05:00.7"));
         assert_int_equal(facts.n_pci, 1);

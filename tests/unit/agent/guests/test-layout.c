@@ -5,7 +5,7 @@
 #include "tests/fixtures/host.h"
 #include "tests/fixtures/numa.h"
 
-/* Two cells: CPUs 0-1 and 4-5 are shared, 2-3 and 6-7 dedicated. */
+/* Two cells. CPUs 0-1 and 4-5 are shared, CPUs 2-3 and 6-7 are dedicated. */
 static const NumaCellSpec specs[] = { { 2, 2, 2, 4096, 64, 0, 0 }, { 2, 2, 2, 4096, 64, 0, 0 } };
 
 #define GUEST(members)                                                                         \
@@ -18,14 +18,14 @@ static void test_layouts(void **state)
                 const char *domain, *layout, *held;
         } cases[] = {
                 { GUEST(""), ";", "" },
-                /* bound to cells, not to one */
+                /* The memory is bound to several cells. */
                 { GUEST(", \"memory_cells\": \"0-1\""), ";", "" },
                 { GUEST(", \"memory_cells\": \"9\""), ";", "" },
                 { GUEST(", \"memory_cells\": \"1\""), "0@1:0-1 0 2;", "" },
                 { GUEST(", \"cpus\": \"0-1\""), "0@0:0-1 0 2; 0=0-1s 1=0-1s", "" },
                 { GUEST(", \"page_kib\": 2048, \"pins\": [{\"vcpu\": 0, \"cpus\": \"6\"}, {\"vcpu\": 1, \"cpus\": \"4-5\"}]"),
                   "0@1:0-1 2048 2; 0=6 1=4-5s", "6" },
-                /* alone on a CPU that is not for that */
+                /* The guest CPU is pinned to one host CPU that is not dedicated. */
                 { GUEST(", \"pins\": [{\"vcpu\": 0, \"cpus\": \"1\"}]"), "0@0:0 0 1; 0=1s", "" },
                 { GUEST(", \"pins\": [{\"vcpu\": 0, \"cpus\": \"77\"}]"), ";", "" },
                 { GUEST(", \"cells\": [{\"id\": 0, \"memory_kib\": 1024, \"vcpus\": \"1\","
@@ -33,24 +33,24 @@ static void test_layouts(void **state)
                         " \"host_cells\": \"0\", \"page_kib\": 2048}],"
                         " \"pins\": [{\"vcpu\": 0, \"cpus\": \"2\"}, {\"vcpu\": 1, \"cpus\": \"7\"}]"),
                   "0@1:1 0 1, 1@0:0 2048 1; 0=2 1=7", "2,7" },
-                /* Nova's guest without a topology, once cpu_shared_set is set: it floats */
+                /* Nova's guest without a topology, if cpu_shared_set is set, floats. */
                 { GUEST(", \"cpus\": \"0-1,4-5\""), ";", "" },
                 { GUEST(", \"cpus\": \"0-1,4-5\", \"memory_cells\": \"1\""),
                   "0@1:0-1 0 2; 0=0-1,4-5s 1=0-1,4-5s", "" },
-                /* spread over cells: each part is where it is bound */
+                /* The guest is spread over cells. Each part is in the cell that it is bound to. */
                 { GUEST(", \"pins\": [{\"vcpu\": 0, \"cpus\": \"2\"}, {\"vcpu\": 1, \"cpus\": \"6\"}]"),
                   "0@0:0 0 1, 1@1:1 0 1; 0=2 1=6", "2,6" },
                 { GUEST(", \"cpus\": \"0-1,4-5\", \"pins\": [{\"vcpu\": 1, \"cpus\": \"6\"}]"),
                   "0@1:1 0 1; 0=0-1,4-5s 1=6", "6" },
                 { GUEST(", \"memory_cells\": \"0\", \"pins\": [{\"vcpu\": 1, \"cpus\": \"6\"}]"),
                   "0@0:0 0 2, 1@1:1 0 0; 1=6", "6" },
-                /* threads that run no guest CPU: of these CPUs 2-3 and 6-7 are dedicated */
+                /* These threads run no guest CPU. Only their CPUs 2-3 and 6-7 are dedicated. */
                 { GUEST(", \"emulator_cpus\": \"0,3,6,77\""), ";", "3,6" },
                 { GUEST(", \"emulator_cpus\": \"2-3\", \"pins\": [{\"vcpu\": 0, \"cpus\": \"2\"}]"),
                   "0@0:0 0 1; 0=2", "2-3" },
                 { GUEST(", \"emulator_cpus\": \"4\", \"cpus\": \"0-1\""),
                   "0@0:0-1 0 2; 0=0-1s 1=0-1s", "" },
-                /* one of its cells is anywhere */
+                /* One of its cells is not bound. */
                 { GUEST(", \"cells\": [{\"id\": 0, \"vcpus\": \"0\", \"host_cells\": \"1\"}, {\"id\": 1, \"vcpus\": \"1\"}]"),
                   "0@1:0 0 0;", "" },
         };

@@ -12,7 +12,7 @@
 
 #include "tests/unit/test.h"
 
-/* A process that waits, with a name that is made to confuse. */
+/* Starts a process that waits. Its name contains characters that confuse a parser. */
 static pid_t start(void)
 {
         pid_t pid = fork();
@@ -39,7 +39,7 @@ static void test_process(void **state)
         assert_string_equal(life, again);
         assert_true(life_lasts(life));
         assert_int_equal(kill(pid, SIGKILL), 0);
-        /* a zombie, whose number nobody else can have */
+        /* The process is a zombie, so no other process can have its number. */
         assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
         assert_false(life_lasts(life));
         assert_int_equal(life_of_process((uint64_t)pid, again, &error), -ESRCH);
@@ -49,7 +49,7 @@ static void test_process(void **state)
         assert_non_null(strstr(error.text, "does not run"));
 }
 
-/* The same number, and another process. */
+/* Another process has the same number. */
 static void test_another_process(void **state)
 {
         char life[CLAIM_LIFE_SIZE], other[CLAIM_LIFE_SIZE], boot[64];
@@ -96,7 +96,7 @@ static void test_units(void **state)
         assert_false(life_lasts("unit /no-such.slice/x.service"));
 }
 
-/* What a later program wrote is no reason to take anything away. */
+/* A text that a later version wrote counts as alive. */
 static void test_unknown(void **state)
 {
         assert_true(life_lasts("machine a"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is done of what claims/reconcile.h decides, on a claim database. */
+/* Tests the actions that claims/reconcile.h decides, on a claim database. */
 
 #include "agent/guests/reconcile.h"
 
@@ -16,7 +16,7 @@ static void on_event(ClaimEvent event, const Claim *claim, void *userdata)
         note(event == CLAIM_EVENT_ADDED ? '+' : event == CLAIM_EVENT_CHANGED ? '~' : '-');
 }
 
-/* Taken so late that what expires has. */
+/* Makes facts of a poll at a late time, after the expiry of claims. */
 static void make_late_facts(FactsFixture *ret)
 {
         make_facts(ret);
@@ -42,7 +42,7 @@ static int look(const Fixture *fixture, const FactsFixture *facts, const Picture
         return r;
 }
 
-/* Of guest g. */
+/* Makes a claim of guest "g". */
 static int64_t make_claim(Fixture *fixture, ClaimWriteState write_state, bool confirmed)
 {
         const ClaimPlacing placing = { .write_state = write_state };
@@ -57,13 +57,13 @@ static int64_t make_claim(Fixture *fixture, ClaimWriteState write_state, bool co
         return claim->id;
 }
 
-/* Each is told to who watches, and what is wrong in the end is listed. */
+/* Checks that the watcher receives each action, and that the remaining problems are listed. */
 static void test_acts(void **state)
 {
         static const struct {
                 const char *about;
                 bool claim, confirmed;
-                uint64_t vcpus; /* of the guest; 0: there is none */
+                uint64_t vcpus; /* CPUs of the guest; 0: there is none */
                 const char *told;
                 size_t n_problems;
         } cases[] = {
@@ -99,16 +99,16 @@ static void test_acts(void **state)
         }
 }
 
-/* Its domain may have gone with the claim: a poll that began before tells of neither. */
+/* The domain can be gone with its claim. A poll that began before shows neither. */
 static void test_a_poll_is_older_than_the_end_of_a_claim(void **state)
 {
         static const struct {
-                const char *reason; /* of the end of the claim before; NULL: none ended */
-                bool later;         /* the poll began behind it */
+                const char *reason; /* reason of the end of the earlier claim; NULL: none ended */
+                bool later;         /* the poll began after the end */
                 uint64_t n_claims;
         } steps[] = {
                 { NULL, false, 1 },
-                /* That of a resized guest ended because the guest is here. */
+                /* The claim of a resized guest ended because the guest is here. */
                 { CLAIM_RESIZED, false, 1 },
                 { "deleted", false, 0 },
                 { NULL, true, 1 },
@@ -136,7 +136,7 @@ static void test_a_poll_is_older_than_the_end_of_a_claim(void **state)
         reconcile_problems_done(&problems);
 }
 
-/* What hangs on whom Placement is asked about is left to the second call. */
+/* Actions that need an answer about their consumer are left to the second call. */
 static void test_wanted(void **state)
 {
         const PictureConsumer nothing = { .consumer = make_guest('g') };
@@ -171,7 +171,8 @@ static void assert_write_state(const Fixture *fixture, int64_t id, ClaimWriteSta
         assert_int_equal(claim->write_state, write_state);
 }
 
-/* Only a claim whose guest was seen; what is placed here is no owed write any more. */
+/* Only the claim of a guest that was seen is completed. If the consumer is placed here, the claim
+ * is no pending write any more. */
 static void test_complete(void **state)
 {
         const Uuid guest = make_guest('g'), host = make_uuid("host");

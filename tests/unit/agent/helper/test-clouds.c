@@ -79,7 +79,7 @@ static void test_password(void **state)
         assert_string_equal(c->keystone.region_name, "RegionOne");
         assert_string_equal(c->keystone.interface, "public");
         assert_string_equal(c->reporter.http.cafile, "/etc/ssl/ca.pem");
-        /* Nothing is left of what the configuration said. */
+        /* No value of the configuration remains. */
         assert_null(c->keystone.project_name);
         assert_null(c->keystone.valid_interfaces);
         assert_null(c->reporter.auth.token);

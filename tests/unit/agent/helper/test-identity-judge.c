@@ -9,8 +9,9 @@
 
 typedef struct Case {
         const char *file, *name;
-        const char *own;    /* "host", "<host": below another; NULL: Placement has none */
-        const char *holder; /* "=": the same as own, "root", "<": below another; NULL: nobody */
+        const char *own;    /* "host": a root, "<host": below another; NULL: Placement has none */
+        const char *holder; /* "=": the same as own, "root", "<": below another; NULL: Placement has
+                               none */
         bool away;
         IdentityState state;
         int adopt, adopt_by_force, rename;
@@ -99,7 +100,7 @@ static void test_what_is_allowed(void **state)
         }
 }
 
-/* Whoever is not well is told what to do. */
+/* Each bad state has an advice. */
 static void test_advice(void **state)
 {
         char file[] = "compute_id";
@@ -114,7 +115,7 @@ static void test_advice(void **state)
         assert_non_null(strstr(identity_advise(&facts, IDENTITY_TAKEN), "adopt --force"));
         facts.file = NULL;
         assert_null(strstr(identity_advise(&facts, IDENTITY_TAKEN), "--force"));
-        /* somebody's guests hold something of it: nobody is told to delete it */
+        /* The provider has allocations of guests, so the advice must not be to delete it. */
         facts.holder.who.n_consumers = 3;
         for (int i = 0; i < 2; i++) {
                 const char *advice =

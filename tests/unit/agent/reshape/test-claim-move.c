@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Claims of a real database after a reshape, with a driver that moves VGPU from the root to gpu1.
- */
+/* Tests that claims of a real database follow a reshape. The driver moves VGPU from the root to
+ * gpu1. */
 
 #include "agent/reshape/claim-move.h"
 
@@ -42,8 +42,8 @@ void claim_service_check(ClaimService *service, int r)
         checked = r;
 }
 
-/* What the consumer "web" held in Placement before the reshape, and holds after it; NULL: it was
- * not moved there. */
+/* Sets the allocations of the consumer "web" in Placement before and after the reshape. NULL: the
+ * reshape did not move the consumer. */
 static void set_image(ReshapeImage *image, const char *before, const char *after)
 {
         const char *const texts[] = { before, after };

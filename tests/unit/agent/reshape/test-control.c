@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* When a reshape is due, what its rounds do, and what is kept of it: against a fake reporter and a
- * driver that moves VGPU from the root to a provider below it. */
+/* Tests when a reshape is due, the requests of its rounds, and the results that are kept. A fake
+ * reporter answers, and a driver moves VGPU from the root to a provider below it. */
 
 #include "agent/reshape/control.h"
 
@@ -22,8 +22,8 @@ static struct {
         size_t n_ended, n_records;
         int result;
         Error error;
-        ProviderTree *tree; /* of the last end; NULL: nothing was sent */
-        bool cancels;       /* when the consumers were gathered */
+        ProviderTree *tree; /* of the last result; NULL: nothing was sent */
+        bool cancels;       /* cancel after the consumers were gathered */
         int cancelled;
 } world;
 
@@ -107,7 +107,7 @@ static void on_ended(int result, ProviderTree *tree, const Error *device_error, 
         world.tree = tree;
 }
 
-/* r: of reshape_control_begin(). */
+/* Begins a reshape. r is the expected result of reshape_control_begin(). */
 static void begin_reshape(int r)
 {
         Snapshot *host;
@@ -157,7 +157,8 @@ static void test_when_one_is_due(void **state)
                 bool at_start;
                 int asked;
                 bool needed, may, due;
-                bool asked_stays, start_stays; /* the next cycle, with a need and the right */
+                bool asked_stays,
+                        start_stays; /* state in the next cycle, if needed and permitted */
         } rows[] = {
                 { true, NONE, true, true, true, false, true },
                 { true, NONE, false, true, false, false, false },
@@ -184,7 +185,7 @@ static void test_when_one_is_due(void **state)
         }
 }
 
-/* A reshape of the start that meets these answers: "R", "H" and "S" name the request. */
+/* Runs a reshape of the start against these answers. "R", "H" and "S" name the requests. */
 static void test_rounds(void **state)
 {
         static const struct {
@@ -192,7 +193,7 @@ static void test_rounds(void **state)
                 int refresh, gather, publishes[3];
                 const char *did;
                 int result;
-                bool at_start; /* afterwards */
+                bool at_start; /* after the reshape */
         } rows[] = {
                 { "well", .did = "RHS" },
                 { "overtaken", .publishes = { REPORT_E_CONFLICT, REPORT_E_CONFLICT },
@@ -258,7 +259,7 @@ static void test_undo(void **state)
         assert_string_equal(kept->undo_error.text, "There is no reshape to undo");
         run();
         assert_mirror(AFTER);
-        /* The consumer holds what the reshape gave it. */
+        /* The consumer has the allocations that the reshape gave it. */
         allocations_free(fake_reporter.consumers);
         assert_int_equal(allocations_copy(&fake_reporter.consumers, kept->image.after.consumers),
                          0);
@@ -270,7 +271,7 @@ static void test_undo(void **state)
         assert_mirror(BEFORE);
 }
 
-/* An answer that was lost: the next start finds the shape in Placement. */
+/* The answer of a reshape is lost, and the next start finds the shape in Placement. */
 static void test_a_lost_answer_is_settled_at_the_start(void **state)
 {
         static const char *const now[] = { AFTER, "host VCPU=8 VGPU=3" };
@@ -296,7 +297,7 @@ static void test_cancel(void **state)
         reshape_control_ask(world.control, RESHAPE_FORWARD, NULL);
         assert_int_equal(reshape_control_cancel(world.control), 0);
         assert_false(reshape_control_is_due(world.control, true, true, fake_reporter.mirror));
-        /* While it runs: before its request, and too late. */
+        /* Cancel while the reshape runs: before its request, and too late. */
         world.cancels = true;
         reshape_control_ask(world.control, RESHAPE_FORWARD, NULL);
         run();

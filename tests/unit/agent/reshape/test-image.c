@@ -9,8 +9,8 @@
 #define FLAT   "host VCPU=8 VGPU=2 | port<host CUSTOM_NET=5"
 #define NESTED "host VCPU=8 | port<host CUSTOM_NET=5 | gpu<host VGPU=2 +CUSTOM_A"
 
-/* "guest host VCPU=2 VGPU=1; other gpu VGPU=1": a consumer, then a provider and what is held of it;
- * a consumer may be named again. */
+/* Parses "guest host VCPU=2 VGPU=1; other gpu VGPU=1": each item is a consumer, a provider and its
+ * allocations there. A consumer can have several items. */
 static Allocations *make_consumers(const char *text)
 {
         _cleanup_free_ char *copy = strdup(text);
@@ -40,7 +40,7 @@ static Allocations *make_consumers(const char *text)
         return ret;
 }
 
-/* VGPU of a guest went from the host to its GPU. */
+/* Makes the image of a reshape that moved VGPU of a guest from the host to its GPU. */
 static void make_image(ReshapeImage *ret)
 {
         *ret = (ReshapeImage){
@@ -142,7 +142,7 @@ static void test_undo(void **state)
 {
         static const struct {
                 const char *about, *current, *consumers;
-                const char *tree, *after; /* NULL: refused, and then with these words */
+                const char *tree, *after; /* NULL: the undo fails with these words */
         } cases[] = {
                 { "as the reshape left it", NESTED, "guest host VCPU=2; guest gpu VGPU=1", FLAT,
                   "guest host VCPU=2 VGPU=1" },
@@ -198,8 +198,8 @@ static void test_undo(void **state)
         }
 }
 
-/* A device that the reshape put below a new cell comes back, so that the cell goes with all it has.
- */
+/* A device that the reshape moved below a new cell returns to the root, so that the cell can be
+ * removed with its inventories. */
 static void test_undo_of_a_move(void **state)
 {
         _cleanup_(reshape_image_done) ReshapeImage image = {

@@ -4,7 +4,7 @@
 
 #include "tests/fixtures/host.h"
 
-/* Uuids are written as one digit. */
+/* Returns a uuid whose first eight digits are this one. */
 static Uuid uuid_of(char digit)
 {
         char text[37] = "00000000-0000-0000-0000-000000000000";
@@ -15,7 +15,7 @@ static Uuid uuid_of(char digit)
         return uuid;
 }
 
-/* "1=2x64 9=2x64": consumers with so many CPUs and so much memory. */
+/* Parses "1=2x64 9=2x64": consumers, each with its number of CPUs and MiB of memory. */
 static Allocations *make_consumers(const char *text)
 {
         Allocations *ret;
@@ -31,7 +31,7 @@ static Allocations *make_consumers(const char *text)
         return ret;
 }
 
-/* "1=2x64 2=1x32+a": domains, one of them with the mdev a. */
+/* Parses "1=2x64 2=1x32+a": domains, one of them with the mdev a. */
 static Snapshot *make_host(const char *text)
 {
         char members[1024] = "'domains': [";
@@ -52,7 +52,7 @@ static Snapshot *make_host(const char *text)
         return host_new(members);
 }
 
-/* "9+a": a claim of consumer 9 with the mdev a; "": none. */
+/* Parses "9+a": a claim of consumer 9 with the mdev a. "": no claim. */
 static void make_claims(const char *text, ClaimList *ret)
 {
         char empty[] = "";

@@ -25,7 +25,7 @@ static void test_content(void **state)
                 { "\n " A " \t", 0 },
                 { "6A2F4D0A-3C5B-4B6F-8A7D-1F6F0B9D3C11\r\n", 0 },
                 { "6a2f4d0a3c5b4b6f8a7d1f6f0b9d3c11\n", 0 },
-                /* Nova reads 40 bytes and no further. */
+                /* Nova reads at most 40 bytes. */
                 { A "\n\n\n\nanything", 0 },
                 { A "\n# no", -EINVAL },
                 { A "x", -EINVAL },
@@ -81,8 +81,8 @@ static void test_copies(void **state)
         bool created = true;
         char expected[512], *in_state;
 
-        /* One beside a configuration file is enough; none is made in the state folder, which need
-         * not even be there. */
+        /* One file beside a configuration file is enough. No file is created in the state folder,
+         * which need not exist. */
         scratch_write(folder, "etc/x.conf.d/compute_id", A);
         assert_int_equal(identity_load(PLACES(files, state_dir), &uuid, &created, &error), 0);
         assert_string_equal(uuid.text, A);
@@ -103,13 +103,13 @@ static void test_copies(void **state)
         assert_string_equal(in_state, B "\n");
         free(in_state);
 
-        /* A bad copy is never outvoted. */
+        /* A bad copy is an error, even if all others agree. */
         scratch_write(folder, "state/compute_id", "");
         assert_int_equal(identity_load(PLACES(files, state_dir), &uuid, &created, &error), -EINVAL);
         assert_non_null(strstr(error.text, "state/compute_id holds no uuid"));
 }
 
-/* Nova's file counts only where there is no other one, and is never written. */
+/* Nova's file counts only if there is no other one, and it is never written. */
 static void test_nova(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
@@ -206,7 +206,7 @@ static void test_cannot_create(void **state)
         assert_true(uuid_empty(&uuid));
 }
 
-/* In a child without rights, since root may write everywhere. */
+/* Loads the identity in a child without rights, because root can write everywhere. */
 static int load_without_rights(const char *state_dir)
 {
         Error error = ERROR_NULL;
@@ -246,7 +246,7 @@ static void test_read_only_folder(void **state)
 
 #define N_RACERS 8
 
-/* Waits until the gate is closed, so that all begin at once, and writes the answer. */
+/* Waits until the gate is closed, so that all processes begin at once, and writes the answer. */
 static void race(int gate, int answers, const char *folder)
 {
         struct {

@@ -61,7 +61,7 @@ static void test_old_file_stays_when_writing_fails(void **state)
         Error error = ERROR_NULL;
 
         assert_int_equal(state_file_write(path, json, NULL), 0);
-        scratch_mkdir(folder, "s.json.new"); /* in the way, also for root */
+        scratch_mkdir(folder, "s.json.new"); /* a folder prevents the write, also for root */
         assert_true(state_file_write(path, json, &error) < 0);
         assert_non_null(strstr(error.text, "cannot be written"));
         assert_int_equal(state_file_read(path, FORMAT, &back, NULL), 0);
@@ -95,7 +95,7 @@ static void test_content_that_is_refused_is_set_aside(void **state)
         assert_int_equal(state_file_load(path, FORMAT, read_number, &number, &error), 0);
 }
 
-/* A process never refuses its own lock, so a child asks for it. */
+/* A process never rejects its own lock, so a child tries to take it. */
 static void test_a_second_process_is_refused(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();

@@ -14,7 +14,7 @@
 static struct {
         char *folder;
         Cordon *cordon;
-        ProviderTree *mirror; /* what Placement has */
+        ProviderTree *mirror; /* tree of Placement */
         Uuid root;
 } scene;
 
@@ -42,7 +42,7 @@ static int end(void **state)
         return 0;
 }
 
-/* Another scene, for the next case of a table. */
+/* Begins a new scene, for the next case of a table. */
 static void start_over(void)
 {
         (void)end(NULL);
@@ -67,7 +67,8 @@ static Inventory *vgpus(void)
         return &provider->inventories[0].inventory;
 }
 
-/* A cycle: what is published becomes what Placement has. withheld: the device ledger does so. */
+/* Runs a cycle: the published tree becomes that of Placement. withheld: the device ledger withholds
+ * the GPU. */
 static void publish_withheld(bool withheld)
 {
         cordon_clear(scene.cordon, scene.mirror, &scene.root, true);
@@ -118,7 +119,7 @@ static void test_host(void **state)
         assert_true(covers("host") && !covers(GPU) && !covers("other"));
         publish();
         assert_true(is_disabled());
-        /* A17, A9.4: whoever takes it away does not end it, and a restart does not */
+        /* A17, A9.4: the cordon survives a writer that removes the trait, and a restart. */
         string_set_remove(&host_of()->traits, CORDON_TRAIT);
         start();
         assert_non_null(cordon_view(scene.cordon).host);
@@ -127,12 +128,12 @@ static void test_host(void **state)
         assert_int_equal(lift("", NULL), 0);
         assert_null(cordon_view(scene.cordon).host);
         assert_false(covers("host"));
-        /* not lost when the agent is restarted before Placement was told */
+        /* A lift is not lost if the agent restarts before Placement has it. */
         start();
         publish();
         assert_false(is_disabled());
         publish();
-        /* an operator's own from now on */
+        /* From now on the trait is an operator's own. */
         assert_int_equal(string_set_add(&host_of()->traits, CORDON_TRAIT), 1);
         publish();
         assert_true(is_disabled());
@@ -167,12 +168,12 @@ static void test_devices(void **state)
                 publish();
                 assert_int_equal(lift(names[i], NULL), 0);
                 publish();
-                /* what was reserved before */
+                /* The reserved amount from before the cordon is restored. */
                 assert_int_equal(reserved(GPU, "VGPU"), 1);
                 publish();
                 assert_int_equal(cordon_view(scene.cordon).n_devices, 0);
         }
-        /* cordoned by one name, again by another: one cordon, which any name lifts */
+        /* Cordoning a device by two names makes one cordon, which any name lifts. */
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 start_over();
                 assert_int_equal(set(names[i], NULL), 0);
@@ -189,13 +190,13 @@ static void test_devices(void **state)
         assert_int_equal(set("0000:ff:00.0", &error), -ENODEV);
         assert_non_null(strstr(error.text, "computectl tree"));
         assert_int_equal(set("other", NULL), -ENODEV);
-        /* it went away and comes back */
+        /* The device vanishes and comes back. */
         assert_true(provider_tree_remove(scene.mirror, &card));
         publish();
         assert_int_equal(cordon_view(scene.cordon).n_devices, 1);
 }
 
-/* What a missing device has reserved is not the cordon's to give back. */
+/* A lifted cordon does not release what the device ledger withholds. */
 static void test_a_device_that_is_withheld(void **state)
 {
         assert_int_equal(set(GPU, NULL), 0);
@@ -206,13 +207,13 @@ static void test_a_device_that_is_withheld(void **state)
                 publish_withheld(true);
                 assert_int_equal(vgpus()->reserved, 4);
         }
-        /* the ledger gives it back */
+        /* The ledger releases the device. */
         vgpus()->reserved = 1;
         publish();
         assert_int_equal(vgpus()->reserved, 1);
 }
 
-/* The driver sees, edits and keeps what is reserved but for the cordon. */
+/* The driver sees the reserved amount without the cordon, edits it, and the edit survives. */
 static void test_what_others_reserve_meanwhile(void **state)
 {
         assert_int_equal(set(GPU, NULL), 0);
@@ -226,14 +227,14 @@ static void test_what_others_reserve_meanwhile(void **state)
         assert_int_equal(lift(GPU, NULL), 0);
         publish();
         assert_int_equal(vgpus()->reserved, 2);
-        /* nothing is left of it: all that is reserved now is somebody else's */
+        /* The cordon is gone: a full reservation now belongs to another writer. */
         publish();
         vgpus()->reserved = 4;
         publish();
         assert_int_equal(vgpus()->reserved, 4);
 }
 
-/* Before Placement was read nothing is remembered of what stood there. */
+/* Before Placement was read, no earlier state is stored. */
 static void test_a_first_picture(void **state)
 {
         assert_int_equal(set("", NULL), 0);

@@ -14,7 +14,7 @@
 #define NAME_F "pci_0000_10_00_2"
 #define NAME_G "pci_0000_41_00_0"
 
-/* A card of two functions, of which the second has an mdev, and a GPU with an mdev. */
+/* A card with two virtual functions, of which the second has an mdev, and a GPU with an mdev. */
 #define HOST                                                                                    \
         "\"devices\": [{\"name\": \"pci_0000_10_00_0\", \"address\": \"" CARD "\","             \
         " \"product_id\": 1}, {\"name\": \"pci_0000_10_00_1\", \"address\": \"" F1 "\","        \
@@ -24,8 +24,8 @@
         " \"mdevs\": [{\"uuid\": \"" MDEV_F "\", \"type\": \"t\", \"parent\": \"" NAME_F "\"}," \
         " {\"uuid\": \"" MDEV_G "\", \"type\": \"t\", \"parent\": \"" NAME_G "\"}]"
 
-/* spec: the product of the configured devices. key: what the provider's name ends with. member:
- * that of the domain, with its one item. */
+/* spec is the product id of the configured devices. key is the end of the provider's name. member
+ * is the domain's list of devices, with its one item. */
 static void test_table(void **state)
 {
         static const struct {

@@ -25,22 +25,22 @@
 typedef struct Cycle {
         const char *host;
         const char *boot, *config;
-        bool told;            /* the driver makes a provider of the GPU */
-        const char *expected; /* "total/reserved", or "" for no provider */
-        const char *news;     /* "" none, "-" missing, "+" back */
-        unsigned seconds;     /* the clock */
+        bool told;            /* the driver makes a provider for the GPU */
+        const char *expected; /* "total/reserved"; "": no provider */
+        const char *news;     /* "": none, "-": missing, "+": back */
+        unsigned seconds;     /* time of the clock */
 } Cycle;
 
-/* Of the next run_cycle(), beside the cycle. */
-static const char *claimed_identity; /* that a claim has for the GPU; NULL: no claim has it;
+/* Inputs of the next run_cycle(), beside the cycle. */
+static const char *claimed_identity; /* the GPU's identity in a claim; NULL: no claim names the GPU;
                                         "": claims cannot be read */
 static const char *withheld_words;   /* NULL: missing, or back */
 
-/* Answers of Placement in the next cycles: '?' unknown, 'h' held, 'f' free. At the end: there is
- * no Placement. */
+/* Answers of Placement in the next cycles: '?' unknown, 'h' allocated, 'f' free. After the last one
+ * there is no Placement. */
 static const char *placement_says = "";
 
-/* Allocations of the provider of the GPU, or NULL. */
+/* Returns answers about the allocations of the GPU's provider, or NULL. */
 static Retained *make_retained(char use, const Uuid *provider)
 {
         Allocations *holders;
@@ -72,7 +72,7 @@ static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
         strcat(userdata, signs[news]);
 }
 
-/* What is withheld is named, with why, and nothing else is. */
+/* Checks that the words name the withheld device with its reason, and no other one. */
 static void check_words(const DeviceLedger *ledger, bool withheld, bool listed, const char *other,
                         const char *about)
 {
@@ -149,7 +149,7 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
                     withheld_words, about);
 }
 
-/* As a restart of the agent does. */
+/* Writes and reads the ledger, as a restart of the agent does. */
 static void pass_through_json(DeviceLedger *ledger)
 {
         _cleanup_json_ json_t *json = device_ledger_to_json(ledger);
@@ -163,7 +163,7 @@ typedef struct Case {
         Cycle cycles[12];
 } Case;
 
-/* The agent is restarted after each cycle. */
+/* Runs the cases, with a restart of the agent after each cycle. */
 static void run_cases(const Case *cases, size_t n_cases, unsigned hold_sec)
 {
         for (size_t i = 0; i < n_cases; i++) {
@@ -221,8 +221,8 @@ static void test_pain_2(void **state)
         run_cases(cases, ARRAY_SIZE(cases), 0);
 }
 
-/* With an unchanged configuration a listed device that offers nothing is lost, whatever the hold.
- */
+/* With an unchanged configuration, a listed device that offers nothing is missing, whatever the
+ * hold. */
 static void test_a_listed_device_that_offers_nothing_is_missing(void **state)
 {
         static const Case cases[] = {
@@ -248,7 +248,8 @@ static void test_a_listed_device_that_offers_nothing_is_missing(void **state)
         run_cases(cases, ARRAY_SIZE(cases), 30);
 }
 
-/* Placement refuses to remove it, and it must not be offered meanwhile. */
+/* Placement refuses to remove the provider, so the device must not be offered until the allocation
+ * is gone. */
 static void test_a_device_that_a_consumer_holds_stays_withheld(void **state)
 {
         static const Case unplugged = { "held, then free",
@@ -268,7 +269,7 @@ static void test_a_device_that_a_consumer_holds_stays_withheld(void **state)
         assert_string_equal(placement_says, "");
 }
 
-/* What comes and goes in one boot stays withheld; hold: 30 s. */
+/* A device that comes and goes in one boot stays withheld. The hold is 30 s. */
 static void test_pain_9_hysteresis(void **state)
 {
 #define THERE(expected, news, seconds)                                    \
@@ -330,7 +331,7 @@ static void test_pain_9_hysteresis(void **state)
 #define A               "10de:20b0 1"
 #define A_2             "10de:20b0 2"
 #define OTHER(identity) "cn1_pci_0000_41_00_0 (another device is there: " identity ")"
-/* The provider counts mdevs: a domain that had the whole device would block it. */
+/* The provider counts mdevs. A domain with the whole device would block it. */
 #define WITH_MDEV                                                 \
         ", \"mdevs\": [{\"uuid\": \"" MDEV "\", \"type\": \"t\"," \
         " \"parent\": \"pci_0000_41_00_0\"}]"
@@ -340,7 +341,7 @@ static void test_pain_9_hysteresis(void **state)
         " \"pci_addresses\": [\"0000:41:00.0\"]}]"
 
 typedef struct Exchange {
-        const char *about; /* NULL: the ledger is that of the row above */
+        const char *about; /* NULL: continue with the ledger of the row above */
         Cycle cycle;
         const char *claimed, *words;
 } Exchange;
@@ -426,7 +427,8 @@ static void test_another_device(void **state)
         device_ledger_done(&ledger);
 }
 
-/* A guest that has the whole GPU blocks its mdevs: nothing is missing, and nothing is told. */
+/* A guest that has the whole GPU blocks its mdevs. The GPU is not missing, and no news is
+ * reported. */
 static void test_a_blocked_device_is_withheld(void **state)
 {
         static const Cycle cycles[] = {
@@ -480,7 +482,8 @@ static void test_when_it_is_due(void **state)
         device_ledger_done(&ledger);
 }
 
-/* Functions of a card come back in another number; the driver keeps what was reserved. */
+/* A card comes back with another number of functions, and the driver keeps the operator's reserved
+ * amount. */
 static void test_the_operators_reservation_survives_another_total(void **state)
 {
         DeviceLedger ledger = DEVICE_LEDGER_INIT;
@@ -517,7 +520,7 @@ static void test_the_operators_reservation_survives_another_total(void **state)
         device_ledger_done(&ledger);
 }
 
-/* What is withheld stays below its cell, and is put below the root only when that is gone */
+/* A withheld device stays below its cell. It moves below the root only if the cell is gone. */
 static void test_withheld_below_its_cell(void **state)
 {
         DeviceLedger ledger = DEVICE_LEDGER_INIT;
@@ -556,7 +559,7 @@ static void test_withheld_below_its_cell(void **state)
         device_ledger_done(&ledger);
 }
 
-/* What from_json() takes, with one member changed, or the whole entry twice. */
+/* Returns JSON that from_json() accepts, with one member changed, or with the entry twice. */
 static json_t *make_json(const char *member, json_t *value, bool twice)
 {
         json_t *device =
@@ -576,7 +579,7 @@ static json_t *make_json(const char *member, json_t *value, bool twice)
         return json;
 }
 
-/* Of another form, or of the right one, and yet it never was. */
+/* Rejects JSON of another form, and values that are impossible. */
 static void test_bad_json(void **state)
 {
         json_t *const good = make_json(NULL, NULL, false);
@@ -606,7 +609,8 @@ static void test_bad_json(void **state)
         json_decref(good);
 }
 
-/* It cannot be withheld, and must not keep the host from being told. */
+/* A device whose uuid another provider has cannot be withheld. It must not prevent the publication
+ * of the host. */
 static void test_a_uuid_that_another_provider_has(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(NO_GPU);
@@ -628,7 +632,7 @@ static void test_a_uuid_that_another_provider_has(void **state)
         device_ledger_done(&ledger);
 }
 
-/* The clock of a boot never stood where it says. */
+/* A time in the future cannot come from the clock of this boot. */
 static void test_held_since_a_time_to_come(void **state)
 {
         const Cycle cycle = { GPU, BOOT_1, CONFIG_1, true, "4/0", "+", 5 };

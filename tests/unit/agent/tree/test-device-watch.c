@@ -26,8 +26,8 @@ static void apply(DeviceWatch *watch, bool there)
         assert_int_equal(device_watch_apply(watch, NULL, &trees, NULL, tree, NULL), 0);
 }
 
-/* A hold that ends while the cycle that looked at it goes on is not forgotten, and not said for
- * ever. */
+/* A hold can end during the cycle that looked at it. The watch reports it once as due, not never
+ * and not forever. */
 static void test_due_since_it_was_looked_at(void **state)
 {
         static const struct timespec longer = { .tv_nsec = 2 * HOLD_USEC * NSEC_PER_USEC };

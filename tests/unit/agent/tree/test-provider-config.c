@@ -10,7 +10,7 @@
         "providers: [{identification: {uuid: $COMPUTE_NODE}, traits: {additional: " \
         "[CUSTOM_%s]}}]\n"
 
-/* One cycle of a daemon that was started for it. */
+/* Runs one cycle of a daemon that was started for it. */
 static void apply(const char *folder, bool read_only, ProviderTree *tree)
 {
         _cleanup_(provider_config_freep) ProviderConfig *config = NULL;
@@ -49,7 +49,7 @@ static void test_g2_13_over_restarts(void **state)
         assert_true(has(tree, "CUSTOM_B"));
 }
 
-/* The other file counts, the first one comes first, and nothing is fatal. */
+/* A bad file does not affect the others, the first file wins, and no problem is fatal. */
 static void test_a12_files_in_order(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();

@@ -4,10 +4,10 @@
 #include "base/text.h"
 #include "tests/fixtures/tree.h"
 
-#define UUID_ROOT "2491c3ee-e731-5838-b311-fa38477e2ca5" /* of "cn1", as make_uuid() has it */
+#define UUID_ROOT "2491c3ee-e731-5838-b311-fa38477e2ca5" /* uuid of "cn1" by make_uuid() */
 #define META      "meta: {schema_version: '1.0'}\nproviders:\n"
 
-/* A tree with root "cn1" and a provider of somebody else below it, and what was added to it. */
+/* A tree with root "cn1" and a provider of another writer below it, and the additions to it. */
 typedef struct Fixture {
         ProviderTree *tree;
         Provider *root, *foreign;
@@ -45,7 +45,7 @@ static void append_problem(const char *text, void *userdata)
         strcat(f->problems, "\n");
 }
 
-/* One cycle, the state of the last one carried over as a file would. */
+/* Runs one cycle. The additions of the last one are carried over, as the file does. */
 static void merge(Fixture *f, const char *text)
 {
         ProviderYaml yaml = PROVIDER_YAML_INIT;
@@ -65,7 +65,7 @@ static void merge(Fixture *f, const char *text)
         json_decref(json);
 }
 
-/* "CLASS=total TRAIT …" */
+/* Compares the contents of a provider with "CLASS=total TRAIT …". */
 static void expect(const Provider *provider, const char *expected)
 {
         char text[512] = "";
@@ -81,7 +81,7 @@ static void expect(const Provider *provider, const char *expected)
         assert_string_equal(text, expected);
 }
 
-/* Which provider an entry is for. */
+/* Checks which provider an entry applies to. */
 static void test_a12_targets(void **state)
 {
         static const struct {
@@ -91,7 +91,7 @@ static void test_a12_targets(void **state)
                   "  inventories: {additional: [CUSTOM_A: {total: 5}]}\n"
                   "  traits: {additional: [CUSTOM_T]}\n",
                   "", "CUSTOM_A=5 COMPUTE_NODE CUSTOM_T OWNER_NOVA", "" },
-                /* a root that is named is no compute node */
+                /* A root that an entry names is not meant by $COMPUTE_NODE. */
                 { "- {identification: {uuid: $COMPUTE_NODE}, traits: {additional: [CUSTOM_A]}}\n"
                   "- {identification: {name: cn1}, traits: {additional: [CUSTOM_B]}}\n",
                   "", "COMPUTE_NODE CUSTOM_B OWNER_NOVA", "" },
@@ -164,11 +164,12 @@ static void test_g2_13_what_leaves_the_file_leaves_placement(void **state)
                       "- {identification: {name: agent}, traits: {additional: [CUSTOM_T]}}\n");
         expect(f->root, "CUSTOM_A=5 COMPUTE_NODE CUSTOM_ADMIN CUSTOM_T OWNER_NOVA");
         merge(f, META "- {identification: {name: agent}, traits: {additional: [CUSTOM_S]}}\n");
-        /* what an administrator put there is theirs, whether or not the file had it, too */
+        /* A trait of an administrator stays, even if the file had it too. */
         expect(f->root, "COMPUTE_NODE CUSTOM_ADMIN");
         expect(f->foreign, "CUSTOM_S OWNER_NOVA");
         assert_int_equal(f->added.n_items, 2);
-        /* seen to be gone: forgotten, so that an administrator may add it */
+        /* Once the tree lacks the addition it is not listed any more, so an administrator can add
+         * it. */
         merge(f, META);
         merge(f, META);
         assert_int_equal(f->added.n_items, 0);
@@ -177,7 +178,7 @@ static void test_g2_13_what_leaves_the_file_leaves_placement(void **state)
         expect(f->root, "COMPUTE_NODE CUSTOM_ADMIN CUSTOM_T");
 }
 
-/* Placement was away: what was taken out of the tree is there again in the next cycle. */
+/* Placement was unreachable, so the next cycle's tree has again what the last merge removed. */
 static void test_g2_13_remembers_until_it_is_gone(void **state)
 {
         Fixture *f = *state;

@@ -15,7 +15,7 @@ static void append_problem(const char *text, void *userdata)
         strcat(all, "\n");
 }
 
-/* "target CLASS=total/reserved/max/ratio TRAIT; …" */
+/* Writes the entries as "target CLASS=total/reserved/max/ratio TRAIT; …". */
 static void describe(const ProviderYaml *yaml, char *text, size_t size)
 {
         size_t n = 0;
@@ -39,7 +39,7 @@ static void describe(const ProviderYaml *yaml, char *text, size_t size)
         }
 }
 
-/* words: in the only problem; "": there is none. */
+/* Checks that the only problem contains words ("": no problem), and compares the entries. */
 static void check(const char *text, const char *words, const char *entries)
 {
         ProviderYaml yaml = PROVIDER_YAML_INIT;
@@ -102,7 +102,7 @@ static void test_a12_files(void **state)
                 check(cases[i].text, cases[i].words, cases[i].entries);
 }
 
-/* G2.13: each costs itself, and not what stands beside it. */
+/* G2.13: a bad entry is skipped, without effect on the entries beside it. */
 static void test_g2_13_bad_entries(void **state)
 {
         static const struct {
@@ -166,7 +166,7 @@ static void test_g2_13_bad_entries(void **state)
         }
 }
 
-/* A thousand million nodes for one who follows every alias. */
+/* A reader that followed every alias would visit a thousand million nodes. */
 static void test_hostile_aliases(void **state)
 {
         static const char text[] = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"

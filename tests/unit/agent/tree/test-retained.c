@@ -40,8 +40,8 @@ static int end(void **state)
         return 0;
 }
 
-/* Makes the tree of a host that has what words say; the caller frees it. Reserved amounts of the
- * driver are those of Placement's tree after retained_clear(), as for PCI devices. */
+/* Makes the tree of a host with the providers in words; the caller frees it. The driver keeps the
+ * reserved amounts of Placement's tree after retained_clear(), as it does for PCI devices. */
 static ProviderTree *make(const char *words, bool known)
 {
         _cleanup_(provider_tree_freep) ProviderTree *before = NULL;
@@ -67,7 +67,7 @@ static ProviderTree *make(const char *words, bool known)
         return tree;
 }
 
-/* A cycle: the tree is made, Placement says that gpu (or nothing) is held, and is written. */
+/* Runs a cycle: makes the tree, answers that gpu (or nothing) has an allocation, and publishes. */
 static void run_cycle(const char *words, const char *holds)
 {
         ProviderTree *tree = make(words, true);
@@ -90,7 +90,7 @@ static void run_cycle(const char *words, const char *holds)
         tree = make(words, true);
         provider_tree_free(scene.placement);
         scene.placement = tree;
-        start(); /* as a restart after each cycle */
+        start(); /* as a restart after each cycle does */
 }
 
 static void check(const char *name, const char *resource_class, const char *expected)
@@ -112,13 +112,13 @@ static void test_what_is_held_stays_reserved_until_it_is_free(void **state)
                 const char *host, *holds, *disk, *gpu, *pf;
         } cycles[] = {
                 { FULL, NULL, "100/10/1", "4/1/2", "2/0/1" },
-                /* the provider and its place come back, with all of it reserved */
+                /* The provider comes back at its place, with all capacity reserved. */
                 { "host VCPU=8 DISK_GB=100", "gpu", "100/10/1", "4/4/2", "" },
                 { "host VCPU=8 DISK_GB=100", "gpu", "100/10/1", "4/4/2", "" },
-                /* the host has it again: as it was */
+                /* The host has the provider again: the old reserved amount is restored. */
                 { "host VCPU=8 DISK_GB=100; gpu<host VGPU=4", "gpu", "100/10/1", "4/1/2", "" },
                 { "host VCPU=8 DISK_GB=100; gpu<host VGPU=4", NULL, "100/10/1", "4/1/2", "" },
-                /* a class alone */
+                /* Only a class is lost. */
                 { "host VCPU=8; gpu<host VGPU=4", "host", "100/100/1", "4/1/2", "" },
                 { "host VCPU=8; gpu<host VGPU=4", NULL, "", "4/1/2", "" },
                 { "host VCPU=8", "gpu", "", "4/4/2", "" },
@@ -154,7 +154,7 @@ static void test_unknown_holders_count_as_holders(void **state)
         provider_tree_free(tree);
 }
 
-/* An answer of long ago says nothing about a later loss. */
+/* An old answer does not count for a later loss. */
 static void test_an_old_answer_is_forgotten(void **state)
 {
         const Uuid gpu = make_uuid("gpu");

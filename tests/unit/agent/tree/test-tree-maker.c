@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The order and the own decisions of the tree maker, with a driver that reports 8 VCPU and, unless
- * the host is diskless, 50 DISK_GB. */
+/* Tests the order of the parts and the decisions of the tree maker. The driver reports 8 VCPU and,
+ * unless the host is diskless, 50 DISK_GB. */
 
 #include "agent/tree/tree-maker.h"
 
@@ -24,7 +24,7 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
         return provider_set_inventory(root, "VCPU", &INVENTORY_DEFAULT(8));
 }
 
-/* Makes the tree of "host" from base, a tree in a line. */
+/* Makes the tree of "host" from base, a tree in one line. */
 static int make(TreeMaker *maker, const char *base, MadeTree *ret, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *remote = make_tree(base);
@@ -52,7 +52,7 @@ static void test_local_disk(void **state)
         static const struct {
                 const char *name;
                 int option;
-                const char *pools; /* NULL: none is known */
+                const char *pools; /* NULL: not known */
                 bool left_to_nova, present, unknown;
                 uint64_t allocated, claimed;
                 LocalDisk expected;
@@ -149,7 +149,7 @@ static void test_pools_are_added_once(void **state)
         assert_tree(tree, "host VCPU=8; " POOL, "pools");
 }
 
-/* base is the tree of Placement, or of the claims before the start. */
+/* base is the tree of Placement, or that of the claims before the start. */
 static void test_base(void **state)
 {
         static const struct {
@@ -180,7 +180,7 @@ static void test_base(void **state)
         }
 }
 
-/* The uuid is this host's, the name is another one. */
+/* The root has this host's uuid and another name. */
 static void test_a_root_of_another_name_is_refused(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *remote = make_tree("old");
@@ -198,8 +198,8 @@ static void test_a_root_of_another_name_is_refused(void **state)
 #define GPU  "cn1_pci_0000_41_00_0"
 #define CARD "cn1_0000:81:00.0"
 
-/* The claims get the larger reserved amounts. Nova-compute gets the amounts of the card only, in
- * both directions. */
+/* The claims get the larger reserved amounts. Nova-compute gets the amounts of the card only,
+ * larger or smaller. */
 static void test_trees_of_nova(void **state)
 {
         static const struct {
