@@ -47,7 +47,7 @@ WORDS = [
 FIRST_WORDS = re.compile(r"(?:What|Who|Whoever|Whose|Whom|Whatever|That which|Of|Nor|Has|Have|Is|Are|Was|Were|May|Once more|Else|"
                          r'All the|So many|Nobody|Somebody|As of|Not)\b(?![^.!?]*\?)')
 ABBREVIATION = re.compile(r'\b(e\.g|i\.e|etc|vs|cf|No|Nr|incl|ca|approx)\.$')
-COMMENT = re.compile(r'/\*(.*?)\*/', re.S)
+COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*(.*?)\*/', re.S)  # or a string literal, without a group
 LITERALS = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"\s*(?:PRI\w+\s*)?)+')
 NOT_TEXT = re.compile(r'^[^a-zA-Z]*$|^[\w./:%-]+$')
 SUBJECT = re.compile(r'(?:[\w/.*-]+(?:, )?)+: [a-z]')
@@ -93,13 +93,15 @@ def line_of(text, position):
 
 def judge_c(file):
     for match in COMMENT.finditer(file.text):
+        if match.group(1) is None:
+            continue
         body = re.sub(r'^\s*\*', '', match.group(1), flags=re.M)
         if 'SPDX' in body or 'clang-format' in body:
             continue
         for paragraph in re.split(r'\n\s*\n', body):
             for problem in judge(' '.join(paragraph.split()), is_comment=True):
                 yield line_of(file.text, match.start()), problem
-    code = COMMENT.sub(lambda match: re.sub(r'[^\n]', ' ', match.group(0)), file.text)
+    code = COMMENT.sub(lambda match: match.group(0) if match.group(1) is None else re.sub(r'[^\n]', ' ', match.group(0)), file.text)
     code = re.sub(r'^\s*#\s*include.*$', '', code, flags=re.M)
     for match in LITERALS.finditer(code):
         text = ''.join(ast_text(part) for part in re.findall(r'"((?:[^"\\\n]|\\.)*)"', match.group(0)))
