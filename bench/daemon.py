@@ -39,6 +39,7 @@ def memory_mb(pid):
 
 
 def measure_agent(scratch, libvirtd, bus):
+    # A quiet cycle sends one request, so the number of requests is that of the cycles.
     placement = Placement(scratch).start()
     agent = Agent(scratch, placement, libvirtd.uri, bus,
                   {'DEFAULT': {'update_resources_interval': 1}})

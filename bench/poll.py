@@ -55,6 +55,7 @@ def compare_linux(scratch):
 
 
 def define_domains(libvirtd, count):
+    # virsh defines 50 domains in one call, because each start of virsh takes time.
     folder = libvirtd.scratch.folder('domains')
     paths = []
     for number in range(count):

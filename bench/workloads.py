@@ -48,6 +48,8 @@ def device(workload, number, total, parent):
 
 
 def tree(n):
+    # The last provider alternates between two states, so that each cycle of the last step writes one
+    # inventory.
     name = 'tree-%d' % n
     providers = [root(name)]
     for cell in range(min(4, n - 1)):

@@ -74,6 +74,7 @@ class Browser(Service):
         super().kill()
 
     def _read(self, until):
+        # Messages end with a zero byte.
         while b'\0' not in self._buffer:
             ready, _, _ = select.select(self._ends[:1], [], [], max(0, until - time.monotonic()))
             more = os.read(self._ends[0], 1 << 20) if ready else b''
@@ -84,6 +85,7 @@ class Browser(Service):
         return json.loads(message)
 
     def _send(self, method, **params):
+        # Events can arrive before the answer. _note() keeps those that report errors.
         message = {'id': next(self._ids), 'method': method, 'params': params}
         if self._session:
             message['sessionId'] = self._session

@@ -53,6 +53,8 @@ class Machine(Service):
         target.chmod(mode)
 
     def _spawn(self):
+        # The overlay is mounted in a mount namespace that ends with the container. The Debian
+        # folder below stays unchanged.
         root = self.folder / 'root'
         mount = 'mount -t overlay overlay -o lowerdir="$1",upperdir="$2",workdir="$3" "$4"'
         script = mount + ' && shift 4 && exec "$@"'

@@ -49,6 +49,7 @@ def _mirror():
 
 
 def _make(folder):
+    # policy-rc.d prevents services from starting during the installation. The machine id is empty, so that each boot makes a new one.
     root = folder / 'root'
     _run(['debootstrap', '--variant=minbase', '--include=' + ','.join(_BASE), SUITE, str(root),
           _mirror()])

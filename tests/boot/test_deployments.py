@@ -76,6 +76,7 @@ class TestPasted(NovaCase, unittest.TestCase):
         self.placement.forget_providers()
 
     def check(self, name):
+        # The complete file of a deployment tool can cause some warnings, but at most WARNINGS_MAX.
         machine = BootCase.machine
         wanted = self.find_nova_tree(name)
         machine.run('mkdir', '-p', '/var/lib/nova/instances')

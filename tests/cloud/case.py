@@ -27,8 +27,8 @@ LARGER = {'VCPU': 2, 'MEMORY_MB': 96}
 
 @unittest.skipUnless(mount_namespaces_allowed(), 'needs root, for libvirtd in namespaces of its own')
 class CloudCase(unittest.TestCase):
-    """A test case with n_hosts hypervisors, each with an agent. mode is [agent] nova of the agents, agent_options their
-    other options, and nova_options those of Nova.
+    """A test case with n_hosts hypervisors, each with an agent. mode is [agent] nova of the agents. agent_options are
+    their other options, and nova_options those of Nova.
 
     cloud_class: Cloud, or a class derived from it.
     """

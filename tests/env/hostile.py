@@ -106,6 +106,7 @@ class Values:
                  [], []) for i in range(self.chance.randrange(1, 3))]
 
     def value(self, kind, depth=0):
+        # The size of arrays below the outermost level is limited, so that the number of values does not grow exponentially.
         if kind == 'a(sa{st}asas)' and self.chance.random() < 0.7:
             return self.groups()
         if kind == 'a{sv}' and self.chance.random() < 0.9:
@@ -149,6 +150,8 @@ class Polkit(threading.Thread):
         self.wire.close()
 
     def _answer(self, question):
+        # A late answer is sent after two more late ones. "other" has a wrong type, "empty" has no value, and "twice" is two answers to
+        # one call.
         to = {6: question.fields[7], 5: question.serial}
         kind = 'late' if self.chance.random() < 0.02 else self.chance.choice(
             ('yes', 'no', 'no', 'ask', 'error', 'other', 'empty', 'twice'))

@@ -191,6 +191,7 @@ class Libvirtd(Service):
         return ['nsenter', '-t', str(self.init_pid), *(namespaces or ['-m']), '--']
 
     def _make_namespace(self):
+        # The first process inside reports its mounts with the file "ready". It is the only child of unshare.
         if self._namespace and self._namespace.alive():
             return
         ready = self.folder / 'ready'
@@ -297,6 +298,8 @@ class Libvirtd(Service):
                        'libvirtd to %s %s' % (action, address))
 
     def _devpath(self, subsystem, address):
+        # The device can be unplugged already. Then the path of a PCI device follows from its address, and libvirt still has
+        # that of an mdev.
         link = self.sys / 'bus' / subsystem / 'devices' / address
         if link.exists():
             return '/' + str(link.resolve().relative_to(self.sys.resolve()))

@@ -86,6 +86,7 @@ def ask_for(flavor, image, cells):
 
 
 def make_domain(drv, asked):
+    # The storage, the consoles and the record of the server do not influence the domain, and need services that are missing here.
     from unittest import mock
 
     from nova import objects

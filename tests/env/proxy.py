@@ -42,9 +42,9 @@ class _CutShort(Exception):
 class Proxy:
     """Listens on a free loopback port and forwards requests to 127.0.0.1:port.
 
-    add() and clear() can be called at any time. Faults apply in the order in which they were added, and the
-    first that ends the request wins. refuse() closes the port, and listen() opens the same port again. The
-    body of a request needs a Content-Length.
+    add() and clear() can be called at any time. Faults apply in the order of add(). The first one that ends
+    the request wins. refuse() closes the port, and listen() opens the same port again. The body of a
+    request needs a Content-Length.
     """
 
     def __init__(self, port):
@@ -236,6 +236,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _apply(self, record, taken):
+        # The faults before the request run first. Then Placement gets the request, and the faults after the
+        # answer run.
         for fault in taken:
             if isinstance(fault, faults.Delay):
                 self.proxy._stopping.wait(fault.seconds)
@@ -260,6 +262,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._send(record, status, headers, body, short=cut == 'middle')
 
     def _hang(self, fault):
+        # The end of the proxy cuts the connection, so that close() does not wait for a held request.
         fault.reached.set()
         while not fault.released.wait(0.02):
             if self.proxy._stopping.is_set():

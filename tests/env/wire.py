@@ -24,6 +24,7 @@ def split(signature):
 
 
 def _end(signature, at):
+    # Returns the end of the complete type that begins at the index at.
     if signature[at] == 'a':
         return _end(signature, at + 1)
     if signature[at] not in '({':
@@ -39,6 +40,7 @@ def _pad(out, size):
 
 
 def _put_array(out, kind, value):
+    # The length counts the bytes of the elements, without the padding before the first one. It is written last.
     _pad(out, 4)
     place = len(out)
     out.extend(b'\0' * 4)
@@ -172,6 +174,7 @@ class Wire:
         return self.send(CALL, {number: text for number, text in fields.items() if text}, signature, values, flags)
 
     def receive(self):
+        # The fixed part of a header has 16 bytes. It ends with the length of the array of fields.
         head = self._read(16)
         body, fields = struct.unpack_from('<I', head, 4)[0], struct.unpack_from('<I', head, 12)[0]
         return Answer(head, self._read(fields + -fields % 8 + body))

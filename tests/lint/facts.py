@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Each fact about Nova's driver that this agent follows has tests, or a decision with the reason. Each cited fact or decision is in doc/.
 
-FACTS has a row for each fact of the sections C, G2 and G4 of doc/facts.md that concerns a host, and for each of Nova's scenarios of a
-reshape (F1, F3, F10). A row names the tests that would fail without the behaviour ("file test …"). For a row without tests, doc/decisions
-must have an explanation with the id in brackets: "(facts C9)".
+FACTS has a row for each fact of the sections C, G2 and G4 of doc/facts.md that concerns a host. It also has one for each of Nova's
+scenarios of a reshape (F1, F3, F10). A row names the tests that would fail without the behaviour ("file test …"). For a row without tests,
+doc/decisions must have an explanation with the id in brackets: "(facts C9)".
 """
 
 import re

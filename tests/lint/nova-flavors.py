@@ -140,6 +140,7 @@ def read_version(nova):
 
 
 def read_keys(nova):
+    # Empty modules replace nova, nova.api and nova.api.validation, so that the import does not load the rest of Nova.
     for name, folder in (('nova', nova), ('nova.api', nova / 'api'), ('nova.api.validation', nova / 'api/validation')):
         module = types.ModuleType(name)
         module.__path__ = [str(folder)]

@@ -66,6 +66,8 @@ def rows(lines):
 
 
 def find_problems(_root, files):
+    # Several constants of one folder can have the same name and value. They are reported once, and one row is enough
+    # for them.
     files = list(files)
     page = next((file for file in files if file.name == 'doc/timing.md'), None)
     lines = page.lines if page else []

@@ -117,6 +117,8 @@ class Parent:
         self._complaints = []
 
     def run(self):
+        # As a subreaper this process gets the orphans of the tests, which _kill_leftovers() finds.
+        # A child in its own session gets no signals of the terminal.
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         self._child = subprocess.Popen(
             [sys.executable, '-B', '-m', 'tests.run.tap', '--child', self._name],
@@ -134,6 +136,8 @@ class Parent:
         self._tell_to_end('stopped by %s' % signal.Signals(number).name)
 
     def _tell_to_end(self, complaint):
+        # SIGUSR1 makes the child print the stacks of all threads. After SIGTERM it has the grace
+        # time for its cleanup.
         if self._told:
             return
         self._told = True
@@ -148,6 +152,7 @@ class Parent:
             self._child.send_signal(number)
 
     def _read_lines(self):
+        # After the first deadline the child gets SIGTERM, and after the second one SIGKILL.
         selector = selectors.DefaultSelector()
         fd = self._child.stdout.fileno()
         selector.register(fd, selectors.EVENT_READ)
@@ -175,6 +180,8 @@ class Parent:
         print(line, flush=True)
 
     def _report(self, code):
+        # A child that had to end early has one complaint already. Otherwise each planned test
+        # without a line is one.
         if code != 0 and not self._told:
             self._complaints.append('ended with %d' % code)
         if code == 0 and not self._planned:

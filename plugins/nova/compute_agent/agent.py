@@ -108,6 +108,7 @@ class Agent:
             answer.mode, 'published' if answer.published else 'not published')
 
     def _ask(self):
+        # busctl prints one line for each property.
         out = self._busctl('get-property', SERVICE, PATH, SERVICE,
                            'Nova', 'TreePublished')
         try:
@@ -155,6 +156,8 @@ class Agent:
 
 
 def _cells(tree, root):
+    # Only cells and other providers with memory can have all allocations of a
+    # server.
     return tuple(uuid for uuid in tree.get_provider_uuids(root)
                  if uuid != root and
                  EVERY_SERVERS_CLASS in tree.data(uuid).inventory)

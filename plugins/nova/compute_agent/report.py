@@ -65,6 +65,8 @@ class ReportClientMixin:
         return read
 
     def update_from_provider_tree(self, context, new_tree, allocations=None):
+        # The tree itself is not written. Only changed allocations are, which
+        # come from the PCI tracker.
         if not self.agent.owns_tree():
             super().update_from_provider_tree(
                 context, new_tree, allocations=allocations)
