@@ -4,8 +4,9 @@
  * all attributes. So data of the bus is never parsed as HTML. An unchanged element stays in the document, with its focus, its input
  * and its open state. */
 
-/* Returns the description of an element. children: descriptions, strings, null for nothing, and arrays of these. on… are listeners. key
- * identifies the element among its siblings. share (0 to 1) is the width. true sets an attribute without value, and false removes it. */
+/* Returns the description of an element. children: descriptions, strings, null for nothing, and arrays of these. An attribute that
+ * begins with "on" is a listener. The attribute key identifies the element among its siblings, and share (0 to 1) is the width. The
+ * value true sets an attribute without text, and false removes it. */
 export function h(tag, attributes, ...children) {
     return { tag, attributes: attributes ?? {}, children };
 }
