@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What somebody without rights can do to the agent by asking.
+"""Measures the load that calls of a user without rights can put on the agent.
 
     COMPUTE_AGENT_BUILD=DIR python3 -m bench.bus [--seconds N] [--gpus N] [--claims N]   ("make bench-bus", as root)
 
-Runs compute-agentd on a large recorded host with many claims, and a client of another user that keeps calls pending.
-"stop" is the longest time that the main loop was away from its poll (tests/shims/epoll.c), "CPU" what it computed in
-one such time: the same, but for what else the machine does. Beside it, what root waited for one property, which takes
-dbus-daemon in; and of the other user how many calls were answered, and refused because too many were pending.
+It runs compute-agentd on a large recorded host with many claims, and a client of another user that keeps calls pending. "stop" is the
+longest time between two polls of the main loop (tests/shims/epoll.c). "CPU" is the CPU time of such an interval, which does not depend on
+other programs of the machine. The other columns have root's latency for one property, which includes dbus-daemon, and the calls of the
+other user: answered, and refused because too many were pending.
 """
 
 import argparse
@@ -22,7 +22,7 @@ FREE = ('status', 'tree', 'host', 'claims', 'history', 'events', 'problems', 'pl
 
 
 def claims_beside(crowd, kind, pending, seconds):
-    """Latencies of root's claims beside so many pending calls."""
+    """Returns the latencies of root's claims while another user has this number of calls pending."""
     other = crowd.spawn(kind, pending, seconds + 1) if kind else None
     latencies = run_clients(crowd.bus, 1, seconds)[1]
     if other:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a claim costs over D-Bus, with durability on.
+"""Measures the cost of a claim over D-Bus, with durability on.
 
     COMPUTE_AGENT_BUILD=DIR python3 -m bench.claims [--seconds N] [--folder DIR]   ("make bench-claims")
 
-Runs compute-agentd on a recorded host (the static driver, standalone) with its state in DIR, and clients that speak
-D-Bus to a private bus, each with a connection of its own. A round is a Claim and the Release of it; the time of the
-Claim alone is what is counted. The disk's own rate is that of 4 KiB writes with an fdatasync each, by one writer.
+It runs compute-agentd on a recorded host (the static driver, standalone) with its state in DIR. The clients call it over a private bus,
+each with its own connection. A round is a Claim and its Release. Only the time of the Claim is measured. The rate of the disk is that
+of one writer, which writes 4 KiB and calls fdatasync each time.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def fsyncs_a_second(folder, seconds):
 
 
 def run_clients(bus, clients, seconds):
-    """Claims a second and the latencies in ms."""
+    """Returns the claims per second and the latencies in ms."""
     children = [subprocess.Popen([str(build_folder() / 'bench/claimer'), str(seconds)],
                                  env=bus.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  text=True) for _ in range(clients)]
@@ -81,9 +81,10 @@ def quantile(latencies, q):
 
 
 def insert(agent, claims, write_state=''):
-    """Confirmed claims of one unit of each class, with the agent stopped: (consumer, {class: the name of its provider}, device).
+    """Inserts confirmed claims of one unit of each class into the database of the stopped agent. claims: (consumer, {class: the name of
+    its provider}, device).
 
-    device: None, or what is known of the device of the class VGPU.
+    device: None, or the properties of the device of the class VGPU.
     """
     with sqlite3.connect(agent.state / 'claim.sqlite') as database:
         providers = {name: (number, provider) for name, number, provider in
@@ -105,7 +106,7 @@ def insert(agent, claims, write_state=''):
 
 
 def fill(agent, n, write_state=''):
-    """So many more of one VCPU each, with the agent stopped."""
+    """Inserts n claims of one VCPU each into the database of the stopped agent."""
     insert(agent, [(str(uuid.uuid4()), {'VCPU': 'bench'}, None) for _ in range(n)], write_state)
 
 
@@ -142,7 +143,7 @@ def main():
 
 
 def cpu_seconds(pid):
-    """User and system time of all its threads."""
+    """Returns the user and system time of all threads of a process."""
     return sum(int((task / 'schedstat').read_text().split()[0])
                for task in Path('/proc/%d/task' % pid).iterdir()) / 1e9
 

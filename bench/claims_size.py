@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What wide claims and many owed writes cost, by their number, with a real Placement.
+"""Measures the cost of wide claims and of many pending writes, by their number, with a real Placement.
 
     COMPUTE_AGENT_BUILD=DIR python3 -m bench.claims_size [--most-owed N]   (a part of "make bench-claims")
 
-Runs compute-agentd on a recorded host (the static driver) below whose provider somebody else made devices that are alike, each
-for one guest, and a Placement over SQLite. A wide claim has as many groups as are told, each of one device; its time is that of the
-D-Bus call, the best of five. Owed writes are claims that Placement was not told of yet; their time is that from the start of settling
-to its end, most of it Placement's own, and beside it the CPU time of the agent for each.
+It runs compute-agentd on a recorded host (the static driver) and a Placement over SQLite. Another client has created equal devices
+for one guest each below the provider of the host. A wide claim has the given number of groups, each with one device. Its time is that
+of the D-Bus call, the best of five. Pending writes are claims without allocations in Placement. Their time is that from the start of
+settling to its end, most of it in Placement. The last column is the agent's CPU time for each write.
 """
 
 import argparse

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""How long the daemon's main loop stands still, by what it does, with many claims and providers.
+"""Measures how long the main loop of the daemon stops for each kind of work, with many claims and providers.
 
     COMPUTE_AGENT_BUILD=DIR python3 -m bench.claims_stops [--claims N] [--providers N]   ("make bench-stops")
 
-Runs compute-agentd (the static driver, standalone) on a recorded host of GPUs that are alike, four mdevs each, and a guest for each
-claim; as many claims as there are GPUs have an mdev. It does one thing after another: "wall" is the longest time that the main loop
-was away from its poll (tests/shims/epoll.c), "CPU" what it computed in one such time, also when others use the machine.
+It runs compute-agentd (the static driver, standalone) on a recorded host of equal GPUs with one mdev each, and a guest for each
+claim. The first claims have an mdev each, as many as there are GPUs. The works run one after another. "wall" is the longest time
+between two polls of the main loop (tests/shims/epoll.c). "CPU" is the CPU time of such an interval, which does not depend on other
+programs of the machine.
 """
 
 import argparse
@@ -33,7 +34,7 @@ def gpu(n):
 
 
 def host(gpus, guests):
-    """Each GPU has one mdev; the first guests have these."""
+    """Returns the host. Each GPU has one mdev, which belongs to one of the first guests."""
     mdevs = [{'uuid': str(uuid.UUID(int=n + 1)), 'type': 'nvidia-35', 'parent': gpus[n]['name']} for n in range(len(gpus))]
     return {**HOST, 'memory_kib': 1 << 36, 'devices': gpus, 'mdevs': mdevs,
             'domains': [{'uuid': guests[n], 'name': 'guest%d' % n, 'state': 'running', 'vcpus': 1, 'memory_kib': 1024,
@@ -41,7 +42,7 @@ def host(gpus, guests):
 
 
 def claims(guests, gpus):
-    """One of one VCPU and one MiB for each guest, and of an mdev for the first."""
+    """Yields a claim of one VCPU and one MiB for each guest. The first ones have an mdev too."""
     for n, guest in enumerate(guests):
         held = {'VCPU': 'bench', 'MEMORY_MB': 'bench'}
         if n < len(gpus):
@@ -52,7 +53,7 @@ def claims(guests, gpus):
 
 
 def measure(agent, name, work, times=3):
-    """Prints the shortest of some longest stops: what else runs on the machine only adds."""
+    """Prints the minimum of the longest stops of some runs, because other programs only make a stop longer."""
     stops = []
     for _ in range(times):
         agent.forget_stop()
@@ -66,7 +67,7 @@ def claim_and_release(agent, *what):
 
 
 def method(agent, *what, check=True):
-    """One method, with the answer thrown away: the client's work is not ours."""
+    """Calls one method and discards the answer, because the work of the client is not measured."""
     subprocess.run(['busctl', '--system', '--timeout=120', '-q', 'call', 'org.computeagent.Agent1', '/org/computeagent/Agent1',
                     'org.computeagent.Agent1', *what],
                    check=check, env=agent.env(), stdout=subprocess.DEVNULL, stderr=None if check else subprocess.DEVNULL)
@@ -74,7 +75,7 @@ def method(agent, *what, check=True):
 
 def measure_all(agent, facts):
     def edit():
-        """Another amount of memory: the host is told to claims and guests again."""
+        """Changes the amount of memory, so that claims and guests get the host again."""
         facts['memory_kib'] += 1 << 20
         agent.record(facts)
         agent.ctl('sync', check=False)
@@ -87,7 +88,7 @@ def measure_all(agent, facts):
     measure(agent, 'a claim of a VGPU', lambda: claim_and_release(agent, '--resources', 'VCPU=1,VGPU=1'))
     for document in ('status', 'tree', 'host', 'claims', 'history', 'events', 'problems'):
         measure(agent, document, lambda document=document: method(agent, 'Describe', 's', document))
-    # It may be refused as too hard, which takes its time as well.
+    # The request can be rejected as too hard, and this takes its time too.
     measure(agent, 'Explain', lambda: method(
         agent, 'Explain', 'a(sa{st}asas)a{sv}', '1', '', '1', 'VGPU', '1', '0', '0', '0', check=False))
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the idle daemon costs: memory, and CPU until the first tree is published.
+"""Measures the cost of the idle daemon: memory, and CPU until the first tree is published.
 
     COMPUTE_AGENT_BUILD=DIR python3 -m bench.daemon [--runs N]        ("make bench")
 
-Runs compute-agentd against a private libvirtd (qemu:///system over a made-up host of 4 cells and 2
-GPUs), a private Placement and a private bus. Memory is read from smaps_rollup ten quiet cycles
-after the start: resident, proportional (PSS: shared pages divided among who maps them) and own (private
-pages). "empty" is a program that only links and opens the same libraries. Prints medians.
+It runs compute-agentd with a private libvirtd (qemu:///system over an artificial host of 4 cells and 2
+GPUs), a private Placement and a private bus. Memory is read from smaps_rollup ten quiet cycles after
+the start: resident, proportional (PSS: shared pages divided by the number of their processes) and own
+(private pages). "empty" is a program that only links and opens the same libraries. The output is
+medians.
 """
 
 import argparse
@@ -29,7 +30,7 @@ QUIET_CYCLES = 10
 
 
 def memory_mb(pid):
-    """(resident, PSS, own) in MB of 10^6 bytes."""
+    """Returns (resident, PSS, own) in MB of 10^6 bytes."""
     fields = {}
     for line in Path('/proc/%d/smaps_rollup' % pid).read_text().splitlines()[1:]:
         key, value = line.split(':')
@@ -38,6 +39,7 @@ def memory_mb(pid):
 
 
 def measure_agent(scratch, libvirtd, bus):
+    # A quiet cycle sends one request, so the number of requests is that of the cycles.
     placement = Placement(scratch).start()
     agent = Agent(scratch, placement, libvirtd.uri, bus,
                   {'DEFAULT': {'update_resources_interval': 1}})

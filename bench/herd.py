@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A fleet of real agents and one Placement: requests a second in the quiet, in an outage, and in the minute after.
+"""Measures the requests of a fleet of real agents to one Placement: in normal operation, in an outage, and after it.
 
     python3 -m bench.herd [AGENTS [INTERVAL]]
 
-Each has a recorded host of its own and looks every INTERVAL seconds; the phases are as many times as long as a minute
-is of the usual 60 s. In the outage a proxy answers 503. Fails when the fleet that fails asks for more.
+Each agent has its own recorded host and polls every INTERVAL seconds. The phases last 6, 12 and 6 intervals. In the
+outage a proxy answers 503. The program fails if the fleet sends more requests per second in the outage than before
+it.
 """
 
 import sys
@@ -24,7 +25,7 @@ def make_agent(scratch, proxy, interval, number):
 
 
 def phase(proxy, name, seconds):
-    """Requests a second in it."""
+    """Waits for a phase, prints its requests per second, and returns them."""
     mark = proxy.mark()
     time.sleep(seconds)
     records = proxy.requests[mark:]

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a hypervisor of Nova's costs in its quiet: plain nova-compute, the agent beside it, and the agent below it.
+"""Measures the cost of an idle hypervisor of Nova: plain nova-compute, the agent beside it, and the agent below it.
 
     COMPUTE_AGENT_BUILD=DIR python3 -m bench.nova [--minutes N] [--speed N] [--boots N]        ("make bench-nova"; root)
 
-Has a whole OpenStack (tests.env.openstack), and in it a host with 64 providers and 20 guests, in each way for that many minutes. With a speed of 6 what
-Nova and the agent do each minute is done each ten seconds. nova-compute does not keep up, since it waits that long after each look at all. So requests a
-minute are those of a look, those of a refresh of what it knows of providers (each five minutes), and the agent's, each
-counted by itself; CPU is what all programs took from one look to the next. Writes are all that there were.
-Then servers boot in turns on two alike hosts at the usual speed, one plain and one with the agent below: the time from the request to ACTIVE.
+It starts a whole OpenStack (tests.env.openstack) with a host of 64 providers and 20 guests, and measures each way for N minutes. With a
+speed of 6, the work of a minute is done every ten seconds.
+
+nova-compute does not keep this pace, because it waits for the whole interval after each update. So the requests per minute are the sum of
+three rates: requests of an update, requests of a refresh of provider data (every five minutes), and requests of the agent. CPU is the time
+of all programs from one update to the next. Writes are all writes of the measurement.
+
+Then servers boot in turns on two equal hosts at the normal speed, one plain and one with the agent below. The result is the time from the
+request to ACTIVE.
 """
 
 import argparse
@@ -27,17 +31,17 @@ from tests.env.scratch import running, wait_until
 GPUS = 63  # and the host itself
 GUESTS = 20
 MINUTE = 60
-ASSOCIATIONS = 300  # Nova reads traits and aggregates anew after that many seconds
+ASSOCIATIONS = 300  # seconds after which Nova reads traits and aggregates again
 PLUGIN = {'DEFAULT': {'compute_driver': 'compute_agent.LibvirtDriver'}}
 PLAIN = {'DEFAULT': {'compute_driver': 'libvirt.LibvirtDriver'}}
-# what it asks then
+# The requests of such a refresh.
 REFRESH = re.compile('in_tree=|/(inventories|traits|aggregates)$')
 TICKS = os.sysconf('SC_CLK_TCK')
 
 
 @contextlib.contextmanager
 def make_cloud(*names, speed):
-    """A cloud whose periods are that much shorter than Nova's own."""
+    """Yields a cloud whose periods are divided by speed."""
     interval = round(MINUTE / speed)
     with Cloud([simple_host(cells=2, gpus=GPUS, name=name) for name in names], {
             'DEFAULT': {'update_resources_interval': interval, 'heal_instance_info_cache_interval': 0},
@@ -49,20 +53,20 @@ def make_cloud(*names, speed):
 
 
 def wait_published(cloud, hosts):
-    """Return when the scheduler finds all that these hosts have."""
+    """Returns when the scheduler finds all inventories of these hosts."""
     def count(name):
         return len(cloud.placement.get('/resource_providers?resources=%s:1' % name)['resource_providers'])
     wait_until(lambda: count('VCPU') == hosts and count('VGPU') == hosts * GPUS, 300, 'the hosts to be published', step=1)
 
 
 def make_agent(host, mode, speed):
-    """The agent of a host, not started."""
+    """Makes the agent of a host without starting it."""
     return host.make_agent({'DEFAULT': {'update_resources_interval': round(MINUTE / speed)},
                             'agent': {'nova': mode}, 'devices': {'enabled_mdev_types': 'nvidia-35'}})
 
 
 def family(pid):
-    """A process and all that come of it."""
+    """Returns a process and all of its descendants."""
     found = [pid]
     for one in found:
         found += running(parent=one)
@@ -70,16 +74,16 @@ def family(pid):
 
 
 def cpu_ms(pids):
-    """User and system time of them, and of their children that have ended."""
+    """Returns the user and system time of the processes and of their ended children, in ms."""
     ticks = 0
     for pid in pids:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a busctl that has ended is its parent's
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the time of an ended busctl counts for its parent
             ticks += sum(map(int, Path('/proc/%d/stat' % pid).read_text().rpartition(')')[2].split()[11:15]))
     return 1000 * ticks / TICKS
 
 
 def pss_mb(pids):
-    """Memory of them, shared pages divided among who maps them."""
+    """Returns the memory of the processes in MB, with shared pages divided by the number of their processes."""
     total = 0
     for pid in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -88,7 +92,7 @@ def pss_mb(pids):
 
 
 def programs(host):
-    """The processes of nova-compute and of the agent, if it runs."""
+    """Returns the processes of nova-compute, and of the agent if it runs."""
     return family(host.compute.child.pid) + (family(host.agent.child.pid) if host.agent and host.agent.running() else [])
 
 
@@ -97,18 +101,19 @@ def by_agent(line):
 
 
 class Quiet:
-    """What happens while nothing does."""
+    """Measures a host while no server changes."""
 
     def __init__(self, host, minutes, speed):
         self._placement, self._host, self._minutes, self._seconds = host.cloud.placement, host, minutes, minutes * MINUTE / speed
         self._path = '/resource_providers/%s/allocations' % host.agent.root()
 
     def _looks(self, lines, name):
-        """How often nova-compute looked, which asks that in each look, once more for the allocations of the whole tree."""
+        """Returns the number of updates of nova-compute. Each sends this request once, and once more for the allocations of the whole tree
+        if Nova owns the tree."""
         return len([line for line in lines if line['path'] == self._path and not by_agent(line)]) / (1 if name == 'top' else 2)
 
     def _a_minute(self, lines, looks):
-        """Requests a minute, each by the period of its own."""
+        """Returns the requests per minute, each counted with its own period."""
         nova = [line for line in lines if not by_agent(line)]
         refresh = [line for line in nova if REFRESH.search(line['path'])]
         refreshes = len([line for line in refresh if 'in_tree' in line['path']])
@@ -116,7 +121,7 @@ class Quiet:
                 (len(lines) - len(nova)) / self._minutes)
 
     def _settle(self, name):
-        """Return when nothing was written for two looks: a program that starts looks at all once."""
+        """Returns after updates without any write, because the first update after a start writes everything."""
         mark = self._placement.mark()
 
         def is_quiet():
@@ -165,7 +170,7 @@ def measure_quiet(minutes, speed):
 
 
 def boot_seconds(cloud, host):
-    """From the request until Nova says that it runs; the server is deleted again."""
+    """Returns the seconds from the request until the server is ACTIVE, and deletes the server."""
     began = time.monotonic()
     server = cloud.create('vm', 'small', host.name)
     told = wait_until(lambda: (cloud.server(server) or {}).get('status') in ('ACTIVE', 'ERROR') and cloud.server(server),
@@ -190,7 +195,7 @@ def measure_boots(boots):
         for number in range(-1, boots):
             for host in (plain, top) if number % 2 else (top, plain):
                 seconds = boot_seconds(cloud, host)
-                if number >= 0:  # not the first, which fetches the image
+                if number >= 0:  # not the first one, which fetches the image
                     took[host].append(seconds)
         print('%d boots each, in turns: median (shortest, longest)' % boots)
         for name, host in (('plain', plain), ('top', top)):

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a poll of a big host costs: time and calls, the first poll and later ones, of both drivers.
+"""Measures a poll of a large host: time and calls of the first poll and of later ones, of both drivers.
 
     COMPUTE_AGENT_BUILD=DIR python3 -m bench.poll [--domains N] [--devices N]     ("make bench-poll")
 
-A private libvirtd over a made-up host of 4 cells, SR-IOV cards of 64 VFs and 500 defined guests is
-asked by bench/poll, which makes the driver's own polls. Ends with 1 when the second poll took
-more than a tenth of the first, or asked for more single things than the guests that each poll reads
-again. The look at guests is what a claim of a device waits for: every guest is off here, and is read.
+bench/poll runs the polls of the driver. The private libvirtd has an artificial host of 4 cells, SR-IOV cards of 64 VFs and 500
+defined guests. The exit code is 1 if the second poll took more than a tenth of the first. It is also 1 if the second poll had
+more calls for single objects than the number of guests that each poll reads again. A claim of a device waits for "look at
+guests". Here each guest is off and is read.
 
-The driver "linux" reads a made-up /sys of 128 CPUs and 1,024 virtual functions; later polls, while no event comes, may
-take 3 ms of CPU.
+The driver "linux" reads an artificial /sys of 128 CPUs and 1,024 virtual functions. Its later polls, without an event between
+them, can take at most 3 ms of CPU.
 """
 
 import argparse
@@ -36,13 +36,13 @@ def big_host(devices):
 
 
 def measure(*arguments):
-    """The rows that bench/poll prints, by their first word."""
+    """Returns the rows that bench/poll prints, by their first word."""
     done = subprocess.run([build_folder() / 'bench/poll', *arguments], text=True, stdout=subprocess.PIPE, check=True)
     return {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
 
 
 def compare_linux(scratch):
-    """0 when later polls of the linux driver are quick enough."""
+    """Returns whether later polls of the linux driver are fast enough."""
     cells = [Cell(number, list(range(32 * number, 32 * number + 32)), 64 << 20, {2048: 1024}, threads=2) for number in range(4)]
     host = Host(name='wide', cells=cells)
     for number in range(16):
@@ -55,6 +55,7 @@ def compare_linux(scratch):
 
 
 def define_domains(libvirtd, count):
+    # virsh defines 50 domains in one call, because each start of virsh takes time.
     folder = libvirtd.scratch.folder('domains')
     paths = []
     for number in range(count):

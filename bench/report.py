@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What it costs to tell Placement: requests, wall time, CPU of the client and of the server.
+"""Measures the publication of trees to Placement: requests, wall time, and CPU of client and server.
 
     COMPUTE_AGENT_BUILD=DIR python3 -m bench.report [--runs N] [--only NAME,…]
         [--databases sqlite,postgresql] [--nova FOLDER]                          ("make bench-report")
 
-Runs compute-agent-bench over made-up hosts against a private Placement (gunicorn, 2 processes of 4 threads) over SQLite and
-over PostgreSQL, each run with an empty database and a new server. --nova names a folder with a nova_bench.py that runs
-Nova's own resource tracker through the same workload files: then each workload runs with both, one after the other on the same server,
-and the table has the ratios. Medians of the runs (of all cycles of all runs, for steps that repeat).
-"reshape, libcurl alone" is what the reads of a reshape take in libcurl and the kernel, beside Nova's whole reshape.
+It runs compute-agent-bench with artificial hosts and a private Placement (gunicorn, 2 processes of 4 threads) over SQLite and
+PostgreSQL. Each run has an empty database and a new server.
+
+--nova names a folder with a nova_bench.py that runs Nova's own resource tracker with the same workload files. Then each workload runs
+with Nova first and then with the agent, and the table has the ratios. The output is medians of the runs, and for repeated steps of all
+cycles of all runs. "reshape, libcurl alone" is the time of the reads of a reshape in libcurl and the kernel. Its ratio is that to
+Nova's whole reshape.
 """
 
 import argparse
@@ -35,7 +37,7 @@ _WARMING_REQUESTS = 12
 
 
 class Server:
-    """reset() starts a Placement over an empty database. database: 'sqlite' or 'postgresql'."""
+    """A Placement. reset() starts it again over an empty database. database: 'sqlite' or 'postgresql'."""
 
     def __init__(self, scratch, database):
         self._scratch = scratch
@@ -49,7 +51,7 @@ class Server:
         return self._placement.endpoint
 
     def pids(self):
-        """Of the servers; their children are not named."""
+        """Returns the pids of the servers without their children."""
         return [self._placement.child.pid] + ([self._postgres.child.pid] if self._postgres else [])
 
     def reset(self):
@@ -68,7 +70,7 @@ class Server:
 
 
 def make_workloads(folder, names):
-    """{name: path}"""
+    """Writes the workloads. Returns {name: path}."""
     made = {}
     for name in names:
         kind, _, size = name.partition('-')
@@ -77,7 +79,7 @@ def make_workloads(folder, names):
 
 
 def run(argv, **kwargs):
-    """The lines that it prints."""
+    """Runs a program. Returns the JSON lines that it prints. Exits if the verification of the program failed."""
     done = subprocess.run([str(arg) for arg in argv], stdout=subprocess.PIPE, timeout=900, check=False, **kwargs)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     verify = [line for line in lines if line['label'] == 'verify']
@@ -93,7 +95,7 @@ def run_agent(placement, path, rep):
 
 
 class Nova:
-    """Nova's client: a copy of the folder, because its program writes beside itself."""
+    """Nova's client. It runs in a copy of its folder, because the program writes files beside itself."""
 
     def __init__(self, scratch, folder):
         self._folder = scratch.folder('nova')
@@ -110,7 +112,7 @@ class Nova:
 
 
 def collect(lines, into):
-    """Adds the measured steps; the parts of a step ("label:part") are one."""
+    """Adds the measured steps of one run. The parts of a step ("label:part") count as one."""
     sums = collections.OrderedDict()
     for line in lines:
         if 'wall_ms' in line and 'requests' in line:
@@ -139,7 +141,7 @@ def print_table(database, name, ours, novas):
 
 
 def measure(placement, path, runs, nova):
-    """(ours, Nova's), each {label: {column: median}}."""
+    """Returns (the agent's, Nova's) medians, each as {label: {column: median}}."""
     ours, novas = {}, {}
     for rep in range(runs):
         if nova:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Workloads of the form "rt-workload/1" for compute-agent-bench: hosts of N providers and of C consumers.
+"""Writes workloads of the format "rt-workload/1" for compute-agent-bench: hosts with N providers and with C
+consumers.
 
     python3 -m bench.workloads FOLDER        writes tree-N.json and reshape-C.json there
 
-tree-N: a host of four NUMA cells with GPUs below them is published, held for some cycles, and then changes one
-inventory each cycle. reshape-C: vGPUs move from the root to eight devices, with their C consumers.
+tree-N: a host of four NUMA cells with GPUs below them is published and stays unchanged for some cycles. Then
+each cycle changes one inventory. reshape-C: the vGPUs of C consumers move from the root to eight devices.
 """
 
 import copy
@@ -47,6 +48,8 @@ def device(workload, number, total, parent):
 
 
 def tree(n):
+    # The last provider alternates between two states, so that each cycle of the last step writes one
+    # inventory.
     name = 'tree-%d' % n
     providers = [root(name)]
     for cell in range(min(4, n - 1)):
@@ -89,7 +92,7 @@ def reshape(n):
 
 
 def write(folder, workload):
-    """Write it to a file of its name; returns the path."""
+    """Writes a workload to a file with its name. Returns the path."""
     path = Path(folder) / (workload['name'] + '.json')
     path.write_text(json.dumps({'format': 'rt-workload/1', **workload}))
     return path

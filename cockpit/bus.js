@@ -1,36 +1,39 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-/* The agent on the system bus: its documents, read with the rights of whoever logged in, and again when they change; and calls that
- * change something, with administrative access where there is one. Knows nothing of the page.
+/* The agent on the system bus. A Bus reads the agent's documents with the rights of the logged-in user, and reads them again after
+ * each change. It calls methods that change the host with administrative access, if the user has it. It does not know the page.
  *
- * Of a document at most one call is under way; what changes meanwhile is read after it. */
+ * For each document at most one call is pending. If the document changes during this call, it is read again afterwards. Each restart
+ * of the agent discards all documents, and answers of the earlier agent are ignored. While the agent does not run, the Bus reads the
+ * state of its service from systemd. */
 
 const NAME = 'org.computeagent.Agent1', PATH = '/org/computeagent/Agent1';
 const RETRY_MSEC = 3000;
 const SYSTEMD = 'org.freedesktop.systemd1', UNIT = '/org/freedesktop/systemd1/unit/compute_2dagent_2eservice';
 const UNIT_PROPERTIES = [['Unit', 'ActiveState'], ['Service', 'Result'], ['Service', 'StatusText'], ['Service', 'ExecMainStatus']];
-const REREAD_MSEC = 20000; // what could not be read: the agent tells when it can, but not who was refused for another reason
+const REREAD_MSEC = 20000; // for documents that were not readable: no signal reports that the user can read them now
 
 export class Bus {
-    /* changed() is called after something did, never from within a call of this object. */
+    /* documents: their names. changed() is called after each change, never within a call of a method of this object. */
     constructor(cockpit, documents, changed) {
         this.cockpit = cockpit;
         this.names = documents;
         this.changed = changed;
-        this.isRunning = null; // not known yet
-        this.trouble = ''; // why the bus cannot be asked
+        this.isRunning = null; // null: not known yet
+        this.trouble = ''; // the reason if the bus is not reachable
         this.isReadingUnit = false;
-        this.unit = null; // properties of the service in systemd, read while the agent does not run
+        this.unit = null; // properties of the service in systemd, while the agent does not run
         this.forget();
         this.open();
     }
 
     forget() {
         this.documents = {};
-        this.reads = {}; // by document: 'reading', 'again'
+        this.reads = {}; // by document: 'reading' while a call is pending, 'again' if it must be repeated
         this.operation = {};
     }
 
+    /* Connects to the bus, and connects again when the connection ends. Events of an earlier connection are ignored. */
     open() {
         const client = this.cockpit.dbus(NAME, { bus: 'system' });
         this.client = client;
@@ -47,7 +50,7 @@ export class Bus {
                          (path, iface, signal, [, values]) => this.follow(values));
     }
 
-    /* The agent came, went, or is another one: all is to be read anew. */
+    /* Handles a new owner of the agent's name, or null without owner. All documents must be read again. */
     meet(client, owner) {
         if (client !== this.client)
             return;
@@ -62,7 +65,7 @@ export class Bus {
         this.changed();
     }
 
-    /* Reads why the service does not run, again and again until it does. */
+    /* Reads the state of the service in systemd, and repeats this until the agent runs. */
     async readUnit() {
         if (this.isReadingUnit)
             return;
@@ -73,7 +76,7 @@ export class Bus {
                 UNIT, 'org.freedesktop.DBus.Properties', 'Get', [`${SYSTEMD}.${kind}`, name])));
             this.unit = Object.fromEntries(UNIT_PROPERTIES.map(([, name], i) => [name, values[i][0].v]));
         } catch (error) {
-            this.unit = null; // there is no systemd on this bus
+            this.unit = null; // this bus has no systemd
         } finally {
             systemd.close();
             this.isReadingUnit = false;
@@ -84,6 +87,7 @@ export class Bus {
         }
     }
 
+    /* Stores the progress of a long operation from changed properties. */
     follow(values) {
         for (const name of ['Operation', 'OperationPhase', 'OperationDone', 'OperationTotal'])
             if (values[name])
@@ -91,7 +95,7 @@ export class Bus {
         this.changed();
     }
 
-    /* Also of a document that is read from now on. */
+    /* Reads a document. If a call for it is pending, reads it again after the answer. */
     read(name) {
         if (!this.isRunning || !(this.names.includes(name)))
             return;
@@ -105,7 +109,7 @@ export class Bus {
             .then(([text]) => JSON.parse(text), () => null)
             .then(document => {
                 if (reads !== this.reads)
-                    return; // of an agent that is gone
+                    return; // the answer of an earlier agent
                 const again = reads[name] === 'again';
                 delete reads[name];
                 this.documents[name] = document;
@@ -117,14 +121,15 @@ export class Bus {
             });
     }
 
+    /* Adds a document to the list and reads it. */
     add(name) {
         if (!this.names.includes(name))
             this.names.push(name);
         this.read(name);
     }
 
-    /* Resolves to what the method answers, and rejects with what cockpit.dbus() says. Opened anew for each: administrative access comes
-     * and goes. */
+    /* Calls a method. Resolves to its answer, and rejects with the error of cockpit.dbus(). Each call opens a connection of its own,
+     * because the user can gain or lose administrative access at any time. */
     async call(method, type = '', ...values) {
         const client = this.cockpit.dbus(NAME, { bus: 'system', superuser: 'try' });
         try {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-/* Asks before something is changed. The browser keeps the focus inside, and Escape closes it. */
+/* A modal dialog that asks before a change. The browser keeps the focus inside, and Escape closes the dialog. */
 
 import { h, patch } from './dom.js';
 import { refusal } from './model.js';
 
-/* question: {title, body: [nodes], reason: whether one is to be given, action: text of the button (none: it only tells), isDanger, run(reason): a promise of
- * what to say when it is done}. told(text) gets that. */
+/* Opens the dialog. question: {title, body: [nodes], reason: whether the user must type a reason, action: text of the button (none: the
+ * dialog only informs), isDanger, run(reason)}. run() makes the change and returns a promise of a message, which told(text) gets. While
+ * run() is pending the dialog cannot be closed. If run() rejects, the dialog shows the error and stays open. */
 export function ask(dialog, question, told) {
     let isBusy = false, trouble = '', reason = '';
 
@@ -47,7 +48,7 @@ export function ask(dialog, question, told) {
         if (isBusy)
             event.preventDefault();
     };
-    dialog.onclose = () => { // comes with the next frame, when another may be open
+    dialog.onclose = () => { // this event comes with the next frame, when another dialog can be open
         if (!dialog.open)
             patch(dialog, []);
     };

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-/* Elements as they ought to be, and how those that are there become like them. Text only ever becomes a text node, and attributes are
- * named by the page itself: nothing that the bus says is parsed as HTML. What stays the same is left alone, so that it keeps the focus,
- * what was typed, and whether it is open. */
+/* Descriptions of elements, and the update of the document to match them. A text becomes only a text node, and the page itself names
+ * all attributes. So data of the bus is never parsed as HTML. An unchanged element stays in the document, with its focus, its input
+ * and its open state. */
 
-/* children: more of these, strings, null for nothing, arrays of all that. Attributes: on… are listeners, key tells siblings apart, share
- * (0 to 1) is the width; true and false are with and without the attribute. */
+/* Returns the description of an element. children: descriptions, strings, null for nothing, and arrays of these. An attribute that
+ * begins with "on" is a listener. The attribute key identifies the element among its siblings, and share (0 to 1) is the width. The
+ * value true sets an attribute without text, and false removes it. */
 export function h(tag, attributes, ...children) {
     return { tag, attributes: attributes ?? {}, children };
 }
 
-/* What is there of such children, each with its key: a node without one goes by where it is written, whether or not those before it
- * are there. */
+/* Returns the children that are not empty, each with its key. The key of a node without the attribute is its position in the source.
+ * Empty nodes count for the position, so it does not depend on them. */
 function place(children, path = '') {
     return children.flatMap((node, i) => {
         if (Array.isArray(node))
@@ -22,6 +23,7 @@ function place(children, path = '') {
     });
 }
 
+/* Applies the differences to the attributes of the last call, which the element stores. */
 function setAttributes(element, attributes) {
     const old = element.pageAttributes ?? {};
     for (const name of new Set([...Object.keys(old), ...Object.keys(attributes)])) {
@@ -49,7 +51,7 @@ function update(element, node) {
     }
 }
 
-/* The children of parent become these. */
+/* Makes the children of parent match the descriptions: reuses the nodes with the same key, removes the others, and adds new ones. */
 export function patch(parent, children) {
     const nodes = place(children), wanted = new Set(nodes.map(({ key }) => key)), there = new Map();
     for (const child of [...parent.childNodes]) {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-/* From the agent's documents (org.computeagent.Agent1(5)) to what the page shows. Pure: it knows neither the DOM nor the bus nor the
- * clock. What a document lacks is taken for empty: members are added over time, and a document may not be there yet. All text of the
- * answer went through plain(). */
+/* Converts the agent's documents (org.computeagent.Agent1(5)) to the content of the page. The functions are pure: they use neither the
+ * DOM nor the bus nor the clock. A missing document or member counts as empty, because a document can be unread yet, and an older agent
+ * has fewer members. Each text in a result has passed plain(). Times are in microseconds since the epoch, and now is the current time.
+ *
+ * The result of a function is an object for one part of the page: a verdict, the host with its cells and devices, rows of a table, or
+ * the words of a dialog. */
 
 const SHOWN_MAX = 300; // characters of one name or message
 
-/* What can be seen of a foreign text: characters that have no shape, or turn the order of others around, are written out. */
+/* Returns the visible form of a text from outside, of at most SHOWN_MAX characters. Characters without a shape, and those that change
+ * the direction of text, become escape sequences. */
 export function plain(text) {
     const seen = String(text ?? '').replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu,
                                             c => '\\u' + c.codePointAt(0).toString(16).padStart(4, '0'));
@@ -17,6 +21,7 @@ function list(value) {
     return Array.isArray(value) ? value : [];
 }
 
+/* Returns a size in KiB as text with a suitable unit, for example "1.5 GiB". */
 export function size(kib) {
     const units = ['KiB', 'MiB', 'GiB', 'TiB'];
     let unit = 0;
@@ -27,21 +32,22 @@ export function size(kib) {
     return `${Math.round(kib * 10) / 10} ${units[unit]}`;
 }
 
+/* Returns an amount without the name of its class. */
 function bare(resourceClass, n) {
     return resourceClass === 'MEMORY_MB' ? size(n * 1024) : String(n);
 }
 
-/* "1 consumer", "2 consumers" */
+/* Returns a number with a noun: "1 consumer", "2 consumers". */
 export function count(n, word) {
     return `${n} ${word}${n === 1 ? '' : 's'}`;
 }
 
-/* "CPU 3", "CPUs 3-5" */
+/* Returns the names of CPUs: "CPU 3", "CPUs 3-5". */
 function cpuWords(numbers) {
     return `CPU${numbers.length === 1 ? '' : 's'} ${cpuText(numbers)}`;
 }
 
-/* "2 VCPU", "2 GiB memory" */
+/* Returns an amount with its class: "2 VCPU", "2 GiB memory". */
 export function amount(resourceClass, n) {
     return `${bare(resourceClass, n)} ${resourceClass === 'MEMORY_MB' ? 'memory' : plain(resourceClass)}`;
 }
@@ -50,7 +56,7 @@ export function amounts(resources) {
     return Object.keys(resources ?? {}).sort().map(name => amount(name, resources[name])).join(', ');
 }
 
-/* "5 min ago", "4 min left", "just now", "never" */
+/* Returns a time relative to now: "5 min ago", "4 min left", "just now". 0 is "never". */
 export function ago(usec, now) {
     if (!usec)
         return 'never';
@@ -64,7 +70,7 @@ export function ago(usec, now) {
     return `${n} ${unit} ${usec > now ? 'left' : 'ago'}`;
 }
 
-/* "0-2,8" -> [0, 1, 2, 8] */
+/* Parses a list of CPUs: "0-2,8" becomes [0, 1, 2, 8]. Skips invalid parts, and limits the length of a range. */
 export function cpus(text) {
     return String(text ?? '').split(',').flatMap(part => {
         const match = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(part.trim());
@@ -75,7 +81,7 @@ export function cpus(text) {
     });
 }
 
-/* [0, 1, 2, 8] -> "0-2,8" */
+/* Returns CPUs as a list with ranges: [0, 1, 2, 8] becomes "0-2,8". */
 export function cpuText(numbers) {
     const runs = [];
     for (const n of [...numbers].sort((a, b) => a - b)) {
@@ -99,15 +105,14 @@ const STATES = {
 
 const UNKNOWN = { mark: '?', word: 'Unknown' };
 
-// What a method of the agent does, where its name does not say it.
+// Names of operations whose method has another name.
 const OPERATIONS = { SyncFull: 'Full sync', GetReshape: 'Reshape, dry run', GetRetire: 'Retire, dry run', UndoReshape: 'Undo of the reshape' };
 
 export function operation(method) {
     return OPERATIONS[method] ?? plain(method);
 }
 
-/* {state, mark, word, summary, reasons: [{mark, word, text, command, advice}], facts: [[name, value]], cordoned} */
-/* {word, text}: the state of the service in systemd, and why it does not run; text is '' if it was only stopped. */
+/* Returns {word, text}: the state of the service in systemd, and the reason why it does not run. text is '' after a normal stop. */
 export function unit(properties) {
     const { ActiveState: active, Result: result, StatusText: status, ExecMainStatus: code } = properties ?? {};
     const exited = result === 'exit-code';
@@ -119,6 +124,8 @@ export function unit(properties) {
     };
 }
 
+/* Returns the state of the host for the head of the page: {state, mark, word, node, summary, cordoned: the reason or '', standalone,
+ * retired, reasons: [{state, mark, word, text, command, advice}], facts: [[name, value]]}. */
 export function verdict(status, now) {
     const state = STATES[status?.state] ? status.state : 'unknown';
     return {
@@ -148,12 +155,13 @@ export function verdict(status, now) {
 
 // ---- The host
 
-/* What a claim is called where it holds something. */
+/* Returns the name of a claim in lists of holders. */
 function label(claim) {
     return `#${claim.id} ${plain(claim.guest || claim.consumer)}`;
 }
 
-/* What guests have of an inventory. All of it can be reserved while guests have a part, because of a cordon or a lost device. */
+/* Returns the usage of each inventory of a provider. A cordon or a lost device can reserve all of an inventory that guests use; only
+ * other usage above the capacity is an error (isOver). */
 function inventories(provider) {
     const all = provider?.inventories ?? {};
     return Object.keys(all).sort().map(name => {
@@ -170,6 +178,7 @@ function inventories(provider) {
     });
 }
 
+/* Returns a map from each dedicated CPU to its claim. */
 function cpuHolders(claims) {
     const holders = new Map();
     for (const claim of claims)
@@ -178,7 +187,7 @@ function cpuHolders(claims) {
     return holders;
 }
 
-/* Claims by what they hold of each device, and guests that have it without a claim. */
+/* Returns the claims that have a part of a device, and the guests that use it without a claim. */
 function deviceHolders(device, provider, claims, host) {
     const held = [], seen = new Set();
     for (const claim of claims) {
@@ -204,6 +213,7 @@ const WITHHELD = {
     held: { mark: '!', word: 'back for a short time only' },
 };
 
+/* Returns one device of the page. device: its entry in the host document, or null. provider: its provider, or undefined if not offered. */
 function makeDevice(device, provider, claims, host) {
     const address = device?.address || /_pci_([0-9a-f]{4,8})_([0-9a-f]{2})_([0-9a-f]{2})_([0-7])$/.exec(provider?.name ?? '')
         ?.slice(1).join(':').replace(/:(?=[0-7]$)/, '.');
@@ -227,11 +237,12 @@ function makeDevice(device, provider, claims, host) {
     };
 }
 
-/* GPUs and what has mediated devices: bridges only fill the page. */
+/* Returns whether a device without provider is shown: GPUs and cards with mediated devices, but no bridges. */
 function isInteresting(device) {
     return (device.class_code >> 16) === 3 || list(device.mdev_types).length > 0;
 }
 
+/* Returns the CPUs of a cell, grouped by core. online: a set of CPUs. holders: the result of cpuHolders(). */
 function cores(cell, online, holders) {
     const byCore = new Map();
     for (const cpu of list(cell.cpus)) {
@@ -248,7 +259,8 @@ function cores(cell, online, holders) {
     return [...byCore.values()];
 }
 
-/* {facts, amounts, cells: [{id, text, amounts, cores, holders, devices}], devices: those of no cell} */
+/* Returns {facts, amounts, cells: [{id, text, amounts, cores, holders, devices}], devices: those outside of cells}. It matches cells and
+ * devices with their providers by name, and shows each remaining provider as a device. */
 export function host(document, tree, claimsDocument) {
     const claims = list(claimsDocument?.claims), providers = list(tree?.providers);
     const root = providers.find(one => one.uuid === tree?.root);
@@ -327,7 +339,7 @@ function makeClaim(claim, problems, now) {
     };
 }
 
-/* Those whose line has the text, at most max of them: {rows, n: of all, nFound}. */
+/* Returns the claims whose row contains the text, at most max of them: {rows, n: number of all claims, nFound}. */
 export function claims(document, problemsDocument, now, text = '', max = 100) {
     const all = list(document?.claims), problems = list(problemsDocument?.problems), wanted = text.trim().toLowerCase();
     const rows = all.map(claim => makeClaim(claim, problems, now)).filter(row =>
@@ -335,13 +347,14 @@ export function claims(document, problemsDocument, now, text = '', max = 100) {
     return { rows: rows.slice(0, max), n: all.length, nFound: rows.length };
 }
 
-/* Who has to move before the host is empty. */
+/* Returns the number of claims that must end before the host is empty, and the names of the first ones. */
 export function drain(document, max = 20) {
     const all = list(document?.claims);
     return { n: all.length, names: all.slice(0, max).map(label) };
 }
 
-/* What Retire would remove, or did, or who is in the way: {isDone, isFree, holders: [], foreign: [], providers: []} */
+/* Returns the result of Retire or GetRetire: {isDone, isFree, holders: [], foreign: [], providers: []}. holders and foreign providers
+ * prevent the retirement. providers are those that it removes. */
 export function retire(document) {
     const holders = list(document?.holders).map(one => [
         plain(one.guest || one.consumer),
@@ -358,7 +371,7 @@ export function retire(document) {
     };
 }
 
-/* What happened, the last one first, at most max of them. */
+/* Returns the latest events, at most max of them, the last one first. */
 export function events(document, now, max = 100) {
     return list(document?.events).slice(0, max).map(event => ({
         id: event.id,
@@ -373,6 +386,7 @@ export function events(document, now, max = 100) {
     }));
 }
 
+/* Returns the guests of the hypervisor, each with the number of its claim, or 0 without a claim. */
 export function guests(hostDocument, claimsDocument) {
     const byConsumer = new Map(list(claimsDocument?.claims).map(claim => [claim.consumer, claim.id]));
     return list(hostDocument?.domains).map(domain => ({
@@ -385,7 +399,7 @@ export function guests(hostDocument, claimsDocument) {
     }));
 }
 
-// ---- What differs
+// ---- Differences from Placement
 
 const REMEDIES = {
     none: 'somebody has to look',
@@ -395,7 +409,8 @@ const REMEDIES = {
     'end-claim': 'heal ends the claim',
 };
 
-/* {steps: [{request, name, summary}], words}. An empty plan is no proof that Placement is equal to the host: the sync state is. */
+/* Returns {steps: [{request, name, summary}], words}. An empty plan does not prove that Placement matches the host, so the words depend
+ * on the sync state too. */
 export function plan(document, status) {
     const steps = list(document).map(step => ({
         request: `${plain(step.method)} ${plain(step.path)}`,
@@ -411,8 +426,9 @@ export function plan(document, status) {
     };
 }
 
-/* {taken, words, findings: [{text, remedy, outcome, isOpen, isHealable}], nOpen, nHealable, inFlight}; null: no audit yet. Information
- * that is no problem is not open. A comparison that found nothing is no proof of agreement once the status has a reason again. */
+/* Returns {taken, words, holding, inFlight, findings: [{text, remedy, outcome, isOpen, isHealable}], nOpen, nHealable}, or null before
+ * the first audit. A finding that only informs is not open. An audit without findings proves agreement only while the status of the
+ * host is "ok". */
 export function audit(document, status, now) {
     if (!document)
         return null;
@@ -437,6 +453,7 @@ export function audit(document, status, now) {
     };
 }
 
+/* Returns the allocations of a consumer as a map from class and provider to {name, provider, n}. */
 function flatten(consumer) {
     const parts = new Map();
     for (const [provider, one] of Object.entries(consumer?.allocations ?? {}))
@@ -445,7 +462,7 @@ function flatten(consumer) {
     return parts;
 }
 
-/* What a reshape moves: {moves: [{consumer, from: [], to: []}], problems: [{consumer, text}]}; null: nothing */
+/* Returns the moves of a reshape: {moves: [{consumer, from: [], to: []}], problems: [{consumer, text}]}. Returns null without one. */
 export function reshape(document) {
     if (!document)
         return null;
@@ -465,7 +482,7 @@ export function reshape(document) {
 
 // ---- Words for errors
 
-/* Of what cockpit.dbus() rejects with. */
+/* Returns the message for an error of cockpit.dbus(). */
 export function refusal(error) {
     const name = String(error?.name ?? ''), message = plain(error?.message || error?.problem || name);
     if (name.endsWith('.AccessDenied') || name.endsWith('.InteractiveAuthorizationRequired') || error?.problem === 'access-denied')

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
-/* The page: what model.js says of the documents, as elements, and what its buttons do. */
+/* The page: makes elements of the results of model.js, and runs the actions of the buttons.
+ *
+ * Each change of a document draws the whole page again, at most once in 20 ms. patch() of dom.js then changes only the elements that
+ * differ. An action that changes the host opens a dialog first. The result of an action is a message in the element "said", which is
+ * cleared after SAID_MSEC. */
 
 import { Bus } from './bus.js';
 import { ask } from './dialog.js';
@@ -9,7 +13,7 @@ import * as model from './model.js';
 
 const { cockpit } = window;
 const page = document.getElementById('page'), said = document.getElementById('said'), dialog = document.getElementById('dialog');
-const REDRAW_MSEC = 15000; // for the times
+const REDRAW_MSEC = 15000; // updates the relative times
 const SAID_MSEC = 10000;
 
 let filter = '', moved = null, movedUsec = 0, movedTrouble = '', isDrawing = false, forgetting = 0;
@@ -17,12 +21,12 @@ const bus = new Bus(cockpit, ['status', 'tree', 'host', 'claims', 'problems', 'p
 
 // ---- Small parts
 
-/* What is to be seen without colours, too: a sign and a word. */
+/* Returns a tag with a sign and a word, which is readable without colours. */
 function tag({ state, mark, word }) {
     return h('span', { class: `tag ${state}` }, h('span', { class: 'mark', 'aria-hidden': 'true' }, mark), word);
 }
 
-/* Of any length, in a table. */
+/* Returns a text from outside for a table. The style wraps long texts. */
 function foreign(text) {
     return h('span', { class: 'foreign' }, text);
 }
@@ -31,6 +35,7 @@ function button(text, onclick, more = {}) {
     return h('button', { type: 'button', onclick, ...more }, text);
 }
 
+/* Returns a list of inventories with bars. The bar is hidden from screen readers, because the text has the same data. */
 function bars(units) {
     return h('ul', { class: 'bars' }, units.map(unit => h('li', { key: unit.name },
         h('span', { class: 'name' }, unit.name),
@@ -46,15 +51,17 @@ function section(id, title, ...children) {
     return h('section', { key: id, id, 'aria-labelledby': `${id}-title` }, h('h2', { id: `${id}-title` }, title), children);
 }
 
-/* columns: [title, cell of a row]; on a narrow page each row is a card. */
+/* Returns a table. columns: [title, function that returns the cell of a row]. key: the member that identifies a row. On a narrow page each row
+ * is a card. */
 function table(label, columns, rows, key) {
     return h('table', { 'aria-label': label },
         h('thead', null, h('tr', null, columns.map(([title]) => h('th', { scope: 'col' }, title)))),
         h('tbody', null, rows.map(row => h('tr', { key: row[key] }, columns.map(([title, cell]) => h('td', { 'data-label': title }, cell(row)))))));
 }
 
-// ---- What is done
+// ---- Actions
 
+/* Shows a message for SAID_MSEC. */
 function tell(text) {
     clearTimeout(forgetting);
     said.textContent = text;
@@ -65,7 +72,7 @@ function capital(text) {
     return text[0].toUpperCase() + text.slice(1);
 }
 
-/* error: what Sync() of it said */
+/* Returns the message for a change. error: the reason why it is not in Placement yet, or ''. */
 function published(what, error) {
     return error ? `${what}. It is not in Placement yet: ${model.plain(error)}` : `${what}.`;
 }
@@ -140,7 +147,7 @@ async function doRetire() {
     return 'The host is retired.';
 }
 
-/* Looks first, so that what is asked is what would be done. */
+/* Asks for a retirement. Calls GetRetire first, so that the dialog lists the real effects. */
 async function askRetire() {
     try {
         const [text] = await bus.call('GetRetire'), found = model.retire(JSON.parse(text));
@@ -211,7 +218,7 @@ function drawOperation() {
                     `${model.operation(name)}: ${model.plain(phase)}${total ? `, ${done} of ${model.count(total, 'request')}` : ''}`) : null;
 }
 
-/* As "computectl drain", while it goes on. */
+/* Shows the remaining claims of a cordoned host, like "computectl drain". */
 function drawDrain() {
     const left = model.drain(bus.documents.claims);
     return h('div', { key: 'drain', id: 'drain' },
@@ -382,7 +389,7 @@ function drawNow() {
     ]);
 }
 
-/* What comes at once is drawn once. */
+/* Schedules one drawing for all changes of the next 20 ms. */
 function draw() {
     if (isDrawing)
         return;
@@ -390,7 +397,7 @@ function draw() {
     setTimeout(drawNow, 20);
 }
 
-// ---- Light and dark, as the shell has it
+// ---- The light or dark style of the shell
 
 function followStyle(style) {
     const wanted = style || localStorage.getItem('shell:style') || 'auto';

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tests in a Debian that is booted by its own systemd, in a container; they need root."""
+"""Tests in a Debian that its own systemd boots, in a container. They need root."""

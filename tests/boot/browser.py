@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A headless Chromium in the network of a booted machine, spoken to in the DevTools protocol over two pipes.
+"""Runs a headless Chromium in the network of a booted machine, and controls it with the DevTools protocol over two pipes.
 
-It runs outside of the machine, which only has loopback: nothing that a page asks for leaves it.
+The browser runs outside of the machine, but in its network namespace. This has only loopback, so a page cannot reach other networks.
 """
 
 import base64
@@ -14,7 +14,7 @@ import time
 from tests.env.scratch import EnvError
 from tests.env.service import Service
 
-# The ends of the pipes that Chromium reads and writes; a sandbox would need what root in a namespace has not.
+# Chromium reads descriptor 3 and writes descriptor 4. The sandbox is off, because it needs rights that root in a namespace does not have.
 _SCRIPT = 'exec "${@:3}" 3<&"$1" 4>&"$2"'
 _ARGUMENTS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--hide-scrollbars', '--no-first-run',
               '--disable-background-networking', '--disable-component-update', '--remote-debugging-pipe']
@@ -28,13 +28,14 @@ _LOOK = '''new Promise(resolve => {
     };
     look();
 })'''
-# The frame that was opened last comes first, and what is asked there before all.
+# The text of all frames, the newest first. In each frame the open dialogs come first.
 _TEXT = '''[document, ...[...document.querySelectorAll("iframe")].map(one => one.contentDocument)].reverse().map(
     one => [...one.querySelectorAll("dialog[open]"), one.body].map(part => part.innerText.replace(/\\n+/g, "\\n")).join("\\n")).join("\\n\\n")'''
 
 
 class Browser(Service):
-    """One tab. evaluate() and wait() take expressions of JavaScript, in the page or in the frame that is the page of a package."""
+    """A browser with one tab. evaluate() and wait() take expressions of JavaScript, in the page or in the frame with the page of a
+    package."""
 
     name = 'browser'
 
@@ -45,7 +46,7 @@ class Browser(Service):
         self._buffer = b''
         self._session = None
         self._ends = []
-        self.problems = []  # what pages wrote to the console as errors, violations of their content security policy too
+        self.problems = []  # errors in the console, including violations of the content security policy
 
     def _spawn(self):
         read_there, write_here = os.pipe()
@@ -73,6 +74,7 @@ class Browser(Service):
         super().kill()
 
     def _read(self, until):
+        # Messages end with a zero byte.
         while b'\0' not in self._buffer:
             ready, _, _ = select.select(self._ends[:1], [], [], max(0, until - time.monotonic()))
             more = os.read(self._ends[0], 1 << 20) if ready else b''
@@ -83,6 +85,7 @@ class Browser(Service):
         return json.loads(message)
 
     def _send(self, method, **params):
+        # Events can arrive before the answer. _note() keeps those that report errors.
         message = {'id': next(self._ids), 'method': method, 'params': params}
         if self._session:
             message['sessionId'] = self._session
@@ -106,20 +109,21 @@ class Browser(Service):
         self._send('Page.navigate', url='http://127.0.0.1:9090' + path)
 
     def evaluate(self, expression):
-        """The value of it, or of what it promises."""
+        """Returns the value of an expression. Waits for it if it is a promise."""
         answer = self._send('Runtime.evaluate', expression=expression, returnByValue=True, awaitPromise=True)
         if 'exceptionDetails' in answer:
             raise EnvError('%s: %s' % (expression, json.dumps(answer['exceptionDetails'])[:1000]))
         return answer['result'].get('value')
 
     def wait(self, expression, seconds=30):
-        """The first value that is true; what raises is not. Looked for in the browser, so that it is found at once."""
+        """Returns the first true value of an expression, and regards an error as false. The browser itself repeats the expression, so there
+        is no delay."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             try:
                 found = self.evaluate(_LOOK % (1000 * (until - time.monotonic()), expression))
             except EnvError:
-                time.sleep(0.1)  # the page went away meanwhile, as a login does
+                time.sleep(0.1)  # the page was replaced during the call, for example by a login
                 continue
             if found:
                 return found
@@ -127,7 +131,7 @@ class Browser(Service):
             expression, seconds, self.evaluate(_TEXT)[:3000], '\n'.join(self.problems)))
 
     def type(self, text):
-        """What has the focus gets it."""
+        """Types the text into the focused element."""
         self._send('Input.insertText', text=text)
 
     def press(self, key, code):
@@ -136,7 +140,7 @@ class Browser(Service):
                        **({'text': '\r'} if key == 'Enter' and kind == 'keyDown' else {}))
 
     def look(self, width, height, dark):
-        """What the page is to be shown on."""
+        """Sets the size of the screen in pixels and its colour scheme."""
         self._send('Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=1, mobile=False)
         self._send('Emulation.setEmulatedMedia', features=[{'name': 'prefers-color-scheme', 'value': 'dark' if dark else 'light'}])
 

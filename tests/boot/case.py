@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A booted machine with the package installed, for the tests of one class."""
+"""The base class of tests in a booted machine with the installed package."""
 
 import os
 import unittest
@@ -18,7 +18,7 @@ RULE = '''polkit.addRule(function(action, subject) {
 
 
 def package():
-    """The .deb under test: $COMPUTE_AGENT_DEB."""
+    """Returns the .deb under test: $COMPUTE_AGENT_DEB."""
     path = os.environ.get('COMPUTE_AGENT_DEB')
     if not path:
         raise EnvError('COMPUTE_AGENT_DEB must name the package: see HACKING.md')
@@ -26,12 +26,12 @@ def package():
 
 
 class BootCase(unittest.TestCase):
-    """machine and placement are shared by the tests of a file, each of which puts back what it
-    changed: the daemon runs and is synced when a test begins."""
+    """A test case in the booted machine. The tests of a file share machine and placement, and each test restores its
+    changes. When a test begins, the daemon runs and is synced."""
 
     @classmethod
     def boot(cls):
-        """To be called by setUpModule()."""
+        """Starts Placement and the machine. setUpModule() calls it."""
         scratch = Scratch()
         unittest.addModuleCleanup(scratch.close)
         BootCase.placement = Placement(scratch, 'unix')
@@ -53,22 +53,22 @@ class BootCase(unittest.TestCase):
 
     @classmethod
     def install(cls, path=None):
-        """apt install ./compute-agent_….deb. The machine has no network: all else is there."""
+        """Installs the package with apt. The machine has no network, but all dependencies are installed."""
         cls.machine.copy_in(path or package(), '/var/tmp/compute-agent.deb')
         return cls.machine.run('apt-get', '--quiet', '--yes', 'install',
                                '/var/tmp/compute-agent.deb', timeout=120)
 
     def claim_cpu(self, user=None):
-        """Claim one for somebody new; the CompletedProcess, which says the number of the claim when it went well."""
+        """Claims one VCPU for a new consumer. Returns the CompletedProcess. Its output is the number of the claim."""
         return self.machine.run('computectl', 'claim', '--quiet', '--consumer', uuid.uuid4(), '--resources', 'VCPU=1',
                                 user=user, check=False)
 
     def claims(self):
-        """The numbers of those that live."""
+        """Returns the numbers of the current claims."""
         return {claim['id'] for claim in self.machine.ctl_json('claims')['claims']}
 
     def allow_claims(self, user):
-        """Adds a rule of polkit until the test ends: this user can claim."""
+        """Adds a rule of polkit until the end of the test: this user can claim."""
         path = '/etc/polkit-1/rules.d/10-test.rules'
         self.machine.write(path, RULE % user)
         self.addCleanup(self.machine.run, 'systemctl', 'restart', 'polkit')
@@ -76,7 +76,7 @@ class BootCase(unittest.TestCase):
         self.machine.run('systemctl', 'restart', 'polkit')
 
     def drop_in(self, text):
-        """Add to the unit until the test ends. The daemon is restarted both times."""
+        """Adds a drop-in to the unit until the end of the test. Both times the daemon restarts."""
         path = '/etc/systemd/system/%s.d/test.conf' % UNIT
         self.machine.write(path, text)
         self.addCleanup(self.restart, check=False)
@@ -89,7 +89,7 @@ class BootCase(unittest.TestCase):
         self.machine.run('systemctl', 'restart', UNIT, check=check)
 
     def configure(self, *args, **options):
-        """Another configuration until the test ends; nobody is told of it."""
+        """Writes another configuration until the end of the test. It does not restart or reload the daemon."""
         self.addCleanup(self.restart, check=False)
         self.addCleanup(self.machine.configure)
         self.machine.configure(*args, **options)

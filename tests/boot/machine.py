@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A Debian booted by its own systemd in a container, with a libvirtd over a made-up /sys inside.
+"""Runs a Debian that its own systemd boots in a container, with a libvirtd over an artificial /sys
+inside.
 
-Placement runs outside; its Unix socket is /outside/placement.sock inside. Nothing else of this
-machine can be seen from there, not even its network. Everything is mounted in a mount namespace
-that ends with the container, which ends with this process.
+Placement runs outside. Its Unix socket is /outside/placement.sock inside. The container sees
+nothing else of this machine, not even its network. All mounts are in a mount namespace that ends
+with the container, and the container ends with this process.
 """
 
 import json
@@ -19,7 +20,7 @@ from tests.env.scratch import EnvError, running, wait_until
 from tests.env.service import Service
 
 UNIT = 'compute-agent.service'
-ENDPOINT = 'unix:///outside/placement.sock'  # of Placement
+ENDPOINT = 'unix:///outside/placement.sock'  # the URL of Placement
 POWER_OFF = signal.SIGRTMIN + 4
 _CONFIG = '/etc/compute-agent/compute-agent.conf'
 _LIBVIRTD = '''[Service]
@@ -45,13 +46,15 @@ class Machine(Service):
         self.write_before('/etc/systemd/system/libvirtd.service.d/fakesys.conf', _LIBVIRTD)
 
     def write_before(self, path, text, mode=0o644):
-        """Put a file there before the start."""
+        """Writes a file of the container before the start."""
         target = self.upper / path.lstrip('/')
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
         target.chmod(mode)
 
     def _spawn(self):
+        # The overlay is mounted in a mount namespace that ends with the container. The Debian
+        # folder below stays unchanged.
         root = self.folder / 'root'
         mount = 'mount -t overlay overlay -o lowerdir="$1",upperdir="$2",workdir="$3" "$4"'
         script = mount + ' && shift 4 && exec "$@"'
@@ -72,7 +75,7 @@ class Machine(Service):
         return state in ('running', 'degraded')
 
     def inside(self, *argv, user=None):
-        """The command that runs this one inside, as root unless told."""
+        """Returns the argv that runs a command inside, by default as root."""
         command = ['nsenter', '-t', str(self.leader), '-a', '--', 'env', '-i', 'LC_ALL=C.UTF-8',
                    'PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'TERM=dumb', 'HOME=/root',
                    'DEBIAN_FRONTEND=noninteractive']
@@ -81,7 +84,7 @@ class Machine(Service):
         return [*command, *map(str, argv)]
 
     def run(self, *argv, check=True, user=None, timeout=60, **kwargs):
-        """Run a command inside; returns the CompletedProcess."""
+        """Runs a command inside. Returns the CompletedProcess."""
         done = subprocess.run(self.inside(*argv, user=user), capture_output=True, text=True,
                               timeout=timeout, check=False,
                               stdin=None if 'input' in kwargs else subprocess.DEVNULL, **kwargs)
@@ -91,7 +94,7 @@ class Machine(Service):
         return done
 
     def path(self, path):
-        """Where a file of the container is for this process."""
+        """Returns the path under which this process sees a file of the container."""
         return Path('/proc/%d/root' % self.leader) / path.lstrip('/')
 
     def write(self, path, text, mode=0o644):
@@ -112,14 +115,15 @@ class Machine(Service):
             except (OSError, EnvError):
                 pass
         super().kill()
-        # It is not of the group, and ends when all of the container have.
+        # The leader is not in the group, and ends after all other processes of the container.
         if leader:
             wait_until(lambda: leader not in running(), 30, 'the end of the container')
 
-    # What the tests do with the agent.
+    # ---- Operations of the tests on the agent
 
     def configure(self, more='', **options):
-        """Write the configuration; more is appended. placement=False: without that section."""
+        """Writes the configuration and appends more. placement=False omits the section of
+        Placement, token=False its token."""
         lines = ['[DEFAULT]', 'instances_path = /tmp', 'update_resources_interval = 2',
                  '[devices]', 'enabled_mdev_types = nvidia-35']
         if options.get('placement', True):
@@ -132,12 +136,12 @@ class Machine(Service):
         self.run('chmod', '640', _CONFIG)
 
     def show(self, *properties, unit=UNIT):
-        """Properties of a unit, as systemctl shows them."""
+        """Returns properties of a unit, as systemctl shows them."""
         out = self.run('systemctl', 'show', unit, '--property=' + ','.join(properties)).stdout
         return dict(line.split('=', 1) for line in out.splitlines())
 
     def journal(self, *args, unit=UNIT):
-        """Entries of the unit, as dicts of fields."""
+        """Returns the journal entries of the unit, as dicts of fields."""
         self.run('journalctl', '--sync', check=False)
         out = self.run('journalctl', '--unit=' + unit, '--output=json', '--all', *args).stdout
         return [json.loads(line) for line in out.splitlines()]
@@ -163,11 +167,11 @@ class Machine(Service):
             raise EnvError('%s\n%s' % (error, self.journal_text()[-3000:])) from error
 
     def main_pid(self):
-        """As the container numbers it; 0 when it does not run."""
+        """Returns the pid of the daemon inside the container, or 0 if it does not run."""
         return int(self.show('MainPID')['MainPID'])
 
     def wait_new_pid(self, old, seconds=60):
-        """The pid of the daemon that runs, and is ready, after the one named."""
+        """Returns the pid of the active daemon when it is not old any more."""
         def ready():
             shown = self.show('MainPID', 'ActiveState')
             return (shown['ActiveState'] == 'active' and shown['MainPID'] not in ('0', str(old))

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A Debian folder with systemd, D-Bus, polkit and libvirt: made once with debootstrap, then kept.
+"""Makes a Debian folder with systemd, D-Bus, polkit and libvirt, once with debootstrap, and caches it.
 
-It is of the release that runs here, from the mirror that apt uses here. What a test changes of it goes into an overlay, never into the
-folder itself.
+The release is that of this machine, and the mirror is that of apt. A test writes its changes to an overlay, never to the folder itself.
 """
 
 import os
@@ -29,20 +28,20 @@ def _run(argv):
 
 
 def _run_inside(root, *argv):
-    """Runs argv in the folder with /proc, /sys and /dev as a machine has them: scripts of Debian 13's packages need these."""
+    """Runs argv in the folder with the /proc, /sys and /dev of a machine, which scripts of Debian 13's packages need."""
     mounts = 'mount -t proc proc "$1/proc" && mount --rbind /sys "$1/sys" && mount --rbind /dev "$1/dev" && exec chroot "$@"'
     return _run(['unshare', '--mount', '--pid', '--fork', '--kill-child', '--propagation', 'private',
                  'sh', '-c', mounts, 'sh', str(root), *argv])
 
 
 def _mirror():
-    """$COMPUTE_AGENT_TEST_MIRROR, or the first that apt has for this release."""
+    """Returns $COMPUTE_AGENT_TEST_MIRROR, or the first mirror that apt has for this release."""
     if 'COMPUTE_AGENT_TEST_MIRROR' in os.environ:
         return os.environ['COMPUTE_AGENT_TEST_MIRROR']
     ask = ['apt-get', 'indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages', 'Codename: ' + SUITE]
     found = _run(ask)
     if not found.split():
-        _run(['apt-get', '--quiet', 'update'])  # images come without lists
+        _run(['apt-get', '--quiet', 'update'])  # images have no package lists
         found = _run(ask)
     if not found.split():
         raise EnvError('apt knows no mirror of %s: name one in COMPUTE_AGENT_TEST_MIRROR' % SUITE)
@@ -50,6 +49,7 @@ def _mirror():
 
 
 def _make(folder):
+    # policy-rc.d prevents services from starting during the installation. The machine id is empty, so that each boot makes a new one.
     root = folder / 'root'
     _run(['debootstrap', '--variant=minbase', '--include=' + ','.join(_BASE), SUITE, str(root),
           _mirror()])
@@ -64,5 +64,5 @@ def _make(folder):
 
 
 def rootfs():
-    """Path of the folder; only to be read."""
+    """Returns the path of the folder, which must only be read."""
     return cached('rootfs-' + key_of(SUITE, *_BASE, *_PACKAGES), _make) / 'root'

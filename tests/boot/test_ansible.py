@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The Ansible role, run from the package against a booted Debian over ssh."""
+"""Tests of the Ansible role, which runs from the package against a booted Debian over ssh."""
 
 import json
 import os
@@ -14,7 +14,7 @@ CONFIG = '/etc/compute-agent/compute-agent.conf'
 TOKEN = '/etc/compute-agent/placement-token'
 DROP_IN = '/etc/systemd/system/compute-agent.service.d/credentials.conf'
 SECRET = 'q7Vw-not-the-token'
-# The machine has the clock of its host and no folder for instances but /tmp.
+# The machine has the clock of its host, and /tmp is its only folder for instances.
 VARIABLES = {
     'compute_agent_package': None,  # set in setUpModule()
     'compute_agent_config': {
@@ -28,7 +28,7 @@ VARIABLES = {
 
 
 class Controller:
-    """ansible-playbook with the role from the package, and ssh to the machine through its namespaces."""
+    """ansible-playbook with the role from the package, and an ssh that enters the namespaces of the machine."""
 
     def __init__(self, machine):
         self.machine = machine
@@ -38,7 +38,7 @@ class Controller:
         key = self.folder / 'key'
         self._run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', key])
         machine.write('/root/.ssh/authorized_keys', key.with_suffix('.pub').read_text(), 0o600)
-        # ssh ends its proxy by SIGHUP. nsenter ignores it and reaps sshd, else the container does not end.
+        # ssh ends its proxy with SIGHUP. nsenter must ignore it and reap sshd, or the container does not end.
         proxy = self.folder / 'proxy'
         proxy.write_text('#!/bin/sh\ntrap "" HUP\nnsenter -t %d -a -- /usr/sbin/sshd -i\n' % machine.leader)
         proxy.chmod(0o700)
@@ -62,7 +62,7 @@ class Controller:
         subprocess.run(self._close, check=False, capture_output=True)
 
     def play(self, *options, playbook='compute-agent.yml', **variables):
-        """Run a playbook; returns the CompletedProcess. A variable replaces the one in VARIABLES."""
+        """Runs a playbook. Returns the CompletedProcess. A keyword replaces the variable of this name in VARIABLES."""
         path = self.folder / 'variables.json'
         path.write_text(json.dumps({**VARIABLES, **variables}))
         environ = {**os.environ, 'ANSIBLE_CONFIG': str(self.folder / 'ansible.cfg'), 'LC_ALL': 'C.UTF-8'}
@@ -76,13 +76,13 @@ def setUpModule():
     VARIABLES['compute_agent_package'] = str(package().resolve())
     BootCase.controller = Controller(BootCase.machine)
     unittest.addModuleCleanup(BootCase.controller.close)
-    # In the order of an operator: look, converge, converge again. The tests judge these runs.
+    # The order of an operator: a dry run, a first run, a second run. The tests check the output of these runs.
     BootCase.looked, BootCase.first, BootCase.second = (
         BootCase.controller.play('--check'), BootCase.controller.play('-vvv', '--diff'), BootCase.controller.play())
 
 
 def changed(done):
-    """The names of the tasks that changed the host."""
+    """Returns the names of the tasks that changed the host."""
     return re.findall(r'^TASK \[(?:compute_agent : )?(.*?)\] \**\n(?:(?!TASK).*\n)*?changed:', done.stdout, re.M)
 
 
@@ -123,7 +123,7 @@ class Converge(AnsibleCase):
 
 class Change(AnsibleCase):
     def converge(self, **variables):
-        """Run the role, and again without the variables when the test ends. Returns the first run."""
+        """Runs the role with these variables. The end of the test runs it again without them. Returns the first run."""
         self.addCleanup(self.controller.play)
         return self.controller.play(**variables)
 
@@ -178,7 +178,7 @@ class Change(AnsibleCase):
 
 
 class Maintenance(AnsibleCase):
-    """Without the reboot, which nspawn does not survive here."""
+    """The tests skip the reboot, which nspawn does not survive here."""
 
     def cordon(self):
         return self.machine.ctl_json('status', check=False)['host_cordoned']

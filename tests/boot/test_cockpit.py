@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The page for Cockpit, in a headless Chromium, from a real cockpit-ws.
+"""Tests of the page for Cockpit, with a headless Chromium and a real cockpit-ws.
 
-Pictures of the page are kept in the folder COMPUTE_AGENT_ARTEFACTS, if that is set. tests/unit/cockpit tests model.js without a
-browser.
+If COMPUTE_AGENT_ARTEFACTS names a folder, pictures of the page are stored there. tests/unit/cockpit tests model.js without a browser.
 """
 
 import json
@@ -18,10 +17,10 @@ from tests.env.scratch import wait_until
 
 DEVICE = '0000:41:00.0'
 HOSTILE = '<img src=x onerror="document.title=1"><b>bold</b> \u202edrawkcab'
-PASSWORD = 'none of yours'  # of users of the machine, which end with it
+PASSWORD = 'none of yours'  # for users of the machine, which exist only during the tests
 FRAME = 'document.querySelector("iframe[name=\\"cockpit1:localhost/compute-agent\\"]")'
 
-# Texts of the page with less contrast to what is behind them than WCAG 2 wants (AA), as "text ratio".
+# Returns the texts of the page whose contrast is below the minimum of WCAG 2 (AA), as "text ratio".
 CONTRAST = '''(() => {
     const view = %(frame)s.contentWindow, root = view.document.documentElement;
     const parts = colour => colour.match(/[0-9.]+/g).map(Number);
@@ -56,14 +55,14 @@ def setUpModule():
 class Page(BootCase):
     @classmethod
     def log_in(cls, user):
-        """A browser with the page of that user."""
+        """Returns a browser with the page of the user."""
         browser = Browser(cls.machine)
         cls.addClassCleanup(browser.close)
         browser.start()
         browser.look(1280, 900, dark=False)
         browser.go('/compute-agent')
         browser.wait('document.querySelector("#login-user-input").offsetParent', 60)
-        # What "Turn on administrative access" leaves there.
+        # "Turn on administrative access" stores this value.
         browser.evaluate('localStorage.setItem("superuser:ops", "any")')
         for name, text in (('user', user), ('password', PASSWORD)):
             browser.evaluate('document.querySelector("#login-%s-input").focus()' % name)
@@ -75,7 +74,7 @@ class Page(BootCase):
 
     @classmethod
     def see(cls, selector, seconds=30, text=''):
-        """An element of the page whose text has this one."""
+        """Waits for an element of the page whose text contains the given text."""
         return cls.browser.wait('[...%s.contentDocument.querySelectorAll(%s)].some(one => one.textContent.includes(%s))' % (
             FRAME, json.dumps(selector), json.dumps(text)), seconds)
 
@@ -86,7 +85,7 @@ class Page(BootCase):
         self.get('page.querySelector(%s).focus()' % json.dumps(selector))
 
     def push(self, selector):
-        """With the keyboard."""
+        """Activates an element with the keyboard."""
         self.focus(selector)
         self.browser.press('Enter', 13)
 
@@ -107,16 +106,16 @@ class Operator(Page):
 
     def setUp(self):
         super().setUp()
-        # What a test that failed left open would fail all others.
+        # A failed test can leave a dialog open, which would make all other tests fail.
         self.get('page.querySelectorAll("dialog[open]").forEach(one => one.close())')
 
     def tearDown(self):
-        # The shell misses a file or two of its own, and asks who is there before there is a password.
+        # Ignore the errors of the shell itself: it requests some missing files, and the user before the login.
         own = [one for one in self.browser.problems if '"source": "network"' not in one or '/compute-agent/' in one]
         self.assertEqual(own, [])
 
     def test_a_dialog_that_follows_at_once(self):
-        """The browser tells with its next frame that the one before was closed."""
+        """A second dialog opens although the browser sends the close event of the first one only with its next frame."""
         text = self.browser.evaluate('''import("/cockpit/@localhost/compute-agent/dialog.js").then(async ({ask}) => {
             const dialog = document.createElement("dialog");
             document.body.append(dialog);
@@ -141,7 +140,7 @@ class Operator(Page):
         self.see('.device .holders', 10, '#%s %s' % (number, consumer))
         self.push('button[aria-label="Release claim #%s"]' % number)
         self.see('dialog h2', text='Release claim #%s?' % number)
-        self.browser.press('Enter', 13)  # without a reason nothing is done
+        self.browser.press('Enter', 13)  # without a reason the dialog does nothing
         self.browser.type('no longer needed')
         self.browser.press('Enter', 13)
         self.see('#said', text='Claim #%s is released.' % number)
@@ -156,7 +155,7 @@ class Operator(Page):
         self.browser.press('Escape', 27)
         self.browser.wait('!%s.contentDocument.querySelector("dialog[open]")' % FRAME)
         self.assertEqual(self.cordoned(), [])
-        self.browser.press('Enter', 13)  # the focus is where it was
+        self.browser.press('Enter', 13)  # the focus is on the button again
         self.see('dialog[open] input')
         self.browser.type(HOSTILE)
         self.browser.press('Enter', 13)
@@ -248,7 +247,7 @@ class Operator(Page):
         claim = json.loads(self.machine.run('computectl', 'claim', '--json=short', '--consumer', consumer,
                                             '--resources', 'VCPU=1').stdout)
         self.machine.run('computectl', 'release', str(claim['id']))
-        for _ in range(10):  # it is left alone until it was seen for a second
+        for _ in range(10):  # heal ignores the allocation until it was seen for a second
             self.push('#differences button')
             self.see('#said', text='.')
             if self.get('page.querySelector("#differences .findings")'):
@@ -307,7 +306,7 @@ class Operator(Page):
 
 
 class Viewer(Page):
-    """Who logged in has no rights: all is to be read, and nothing to be changed."""
+    """The user has no rights, so the page shows everything and each change fails."""
 
     @classmethod
     def setUpClass(cls):
@@ -325,7 +324,7 @@ class Viewer(Page):
         self.browser.press('Escape', 27)
         self.push('#differences button')
         self.see('#said', text='You may not do this: ')
-        self.get('[...page.querySelectorAll("#verdict button")].at(-1).focus()')  # Sync now
+        self.get('[...page.querySelectorAll("#verdict button")].at(-1).focus()')  # the button "Sync now"
         self.get('page.querySelector("#said").textContent = ""')
         self.browser.press('Enter', 13)
         self.see('#said', text='You may not do this: ')

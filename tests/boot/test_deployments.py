@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The packaged unit starts with the whole nova.conf of each deployment tool, and publishes what Nova's driver publishes.
+"""The packaged unit starts with the whole nova.conf of each deployment tool, and publishes the same tree as Nova's driver.
 
-Keystone, Placement and Nova's driver are outside. Proxies of systemd take what the agent says to 127.0.0.1 in the machine to them.
-Nova's driver has a libvirtd of its own, over the same host.
+Keystone, Placement and Nova's driver run outside. Proxies of systemd forward the agent's connections to 127.0.0.1 from the machine. Nova's
+driver has its own libvirtd over the same host.
 """
 
 import types
@@ -21,11 +21,11 @@ from tests.integration.driver.test_nova_agrees import NovaCase, inventories
 
 CONFIG = '/etc/compute-agent/compute-agent.conf'
 PROXY = '/lib/systemd/systemd-socket-proxyd'
-KEYSTONE_PORT, PLACEMENT_PORT = 5000, 8778  # in the machine, which has a network of its own
+KEYSTONE_PORT, PLACEMENT_PORT = 5000, 8778  # in the machine, which has its own network
 
 
 def forward(scratch, path, port):
-    """Take what arrives at a Unix socket to a port of 127.0.0.1."""
+    """Forwards connections to a Unix socket to a port of 127.0.0.1."""
     scratch.spawn(['systemd-socket-activate', '--listen=%s' % path, PROXY, '127.0.0.1:%d' % port], 'proxy', scratch.path)
     wait_until(path.exists, 10, 'the socket %s' % path)
 
@@ -54,7 +54,7 @@ class TestPasted(NovaCase, unittest.TestCase):
     maxDiff = None
 
     def find_nova_tree(self, name):
-        """What Nova's driver publishes with the same file on the same host."""
+        """Returns the tree that Nova's driver publishes with the same file on the same host."""
         libvirtd = Libvirtd(simple_host(cells=1, name='pasted'), self.scratch).start()
         self.addCleanup(libvirtd.stop)
         folder = self.scratch.folder('nova')
@@ -76,6 +76,7 @@ class TestPasted(NovaCase, unittest.TestCase):
         self.placement.forget_providers()
 
     def check(self, name):
+        # The complete file of a deployment tool can cause some warnings, but at most WARNINGS_MAX.
         machine = BootCase.machine
         wanted = self.find_nova_tree(name)
         machine.run('mkdir', '-p', '/var/lib/nova/instances')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What happens to every host sooner or later: no disk is left, and no journal."""
+"""Tests of the service with a full disk and without journal."""
 
 from tests.boot.case import BootCase
 from tests.boot.machine import UNIT
@@ -14,19 +14,19 @@ setUpModule = BootCase.boot_and_serve
 
 class Disaster(BootCase):
     def wait_claim(self):
-        """A claim as soon as one can be had: what failed is tried again with the next cycle."""
+        """Returns the number of a claim as soon as one succeeds. The agent reopens its database in the next cycle."""
         def claim():
             done = self.claim_cpu()
             return int(done.stdout) if done.returncode == 0 else None
         return wait_until(claim, 30, 'a claim')
 
     def start(self):
-        """Start the service, however often it was started just before."""
+        """Starts the service without the limit of starts."""
         self.machine.run('systemctl', 'reset-failed', UNIT, check=False)
         self.machine.run('systemctl', 'start', UNIT)
 
     def fill(self, folder):
-        """Leave not a byte on the file system of folder; removes what it wrote when the test ends."""
+        """Fills the file system of folder completely. The end of the test removes the file."""
         path = '%s/%s' % (folder, BALLAST)
         self.addCleanup(self.machine.run, 'rm', '-f', path)
         self.machine.run('sh', '-c', 'cat /dev/zero >%s 2>/dev/null' % path, check=False)
@@ -34,7 +34,7 @@ class Disaster(BootCase):
         return path
 
     def own_file_system(self, folder, size):
-        """Give folder a small file system of its own, with what is in it, until the test ends."""
+        """Mounts a small file system with the same content at folder until the end of the test."""
         self.machine.run('sh', '-c', '''set -e
             mkdir -p %(folder)s
             rm -rf /mnt/kept
@@ -62,7 +62,7 @@ class Disaster(BootCase):
 
         self.machine.run('rm', ballast)
         self.assertLessEqual({kept, self.wait_claim()}, self.claims())
-        # A removal of an earlier claim that failed for lack of space is sent again by the next cycle.
+        # The removal of an earlier claim failed without space. The next cycle sends it again.
         wait_until(lambda: self.machine.run('computectl', 'status', check=False).returncode == 0, 30, 'a good status')
         self.assertEqual(self.machine.main_pid(), pid)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The commands of the installed README and guide work as they stand there, in a machine with the package.
+"""Runs the commands of the installed README and guide literally, in a machine with the package.
 
-Blocks are run line by line, in the order of the document. Of a command in a sentence, the verb and its options must exist.
+Blocks run line by line, in the order of the document. For a command within a sentence, the verb and its options must exist.
 """
 
 import re
@@ -17,7 +17,7 @@ PROXY = '/lib/systemd/systemd-socket-proxyd'
 PROGRAMS = {'computectl', 'systemctl', 'compute-agentd', 'journalctl', 'sudo', 'install', 'cp', 'ln', 'openstack', 'virsh', 'apt', 'cd', 'rm',
             'mv', 'editor', 'git', './demo', './check', './autogen.sh'}
 
-# What is not run here, and what runs it instead.
+# Commands that do not run here, and the test that runs them instead.
 ELSEWHERE = (
     (r'git clone|\./demo|\./check|sudo apt-get build-dep|\./autogen\.sh', 'needs the network and the sources: tests/run/prove-install'),
     (r'openstack ', 'needs a cloud: make cloud'),
@@ -26,7 +26,7 @@ ELSEWHERE = (
     (r'editor ', 'the same edit as a command is in README.md'),
     (r'apt install --allow-downgrades|cd |rm -f claim|mv claim|systemctl (stop|start) compute-agent$', 'the way back to an older package: test_package'),
 )
-# The machine has no clock that is synchronised, and no earlier reshape.
+# The accepted exit codes. The machine has no synchronised clock and no earlier reshape.
 CODES = ((r'(sudo )?computectl doctor', (0, 4)), (r'computectl status', (0, 4)), (r'computectl reshape --undo', (1,)),
          (r'computectl (drain|retire --dry-run)', (3,)), (r'computectl retire$', (0, 3)))
 
@@ -35,13 +35,13 @@ def setUpModule():
     BootCase.boot()
     BootCase.install()
     machine = BootCase.machine
-    # README.md has Placement at a port of this host.
+    # README.md expects Placement at a port of this host.
     machine.run('systemd-run', '--unit=placement-proxy', 'systemd-socket-activate', '--listen=127.0.0.1:8778', PROXY, '/outside/placement.sock')
     machine.run('sh', '-c', 'mkdir -p /var/lib/nova /var/lib/prometheus/node-exporter')
 
 
 def blocks(text):
-    """Yield (is_block, text) of the parts of a document: fenced or indented blocks, and what is between."""
+    """Yields (is_block, text) of the parts of a document. A block is fenced or indented."""
     fenced = re.split(r'^ *```\n?', text, flags=re.M)
     for number, part in enumerate(fenced):
         if number % 2:
@@ -66,7 +66,7 @@ class Documents(BootCase):
         return self.machine.run('sh', '-c', 'zcat -f %s%s*' % (FOLDER, name)).stdout
 
     def prepare(self, command):
-        """Make what the sentence around a command takes for granted."""
+        """Prepares the state that the sentence around a command describes. Returns the command to run."""
         if '/dev/stdin' in command:
             command = 'echo admin | ' + command
         if '--pid-file /run/vm1.pid' in command:
@@ -87,7 +87,7 @@ class Documents(BootCase):
                 self.n_run += 1
 
     def check_words(self, text):
-        """A command in a sentence: its verb exists, and takes its options."""
+        """Checks that the verb of each command within a sentence exists and has its options."""
         for words in re.findall(r'`computectl ([^`]+)`', text):
             verb, *rest = [word for word in re.sub(r'[…\[\]]', '', words).split() if word]
             if verb.startswith('-'):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What nobody asks of the running service, with the bus policy, polkitd and limits of a real system."""
+"""Tests of excessive load on the running service, with the bus policy, polkitd and limits of a real system."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ from tests.env.agent import build_folder
 
 CALLER = '/usr/local/bin/bus-caller'
 LIMITS = 'org.freedesktop.DBus.Error.LimitsExceeded'
-# An authentication agent for a process, with a terminal of its own, that is stopped before it is asked.
+# Starts an authentication agent for a process on its own terminal, and stops the agent before polkit asks it.
 AGENT = '''script --quiet --command "pkttyagent --process $1" /dev/null </dev/null >/dev/null 2>&1 &
 for i in $(seq 100); do a=$(pgrep --newest --exact pkttyagent) && break; sleep 0.1; done
 sleep 2; kill -STOP $a && echo ready; cat >/dev/null; kill -KILL $a'''
@@ -28,7 +28,7 @@ class Limits(BootCase):
         self.pid = self.machine.main_pid()
 
     def tearDown(self):
-        """It is the same process: nothing made the watchdog end it."""
+        """The service is still the same process, so the watchdog did not end it."""
         self.assertEqual(self.machine.main_pid(), self.pid)
 
     def call(self, kind, n=1, seconds=0, user='nobody'):
@@ -47,7 +47,7 @@ class Limits(BootCase):
         return child
 
     def claim(self, user=None):
-        """Seconds that a claim took."""
+        """Claims and releases a CPU. Returns the seconds of the claim."""
         begin = time.monotonic()
         done = self.claim_cpu(user)
         took = time.monotonic() - begin
@@ -84,7 +84,7 @@ class Limits(BootCase):
         self.assertLess(self.memory_kib() - before, 64 << 10)
 
     def test_questions_that_nobody_answers(self):
-        """An authentication agent that is stopped; another user, whom a rule allows, is served."""
+        """Calls that wait for a stopped authentication agent do not delay a user whom a rule allows."""
         self.allow_claims('daemon')
         child = self.spawn('ask', 140, 0, 'wait')
         self.assertEqual(child.stdout.readline(), 'ready\n')
@@ -98,7 +98,7 @@ class Limits(BootCase):
         time.sleep(2)
         self.assertLess(self.claim('daemon'), 20)
         self.assertIsNone(child.poll())
-        # After a minute the four end, too.
+        # After a minute the four pending calls end too.
         answered, refused, failed = [int(word) for word in child.communicate(timeout=180)[0].split()[:3]]
         self.assertEqual((answered, refused, failed), (0, 136, 4))
         self.assertLess(self.claim('daemon'), 20)

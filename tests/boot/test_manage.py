@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What an operator does with the running service: reload, log level, rights."""
+"""Tests of an operator's work on the running service: reload, log level, rights."""
 
 import os
 import select
@@ -68,7 +68,7 @@ class Reload(BootCase):
         before = counted()
         for _ in range(8):
             self.machine.run('computectl', 'reload')
-        # A connection to Placement is kept at one look and not at the other; a leak would be one for each reload.
+        # At either time one more connection to Placement can be open. A leak would add one for each reload.
         self.assertLess(max(now - then for now, then in zip(counted(), before, strict=True)), 4)
         self.assertEqual(self.machine.main_pid(), pid)
 
@@ -95,7 +95,7 @@ class LogLevel(BootCase):
 
 
 class Hook(BootCase):
-    """As libvirt runs it: /etc/libvirt/hooks/qemu.d/NAME, no environment, the XML on its input."""
+    """Runs the hook as libvirt does: /etc/libvirt/hooks/qemu.d/NAME, no environment, the XML on standard input."""
 
     def hook(self, operation, sub_operation, xml):
         return self.machine.run('env', '-i', '/etc/libvirt/hooks/qemu.d/compute-agent', 'vm',
@@ -131,7 +131,7 @@ class Rights(BootCase):
         self.assertIn('You may not do this', done.stderr)
 
     def sync_on_a_terminal(self, password):
-        """In a session of its own, whose terminal script(1) makes; returns what it shows."""
+        """Runs "computectl sync" in its own session, whose terminal script(1) makes. Returns the output."""
         session = self.machine.inside('systemd-run', '--pipe', '--wait', '--quiet', '--uid=sam', '--property=PAMName=login',
                                       'timeout', '--signal=KILL', '50',
                                       'script', '--return', '--quiet', '--command', 'computectl sync; echo left with $?',
@@ -139,7 +139,7 @@ class Rights(BootCase):
         with subprocess.Popen(session, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             text, n_asked = b'', 0
             while True:
-                # polkit's agent drops what was typed before it turned echo off: who hears nothing types it again
+                # polkit's agent discards input that it received before it turned echo off. Without an answer, type the password again.
                 prompts = text.count(b'Password: ')
                 if prompts > n_asked or (prompts and not select.select([process.stdout], [], [], 5)[0]):
                     n_asked = prompts
@@ -169,7 +169,7 @@ class Rights(BootCase):
         self.addCleanup(self.machine.run, 'systemctl', 'start', 'polkit')
         self.addCleanup(self.machine.run, 'systemctl', 'unmask', '--runtime', 'polkit')
         self.assertIn('You may not do this', self.claim_cpu('nobody').stderr)
-        # libvirt refuses the agent's own connection then, and the cordon is published with what was read before
+        # libvirt then refuses a connection of the agent, and the cordon is published with the previous data.
         self.machine.run('computectl', 'cordon')
         self.machine.run('computectl', 'uncordon')
         self.machine.run('computectl', 'tree', user='nobody')
@@ -178,7 +178,7 @@ class Rights(BootCase):
 
 
 class Guests(BootCase):
-    """Guests that no libvirtd lists, with the service as it is shipped."""
+    """Guests that are not in libvirtd, with the packaged service."""
 
     def claim_of(self, *options):
         consumer = str(uuid.uuid4())
@@ -201,7 +201,7 @@ class Guests(BootCase):
         consumers = [self.claim_of('--unit', 'guest-a'), self.claim_of('--unit', 'guest-b.service'), self.claim_of('--pid-file', pid_file)]
         for consumer in consumers:
             wait_until(lambda: self.state_of(consumer) == 'confirmed', 60, 'the claim to be confirmed')
-        # started anew in time a unit is the same guest, and a process another
+        # A unit that restarts in time is the same guest. A new process is another guest.
         self.machine.run('systemctl', 'restart', 'guest-b')
         self.machine.run('systemctl', 'stop', 'guest-a')
         for consumer in (consumers[0], consumers[2]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The package from installation to purge, the way of a new operator."""
+"""Tests of the package from installation to purge, in the steps of a new operator."""
 
 import os
 import re
@@ -22,14 +22,14 @@ def newer_package():
 
 class Package(BootCase):
     def setUp(self):
-        """Nothing is installed when a test begins, and when it has ended."""
+        """Installs the package. It is removed after the test."""
         self.before = self.files()
         self.install(package())
         self.addCleanup(self.placement.forget_providers)
         self.addCleanup(self.machine.run, 'dpkg', '--purge', 'compute-agent', timeout=120)
 
     def files(self):
-        """What there is of us outside of logs and the package's own record."""
+        """Returns the files of the agent outside of logs and of the records of the package."""
         out = self.machine.run('find', '/etc', '/usr', '/var', '/run', '/lib/', '-xdev', '-name',
                                '*comput*', check=False).stdout
         return sorted(line for line in out.splitlines()
@@ -37,7 +37,7 @@ class Package(BootCase):
                                               '/var/tmp/', '/var/log/')))
 
     def edit_two_lines_and_enable(self):
-        """What the guide says: where Placement is, and how to talk to it."""
+        """Sets the address of Placement and the authentication, as in the guide, and starts the service."""
         self.machine.run(
             'sed', '-i', '-e', 's,^#\\[placement\\],[placement],',
             '-e', 's,^#auth_type = .*,auth_type = admin_token,',
@@ -67,7 +67,7 @@ class Package(BootCase):
         self.assertRegex(done.stdout, r'ok +version +Placement speaks microversions up to 1\.')
         # The clock is that of the machine that runs the test.
         warnings = re.findall(r'^warning +(\w+)', done.stdout, re.M)
-        self.assertLessEqual(set(warnings), {'clock', 'storage'}, done.stdout)  # and it has no folder for instances
+        self.assertLessEqual(set(warnings), {'clock', 'storage'}, done.stdout)  # it has no folder for instances
         self.assertEqual(done.returncode, 4 if warnings else 0)
         self.assertIn('Published', self.machine.run('computectl', 'status').stdout)
         text = self.machine.run('computectl', 'cat-config').stdout

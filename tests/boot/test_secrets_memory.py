@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a core dump of the agent has of its secrets: nothing, and there is none unless somebody wants one.
+"""A core dump of the agent has none of its secrets, and by default the kernel makes no core dump.
 
-No core is made: what one would have (the kernel says "dd" of the rest) is read from the running process.
-It stands here because it is about the programs as they are shipped: sanitizers have a heap of their own.
+The test makes no core dump. It reads the memory that a dump would have from the running process: the mappings without the flag "dd"
+of the kernel. The test is in this folder because it needs the packaged programs. A sanitizer has its own heap.
 """
 
 import os
@@ -21,7 +21,7 @@ _MAPPING = re.compile(r'^([0-9a-f]+)-([0-9a-f]+) (\S+) ')
 
 
 def dumped(pid):
-    """(name, bytes) of each mapping that a core dump has."""
+    """Returns (name, bytes) of each mapping that a core dump has."""
     mappings, flags = [], []
     for line in Path('/proc/%d/smaps' % pid).read_text().splitlines():
         found = _MAPPING.match(line)
@@ -48,23 +48,23 @@ class TestCore(KeystoneCase):
         return agent
 
     def sent(self):
-        """The tokens that were sent to Placement, oldest first."""
+        """Returns the tokens that were sent to Placement, oldest first."""
         return list(dict.fromkeys(record.headers['X-Auth-Token'] for record in self.proxy.requests
                                   if 'X-Auth-Token' in record.headers))
 
     def check_nothing(self, agent, secrets):
-        # of a text that was overwritten in part, its end stays
+        # If a text was partly overwritten, its end remains.
         parts = {secret: secret.encode()[-24:] for secret in secrets}
         found = ['%s of %d bytes in %s' % (secret[:8], len(secret), name) for name, memory in dumped(agent.child.pid)
                  for secret, part in parts.items() if part in memory]
         self.assertEqual(found, [])
 
     def check_seen(self, agent):
-        """What is no secret is there: the search works."""
+        """Finds a text that is not secret, which proves that the search works."""
         self.assertTrue(any(b'compute-agent/' in memory for _, memory in dumped(agent.child.pid)))
 
     def renew(self, agent, n):
-        """So many more tokens, one after the other."""
+        """Makes the agent get n more tokens, one after another."""
         for _ in range(n):
             before = len(self.sent())
             agent.ctl('reload')
@@ -85,7 +85,7 @@ class TestCore(KeystoneCase):
         self.check_nothing(agent, [CREDENTIAL_SECRET, *self.sent()])
 
     def test_refused_and_away(self):
-        """Also of requests that failed, and were sent again."""
+        """Failed and repeated requests leave no secrets either."""
         agent = self.start({'placement-password': AGENT_PASSWORD})
         self.keystone.kill()
         self.addCleanup(self.keystone.start)
@@ -101,7 +101,8 @@ class TestCore(KeystoneCase):
 @unittest.skipIf(os.getuid() != 0, 'needs root')
 class TestDumpable(unittest.TestCase):
     def owner(self, limit):
-        """Whose the agent of another user is in /proc: root's when the kernel makes no core of it."""
+        """Returns the owner of the memory file in /proc of an agent of another user. It is root if the kernel makes no core dump of
+        the process."""
         with Scratch() as scratch:
             scratch.path.chmod(0o755)
             agent = Agent(scratch, host=recorded_host('host'), within=['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The service as systemd runs it: the real unit file, hardening and all."""
+"""Tests of the service under systemd, with the packaged unit file and its hardening."""
 
 import contextlib
 import json
@@ -29,12 +29,12 @@ CHANGES = {'Claim', 'Confirm', 'Extend', 'Abort', 'Release', 'ReleaseAllocations
 
 
 def split_signature(signature):
-    """The complete types of a D-Bus signature, but for structs, which no method takes."""
+    """Returns the complete types of a D-Bus signature. Structs are not supported, because no method has one outside of an array."""
     return re.findall(r'a+(?:\{[^}]*\}|\((?:[^()]|\([^()]*\))*\)|\w)|\w', signature)
 
 
 def some_arguments(signature):
-    """What busctl takes for arguments of that signature: empty arrays, ones and 'false'."""
+    """Returns arguments of this signature for busctl: empty arrays, ones and 'false'."""
     if not signature:
         return []
     values = [{'a': '0', 'b': 'false', 's': ''}.get(kind[0], '1')
@@ -42,7 +42,7 @@ def some_arguments(signature):
     return [signature, *values]
 
 
-# What is looked at before anybody is asked about rights.
+# Valid arguments of methods that check them before the rights of the caller.
 SENSIBLE = {'Claim': ['sa(sa{st}asas)a{sv}', '00000000-0000-4000-8000-000000000001', '1', '', '1', 'VCPU', '1', '0', '0', '0']}
 
 setUpModule = BootCase.boot_and_serve
@@ -101,7 +101,7 @@ class Start(BootCase):
                                             '--consumer', consumer, '--resources', 'VGPU=1').stdout)
         self.machine.run('computectl', 'release', str(claim['id']), '--reason', 'over')
         claimed, released, *removals = self.machine.journal('AGENT_CONSUMER=' + consumer)
-        for entry in removals:  # the removal from Placement can be over already
+        for entry in removals:  # the removal from Placement can be complete already
             self.assertIn('Removing the allocations of ' + consumer, entry['MESSAGE'])
         for entry in (claimed, released):
             self.assertEqual(entry['AGENT_CLAIM_ID'], str(claim['id']))
@@ -143,14 +143,14 @@ class Start(BootCase):
         changed = '/etc/compute-agent/placement-token (credential placement-token) changed after the start of the service'
         self.assertNotIn(changed, self.check_config().stdout)
         self.machine.run('touch', '-d', '+2 seconds', '/etc/compute-agent/placement-token')
-        self.assertNotIn(changed, self.check_config().stdout)  # the content is the same
+        self.assertNotIn(changed, self.check_config().stdout)  # the content is unchanged
         self.machine.write('/etc/compute-agent/placement-token', 'rotated\n', 0o600)
         self.assertIn(changed, self.check_config(code=4).stdout)
         doctor = self.machine.run('computectl', 'doctor', check=False)
         self.assertEqual(doctor.returncode, 4, doctor.stdout)
         self.assertRegex(' '.join(doctor.stdout.split()), 'warning credentials ' + re.escape(changed))
         self.assertIn('systemctl restart compute-agent', self.machine.run('computectl', 'reload').stderr)
-        # By hand, and while the service is stopped: the next start reads the file.
+        # Programs that a user starts while the service is stopped read the file, as the next start does.
         self.machine.write('/etc/compute-agent/placement-token', 'admin\n', 0o600)
         self.machine.run('systemctl', 'stop', UNIT)
         for argv in (['computectl', 'doctor', '--config-only'], ['computectl', 'identity', 'show'],
@@ -161,7 +161,8 @@ class Start(BootCase):
         self.assertIn('token is not set, nor is there a credential', done.stderr)
 
     def test_secrets_of_keystone_as_credentials(self):
-        """Keystone is outside; a proxy of systemd takes what the agent says to 127.0.0.1 there."""
+        """The agent reads the secrets of Keystone from credentials. Keystone runs outside, and a proxy of systemd forwards 127.0.0.1 to
+        it."""
         keystone = Recorder(Path(self.placement.socket_path).with_name('keystone.sock'))
         self.addCleanup(keystone.close)
         self.machine.run('systemd-run', '--unit=keystone-proxy', 'systemd-socket-activate',
@@ -193,7 +194,7 @@ class Start(BootCase):
 
 
 class Recorder:
-    """Refuses whoever comes over a Unix socket, and keeps what they said."""
+    """Answers 401 to each request over a Unix socket, and stores the requests."""
 
     def __init__(self, path):
         self._said = []
@@ -243,7 +244,7 @@ class Recorder:
 
 class Trouble(BootCase):
     def claim(self):
-        """The number of the claim of a CPU, or None when nobody answered."""
+        """Claims a CPU. Returns the number of the claim, or None if the agent did not answer."""
         done = self.claim_cpu()
         return int(done.stdout) if done.returncode == 0 else None
 
@@ -279,18 +280,18 @@ class Trouble(BootCase):
         for _ in range(KILLS):
             promised |= {self.claim(), self.claim()}
             pid = self.kill(signal.SIGKILL)
-            promised.add(self.claim()) # most often nobody answers
+            promised.add(self.claim())  # most often the agent does not answer
             self.machine.wait_new_pid(pid, 30)
             wait_until(lambda: self.machine.sync_state() in ('synced', 'pending'), 20,
                        'the bus name', step=0.1)
-            if len(promised) > 20: # the host has 64
+            if len(promised) > 20:  # the host has 64
                 n_kept += self.release_promised(promised)
                 promised = set()
         n_kept += self.release_promised(promised)
         self.assertGreaterEqual(n_kept, KILLS)
 
     def release_promised(self, promised):
-        """Every promise is there; makes room again. The number of promises."""
+        """Checks that each claim in promised exists, and releases all claims. Returns the number of promised claims."""
         promised.discard(None)
         self.assertLessEqual(promised, self.claims())
         for claim in self.claims():
@@ -323,18 +324,18 @@ class Trouble(BootCase):
     def test_the_bus_goes_and_comes_back(self):
         pid = self.machine.main_pid()
         self.machine.run('systemctl', 'restart', 'dbus.service')
-        # It does not go back to a bus that was restarted, and libvirtd of Debian 13 asks it each time
-        # what the host can do, for 25 s.
+        # systemd-logind does not reconnect to a restarted bus. Each time libvirtd of Debian 13 asks it for the abilities of the host, the
+        # call takes 25 s.
         self.machine.run('systemctl', 'restart', 'systemd-logind.service')
         self.machine.wait_state('synced', 60)
         self.assertEqual(self.machine.main_pid(), pid)
 
 
 class Checks(BootCase):
-    """A check before a start finds what the start would fail with."""
+    """The checks before a start find the errors that would make the start fail."""
 
     def check_fails(self, words):
-        """Assert that each check finds it and that the start fails with it; return what status prints."""
+        """Asserts that each check prints these words and that the start fails with them."""
         for argv in (['computectl', 'doctor', '--config-only'], ['computectl', 'doctor', '--hardware-only'], ['compute-agentd', '--dry-run']):
             done = self.machine.run(*argv, check=False)
             self.assertNotEqual(done.returncode, 0, argv)
@@ -397,7 +398,7 @@ class Checks(BootCase):
 
 class Stranger(BootCase):
     def signatures(self):
-        """The methods that the running daemon has, and what they take."""
+        """Returns the methods of the running daemon, as {name: signature of the arguments}."""
         out = self.machine.run('busctl', 'introspect', *CALL[2:5]).stdout
         found = dict(re.findall(r'^\.(\w+)\s+method\s+(\S+)', out, re.M))
         return {name: '' if takes == '-' else takes for name, takes in found.items()}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A cloud with the agent below nova-compute, and what must be true of it after each flow.
+"""The base class of tests in a cloud with the agent below nova-compute, and its checks after each flow.
 
-A class has one cloud for all of its tests, which leave no server behind. After a flow four must
-agree on who is where and has what: Nova, Placement, the claims and the guests.
+A class has one cloud for all of its tests, which leave no server behind. After a flow four sources must agree on the
+place and the amounts of each server: Nova, Placement, the claims and the guests.
 """
 
 import collections
@@ -17,7 +17,7 @@ from tests.integration.hook.hook_case import install_hook
 
 SECONDS = 120
 PLUGIN = {'DEFAULT': {'compute_driver': 'compute_agent.LibvirtDriver'}}
-# Nova forgets with its own periodic tasks; the agent looks every two seconds (tests.env.agent).
+# Nova removes leftovers in its periodic tasks. The agent polls every two seconds (tests.env.agent).
 NOVA = {'DEFAULT': {'update_resources_interval': 5, 'heal_instance_info_cache_interval': 0,
                     'sync_power_state_interval': -1},
         'quota': {'driver': 'nova.quota.NoopQuotaDriver'}}
@@ -27,9 +27,10 @@ LARGER = {'VCPU': 2, 'MEMORY_MB': 96}
 
 @unittest.skipUnless(mount_namespaces_allowed(), 'needs root, for libvirtd in namespaces of its own')
 class CloudCase(unittest.TestCase):
-    """n_hosts hypervisors with an agent each; mode is its [agent] nova, agent_options its others, nova_options Nova's.
+    """A test case with n_hosts hypervisors, each with an agent. mode is [agent] nova of the agents. agent_options are
+    their other options, and nova_options those of Nova.
 
-    cloud_class: Cloud, or one that has more in it.
+    cloud_class: Cloud, or a class derived from it.
     """
 
     cloud_class = Cloud
@@ -51,7 +52,7 @@ class CloudCase(unittest.TestCase):
             host.make_agent({'agent': {'nova': cls.mode, 'start_jitter_sec': 0}, **cls.agent_options})
             if 'hook' in cls.agent_options:
                 install_hook(host.libvirtd, host.bus, host.agent)
-                host.libvirtd.restart()  # which looks for hooks when it starts
+                host.libvirtd.restart()  # libvirt searches for hooks when it starts
         cls.cloud.start_computes(PLUGIN if cls.mode == 'top' else {})
         for host in cls.hosts:
             host.take_identity()
@@ -64,7 +65,7 @@ class CloudCase(unittest.TestCase):
 
     @classmethod
     def make_host(cls, name):
-        """What a hypervisor of that name has."""
+        """Returns the description of the hypervisor with this name."""
         return simple_host(cells=2, name=name)
 
     def setUp(self):
@@ -72,30 +73,31 @@ class CloudCase(unittest.TestCase):
         self.addCleanup(self.empty)
 
     def empty(self):
-        """Delete all servers and see that nothing of them is left anywhere."""
+        """Deletes all servers and waits until the four sources are empty."""
         for server in self.servers():
             self.cloud.delete(server, wait=False)
         self.agree({})
 
     def written_for_nova(self, mark):
-        """Servers are Nova's: no agent wrote what one of them has, but for a reshape."""
+        """Checks that no agent wrote allocations of a server, because Nova owns them. A reshape is the only
+        exception."""
         done = [line for line in self.cloud.placement.records_since(mark) if line['status'] < 300 and
                 line['method'] != 'GET' and 'compute-agent' in line['agent']]
         self.assertEqual([line for line in done if line['path'].startswith('/allocations')], [])
 
     def servers(self):
-        """{id: server} of all that Nova has, what may be restored among it."""
+        """Returns {id: server} of all servers of Nova, including those that can be restored."""
         listed = self.cloud.get('/servers/detail?all_tenants=1&soft_deleted=1')['servers']
         return {server['id']: server for server in listed}
 
     def here(self, *servers, amounts=FLAVOR):
-        """What agree() wants of servers on the first host."""
+        """Returns the argument of agree() for servers on the first host."""
         return {server: (self.host, amounts) for server in servers}
 
-    # ---- the four
+    # ---- the four sources
 
     def of_nova(self):
-        """{host: {server: whether it runs}}."""
+        """Returns {host: {server: whether it runs}} from Nova."""
         told = {host.name: {} for host in self.hosts}
         for uuid, server in self.servers().items():
             host = server['OS-EXT-SRV-ATTR:host']
@@ -107,7 +109,7 @@ class CloudCase(unittest.TestCase):
         return {host.name: host.domains() for host in self.hosts}
 
     def of_placement(self):
-        """{host: {consumer: {class: amount}}}, whatever provider it is of."""
+        """Returns {host: {consumer: {class: amount}}} from Placement, as sums over all providers of the host."""
         told = {host.name: collections.defaultdict(collections.Counter) for host in self.hosts}
         for host in self.hosts:
             for provider in self.cloud.placement.tree(host.agent.root()).values():
@@ -116,7 +118,7 @@ class CloudCase(unittest.TestCase):
         return told
 
     def of_claims(self):
-        """The same as the claims have it."""
+        """Returns the same from the claims."""
         told = {host.name: collections.defaultdict(collections.Counter) for host in self.hosts}
         for host in self.hosts:
             for claim in host.agent.claims():
@@ -125,9 +127,9 @@ class CloudCase(unittest.TestCase):
         return told
 
     def agree(self, wanted, runs=True, seconds=SECONDS):
-        """Return when all four tell that: {server: (host, amounts)}; no audit finds anything then.
+        """Returns when all four sources match wanted, {server: (host, amounts)}, and no audit has findings.
 
-        (host, amounts, more): the claim holds this besides, which Nova's scheduler does not ask Placement for.
+        (host, amounts, more): the claim has these amounts too, which Nova's scheduler does not request from Placement.
 
         runs: whether the guests run, or {server: whether}.
         """
@@ -153,11 +155,11 @@ class CloudCase(unittest.TestCase):
                        step=1)
 
     def findings(self, host):
-        """What the audit of a host finds."""
+        """Returns the findings of the audit of a host."""
         return host.agent.ctl_json('audit', check=False)['findings']
 
     def reshape(self, host, form):
-        """Let an agent move what guests hold to another form of [compute] numa_in_placement."""
+        """Makes an agent move the allocations of guests to another form of [compute] numa_in_placement."""
         host.agent.configure({'compute': {'numa_in_placement': form}})
         host.agent.ctl('reload')
         host.agent.ctl('reshape')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Draws flavours from the keys that the installed Nova registers.
+"""Draws random flavours from the keys that the installed Nova registers.
 
-A flavour is a recipe, which decides its CPUs, memory and devices, and some further keys. A recipe names only keys that
-depend on each other; every other key is drawn by itself. LEFT_OUT lists the keys that are never drawn, with the reason.
+A flavour is made by a recipe, which decides its CPUs, memory and devices, and has some further keys. A recipe draws keys that
+depend on each other. Each other key is drawn independently. LEFT_OUT lists the keys that are never drawn, with the reason.
 """
 
 import json
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tests.env.cache import PYTHON
 
-# Nova patches the threads and sockets of the process that imports it.
+# A separate process imports Nova, because the import patches threads and sockets.
 _LIST = '''
 import importlib, json, pkgutil
 import nova.api.validation.extra_specs as specs
@@ -39,7 +39,7 @@ LEFT_OUT = {
     r'capabilities:.*': 'read by the scheduler alone',
     r'vmware:.*': 'for VMware alone',
 }
-# Keys that recipes draw. A number stands for each {num}.
+# The keys that recipes draw. {num} stands for a number.
 OF_RECIPES = (r'hw:(cpu_(policy|dedicated_mask|realtime|realtime_mask|thread_policy)|emulator_threads_policy|mem_page_size|'
               r'locked_memory|numa_(nodes|cpus\.\{num\}|mem\.\{num\})|pci_numa_affinity_policy)|'
               r'resources.*|group_policy|pci_passthrough:alias|trait.*')
@@ -53,19 +53,19 @@ class Flavor:
 
 
 def registered():
-    """{key: its validator's value} of the installed Nova."""
+    """Returns the keys of the installed Nova, as {key: value of its validator}."""
     done = subprocess.run([PYTHON, '-W', 'ignore', '-c', _LIST], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
     return json.loads(done.stdout)
 
 
 def loose_keys(keys):
-    """The keys that are drawn by themselves."""
+    """Returns the keys that are drawn independently."""
     skipped = re.compile('|'.join([*LEFT_OUT, OF_RECIPES]))
     return sorted(key for key in keys if not skipped.fullmatch(key))
 
 
 def _value(rng, key, spec):
-    """A value that the validator of a key accepts."""
+    """Returns a value that the validator of a key accepts."""
     if 'enum' in spec:
         return rng.choice(sorted(spec['enum']))
     if spec['type'] == 'bool':
@@ -82,7 +82,7 @@ def plain(rng):
 
 
 def more_than_the_domain(rng):
-    """Nova allocates what resources: says, whatever the domain has."""
+    """Returns a flavour with resources: keys. Nova allocates their amounts, which differ from those of the domain."""
     flavor = plain(rng)
     for name, amount in rng.sample([('VCPU', flavor.vcpus + rng.choice([1, 2])), ('MEMORY_MB', flavor.ram + 64),
                                     ('CUSTOM_LICENCE', 1)], rng.choice([1, 2])):
@@ -108,7 +108,7 @@ def mixed(rng):
 
 
 def cells(rng):
-    """A guest of two cells, equal or not."""
+    """Returns a flavour of a guest with two cells of equal or different size."""
     flavor = Flavor(2, 128, {'hw:numa_nodes': '2'})
     if rng.random() < 0.5:
         flavor.vcpus = 3
@@ -149,7 +149,7 @@ RECIPES = {plain: 2, more_than_the_domain: 4, dedicated: 5, mixed: 2, cells: 4, 
 
 
 def draw(rng, keys):
-    """A Flavor; keys is what registered() returned."""
+    """Returns a random Flavor. keys: the result of registered()."""
     flavor = rng.choices(list(RECIPES), list(RECIPES.values()))[0](rng)
     loose = loose_keys(keys)
     for key in rng.sample(loose, min(len(loose), rng.choice([0, 1, 2, 3]))):

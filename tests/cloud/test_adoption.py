@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A cloud with running servers goes from plain Nova to the agent below it, and back, step by step.
+"""A cloud with running servers changes from plain Nova to the agent below it, and back, step by step.
 
-At no step is a guest touched, or an allocation lost: doc/nova.md tells these steps.
+No step changes a guest or loses an allocation. doc/nova.md describes these steps.
 """
 
 from tests.cloud.case import FLAVOR, PLUGIN, SECONDS, CloudCase
@@ -21,7 +21,7 @@ class TestAdoption(CloudCase):
         self.guests = self.pids()
 
     def pids(self):
-        """{server: the process of its guest}."""
+        """Returns {server: pid of its guest}."""
         pids = {}
         for server in self.wanted:
             name = self.host.libvirtd.virsh('domname', server).strip()
@@ -43,7 +43,7 @@ class TestAdoption(CloudCase):
         self.host.start_compute()
 
     def writes(self):
-        """Who writes the tree of the host while nothing happens: [(method, path, program)]."""
+        """Returns the writes to the tree of the host during two updates, as [(method, path, program)]."""
         mark = self.cloud.placement.mark()
         looks = len(self.updates())
         wait_until(lambda: len(self.updates()) >= looks + 2, SECONDS, 'nova-compute to look twice', step=0.5)
@@ -51,12 +51,14 @@ class TestAdoption(CloudCase):
                 if line['method'] != 'GET' and line['path'].startswith('/resource_providers')]
 
     def updates(self):
-        """What nova-compute asked Placement in each of its periods, whoever owns the tree."""
+        """Returns the requests that nova-compute sends once in each period, independent of the owner of the
+        tree."""
         path = '/resource_providers/%s/allocations' % self.agent.root()
         return [line for line in self.cloud.placement.records_since() if line['path'] == path]
 
     def step(self, name):
-        """After each step: the four agree, the guests are the same processes, nobody writes."""
+        """Checks the state after a step: the four sources agree, the guests are the same processes, and no
+        program writes the tree."""
         with self.subTest(step=name):
             self.agree(self.wanted)
             self.assertEqual(self.pids(), self.guests)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Servers of drawn flavours boot in the real cloud, and the agent neither loses nor lowers an amount.
+"""Servers of random flavours boot in the real cloud, and the agent neither loses nor lowers an amount.
 
 After each boot Nova, Placement, the claims and the domains agree, the audit proposes no remedy, and healing changes nothing in
-Placement. A server that Nova itself refuses is counted, printed and replaced by the next draw.
+Placement. A server that Nova itself rejects is counted, printed and replaced by the next draw.
 
 COMPUTE_AGENT_FLAVORS sets the number of servers that must boot, COMPUTE_AGENT_SEED the seed ("make cloud-flavors").
 """
@@ -25,11 +25,11 @@ providers:
 - identification: {uuid: $COMPUTE_NODE}
   inventories: {additional: [CUSTOM_LICENCE: {total: 8}]}
 """
-AT_A_TIME = 3  # servers that exist together
+AT_A_TIME = 3  # servers that exist at the same time
 
 
 class TestDrawnFlavors(CloudCase):
-    """One host of two cells with a vGPU card and a card to be passed through; an operator's class at the root."""
+    """One host of two cells with a vGPU card, a card for passthrough, and an operator's class at the root."""
 
     @classmethod
     def setUpClass(cls):
@@ -48,7 +48,7 @@ class TestDrawnFlavors(CloudCase):
     @classmethod
     def make_host(cls, name):
         host = simple_host(cells=2, gpus=1, name=name)
-        host.gpus[0].types['nvidia-35'].existing = MDEVS  # Nova takes these: the kernel makes none here
+        host.gpus[0].types['nvidia-35'].existing = MDEVS  # mdevs that exist already, because the kernel cannot create any here
         host.pci = [Pci(CARD, 1, 0x10de, 0x1eb8, 0x030200, 'vfio-pci')]
         return host
 
@@ -57,7 +57,7 @@ class TestDrawnFlavors(CloudCase):
         overcommit_hugepages(self, 256)
 
     def boot_drawn(self, number, flavor):
-        """The id of a server that became ACTIVE, or the words of Nova's refusal."""
+        """Boots a server. Returns its id, or None and the words of Nova's rejection."""
         name = 'drawn-%d' % number
         try:
             self.cloud.flavor(name, flavor.vcpus, flavor.ram, 0, flavor.extra)
@@ -71,7 +71,7 @@ class TestDrawnFlavors(CloudCase):
         return None, told['fault']['message']
 
     def disagreement(self, servers):
-        """What is wrong with the picture of exactly these servers; None when all agree."""
+        """Returns a text with the first difference between the sources for exactly these servers, or None."""
         running = dict.fromkeys(servers, True)
         placement, claims = self.of_placement()[self.host.name], self.of_claims()[self.host.name]
         if self.of_nova()[self.host.name] != running or self.of_guests()[self.host.name] != running:
@@ -115,7 +115,7 @@ class TestDrawnFlavors(CloudCase):
             with self.subTest(seed=SEED, number=number, flavor=flavor):
                 self.check(servers)
                 agreed = True
-            while servers and (not agreed or len(servers) == AT_A_TIME):  # a server that failed must not fail the next
+            while servers and (not agreed or len(servers) == AT_A_TIME):  # a server that failed must not make the next one fail
                 self.cloud.delete(servers.pop(rng.randrange(len(servers))))
         print('%d drawn flavours: %d booted, %d refused by Nova' % (number, booted, len(refused)), file=sys.stderr)
         print(json.dumps([(one.extra, words[:120]) for one, words in refused], indent=1), file=sys.stderr)

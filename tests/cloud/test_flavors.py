@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every flavour that boots on plain Nova boots with the agent below it, in each form of [compute] numa_in_placement."""
+"""Each flavour that boots on plain Nova boots with the agent below it, in each form of [compute] numa_in_placement."""
 
 import uuid
 import xml.etree.ElementTree as ElementTree
@@ -19,7 +19,8 @@ FILTERS = ('ComputeFilter, ComputeCapabilitiesFilter, ImagePropertiesFilter, Sam
 
 
 def overcommit_hugepages(test, count):
-    """Until the test ends the kernel makes that many pages of 2 MiB for who asks, for guests of what made-up hosts have."""
+    """Allows count overcommitted pages of 2 MiB until the end of the test. Guests need real pages, because those of the host are
+    artificial."""
     path = Path('/proc/sys/vm/nr_overcommit_hugepages')
     before = path.read_text()
     test.addCleanup(path.write_text, before)
@@ -27,9 +28,9 @@ def overcommit_hugepages(test, count):
 
 
 class TestFlavors(CloudCase):
-    """Two cells, a vGPU card in the first, a card to be passed through in the second.
+    """Two cells, a vGPU card in the first cell, and a card for passthrough in the second.
 
-    in_placement: whether the latter is in Placement, as Nova's [pci] report_in_placement has it.
+    in_placement: the value of Nova's [pci] report_in_placement, with which Placement has the latter card.
     """
 
     form = 'false'
@@ -54,14 +55,16 @@ class TestFlavors(CloudCase):
         return host
 
     def findings(self, host):
-        """Nova's scheduler knows no cells: it takes a class from any one of them, whatever cells the guest gets, and no hugepages."""
+        """Omits the findings that Nova's scheduler causes. It ignores cells, so it allocates a class from any cell, and it requests
+        no hugepages."""
         return [finding for finding in super().findings(host) if self.form == 'false' or
                 (finding['type'] != 'provider' and not (finding['type'] == 'amount' and 'CUSTOM_HUGEPAGES' in finding['text']))]
 
     def goes(self, amounts, vcpus=1, ram=64, more=None, name=None, **extra):
-        """A server of a flavour boots, is started anew with a domain made anew, and the four agree; returns its domain.
+        """Boots a server of a new flavour and reboots it, which makes a new domain. The four sources agree each time. Returns the
+        domain.
 
-        more: what its claim holds besides. name: of the flavour; that of the test unless given.
+        more: additional amounts of the claim. name: the name of the flavour, by default that of the test.
         """
         wanted = {'MEMORY_MB': ram, **({'DISK_GB': self.disk} if self.disk else {}), **amounts}
         name = name or self.id().rpartition('.')[2]
@@ -73,7 +76,7 @@ class TestFlavors(CloudCase):
         return ElementTree.fromstring(self.host.libvirtd.virsh('dumpxml', server))
 
     def no_host(self, flavor):
-        """No host has room for a server of that flavour."""
+        """Checks that no host has capacity for a server of this flavour."""
         server = self.cloud.create('vm', flavor)
         self.assertIn('No valid host', self.cloud.wait_status(server, 'ERROR')['fault']['message'])
         self.cloud.delete(server)
@@ -103,7 +106,7 @@ class TestFlavors(CloudCase):
         self.goes({'PCPU': 4}, vcpus=4, ram=128, **{'hw:numa_nodes': '2', 'hw:cpu_policy': 'dedicated'})
 
     def test_hugepages(self):
-        """Nova's scheduler asks Placement for the memory alone; the claim has the pages where cells offer them."""
+        """Nova's scheduler requests only memory from Placement. The claim has the pages if cells offer them."""
         overcommit_hugepages(self, 64)
         more = {} if self.form == 'false' else {'CUSTOM_HUGEPAGES_2M': 32}
         domain = self.goes({'VCPU': 1}, more=more, **{'hw:mem_page_size': '2048'})
@@ -120,7 +123,7 @@ class TestFlavors(CloudCase):
 
 
     def test_pci_affinity(self):
-        """The card is in the second cell, so the guest's CPU is there, too, or where the policy leaves it free."""
+        """The card is in the second cell. So the CPU of the guest is there too, unless the policy allows another cell."""
         card = {'CUSTOM_PCI_10DE_1EB8': 1} if self.in_placement else {}
         for policy in ('required', 'preferred', 'legacy', 'socket'):
             with self.subTest(policy):
@@ -138,22 +141,22 @@ class TestFlavorsWithCells(TestFlavors):
     in_placement = True
 
     def test_more_dedicated_cpus_than_a_cell_has(self):
-        """Nova's scheduler takes all PCPU of one provider."""
+        """Nova's scheduler requests all PCPU from one provider."""
         self.cloud.flavor('wide', 4, 128, extra={'hw:numa_nodes': '2', 'hw:cpu_policy': 'dedicated'})
         self.no_host('wide')
 
 
 class TestFlavorsInCells(TestFlavorsWithCells):
-    """Nova's scheduler takes a host only if something is asked of its root: the disk."""
+    """Nova's scheduler selects a host only if the request needs its root. The disk of the flavour does."""
 
     form = 'true'
     disk = 1
 
 
 class TestSharedStorage(CloudCase):
-    """The disks of guests lie in a pool of another tree in Placement, which several hosts share."""
+    """The disks of guests are in a pool of another tree in Placement, which several hosts share."""
 
-    agent_options = {'DEFAULT': {'instances_path': '/nowhere'}}  # the host has no DISK_GB of its own
+    agent_options = {'DEFAULT': {'instances_path': '/nowhere'}}  # the host itself has no DISK_GB
 
     def setUp(self):
         super().setUp()

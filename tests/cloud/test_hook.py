@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The flows of one host and of two once more with libvirt's hook on, which asks the agent before each start."""
+"""Runs the flows of one host and of two hosts again with libvirt's hook, which calls the agent before each
+start."""
 
 from tests.cloud import test_one_host, test_two_hosts
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Servers that are shelved, deleted softly, or booted all at once, with the agent below nova-compute."""
+"""Servers are shelved, deleted softly, or booted at the same time, with the agent below nova-compute."""
 
 from tests.cloud.case import SECONDS, CloudCase
 
@@ -8,7 +8,7 @@ SETTLED = ('ACTIVE', 'ERROR')
 
 
 class TestLife(CloudCase):
-    # soft deletion as such; and what is shelved stays on its host until somebody offloads it
+    # Deletion is soft, and a shelved server stays on its host until it is offloaded explicitly.
     nova_options = {'DEFAULT': {'reclaim_instance_interval': 3600, 'shelved_offload_time': -1}}
 
     def empty(self):
@@ -40,7 +40,7 @@ class TestLife(CloudCase):
         self.agree(self.here(server))
 
     def test_deleted_softly_and_restored(self):
-        """Nova keeps what a server has for as long as it may be restored."""
+        """Nova keeps the allocations of a server as long as it can be restored."""
         server = self.boot()
         self.agree(self.here(server))
         self.cloud.delete(server, wait=False)
@@ -54,7 +54,7 @@ class TestLife(CloudCase):
         self.agree({})
 
     def settled(self, servers):
-        """{server: status} when none of them is being built."""
+        """Returns {server: status} when none of the servers is being built."""
         for server in servers:
             self.cloud.wait_status(server, *SETTLED, seconds=5 * SECONDS)
         return {server: self.cloud.server(server)['status'] for server in servers}
@@ -65,7 +65,8 @@ class TestLife(CloudCase):
         self.agree(self.here(*servers), seconds=5 * SECONDS)
 
     def test_more_boots_at_once_than_there_is_room_for(self):
-        """8 CPUs of ratio 4: what does not fit is refused, and what fits has its own."""
+        """The host has 8 CPUs with a ratio of 4. The servers beyond this capacity fail, and the others
+        have their own allocations."""
         self.cloud.flavor('wide', vcpus=8, ram=64)
         servers = [self.cloud.create('vm%d' % number, 'wide') for number in range(6)]
         told = self.settled(servers)

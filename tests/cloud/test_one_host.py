@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The life of servers on one host, through Nova's API, with the agent below nova-compute."""
+"""Tests the life of servers on one host through Nova's API, with the agent below nova-compute."""
 
 from tests.cloud.case import LARGER, CloudCase
 

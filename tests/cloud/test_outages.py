@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Servers that are changed through Nova's API while the agent, nova-compute or Placement is down."""
+"""Servers change through Nova's API while the agent, nova-compute or Placement is down."""
 
 from tests.cloud.case import FLAVOR, LARGER, SECONDS, CloudCase
 
 
 class TestOutages(CloudCase):
-    # what Nova deleted while its nova-compute was away is looked for by a periodic task
+    # A periodic task searches for servers that Nova deleted while nova-compute was down.
     agent_options = {'DEFAULT': {'claim_expiry_time': 4}}
     nova_options = {'DEFAULT': {'running_deleted_instance_poll_interval': 5}}
 
@@ -37,7 +37,7 @@ class TestOutages(CloudCase):
                    {stopped: False, booted: True, resized: True})
 
     def test_nova_compute_is_down(self):
-        """Nova does not know it yet: what was asked of it waits in its queue."""
+        """Nova does not know that nova-compute is down, so the request waits in its queue."""
         server = self.boot()
         self.agree(self.here(server))
         self.host.compute.kill()
@@ -46,7 +46,7 @@ class TestOutages(CloudCase):
         self.agree({})
 
     def test_nova_compute_is_known_to_be_down(self):
-        """Nova deletes at once what it knows; the guest runs on until nova-compute is back, and keeps its claim."""
+        """Nova deletes its record at once. The guest runs until nova-compute is back, and keeps its claim."""
         server, other = self.boot(), self.boot('other')
         self.agree(self.here(server, other))
         self.host.compute.kill()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Servers that move between two hosts, through Nova's API, with the agent below both nova-computes."""
+"""Servers move between two hosts through Nova's API, with the agent below both nova-computes."""
 
 from tests.cloud.case import FLAVOR, LARGER, SECONDS, CloudCase
 from tests.env.scratch import wait_until
 
-# What the disk of a guest begins with that writes to 128 of its pages for ever: a byte of each page from 0x10000 to 0x8f000.
+# The boot code of a guest that writes to 128 of its pages forever: one byte of each page from 0x10000 to 0x8f000.
 BUSY = bytes.fromhex('bb0010'    # all:  mov bx, 0x1000
                      '8ec3'      # next: mov es, bx
                      '31ff'      #       xor di, di
@@ -15,13 +15,13 @@ BUSY = bytes.fromhex('bb0010'    # all:  mov bx, 0x1000
                      '81fb0090'  #       cmp bx, 0x9000
                      '75e9'      #       jne next
                      'ebe4')     #       jmp all
-# One partition of Linux, from the second sector on: Nova 31 takes no boot sector without any.
+# One partition of Linux from the second sector on, because Nova 31 rejects a boot sector without partitions.
 PARTITION = bytes.fromhex('80000200' '83000200' '01000000' '01000000')
 
 
 class TestTwoHosts(CloudCase):
     n_hosts = 2
-    # a guest that writes more than that is never there
+    # A guest that writes faster than this bandwidth never completes its migration.
     nova_options = {'DEFAULT': {'allow_resize_to_same_host': 'false'}, 'libvirt': {'live_migration_bandwidth': 1}}
 
     def setUp(self):
@@ -62,7 +62,7 @@ class TestTwoHosts(CloudCase):
         self.assertIn(server, self.of_claims()[self.host.name])
         self.assertEqual(self.cloud.nova('DELETE', '%s/%d' % (path, moving[0]['id'])).status, 202)
         self.cloud.wait_status(server, 'ACTIVE')
-        # failed: Nova looked after libvirt had forgotten how the job ended
+        # The status is "failed" if Nova polled after libvirt had dropped the result of the job.
         wait_until(lambda: [one['status'] for one in self.cloud.get('/os-migrations?instance_uuid=' + server)['migrations']] in
                    (['cancelled'], ['failed']), SECONDS, 'the migration to be cancelled', step=0.5)
         self.agree(self.here(server))
@@ -86,7 +86,7 @@ class TestTwoHosts(CloudCase):
         self.cloud.act(server, 'evacuate', {}, 'ACTIVE')
         self.host.agent.start()
         self.host.start_compute(wait=False)
-        # refused until nova-compute has looked what was evacuated
+        # Nova rejects this until nova-compute has handled the evacuated servers.
         wait_until(lambda: self.host.force_down(False).status == 200, SECONDS,
                    'Nova to take the host back', step=1)
         self.host.compute.wait_ready()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Servers with volumes of Cinder's: the agent below nova-compute counts what Placement does, and no GiB of a volume."""
+"""Servers use volumes of Cinder. The agent below nova-compute counts the same amounts as Placement, and no GiB of a
+volume."""
 
 import xml.etree.ElementTree as ElementTree
 
@@ -7,10 +8,11 @@ from tests.cloud.case import FLAVOR, CloudCase
 from tests.env.cinder import CloudWithVolumes
 from tests.env.scratch import wait_until
 
-# What the guests run: it lets go of each device that QEMU wants back (its ACPI registers of PCI hotplug), which else
-# waits for an operating system. mov dx,0xae04; in eax,dx; add dl,4; out dx,eax; sti; hlt; and again
+# The code of the guests. It releases each device that QEMU wants to remove, through QEMU's ACPI registers of PCI hotplug.
+# Without it QEMU would wait for an operating system. The code is: mov dx,0xae04; in eax,dx; add dl,4; out dx,eax; sti;
+# hlt; and again.
 CODE = bytes.fromhex('ba04ae 66ed 80c204 66ef fb f4 ebf2')
-# Glance takes no boot sector without one.
+# Glance rejects a boot sector without partitions.
 PARTITION = bytes.fromhex('80000200 83002000 01000000 ff070000')
 LETS_GO = CODE.ljust(446, b'\0') + PARTITION.ljust(64, b'\0') + b'\x55\xaa'
 
@@ -25,31 +27,32 @@ class TestVolumes(CloudCase):
         cls.cloud.flavor('disk', FLAVOR['VCPU'], FLAVOR['MEMORY_MB'], 1)
 
     def volumes(self):
-        """{id: volume} of all that Cinder has."""
+        """Returns {id: volume} of all volumes of Cinder."""
         return {volume['id']: volume for volume in self.cloud.of_cinder('GET', '/volumes/detail?all_tenants=1')['volumes']}
 
     def files(self):
         return {path.name for path in self.cloud.volumes.iterdir()}
 
     def empty(self):
-        """No volume is left either: those made for a server went with it."""
+        """Deletes the remaining volumes too. A volume that was made for a server is deleted with the server."""
         super().empty()
         for volume, told in self.volumes().items():
             self.cloud.delete_volume(volume, asked=told['status'] == 'deleting')
         self.assertEqual(self.files(), set())
 
     def boot_from(self, flavor, kind, source, **more):
-        """A server whose root is a volume: one that is there, or of an image."""
+        """Boots a server whose root is a volume: an existing one, or a new one from an image."""
         return self.cloud.boot('vm', flavor, imageRef='', block_device_mapping_v2=[
             {'boot_index': 0, 'source_type': kind, 'uuid': source, 'destination_type': 'volume', **more}])
 
     def disks(self, server):
-        """The paths of the disks of the guest that runs."""
+        """Returns the paths of the disks of the running guest."""
         domain = ElementTree.fromstring(self.host.libvirtd.virsh('dumpxml', server))
         return [source.get('file') for source in domain.findall('devices/disk/source')]
 
     def goes(self, server):
-        """A server with a volume as its only disk has no disk of the host, before and after its domain is made anew."""
+        """Checks that a server whose only disk is a volume has no disk of the host, also after a reboot with a new
+        domain."""
         volume, = self.volumes()
         for act in (lambda: None, lambda: self.cloud.act(server, 'reboot', {'type': 'HARD'}, 'ACTIVE')):
             act()

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Real test environments: Placement, libvirtd over a made-up /sys, a bus, a faulty proxy."""
+"""Real test environments: Placement, libvirtd over an artificial /sys, a message bus and a proxy
+with faults."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The agent itself: compute-agentd with a configuration, and computectl that talks to it."""
+"""Runs compute-agentd with its own configuration and state, and computectl against it."""
 
 import json
 import os
@@ -18,19 +18,20 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def build_folder():
-    """Where the programs were built: $COMPUTE_AGENT_BUILD, or build/ in the source tree."""
+    """Returns the folder of the built programs: $COMPUTE_AGENT_BUILD, or build/ in the source tree."""
     return Path(os.environ.get('COMPUTE_AGENT_BUILD', _ROOT / 'build')).resolve()
 
 
-# libvirt 11 may lose one virError of 80 bytes at a virConnectClose() beside an event loop, also in a program of five lines. The stack
-# ends in GLib, which keeps no frame pointers; to unwind without them makes tests three times as long.
+# libvirt 11 can leak one virError of 80 bytes when virConnectClose() runs beside an event loop. A program of five lines shows it too. The
+# stack ends in GLib, which keeps no frame pointers. Unwinding without frame pointers makes the tests three times as long, so the leak is
+# matched by its size.
 _LOST_BY_LIBVIRT = re.compile(r'Direct leak of (\d+) byte\(s\) in (\d+) object\(s\) allocated from:\n'
                               r' +#0 \S+ in calloc .*\n +#1 \S+ in g_malloc0 .*\n\n')
 _ONLY_LEAKS = re.compile(r'==\d+==ERROR: LeakSanitizer: detected memory leaks\n\nSUMMARY: .*\n')
 
 
 def refuse_sanitizers(program, text):
-    """EnvError if the program was built with a sanitizer, which found something."""
+    """Raises EnvError if text has a report of a sanitizer, apart from the known leak of libvirt."""
     found = _LOST_BY_LIBVIRT.sub(lambda leak: '' if int(leak[1]) == 80 * int(leak[2]) else leak[0], text)
     found = _ONLY_LEAKS.sub('', found)
     if 'Sanitizer' in found or 'runtime error: ' in found:
@@ -40,10 +41,11 @@ def refuse_sanitizers(program, text):
 class Agent(Service):
     """compute-agentd in the foreground, with its state in its own folder.
 
-    placement (a service, or a URL), uri, bus: what it talks to; each may be left out. options: more configuration as
-    {section: {key: value}}; a list of values repeats the key. A notification socket stands in for systemd: notifications holds what
-    the daemon told it, and start() waits for READY=1. within: a command that runs the programs (Libvirtd.enter(), for its /sys).
-    host: what the static driver reads (tests.env.hosts.recorded_host()); libvirt is not asked then.
+    placement: a service or a URL. uri: the connection URI of libvirt. bus: a Bus. Each can be omitted. options: more configuration as
+    {section: {key: value}}; a list of values repeats the key. within: the argv prefix of a command that runs the programs, for example
+    Libvirtd.enter() for its /sys. host: the host of the static driver (tests.env.hosts.recorded_host()), which replaces libvirt.
+
+    A notification socket replaces that of systemd. notifications has the lines that the daemon sent, and start() waits for READY=1.
     """
 
     name = 'agent'
@@ -79,7 +81,7 @@ class Agent(Service):
         self._notify_path = str(self.folder / 'notify.sock')
         self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._notify.bind(self._notify_path)
-        # sd_notify() waits when nobody reads: read all the time, as systemd does.
+        # sd_notify() blocks while the queue of the socket is full, so a thread reads all the time, as systemd does.
         self._reader = threading.Thread(target=self._read_notifications, daemon=True)
         self._reader.start()
         self.scratch.on_close(self._stop_reading)
@@ -87,7 +89,7 @@ class Agent(Service):
         self.n_starts = 0
 
     def configure(self, options):
-        """Merge options into the configuration and write it."""
+        """Merges options into the configuration and writes the file. The value None omits a key."""
         for section, keys in options.items():
             self.options.setdefault(section, {}).update(keys)
         lines = []
@@ -100,7 +102,7 @@ class Agent(Service):
         self.config.chmod(0o600)
 
     def record(self, host):
-        """Let the static driver have this host."""
+        """Writes the host that the static driver reads."""
         path = self.folder / 'host.json'
         path.write_text(json.dumps(host))
         self.configure({'static': {'path': path}})
@@ -110,15 +112,15 @@ class Agent(Service):
             **os.environ, 'DBUS_SYSTEM_BUS_ADDRESS': 'unix:path=%s' % (self.folder / 'no-bus')}
         env.pop('JOURNAL_STREAM', None)
         env.pop('NOTIFY_SOCKET', None)
-        # What leaks is read in the log.
+        # A leak must not change the exit code: _look_for_sanitizers() finds the report in the log.
         env['LSAN_OPTIONS'] = 'exitcode=0'
         return {**env, **self.more_env}
 
     def preload(self, shim, **env):
-        """Have the programs started with that library of tests/shims, which is told env."""
+        """Preloads a library of tests/shims into the programs that start from now on. env: environment variables for the library."""
         library = build_shim(shim, self.folder / (shim + '-shim.so'))
         self.more_env = {**env, 'LD_PRELOAD': str(library),
-                         # The sanitizer's library is preloaded behind it.
+                         # The sanitizer's library is loaded after the preloaded one.
                          'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':verify_asan_link_order=0'}
 
     def argv(self, *args):
@@ -132,12 +134,12 @@ class Agent(Service):
             env['WATCHDOG_USEC'] = str(self.watchdog_usec)
         child = self.scratch.spawn(self.argv(), 'agent-%d' % self.n_starts, self.folder, env=env,
                                    wrapper=bool(self.within))
-        # Before it is killed: a sanitizer looks for leaks when a program ends by itself.
+        # Stop it before the scratch folder kills it: a sanitizer reports leaks only at a normal exit.
         self.scratch.on_close(child.stop)
         return child
 
     def log(self):
-        """What the running (or last) daemon wrote."""
+        """Returns the log of the daemon that runs now or ran last."""
         path = self.folder / ('agent-%d.log' % self.n_starts)
         return path.read_text(errors='replace') if path.exists() else ''
 
@@ -156,7 +158,7 @@ class Agent(Service):
             refuse_sanitizers('compute-agentd', path.read_text(errors='replace'))
 
     def start(self, state=None):
-        """As any service; with a state return when SyncState is that."""
+        """Starts the daemon. With state, returns only when SyncState has this value."""
         super().start()
         if state:
             self.wait_state(state)
@@ -167,7 +169,7 @@ class Agent(Service):
         return self.start(state)
 
     def lose_claims(self, damaged=False):
-        """Removes the claim database of the stopped agent, or damages it."""
+        """Removes the claim database of the stopped agent, or overwrites it with garbage if damaged is true."""
         for path in self.state.glob('claim.sqlite*'):
             if not damaged:
                 path.unlink()
@@ -175,7 +177,7 @@ class Agent(Service):
                 path.write_bytes(b'\x13' * 8192)
 
     def reboot(self):
-        """For the agent: what it saw last was in another boot."""
+        """Simulates a reboot: rewrites the agent's state so that the devices were last seen in another boot."""
         path = self.state / 'devices.json'
         ledger = json.loads(path.read_text())
         for device in ledger['devices']:
@@ -186,7 +188,8 @@ class Agent(Service):
         return 'READY=1' in self.notifications
 
     def run(self, *args, timeout=60, code=None):
-        """Run compute-agentd to its end, e.g. with --once; returns the CompletedProcess. code: that it has to end with."""
+        """Runs compute-agentd to its end, for example with --once. Returns the CompletedProcess. code: the expected exit code, or None for
+        any."""
         return self._run(self.argv(*args), timeout, code)
 
     def _run(self, argv, timeout, code):
@@ -199,35 +202,37 @@ class Agent(Service):
         return done
 
     def ctl_argv(self, *args):
-        """The command line of computectl."""
+        """Returns the command line of computectl."""
         return [*self.within, str(build_folder() / 'computectl'), *map(str, args)]
 
     def ctl(self, *args, check=True, timeout=60, code=0):
-        """Run computectl; returns the CompletedProcess. It has to end with that code, unless nobody checks."""
+        """Runs computectl. Returns the CompletedProcess. Raises EnvError for another exit code than code, unless check is false."""
         return self._run(self.ctl_argv(*args), timeout, code if check else None)
 
     def begin(self, *args):
-        """Start computectl; returns the Popen, with its words in pipes."""
+        """Starts computectl. Returns the Popen, with standard output and error in pipes."""
         return subprocess.Popen(self.ctl_argv(*args), env=self.env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def ctl_json(self, *args, **how):
         return json.loads(self.ctl(*args, '--json=short', **how).stdout)
 
     def end_claims(self, placement, placed):
-        """Claims what is placed, as {consumer: 'VCPU=1'}, and releases the claims. The allocations are older than the
-        release by more than Placement's clock and its whole seconds can differ: evidence that the servers ended."""
+        """Creates claims for the allocations in placed ({consumer: 'VCPU=1'}) and releases them. It first moves the times of the
+        allocations 4 seconds back. This is more than Placement's clock and its whole seconds can differ, so they are evidence that the
+        servers ended."""
         for consumer, resources in placed.items():
             placement.written_later(consumer, -4)
             self.ctl('release', self.claim(resources, consumer)['id'])
 
     def claim(self, resources, consumer=None, *more, check=True, code=0):
-        """Claims for a consumer, by default for a new one. Returns the claim, or the CompletedProcess with another code or without check."""
+        """Creates a claim for a consumer, by default for a new one. Returns the claim. Returns the CompletedProcess if check is false or
+        code is not 0."""
         done = self.ctl('claim', '--consumer', consumer or uuid.uuid4(), '--resources', resources, *more, '--json=short',
                         check=check, code=code)
         return json.loads(done.stdout) if check and code == 0 else done
 
     def claims(self, consumer=None):
-        """Those that live, or the consumer's alone."""
+        """Returns the current claims, of all consumers or of one."""
         return [claim for claim in self.ctl_json('claims')['claims'] if consumer in (None, claim['consumer'])]
 
     def release_all(self):
@@ -235,7 +240,7 @@ class Agent(Service):
             self.ctl('release', claim['id'])
 
     def problems(self):
-        """What it says is wrong with claims."""
+        """Returns the texts of the problems with claims that computectl prints."""
         done = self.ctl('claims', '--problems', '--json=short', check=False)
         problems = json.loads(done.stdout)['problems']
         if done.returncode != (3 if problems else 0):
@@ -246,7 +251,7 @@ class Agent(Service):
         return json.loads(self.ctl('status', '--json=short', check=False).stdout or '{}')
 
     def wait_state(self, state, seconds=90):
-        """Return when SyncState is state."""
+        """Returns when SyncState has the value state. Raises EnvError with status and log after the given seconds."""
         try:
             wait_until(lambda: self.status().get('sync_state') == state, seconds,
                        'sync state %s' % state, step=0.1)
@@ -254,5 +259,5 @@ class Agent(Service):
             raise EnvError('%s\nstatus: %s\nlog:\n%s' % (error, self.status(), self.log()[-3000:]))
 
     def root(self):
-        """The uuid of the root provider."""
+        """Returns the uuid of the root provider."""
         return (self.state / 'compute_id').read_text().strip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A private dbus-daemon that stands in for the system bus."""
+"""Runs a private dbus-daemon in place of the system bus."""
 
 import os
 import subprocess
@@ -24,9 +24,9 @@ _CONFIG = '''<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configura
 
 
 class Bus(Service):
-    """A bus on which everybody may own and call everything.
+    """A bus on which every user can own each name and call each method.
 
-    address is what a client wants as DBUS_SYSTEM_BUS_ADDRESS; env() is an environment with it.
+    address is a value for DBUS_SYSTEM_BUS_ADDRESS. env() is an environment that has it.
     """
 
     name = 'bus'
@@ -42,7 +42,7 @@ class Bus(Service):
         return 'unix:path=' + self.socket_path
 
     def open_to_all(self):
-        """Lets other users come to the socket."""
+        """Lets other users reach the socket through the folders above it."""
         for folder in [self.folder, *self.folder.parents]:
             if not folder.stat().st_mode & 0o001:
                 folder.chmod(folder.stat().st_mode | 0o011)
@@ -51,12 +51,12 @@ class Bus(Service):
         return {**os.environ, 'DBUS_SYSTEM_BUS_ADDRESS': self.address}
 
     def busctl(self, *args, **kwargs):
-        """Run busctl on it; returns the CompletedProcess."""
+        """Runs busctl on this bus. Returns the CompletedProcess."""
         return subprocess.run(['busctl', '--address=%s' % self.address, *map(str, args)], capture_output=True, text=True,
                               timeout=60, check=False, **kwargs)
 
     def call_agent(self, method, *args, **kwargs):
-        """Call a method of the agent's; returns busctl's CompletedProcess."""
+        """Calls a method of the agent. Returns the CompletedProcess of busctl."""
         name = 'org.computeagent.Agent1'
         return self.busctl('call', name, '/org/computeagent/Agent1', name, method, *args, **kwargs)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Things that are slow to make and the same for every test: made once, then copied.
+"""Caches test data that is slow to make and equal for all tests. It is made once and then copied.
 
-They live in a folder of this user below the temp folder, or in COMPUTE_AGENT_TEST_CACHE. It
-stays after the tests; the names hold what the content depends on.
+The cache is a folder of this user below the temporary folder, or COMPUTE_AGENT_TEST_CACHE. It stays after the tests. The name of an
+entry contains a hash of the inputs of its content.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ PYTHON = '/usr/bin/python3'
 
 
 def cache_folder():
-    """The cache, private to this user."""
+    """Returns the folder of the cache, which only this user can read. Raises EnvError if another user owns it."""
     path = Path(os.environ.get('COMPUTE_AGENT_TEST_CACHE')
                 or Path(tempfile.gettempdir()) / ('compute-agent-test-cache-%d' % os.getuid()))
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ def cache_folder():
 
 
 def key_of(*parts):
-    """A short name for these texts and for the state of these files (Path)."""
+    """Returns a short hash of these texts and of the path, time and size of these files (Path)."""
     digest = hashlib.sha256()
     for part in parts:
         if isinstance(part, Path):
@@ -40,14 +40,14 @@ def key_of(*parts):
 
 
 def package_folders(*names):
-    """Where these packages of Debian's Python are, for key_of()."""
+    """Returns the folders of these Python packages of Debian, for key_of()."""
     find = 'import importlib.util as u; print(u.find_spec("%s").origin)'
     where = subprocess.run([PYTHON, '-c', '; '.join(find % name for name in names)], stdout=subprocess.PIPE, check=True, timeout=60)
     return [Path(path).parent for path in where.stdout.decode().split()]
 
 
 def cached(name, make):
-    """The folder of this name; make(folder) fills it the first time, in one process only."""
+    """Returns the folder with this name. If it does not exist, one process calls make(folder) and the others wait for it."""
     base = cache_folder()
     path = base / name
     with open(base / (name + '.lock'), 'w') as lock:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A test, and what stands around its agents."""
+"""The base class of test cases, with the services around an agent."""
 
 import unittest
 
@@ -12,7 +12,7 @@ from tests.env.scratch import Scratch
 
 
 class _Started:
-    """What is made when it is first asked for: of a class by that class, of a test by the test."""
+    """A descriptor that makes an object at its first use and keeps it for the class, or for the test."""
 
     def __init__(self, make):
         self._make = make
@@ -27,7 +27,7 @@ class _Started:
         made = self._make(owner, owner._scratch)
         setattr(owner, self._name, made)
         if test is None:
-            cls.addClassCleanup(delattr, cls, self._name)  # a class that inherits has its own
+            cls.addClassCleanup(delattr, cls, self._name)  # a derived class has its own object
         return made
 
 
@@ -38,10 +38,10 @@ def _start_proxy(owner, scratch):
 
 
 class EnvCase(unittest.TestCase):
-    """Each test has these of its own, started when it first asks for them; those named in "shared" are of the class.
+    """A test case whose services start at their first use.
 
-    They end with the test or the class. The proxy stands before the Placement, which has placement_config; make_host() says over
-    what hardware libvirtd is.
+    Each test has its own services. A class shares those that "shared" names. They end with the test or the class. The proxy
+    forwards to the Placement, which has placement_config. make_host() returns the hardware that libvirtd sees.
     """
 
     shared = ()

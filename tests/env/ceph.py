@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A Ceph cluster of one monitor, one manager and one OSD in memory on loopback, for nobody but a test (Debian's ceph-mon, ceph-mgr, ceph-osd)."""
+"""Runs a private Ceph cluster on loopback: one monitor, one manager and one OSD in memory. It needs Debian's ceph-mon, ceph-mgr and
+ceph-osd."""
 
 import json
 import signal
@@ -37,7 +38,7 @@ memstore device bytes = {bytes}
 
 
 class Ceph:
-    """start() returns when the OSD is in and a pool is there."""
+    """A Ceph cluster. start() returns when the OSD is in and a pool exists."""
 
     def __init__(self, scratch, size=8 << 30):
         self.monitor = None
@@ -84,14 +85,14 @@ class Ceph:
         return self
 
     def make_user(self, name, pool):
-        """A user who can do with the pool what Nova needs, with a keyring of its own."""
+        """Creates a user with the rights on the pool that Nova needs, and with its own keyring."""
         keyring = self.folder / ('%s.keyring' % name)
         keyring.write_text(self.ceph('auth', 'get-or-create', 'client.' + name, 'mon', 'profile rbd', 'osd', 'profile rbd pool=' + pool))
         with self.conf.open('a') as conf:
             conf.write('[client.%s]\nkeyring = %s\n' % (name, keyring))
 
     def pause(self):
-        """The monitor answers nothing."""
+        """Stops the monitor with SIGSTOP, so that it answers no request."""
         self.monitor.signal(signal.SIGSTOP)
 
     def go_on(self):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A cloud with Cinder in it, whose volumes are files (tests/env/volume_files.py).
+"""Runs a cloud with Cinder, whose volumes are files (tests/env/volume_files.py).
 
-Needs Debian's packages of the groups "cloud" and "volumes" (tests/run/packages), and root.
+It needs Debian's packages of the groups "cloud" and "volumes" (tests/run/packages), and root.
 """
 
 import os
@@ -10,7 +10,7 @@ from tests.env.openstack import APP, ROOT, Cloud, Program, config_text, run_prog
 from tests.env.cache import PYTHON
 from tests.env.scratch import EnvError, free_port, wait_until
 
-MICROVERSION = '3.67'  # from which on paths need no project
+MICROVERSION = '3.67'  # the first in which paths need no project
 _SECONDS = 120
 _PASTE = '''[composite:osapi_volume]
 use = call:cinder.api:root_app_factory
@@ -41,12 +41,12 @@ paste.app_factory = cinder.api.v3.router:APIRouter.factory
 
 
 def cinder_program(name):
-    """The argv of one of Cinder's programs, without its arguments."""
+    """Returns the argv of one of Cinder's programs, without its arguments."""
     return [PYTHON, '-c', 'from cinder.cmd.%s import main; main()' % name]
 
 
 class CloudWithVolumes(Cloud):
-    """A cloud with cinder-api, cinder-scheduler and cinder-volume; volumes is the folder of its volumes."""
+    """A cloud with cinder-api, cinder-scheduler and cinder-volume. volumes is the folder of its volumes."""
 
     def _make(self, hosts):
         self.cinder_port = free_port()
@@ -63,7 +63,7 @@ class CloudWithVolumes(Cloud):
             'database': {'connection': self.mariadb.create('cinder')},
             'files': {'volume_driver': 'tests.env.volume_files.Files', 'volume_backend_name': 'files'},
             'oslo_concurrency': {'lock_path': folder / 'lock'},
-            # Nova proves by its own token that it is Nova who detaches
+            # A service token proves to Cinder that Nova itself detaches a volume.
             'keystone_authtoken': self._token() + 'service_token_roles = service\nservice_token_roles_required = true\n'}))
         run_program('cinder-manage db sync', [*cinder_program('manage'), '--config-file', config, 'db', 'sync'])
         self.cinder = Program('cinder-api', [PYTHON, APP, 'cinder', '127.0.0.1', self.cinder_port, '--config-file', config],
@@ -78,25 +78,26 @@ class CloudWithVolumes(Cloud):
         of_nova = {key: options['placement'][key] for key in options['placement'] if key != 'endpoint_override'}
         options['cinder'] = {**of_nova, 'endpoint_template': 'http://127.0.0.1:%d/v3/%%(project_id)s' % self.cinder_port}
         options['service_user'] = {**of_nova, 'send_service_user_token': 'true'}
-        # else a volume is opened past the page cache, which not every file system can
+        # By default Nova opens a volume past the page cache, which not every file system supports.
         options['libvirt'] = {'disk_cachemodes': 'file=writeback', **options.get('libvirt', {})}
         return options
 
     def _has_pools(self):
-        """Whether cinder-scheduler answers, and has heard of cinder-volume. What it is asked before it listens is lost."""
+        """Returns whether cinder-scheduler answers and knows the pools of cinder-volume. A request that is sent before
+        cinder-scheduler listens is lost."""
         return bool(self.of_cinder('GET', '/scheduler-stats/get_pools', timeout=5)['pools'])
 
     # ---- Cinder's API
 
     def of_cinder(self, method, path, body=None, missing=None, **more):
-        """The JSON of a request to Cinder that must succeed; missing, if told, where there is nothing."""
+        """Sends a request to Cinder that must succeed. Returns its JSON. After a 404 returns missing, if it is set."""
         answer = self.http(self.cinder_port, method, '/v3' + path, body, microversion=MICROVERSION, service='volume', **more)
         if answer.status == 404 and missing is not None:
             return missing
         return answer.good()
 
     def wait_volume(self, volume, wanted, seconds=_SECONDS):
-        """Return when a volume has that status; None: when it is gone."""
+        """Returns when the volume has the status wanted. None: the volume does not exist any more."""
         last = {}
 
         def reached():
@@ -110,24 +111,24 @@ class CloudWithVolumes(Cloud):
             raise EnvError('%s; it is %s' % (error, last.get('status'))) from None
 
     def create_volume(self, name, size=1, image=None):
-        """Make a volume of that many GiB; returns its id when there is it."""
+        """Creates a volume of size GiB. Returns its id when it is available."""
         more = {'imageRef': image} if image else {}
         volume = self.of_cinder('POST', '/volumes', {'volume': {'name': name, 'size': size, **more}})['volume']['id']
         self.wait_volume(volume, 'available')
         return volume
 
     def delete_volume(self, volume, asked=False):
-        """Delete a volume, unless somebody asked for it already; return when there is nothing of it."""
+        """Deletes a volume and returns when it is gone. asked: the deletion was already requested, so only wait."""
         if not asked:
             self.of_cinder('DELETE', '/volumes/' + volume, missing={})
         self.wait_volume(volume, None)
 
     def attach(self, server, volume):
-        """Attach a volume to a server; return when it is."""
+        """Attaches a volume to a server. Returns when it is in use."""
         self.post('/servers/%s/os-volume_attachments' % server, {'volumeAttachment': {'volumeId': volume}})
         self.wait_volume(volume, 'in-use')
 
     def detach(self, server, volume):
-        """Detach a volume; return when it is. A guest that runs has to let go of it."""
+        """Detaches a volume. Returns when it is available. A running guest must release it first."""
         self.nova('DELETE', '/servers/%s/os-volume_attachments/%s' % (server, volume)).good()
         self.wait_volume(volume, 'available')

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A large host with many claims on a private bus, and users who ask more than is good.
+"""A large host with many claims on a private bus, and users who send too many calls.
 
-Needs root: the callers run as another user than the agent.
+It needs root, because the callers run as another user than the agent.
 """
 
 import os
@@ -18,7 +18,7 @@ NOBODY = 65534
 
 
 class Answers(NamedTuple):
-    """What bench/bus-caller printed."""
+    """The figures that bench/bus-caller printed."""
     answered: int
     refused: int
     failed: int
@@ -29,7 +29,7 @@ class Answers(NamedTuple):
 
 
 def host(gpus):
-    """A host with so many GPUs, which have room for 16 vGPUs each."""
+    """Returns a host with the given number of GPUs, each with capacity for 16 vGPUs."""
     devices = [{'name': 'pci_0000_%02x_%02x_0' % divmod(i, 32), 'driver': 'nvidia',
                 'address': '0000:%02x:%02x.0' % divmod(i, 32), 'vendor_id': 4318, 'product_id': 7864,
                 'mdev_types': [{'id': 'nvidia-35', 'name': 'one',
@@ -38,7 +38,7 @@ def host(gpus):
 
 
 class MeasuredAgent(Agent):
-    """Its main loop is measured: tests/shims/epoll.c."""
+    """An agent whose main loop is measured by tests/shims/epoll.c."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -51,12 +51,13 @@ class MeasuredAgent(Agent):
             file.write(b'\0' * 16)
 
     def longest_stop(self):
-        """Milliseconds by the clock and of the CPU, since forget_stop()."""
+        """Returns the longest step of the main loop since forget_stop(), in milliseconds: by the clock and of CPU
+        time."""
         return [number / 1e6 for number in struct.unpack('QQ', self.longest.read_bytes()[:16])]
 
 
 class CrowdedAgent:
-    """An agent on its own bus, with that host and so many claims."""
+    """An agent on its own bus, with such a host and with the given number of claims."""
 
     def __init__(self, scratch, gpus, claims, measured=False):
         self.scratch = scratch
@@ -66,7 +67,7 @@ class CrowdedAgent:
             'DEFAULT': {'cpu_allocation_ratio': 100, 'update_resources_interval': 3600, 'claim_expiry_time': 3600},
             'devices': {'enabled_mdev_types': 'nvidia-35'}})
         if not measured:
-            # A sanitizer keeps little of what was freed: its memory is looked at.
+            # Keep the quarantine of a sanitizer small, because the tests measure the memory of the agent.
             options = os.environ.get('ASAN_OPTIONS', '').split(':') + ['quarantine_size_mb=4']
             self.agent.more_env = {'ASAN_OPTIONS': ':'.join(filter(None, options))}
         self.start()
@@ -80,7 +81,7 @@ class CrowdedAgent:
         wait_until(lambda: self.agent.status().get('n_providers'), 60, 'the host')
 
     def spawn(self, kind, n=1, seconds=0, user=NOBODY, how=()):
-        """A bench/bus-caller."""
+        """Starts a bench/bus-caller."""
         child = subprocess.Popen(
             [str(build_folder() / 'bench/bus-caller'), kind, str(n), str(seconds), *how],
             env=self.bus.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd='/',
@@ -101,11 +102,12 @@ class CrowdedAgent:
         return Answers(*map(int, words[:4]), *map(float, words[4:6]), words[6])
 
     def call(self, kind, n=1, seconds=0, user=NOBODY):
-        """Such calls, to their end."""
+        """Sends such calls and returns their figures at the end."""
         return self.answers(self.spawn(kind, n, seconds, user))
 
     def beside(self, kind, n, seconds, what='Get'):
-        """What somebody gets for such calls, and root for calls of what, one after the other, meanwhile."""
+        """Sends calls of kind as another user, and at the same time calls of what as root, one after another.
+        Returns the figures of both."""
         other = self.spawn(kind, n, seconds)
         root = self.call(what, 1, seconds, user=os.getuid())
         return self.answers(other), root

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Private database servers for Placement; root runs them as the account that their package made."""
+"""Private database servers for Placement. Root runs them as the account of their Debian package."""
 
 import getpass
 import os
@@ -12,7 +12,7 @@ from tests.env.service import Service
 
 
 class _Server(Service):
-    """It runs from the beginning on."""
+    """A database server, which runs as soon as the object exists."""
 
     account = None
     patience = 300
@@ -28,18 +28,18 @@ class _Server(Service):
         self.start()
 
     def _make(self):
-        """Make its data."""
+        """Creates the data folder."""
         raise NotImplementedError
 
     def sql(self, statement):
         raise NotImplementedError
 
     def url(self, database):
-        """As SQLAlchemy wants it."""
+        """Returns the URL of a database for SQLAlchemy."""
         raise NotImplementedError
 
     def create(self, name):
-        """Make an empty database; its url()."""
+        """Creates an empty database. Returns its URL."""
         self.sql('CREATE DATABASE %s' % name)
         return self.url(name)
 
@@ -55,7 +55,7 @@ class _Server(Service):
 
 
 class Postgres(_Server):
-    """A PostgreSQL on a loopback port."""
+    """A PostgreSQL server on a loopback port."""
 
     name, account = 'postgresql', 'postgres'
 
@@ -66,7 +66,7 @@ class Postgres(_Server):
     def _spawn(self):
         return self.scratch.spawn([_program('postgres'), '-D', self.folder / 'data', '-p', self._port, '-k', self.folder,
                                    '-c', 'listen_addresses=127.0.0.1',
-                                   # files in its folder: a kill would leave those in /dev/shm
+                                   # Keep shared memory in files of its folder: after a kill, files in /dev/shm would stay.
                                    '-c', 'dynamic_shared_memory_type=mmap'], self.name, user=self._account)
 
     def sql(self, statement):
@@ -78,9 +78,9 @@ class Postgres(_Server):
 
 
 class MariaDB(_Server):
-    """A MariaDB on a Unix socket alone; what it holds need not outlive the machine.
+    """A MariaDB server on a Unix socket only. Its data need not survive a crash of the machine.
 
-    copy_of: the data of another one, which was stopped.
+    copy_of: the data folder of a stopped server, which this one copies.
     """
 
     name, account = 'mariadb', 'mysql'
@@ -97,7 +97,7 @@ class MariaDB(_Server):
 
     def _make(self):
         self._socket = self.folder / 'socket'
-        # Another that starts removes what it finds of a server in /tmp.
+        # A private tmpdir: another server that starts removes the files that it finds in /tmp.
         self._where = '--datadir=%s' % self.data, '--tmpdir=%s' % self.folder
         if self._copy_of:
             shutil.copytree(self._copy_of, self.data)
@@ -121,7 +121,7 @@ class MariaDB(_Server):
 
 
 def _program(name):
-    """The path of a server's program, which need not be in PATH."""
+    """Returns the path of a server's program, which need not be in PATH."""
     found = [shutil.which(name), *sorted(Path('/usr/lib/postgresql').glob('*/bin/' + name), reverse=True),
              shutil.which(name, path='/usr/sbin')]
     for path in filter(None, found):

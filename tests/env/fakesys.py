@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A made-up sysfs tree for a described host, and edits of it while libvirtd looks.
+"""Writes an artificial sysfs tree of a described host, and edits it while libvirtd runs.
 
-write() fills a folder that the caller owns and removes. libvirt reads page counts, memory and
-available_instances anew at each call. Devices that come and go are seen only when udev says
-so: Libvirtd.announce() does that.
+write() fills a folder that the caller owns and removes. libvirt reads page counts, memory and available_instances at
+each call. It notices a new or removed device only after an event of udev, which Libvirtd.announce() sends.
 """
 
 import os
@@ -22,7 +21,7 @@ NVME_CLASS = 0x0108
 
 
 def write(host, folder):
-    """Write the whole tree into folder, which may exist and must be empty. Returns its Path."""
+    """Writes the whole tree into folder. The folder can exist and must be empty. Returns its Path."""
     root = Path(folder)
     for name in ('devices/virtual', 'class/mdev_bus', 'bus/pci/devices', 'bus/pci/drivers',
                  'bus/mdev/devices', 'fs/cgroup', 'kernel/iommu_groups', 'kernel/mm/hugepages',
@@ -36,7 +35,7 @@ def write(host, folder):
 
 
 def cpu_list(cpus):
-    """CPU numbers as the kernel lists them: 0-3,8."""
+    """Returns CPU numbers as a list of the kernel, for example 0-3,8."""
     ranges = []
     for cpu in sorted(cpus):
         if ranges and ranges[-1][1] == cpu - 1:
@@ -47,7 +46,7 @@ def cpu_list(cpus):
 
 
 def cpu_map(cpus, width):
-    """CPU numbers as a mask in groups of 32 bits, for a machine of width CPUs."""
+    """Returns CPU numbers as a mask in groups of 32 bits. width: the number of CPUs of the machine."""
     mask = sum(1 << cpu for cpu in cpus)
     groups = max(1, (width + 31) // 32)
     return ','.join('%08x' % (mask >> 32 * i & 0xffffffff) for i in reversed(range(groups)))
@@ -59,7 +58,7 @@ def _put(path, text):
 
 
 def _link(path, target):
-    """A relative link, as sysfs has them."""
+    """Makes a relative link, as sysfs does."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.symlink_to(os.path.relpath(target, path.parent))
 
@@ -110,7 +109,8 @@ def _write_nodes(root, host):
 
 
 def take_offline(root, host, cpus):
-    """Take CPUs offline as the kernel shows it: no topology, not in the lists and masks; the links of nodes stay."""
+    """Takes CPUs offline as the kernel does: their topology is removed, lists and masks omit them, and the links of
+    nodes stay."""
     base = Path(root) / 'devices/system'
     every = [cpu for cell in host.cells for cpu in cell.cpus]
     _put(base / 'cpu/online', cpu_list(set(every) - set(cpus)))
@@ -124,7 +124,7 @@ def take_offline(root, host, cpus):
 
 
 def set_memory(root, cell_id, total_kib, free_kib):
-    """Set a cell's memory; libvirt reads it at the next call."""
+    """Sets the memory of a cell. libvirt reads it at the next call."""
     lines = [('MemTotal', total_kib), ('MemFree', free_kib), ('MemUsed', total_kib - free_kib)]
     _put(Path(root) / ('devices/system/node/node%d/meminfo' % cell_id),
          '\n'.join('Node %d %-15s %8d kB' % (cell_id, key + ':', kib) for key, kib in lines))
@@ -142,7 +142,7 @@ def _write_global_pages(root, host):
 
 
 def set_hugepages(root, cell_id, size_kib, count):
-    """Set the pages of one size in one cell, all of them free."""
+    """Sets the number of pages of one size in one cell. All of them are free."""
     base = Path(root) / ('devices/system/node/node%d/hugepages/hugepages-%dkB'
                          % (cell_id, size_kib))
     for name, value in (('nr', count), ('free', count), ('surplus', 0)):
@@ -150,12 +150,12 @@ def set_hugepages(root, cell_id, size_kib, count):
 
 
 def device_path(root, address):
-    """The folder of a PCI device; every device sits on the root bus of its own number."""
+    """Returns the folder of a PCI device. Each bus number is a root bus of its own."""
     return Path(root) / ('devices/pci%s' % address[:7]) / address
 
 
 def plug_device(root, device):
-    """Add a PCI device (a Gpu with its types and mdevs, a PF or a VF) to the tree."""
+    """Adds a PCI device (a Gpu with its types and mdevs, a PF or a VF) to the tree."""
     root = Path(root)
     path = device_path(root, device.address)
     path.mkdir(parents=True)
@@ -180,7 +180,7 @@ def _link_driver(root, address, name):
 
 
 def bind_driver(root, gpu, name, types):
-    """Load a card's driver, which brings its mdev types; no event tells libvirt."""
+    """Loads the driver of a card, which adds mdev types. No event notifies libvirt."""
     gpu.driver, gpu.types = name, types
     _link_driver(Path(root), gpu.address, name)
     _write_types(Path(root), device_path(root, gpu.address), gpu)
@@ -208,14 +208,14 @@ def _write_pci_files(path, device):
 
 
 def vital_product_data(serial):
-    """A name and a read-only part with this serial number and the right checksum."""
+    """Returns vital product data: a name and a read-only part with this serial number and a correct checksum."""
     fields = b'PN\x02X1SN' + bytes([len(serial)]) + serial.encode() + b'RV\x01'
     data = b'\x82\x04\x00card\x90' + (len(fields) + 1).to_bytes(2, 'little') + fields
     return data + bytes([-sum(data) & 0xff]) + b'\x78'
 
 
 def uevent(device):
-    """The properties that the kernel and udev give for this PCI device."""
+    """Returns the properties that the kernel and udev give for this PCI device."""
     ret = {'DRIVER': device.driver} if device.driver else {}
     ret.update({
         'PCI_CLASS': '%X' % device.pci_class,
@@ -271,7 +271,8 @@ def _write_mdev(root, path, type_id, uuid):
 
 
 def set_vgpu(root, address, creatable, current=0):
-    """What NVIDIA's driver says of a VF: the types that it can become, the type that it is."""
+    """Writes the vGPU files of NVIDIA's driver for a VF: the types that it can become ({number: name}) and its
+    current type."""
     path = device_path(root, address) / 'nvidia'
     _put(path / 'creatable_vgpu_types', '\n'.join(
         ['ID    : vGPU Name', *('%-5s : %s' % pair for pair in creatable.items())]))
@@ -279,7 +280,7 @@ def set_vgpu(root, address, creatable, current=0):
 
 
 def set_available(root, address, type_id, count):
-    """Set available_instances of one type of one GPU; libvirt reads it at the next call."""
+    """Sets available_instances of one type of one GPU. libvirt reads it at the next call."""
     path = device_path(root, address) / 'mdev_supported_types' / type_id
     _put(path / 'available_instances', count)
 
@@ -290,13 +291,13 @@ def _change_available(root, address, type_id, step):
 
 
 def create_mdev(root, address, type_id, uuid):
-    """Make an mdev. Its type has one fewer available; other types stay as they are."""
+    """Creates an mdev. Its type has one fewer available; other types stay unchanged."""
     _write_mdev(Path(root), device_path(root, address), type_id, uuid)
     _change_available(root, address, type_id, -1)
 
 
 def remove_mdev(root, uuid):
-    """Remove an mdev; its type has one more available. Returns its parent's address."""
+    """Removes an mdev. Its type has one more available. Returns the address of its parent."""
     link = Path(root) / 'bus/mdev/devices' / uuid
     mdev = link.resolve(strict=True)
     address, type_id = mdev.parent.name, (mdev / 'mdev_type').resolve().name
@@ -306,7 +307,7 @@ def remove_mdev(root, uuid):
 
 
 def remove_device(root, address):
-    """Unplug a PCI device, with the mdevs that it has."""
+    """Unplugs a PCI device together with its mdevs."""
     path = device_path(root, address)
     for mdev in (Path(root) / 'bus/mdev/devices').iterdir():
         if mdev.resolve().parent == path.resolve():
@@ -315,7 +316,7 @@ def remove_device(root, address):
 
 
 def _forget(root, path):
-    """Remove a device's folder and every link that leads to it."""
+    """Removes the folder of a device and every link to it."""
     group = (path / 'iommu_group').resolve()
     for folder in ('bus', 'class'):
         for link in list((Path(root) / folder).rglob(path.name)):

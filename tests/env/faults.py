@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the proxy can do to one request. Each is built with words, and applied by proxy.py."""
+"""The faults that the proxy can apply to a request. proxy.py applies them."""
 
 import json
 import re
@@ -7,10 +7,11 @@ import threading
 
 
 class Fault:
-    """Something done to the requests that match, times of them (None: all), every n-th of them.
+    """A fault of the requests that match: times of them (None: all), and of these every n-th.
 
-    method: a name or a tuple of names (None: any); path: a regular expression searched for in
-    path and query. The first skip of them pass. hits counts how often it was done.
+    method: a name or a tuple of names (None: any). path: a regular expression that is searched for
+    in path and query. The first skip matching requests pass. hits counts the requests with the
+    fault.
     """
 
     WRITES = ('PUT', 'POST', 'DELETE', 'PATCH')
@@ -24,7 +25,8 @@ class Fault:
         self._seen = -skip
 
     def takes(self, method, path):
-        """Whether it is done to this request; counts it. The proxy holds its lock."""
+        """Returns whether the fault applies to this request, and counts it. The caller holds the
+        lock of the proxy."""
         if self.methods and method not in self.methods or not self.path.search(path):
             return False
         if self.times is not None and self.hits >= self.times:
@@ -37,7 +39,7 @@ class Fault:
 
 
 class Answer(Fault):
-    """Answer in place of Placement, which never sees the request."""
+    """Answers in place of Placement, which never receives the request."""
 
     def __init__(self, status, body=b'', content_type='application/json', headers=(), **match):
         super().__init__(**match)
@@ -47,9 +49,8 @@ class Answer(Fault):
 
 
 class Cut(Fault):
-    """Cut the connection: 'before' Placement sees the request, 'after' it has done it (the
-    answer is lost), or in the 'middle' of the answer's body (which promises more than comes).
-    """
+    """Cuts the connection. 'before': Placement does not receive the request. 'after': Placement has
+    executed it and the answer is lost. 'middle': the body ends before its Content-Length."""
 
     def __init__(self, when='before', **match):
         super().__init__(**match)
@@ -59,7 +60,7 @@ class Cut(Fault):
 
 
 class Delay(Fault):
-    """Wait before the request goes on to Placement; the faults after this one still apply."""
+    """Waits before the request is sent to Placement. The faults after this one still apply."""
 
     def __init__(self, seconds, **match):
         super().__init__(**match)
@@ -67,9 +68,9 @@ class Delay(Fault):
 
 
 class Hang(Fault):
-    """Hold the request until release(), or until the proxy stops; then pass it on.
+    """Holds the request until release() or until the proxy stops, and then forwards it.
 
-    where: 'before' Placement sees it or 'after' it has answered.
+    where: 'before' Placement receives it or 'after' Placement has answered.
     """
 
     def __init__(self, where='before', **match):
@@ -83,7 +84,8 @@ class Hang(Fault):
 
 
 class Meanwhile(Fault):
-    """Call function(body) before Placement sees the request: what somebody else does just then."""
+    """Calls function(body) before Placement receives the request. The function can act as another
+    writer."""
 
     def __init__(self, function, **match):
         super().__init__(**match)
@@ -91,14 +93,14 @@ class Meanwhile(Fault):
 
 
 def placement_error(status, title, detail, code):
-    """The body of an error as Placement writes it."""
+    """Returns the body of an error in Placement's format."""
     return json.dumps({'errors': [{
         'status': status, 'title': title, 'detail': detail, 'code': code,
         'request_id': 'req-00000000-0000-4000-8000-00000000e409'}]})
 
 
 def conflict(every=1, **match):
-    """409 placement.concurrent_update to every n-th write."""
+    """Answers every n-th write with 409 placement.concurrent_update."""
     match.setdefault('method', Fault.WRITES)
     body = placement_error(
         409, 'Conflict', 'There was a conflict when trying to complete your request.\n\n'
@@ -107,7 +109,7 @@ def conflict(every=1, **match):
 
 
 def server_error(status=500, **match):
-    """A plain error of Placement's own."""
+    """Answers with an internal error in Placement's format."""
     body = placement_error(status, 'Internal Server Error', 'The server has either erred or is '
                            'incapable of performing the requested operation.\n\n',
                            'placement.undefined_code')
@@ -115,22 +117,22 @@ def server_error(status=500, **match):
 
 
 def html(status=503, headers=(), **match):
-    """What a load balancer says in front of a Placement that is away."""
+    """Answers as a load balancer does when Placement is down."""
     body = ('<html><body><h1>%d Service Unavailable</h1>\nNo server is available to handle this '
             'request.\n</body></html>\n' % status)
     return Answer(status, body, 'text/html', headers, **match)
 
 
 def oversized(size=64 << 20, **match):
-    """200 with a JSON object of about this many bytes."""
+    """Answers 200 with a JSON object of about size bytes."""
     return Answer(200, b'{"resource_providers": [], "pad": "%s"}' % (b'x' * size), **match)
 
 
 def outages(**match):
-    """The ways in which Placement goes away, each to be added by itself."""
+    """Returns the kinds of an outage of Placement. Add one of them at a time."""
     return [Cut('before', **match), Cut('after', **match), server_error(**match), html(**match)]
 
 
 def garbage(**match):
-    """200 with a body that is not JSON though it says so."""
+    """Answers 200 with a Content-Type of JSON and a body that is not JSON."""
     return Answer(200, b'{"resource_providers": [', **match)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Users who ask the agent everything that D-Bus can carry, and a polkit that answers anything.
+"""Users who send the agent random D-Bus messages of all types, and a polkit with random answers.
 
-Needs root: the callers are other users than the agent.
+It needs root, because the callers are other users than the agent.
 """
 
 import collections
@@ -13,9 +13,10 @@ from tests.env import wire
 
 NAME, PATH = 'org.computeagent.Agent1', '/org/computeagent/Agent1'
 _USERS = (65534, 1, 2)
-# An answer may never come, and a refusal comes after half a second.
+# Seconds to wait for answers. Some calls never get an answer, and a refusal comes after half a second.
 _PATIENCE = 0.7
-# libsystemd reallocates its buffer for each read of a message; a sanitizer copies it each time, 32 MB for 20 s.
+# Limit of large texts, in bytes. libsystemd reallocates its buffer for each read of a message, and a sanitizer copies the buffer each
+# time: 32 MB take 20 s.
 _LARGE = 4 << 20
 _NUMBERS = (0, 1, 2, 3, 7, 16, 64, 100, 255, 256, 4096, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1)
 _SCALARS = 'ybnqiuxtdsog'
@@ -34,11 +35,11 @@ _XML = ("<domain type='kvm'><name>g</name><uuid>%s</uuid><memory>65536</memory><
 
 
 class Values:
-    """Values of D-Bus types: some that mean something to the agent, some that mean nothing."""
+    """Random values of D-Bus types. Some of them are meaningful to the agent."""
 
     def __init__(self, chance, consumers):
         self.chance, self.consumers = chance, consumers
-        self.room = 0  # bytes of large texts in what is made now
+        self.room = 0  # bytes of large texts that the current value can still use
 
     def text(self):
         chance, kind = self.chance, self.chance.random()
@@ -92,19 +93,20 @@ class Values:
         return (kind, self.value(kind))
 
     def deep(self):
-        """Variants in variants, as deep as dbus-daemon lets them be, and deeper."""
+        """Returns variants in variants, up to the depth that dbus-daemon allows, or deeper."""
         value = ('s', 'deep')
         for _ in range(self.chance.choice((3, 20, 50, 62, 70))):
             value = ('v', value)
         return value
 
     def groups(self):
-        """What a claim can be made of."""
+        """Returns the groups of a claim request, with resource classes that the host can have."""
         chosen = self.chance.sample(('VCPU', 'MEMORY_MB', 'PCPU', 'VGPU', 'CUSTOM_NIC'), self.chance.randrange(1, 4))
         return [('' if self.chance.random() < 0.7 else '_%d' % i, [(name, self.chance.randrange(1, 4)) for name in chosen],
                  [], []) for i in range(self.chance.randrange(1, 3))]
 
     def value(self, kind, depth=0):
+        # The size of arrays below the outermost level is limited, so that the number of values does not grow exponentially.
         if kind == 'a(sa{st}asas)' and self.chance.random() < 0.7:
             return self.groups()
         if kind == 'a{sv}' and self.chance.random() < 0.9:
@@ -120,7 +122,7 @@ class Values:
 
 
 class Polkit(threading.Thread):
-    """Answers as it likes; "yes" only while allows is true."""
+    """Answers at random, and "yes" only while allows is true."""
 
     def __init__(self, path, seed):
         super().__init__(daemon=True)
@@ -148,6 +150,8 @@ class Polkit(threading.Thread):
         self.wire.close()
 
     def _answer(self, question):
+        # A late answer is sent after two more late ones. "other" has a wrong type, "empty" has no value, and "twice" is two answers to
+        # one call.
         to = {6: question.fields[7], 5: question.serial}
         kind = 'late' if self.chance.random() < 0.02 else self.chance.choice(
             ('yes', 'no', 'no', 'ask', 'error', 'other', 'empty', 'twice'))
@@ -173,7 +177,7 @@ class Polkit(threading.Thread):
 
 
 class Hostile:
-    """Sends calls that chance makes; counts are of what came of them, by the name of the error."""
+    """Sends random calls. counts has the number of results by the name of the error."""
 
     def __init__(self, path, seed, consumers):
         self.path, self.chance = path, random.Random(seed)
@@ -185,7 +189,7 @@ class Hostile:
             '/claim/1', '/x')]
 
     def _learn(self):
-        """Every method that objects tell of: interface, member, signature."""
+        """Returns each method that introspection shows, as (interface, member, signature)."""
         one = self._open(_USERS[0])
         text = one.call(NAME, PATH, 'org.freedesktop.DBus.Introspectable', 'Introspect').values[0]
         found = []
@@ -209,7 +213,7 @@ class Hostile:
             self._drop(self.wires[0])
 
     def _arguments(self, signature):
-        """Of the signature, or of another."""
+        """Returns a signature and values of it. The signature is usually the given one."""
         kind = self.chance.random()
         self.values.room = _LARGE
         if kind < 0.08:
@@ -218,7 +222,7 @@ class Hostile:
         return signature, [self.values.value(one) for one in wire.split(signature)]
 
     def _send_call(self, one):
-        """Whether an answer is due."""
+        """Sends a random call. Returns whether an answer must come."""
         interface, member, signature = self.chance.choice(self.methods)
         flags = self.chance.choice((0, 0, 0, 4, 1))
         path = self.chance.choice(self.paths) if self.chance.random() < 0.2 else PATH
@@ -232,7 +236,7 @@ class Hostile:
         return not flags & 1
 
     def _send_other(self, one):
-        """A signal, or an answer to what nobody asked."""
+        """Sends a signal, or an answer without a call."""
         fields = {1: PATH, 2: self.chance.choice(('org.freedesktop.DBus', 'org.freedesktop.PolicyKit1.Authority', NAME)),
                   3: self.chance.choice(('NameOwnerChanged', 'Changed', 'DocumentChanged'))}
         signature, values = self._arguments('sss')
@@ -250,7 +254,7 @@ class Hostile:
                 self.counts[(answer.error or 'answered').rpartition('.')[2]] += 1
 
     def go(self):
-        """A few calls over one connection, which may be closed before the answers come."""
+        """Sends some calls over one connection, and can close it before the answers come."""
         if len(self.wires) < 6:
             self._open(self.chance.choice(_USERS))
         one = self.chance.choice(self.wires)

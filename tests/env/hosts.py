@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Describe a made-up host: its NUMA cells, GPUs and PCI devices. Plain data, no files."""
+"""Descriptions of artificial hosts: NUMA cells, GPUs and PCI devices. They are plain data without files."""
 
 import uuid
 from dataclasses import dataclass, field
@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Cell:
-    """One NUMA cell. No CPUs: a memory-only cell.
+    """One NUMA cell. A cell without CPUs has only memory.
 
-    hugepages maps a page size in KiB to a count. distances has one number per cell, in the
-    order of Host.cells; empty means 10 to itself and 21 to the rest. The siblings of core i
-    are cpus[i], cpus[i + cores], ... where cores = len(cpus) / threads.
+    hugepages maps a page size in KiB to a count. distances has one number for each cell, in the order of Host.cells. If it is empty, the
+    distance is 10 to the cell itself and 21 to the others. The siblings of core i are cpus[i], cpus[i + cores], ... where cores = len(cpus)
+    / threads.
     """
 
     id: int
@@ -22,7 +22,7 @@ class Cell:
     threads: int = 1
 
     def siblings(self, cpu):
-        """The CPUs of this cell that share a core with this one, itself among them."""
+        """Returns the CPUs of this cell that share a core with cpu, including cpu."""
         cores = len(self.cpus) // self.threads
         core = self.cpus.index(cpu) % cores
         return sorted(self.cpus[core::cores])
@@ -33,7 +33,7 @@ class Cell:
 
 @dataclass
 class MdevType:
-    """A mediated device type. available is what available_instances says as it is written."""
+    """A mediated device type. available is the initial value of available_instances."""
 
     name: str
     device_api: str = 'vfio-pci'
@@ -44,10 +44,10 @@ class MdevType:
 
 @dataclass
 class Pci:
-    """A PCI device. total_vfs and vfs (addresses) make it an SR-IOV PF, physfn makes it a VF.
+    """A PCI device. With total_vfs and vfs (addresses) it is an SR-IOV PF, with physfn a VF.
 
-    serial is that of its vital product data. creatable_vgpu_types ({number: name}) makes a VF one that NVIDIA's driver can turn into a vGPU
-    without an mdev; current_vgpu_type is what it is now.
+    serial is written to its vital product data, or for NVMe to the nvme folder. With creatable_vgpu_types ({number: name}) NVIDIA's driver
+    can make a VF a vGPU without an mdev. current_vgpu_type is the current type.
     """
 
     address: str
@@ -66,7 +66,7 @@ class Pci:
 
 @dataclass
 class Gpu(Pci):
-    """A card with mediated device types. An NVIDIA Tesla M10 unless told."""
+    """A card with mediated device types, by default an NVIDIA Tesla M10."""
 
     numa_node: int = 0
     vendor: int = 0x10de
@@ -78,7 +78,7 @@ class Gpu(Pci):
 
 @dataclass
 class Host:
-    """The whole machine. name is its host name; its uuid follows from that unless told."""
+    """The whole machine. name is its host name. By default its uuid is derived from the name."""
 
     cells: list = field(default_factory=list)
     gpus: list = field(default_factory=list)
@@ -90,17 +90,17 @@ class Host:
         self.uuid = self.uuid or str(uuid.uuid5(uuid.NAMESPACE_DNS, self.name))
 
     def devices(self):
-        """Every PCI device in order of address, GPUs among them."""
+        """Returns all PCI devices, including GPUs, in the order of their addresses."""
         return sorted([*self.gpus, *self.pci], key=lambda dev: dev.address)
 
 
 def nodedev_name(address):
-    """libvirt's name of a PCI device."""
+    """Returns libvirt's name of a PCI device."""
     return 'pci_' + address.replace(':', '_').replace('.', '_')
 
 
 def sriov(address, vfs, numa_node=0, total_vfs=0):
-    """A PF and its VFs, the way a network card shows them; a list for Host.pci."""
+    """Returns a PF and its VFs as a network card shows them, as a list for Host.pci."""
     bus, slot = address[:7], int(address[8:10], 16)
     names = ['%s:%02x.%d' % (bus, slot + 1 + i // 8, i % 8) for i in range(vfs)]
     pf = Pci(address, numa_node, total_vfs=total_vfs or vfs, vfs=names)
@@ -109,7 +109,7 @@ def sriov(address, vfs, numa_node=0, total_vfs=0):
 
 
 def vgpu_card(address, vfs, types, numa_node=0):
-    """A newer GPU of NVIDIA's and its VFs, which become vGPUs; a list for Host.pci."""
+    """Returns a newer NVIDIA GPU and its VFs, which can become vGPUs, as a list for Host.pci."""
     card = sriov(address, vfs, numa_node)
     for device in card:
         device.vendor, device.device, device.pci_class = 0x10de, 0x26b9, 0x030200
@@ -120,7 +120,7 @@ def vgpu_card(address, vfs, types, numa_node=0):
 
 
 def m10_types(small=4, medium=2, large=1, existing=()):
-    """Three of the types that NVIDIA's driver offers on an M10."""
+    """Returns three of the types that NVIDIA's driver offers on an M10."""
     return {
         'nvidia-35': MdevType('GRID M10-0B', available=small, existing=list(existing)),
         'nvidia-36': MdevType('GRID M10-0Q', available=medium),
@@ -129,7 +129,7 @@ def m10_types(small=4, medium=2, large=1, existing=()):
 
 
 def simple_host(cells=1, gpus=0, name='compute-1'):
-    """Equal cells (4 CPUs, 4 GiB, 64 pages of 2 MiB), GPUs dealt out over them in turn."""
+    """Returns a host of equal cells (4 CPUs, 4 GiB, 64 pages of 2 MiB) with GPUs on the cells in turn."""
     return Host(
         cells=[Cell(i, cpus=list(range(4 * i, 4 * i + 4)), memory_kib=4 << 20, threads=2,
                     hugepages={2048: 64}) for i in range(cells)],
@@ -139,13 +139,13 @@ def simple_host(cells=1, gpus=0, name='compute-1'):
 
 
 def recorded_host(name, **facts):
-    """What the static driver reads: a host of 8 CPUs, 8 GiB and a disk of 1 TiB, where facts say nothing else."""
+    """Returns the document that the static driver reads. Without facts the host has 8 CPUs, 8 GiB and a disk of 1 TiB."""
     return {'format': 'compute-agent-host/1', 'driver': 'static', 'nodename': name, 'arch': 'x86_64', 'hypervisor': 'QEMU',
             'online_cpus': '0-7', 'memory_kib': 8 << 20, 'disk_total_bytes': 1 << 40, **facts}
 
 
 def recorded_cells(n=2):
-    """Cells for it, of 4 CPUs and 4 GiB each."""
+    """Returns cells for recorded_host(), with 4 CPUs and 4 GiB each."""
     return [{'id': cell, 'memory_kib': 4 << 20, 'cpus': [{'id': 4 * cell + cpu} for cpu in range(4)]} for cell in range(n)]
 
 
@@ -153,9 +153,9 @@ DEMO_MDEV = 'c6ab9c37-3c8f-4d21-a8ba-3bb0a6a2cb01'
 
 
 def demo_host():
-    """Four uneven cells (cell 3 has no CPUs), 2 MiB and 1 GiB pages, GPUs on cells 1 and 2.
+    """Returns four uneven cells (cell 3 has no CPUs), pages of 2 MiB and 1 GiB, and GPUs on cells 1 and 2.
 
-    The second GPU has one mdev already, so its other types have nothing left.
+    The second GPU has one mdev already, so its other types have no capacity left.
     """
     return Host(
         name='demo',

@@ -1,8 +1,9 @@
 #!/usr/bin/python3 -IS
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A FUSE mount whose server never answers, as the mount of a file server that is away.
+"""A FUSE mount whose server never answers, like the mount of a file server that is down.
 
-As a program: mounts at the folder argv[1], says "mounted", and holds the mount until it ends. The kernel then ends each call that waits.
+As a program it mounts at the folder argv[1], prints "mounted", and keeps the mount until it ends. Then the kernel ends each waiting
+call.
 """
 
 import ctypes
@@ -14,7 +15,7 @@ _HERE = os.path.abspath(__file__)
 
 
 class HungMount:
-    """Mounts at path in the mount namespace that the argv prefix `within` enters. close() is safe to call again."""
+    """Mounts at path, in the mount namespace that the argv prefix `within` enters. close() can be called again."""
 
     def __init__(self, scratch, path, within=()):
         self._process = scratch.spawn([*within, '/usr/bin/python3', '-I', '-S', _HERE, str(path)], 'hung-mount')

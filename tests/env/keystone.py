@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A real Keystone over SQLite, with the accounts that the tests need.
+"""Runs a real Keystone over SQLite, with the accounts that the tests need.
 
-Its first start makes schema, keys and accounts (about 20 s); they are kept and copied from then on.
+The first start creates schema, keys and accounts in about 20 s. Later starts copy them from the
+cache.
 """
 
 import inspect
@@ -24,7 +25,7 @@ PLACEMENT_PASSWORD = 'placement-Secret-2'
 NOVA_PASSWORD = 'nova-Secret-4'
 CREDENTIAL_SECRET = 'credential-Secret-3'
 SECRETS = (AGENT_PASSWORD, CREDENTIAL_SECRET)
-_IDENTITY_URL = 'http://127.0.0.1:1/identity'  # becomes that of each Keystone
+_IDENTITY_URL = 'http://127.0.0.1:1/identity'  # replaced with the URL of each Keystone
 _APP = Path(__file__).parent / 'wsgi' / 'keystone_app.py'
 _CONFIG = '''[DEFAULT]
 use_stderr = true
@@ -61,7 +62,7 @@ def _manage(folder, *args):
 
 
 def _fill(folder):
-    """Schema, keys, and the first account; then everything else over the API."""
+    """Creates schema, keys and the first account, and then the rest through the API."""
     _write_config(folder, 3600)
     for name in ('fernet', 'credential'):
         (folder / name).mkdir(mode=0o700)
@@ -82,7 +83,8 @@ def _fill(folder):
 
 
 def _make_accounts(keystone):
-    """Users agent, placement and nova (admin and service) and nobody (reader)."""
+    """Creates the users agent, placement and nova (roles admin and service), and a user with only
+    the role reader."""
     project = keystone.create('project', name='service', domain_id='default')
     roles = {role['name']: role['id'] for role in keystone.admin('GET', '/roles')['roles']}
     roles.setdefault('service', None)
@@ -111,7 +113,8 @@ def _make_accounts(keystone):
 
 
 class Keystone(Service):
-    """Keystone on a port that stays the same from start to start; tokens live expiration seconds."""
+    """Keystone on a port that stays the same from start to start. Tokens are valid for expiration
+    seconds."""
 
     name = 'keystone'
     placement_password = PLACEMENT_PASSWORD
@@ -150,7 +153,7 @@ class Keystone(Service):
         return ask(self.port, method, path, body, {'X-Auth-Token': token} if token else {})
 
     def token(self, user='admin', password=ADMIN_PASSWORD, project=None):
-        """A token of that user's."""
+        """Returns a new token of the user."""
         project = project or ('admin' if user == 'admin' else 'service')
         domain = {'id': 'default'}
         answer = self.request('POST', '/v3/auth/tokens', {'auth': {
@@ -161,11 +164,11 @@ class Keystone(Service):
         return answer.headers['X-Subject-Token']
 
     def admin(self, method, path, body=None, token=None):
-        """A request with the administrator's token; the JSON of its answer."""
+        """Sends a request with the administrator's token. Returns the JSON of its answer."""
         return self.request(method, '/v3' + path, body, token or self.admin_token()).good()
 
     def admin_token(self):
-        """The administrator's token, kept for as long as it lives."""
+        """Returns the administrator's token. It is cached for 40 % of its validity."""
         now = time.monotonic()
         if now >= self._admin_until:
             self._admin_token = self.token()
@@ -176,7 +179,7 @@ class Keystone(Service):
         self._admin_until = 0
 
     def create(self, kind, token=None, path=None, **fields):
-        """Make one of that kind; its id."""
+        """Creates an object of this kind. Returns its id."""
         made = self.admin('POST', path or '/%ss' % kind, {kind: fields}, token)
         return made[kind]['id']
 
@@ -184,12 +187,12 @@ class Keystone(Service):
         return self.admin('GET', '/users?name=' + name)['users'][0]['id']
 
     def credential_id(self):
-        """The id of the application credential of the user agent."""
+        """Returns the id of the application credential of the user agent."""
         return self.admin('GET', '/users/%s/application_credentials' % self.user_id('agent'))[
             'application_credentials'][0]['id']
 
     def set_endpoint(self, url, region='RegionOne', interface='internal'):
-        """Where the catalogue says that Placement is."""
+        """Sets the URL of Placement in the catalogue."""
         found = self.admin('GET', '/endpoints?region_id=%s&interface=%s' % (region, interface))
         for endpoint in found['endpoints']:
             if endpoint['service_id'] == self._service_id():
@@ -199,11 +202,12 @@ class Keystone(Service):
         return self.admin('GET', '/services?type=placement')['services'][0]['id']
 
     def mark(self):
-        """A place in the record, for tokens_since(): now."""
+        """Returns the current position in the record, for tokens_since()."""
         return self.records.stat().st_size
 
     def tokens_since(self, mark=0, user=None):
-        """The statuses of the requests for a token since mark: all, or those that name user."""
+        """Returns the statuses of the requests for a token since mark. user: only those that name
+        this user."""
         with open(self.records, 'rb') as file:
             file.seek(mark)
             lines = [json.loads(line) for line in file.read().splitlines()]

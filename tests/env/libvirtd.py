@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A real libvirtd over a made-up /sys, in namespaces of its own.
+"""Runs a real libvirtd over an artificial /sys, in its own namespaces.
 
-Needs root and the right to make mount, network, UTS and pid namespaces; ask
-mount_namespaces_allowed() first and fall back on testdriver.testdriver_xml().
+It needs root and the right to make mount, network, UTS and pid namespaces. Call mount_namespaces_allowed() first. Without this
+right use testdriver.testdriver_xml().
 
-Where libvirt is modular (virtqemud instead of libvirtd is installed), virtqemud takes its place,
-and each other driver is a daemon of its own.
+If libvirt is modular (virtqemud is installed instead of libvirtd), virtqemud replaces libvirtd, and each other driver is a
+separate daemon.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ _FOLDERS = ('etc/nwfilter', 'etc/qemu/networks/autostart', 'etc/hooks', 'etc/sec
 _TARGETS = {'etc': '/etc/libvirt', 'run': '/run', 'sock': '/run/libvirt', 'lib': '/var/lib/libvirt',
             'cache': '/var/cache/libvirt', 'log': '/var/log/libvirt', 'sys': '/sys',
             'passwd': '/etc/passwd', 'group': '/etc/group'}
-# What libvirtd looks up when it starts, whatever qemu.conf says; Debian makes it with another package.
+# Accounts that libvirtd looks up when it starts, independent of qemu.conf. Another package of Debian creates them.
 _ACCOUNTS = {'passwd': 'libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin\n',
              'group': 'libvirt-qemu:x:64055:\n'}
 _DAEMON_CONFIG = '''auth_unix_rw = "none"
@@ -64,7 +64,7 @@ _GUEST = '''<domain type='qemu'>
 
 
 def find_daemon(name):
-    """The path of a daemon, or None."""
+    """Returns the path of a daemon, or None."""
     return shutil.which(name, path=os.environ.get('PATH', '') + ':/usr/sbin:/sbin')
 
 
@@ -74,7 +74,7 @@ _OTHERS = ('virtnodedevd', 'virtstoraged', 'virtnetworkd', 'virtsecretd', 'virtn
 
 
 def mount_namespaces_allowed():
-    """Whether this user may make the namespaces and mounts that Libvirtd needs."""
+    """Returns whether this user can make the namespaces and mounts that Libvirtd needs."""
     done = subprocess.run([*_UNSHARE, 'sh', '-c', 'mount --bind / / && mount -t proc proc /proc'],
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           stdin=subprocess.DEVNULL, timeout=30, check=False)
@@ -89,7 +89,7 @@ def _binary(name):
 
 
 def _probe_qemu(folder):
-    """Fill folder with what libvirtd remembers of each QEMU binary; takes some seconds."""
+    """Fills folder with libvirtd's cache of the capabilities of each QEMU binary. This takes some seconds."""
     with Scratch() as scratch, Libvirtd(fakesys.simple_host(), scratch, warm=False) as daemon:
         daemon.virsh('domcapabilities', '--virttype', 'qemu', timeout=120)
         daemon.virsh('capabilities', timeout=120)
@@ -99,27 +99,27 @@ def _probe_qemu(folder):
 
 @functools.lru_cache(maxsize=None)
 def warm_cache():
-    """A cache folder for libvirtd, to be copied."""
+    """Returns a filled cache folder for libvirtd. The caller copies it."""
     key = key_of(_binary('qemu-system-x86_64'), _binary(_DAEMON), os.uname().release,
                  str(os.access('/dev/kvm', os.R_OK | os.W_OK)))
     return cached('libvirt-' + key, _probe_qemu) / 'cache'
 
 
 def address_xml(device):
-    """How a domain names an mdev (its uuid) or a PCI device (its address)."""
+    """Returns the address element of an mdev (its uuid) or a PCI device (its address) in a domain."""
     if len(device) == 36:
         return "<address uuid='%s'/>" % device
     return "<address domain='0x%s' bus='0x%s' slot='0x%s' function='0x%s'/>" % tuple(re.split('[:.]', device))
 
 
 def hostdev_xml(device):
-    """That a guest has an mdev or a PCI device: it can be defined but not started here."""
+    """Returns the hostdev element of an mdev or a PCI device. On this machine the guest can be defined but not started."""
     kind = "type='mdev' model='vfio-pci'" if len(device) == 36 else "type='pci' managed='yes'"
     return "<hostdev mode='subsystem' %s><source>%s</source></hostdev>" % (kind, address_xml(device))
 
 
 def guest_xml(name, memory_mib=32, vcpus=1, extra='', uuid=None, devices=()):
-    """The XML of a tiny guest without a disk, with these devices; extra goes inside <domain>."""
+    """Returns the XML of a tiny guest without a disk, with these devices. extra: XML inside <domain>."""
     if devices:
         extra += '<devices>%s</devices>' % ''.join(map(hostdev_xml, devices))
     uuid = '<uuid>%s</uuid>' % uuid if uuid else ''
@@ -127,12 +127,11 @@ def guest_xml(name, memory_mib=32, vcpus=1, extra='', uuid=None, devices=()):
 
 
 class Libvirtd(Service):
-    """A libvirtd that sees host as its hardware; sys is the folder it has as /sys.
+    """A libvirtd that sees host as its hardware. sys is the folder that it sees as /sys.
 
-    stop(), kill() and restart() concern the daemon: guests and namespaces stay, as on a real
-    host. close() ends everything. With shared, a folder that hosts share, guests start with whatever
-    the made-up host has (tests/shims/host.c). Edit sys with the functions of fakesys, then announce() what
-    came or went.
+    stop(), kill() and restart() affect only the daemon. Guests and namespaces stay, as on a real host. close() ends everything.
+    shared: a folder that several hosts share; with it guests can start with all devices of the artificial host
+    (tests/shims/host.c). To change the hardware, edit sys with the functions of fakesys, and then call announce().
     """
 
     name = 'libvirtd'
@@ -148,7 +147,7 @@ class Libvirtd(Service):
             (self.folder / 'vfio').mkdir()
             (self.folder / 'vfio/vfio').touch()
             self._targets['vfio'] = '/dev/vfio'
-            # libvirt 10 looks there for a driver of its own for a card
+            # libvirt 10 searches this folder for a vendor's driver of a card.
             modules = self.folder / 'modules' / os.uname().release
             modules.mkdir(parents=True)
             (modules / 'modules.alias').touch()
@@ -187,10 +186,12 @@ class Libvirtd(Service):
         return self.uri + '-ro'
 
     def enter(self, *namespaces):
-        """The argv prefix that runs a command where this /sys is; '-m' unless told."""
+        """Returns the argv prefix that runs a command in the given namespaces of this host, by default in '-m', which has its
+        /sys."""
         return ['nsenter', '-t', str(self.init_pid), *(namespaces or ['-m']), '--']
 
     def _make_namespace(self):
+        # The first process inside reports its mounts with the file "ready". It is the only child of unshare.
         if self._namespace and self._namespace.alive():
             return
         ready = self.folder / 'ready'
@@ -218,7 +219,7 @@ class Libvirtd(Service):
             name, self.folder, env=env, wrapper=True)
 
     def start_other(self, name):
-        """Start the daemon of one driver; self.others has it. Only where MODULAR."""
+        """Starts the daemon of one driver and stores it in self.others. Only for a modular libvirt."""
         if name in self.others and self.others[name].alive():
             return
         path = str(self.folder / 'sock' / (name + '-sock'))
@@ -226,12 +227,12 @@ class Libvirtd(Service):
         self.others[name].wait_ready(lambda: os.path.exists(path), 30, 'the socket of ' + name)
 
     def answers(self):
-        """Whether it does, and has listed its devices."""
+        """Returns whether libvirtd answers and has listed all of its devices."""
         wanted = {nodedev_name(link.name) for link in (self.sys / 'bus/pci/devices').iterdir()}
         return os.path.exists(self.socket_path) and wanted <= set(self.nodedevs())
 
     def virsh(self, *args, timeout=30, check=True):
-        """Run virsh on this daemon; returns what it printed. EnvError if it fails."""
+        """Runs virsh on this daemon. Returns its output. Raises EnvError if it fails and check is true."""
         done = subprocess.run(['virsh', '-c', self.uri, '-q', *map(str, args)], timeout=timeout,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               env={**os.environ, 'LC_ALL': 'C'}, check=False)
@@ -240,49 +241,49 @@ class Libvirtd(Service):
         return done.stdout
 
     def nodedevs(self, cap=None):
-        """The names of the node devices, of one capability if told."""
+        """Returns the names of the node devices, of all or of one capability."""
         args = ['--cap', cap] if cap else []
         return self.virsh('nodedev-list', *args).split()
 
     def define(self, xml):
-        """Define a domain that need not be able to start."""
+        """Defines a domain. It need not be able to start."""
         path = self.folder / 'define.xml'
         path.write_text(xml)
         self.virsh('define', path)
 
     def start_guest(self, name='guest', **kwargs):
-        """Define and start a tiny guest, as guest_xml() has it; returns its UUID."""
+        """Defines and starts a tiny guest with the XML of guest_xml(). Returns its UUID."""
         self.define(guest_xml(name, **kwargs))
         self.virsh('start', name, timeout=90)
         return self.virsh('domuuid', name).strip()
 
     def destroy_guests(self):
-        """Destroy every running guest; their definitions stay."""
+        """Destroys each running guest. The definitions stay."""
         for name in self.virsh('list', '--name').split():
             self.virsh('destroy', name)
 
     def delete_guest(self, name):
-        """Destroy it and forget it."""
+        """Destroys and undefines a guest."""
         self.virsh('destroy', name)
         self.virsh('undefine', name)
 
     def delete_guests(self):
-        """Destroy every running guest, and forget all."""
+        """Destroys each running guest and undefines all."""
         self.destroy_guests()
         for name in self.virsh('list', '--all', '--name').split():
             self.virsh('undefine', name)
 
     def processes(self):
-        """The pids, as seen from outside, of all that runs inside: daemon, QEMUs, helpers."""
+        """Returns the pids of all processes inside (daemon, QEMUs, helpers), as numbers of the outer pid namespace."""
         if not (self._namespace and self._namespace.alive()):
             return []
         inside = os.readlink('/proc/%d/ns/pid' % self.init_pid)
         return [pid for pid in running() if _link('/proc/%d/ns/pid' % pid) == inside]
 
     def announce(self, action, address, wait=True):
-        """Tell libvirtd, as udev would, that a PCI device or mdev was 'add'ed or 'remove'd.
+        """Sends libvirtd an event of udev: a PCI device or mdev was 'add'ed or 'remove'd.
 
-        address is a PCI address or an mdev's UUID; with wait it returns when libvirtd shows it.
+        address: a PCI address or the UUID of an mdev. With wait it returns when libvirtd shows the change.
         """
         subsystem = 'mdev' if len(address) == 36 else 'pci'
         properties = {'ACTION': action, 'SUBSYSTEM': subsystem, 'SEQNUM': time.monotonic_ns(),
@@ -297,6 +298,8 @@ class Libvirtd(Service):
                        'libvirtd to %s %s' % (action, address))
 
     def _devpath(self, subsystem, address):
+        # The device can be unplugged already. Then the path of a PCI device follows from its address, and libvirt still has
+        # that of an mdev.
         link = self.sys / 'bus' / subsystem / 'devices' / address
         if link.exists():
             return '/' + str(link.resolve().relative_to(self.sys.resolve()))
@@ -313,7 +316,7 @@ class Libvirtd(Service):
         return address in [_mdev_uuid(name) for name in self.nodedevs('mdev')]
 
     def remove_device(self, address):
-        """Unplug a PCI device with its mdevs, and say so."""
+        """Unplugs a PCI device with its mdevs, and announces it."""
         gone = [uuid for uuid, parent in self._mdevs() if parent == address]
         paths = [(uuid, self._devpath('mdev', uuid)) for uuid in gone]
         fakesys.remove_device(self.sys, address)
@@ -327,7 +330,7 @@ class Libvirtd(Service):
         return [(link.name, link.resolve().parent.name) for link in links]
 
     def plug_device(self, device):
-        """Plug in a device (again), and say so."""
+        """Plugs in a device, also one that was unplugged before, and announces it."""
         self.host.gpus = [dev for dev in self.host.gpus if dev.address != device.address]
         self.host.pci = [dev for dev in self.host.pci if dev.address != device.address]
         kind = self.host.gpus if isinstance(device, fakesys.Gpu) else self.host.pci
@@ -339,12 +342,12 @@ class Libvirtd(Service):
                 self.announce('add', uuid)
 
     def create_mdev(self, address, type_id, uuid):
-        """Create an mdev, and say so."""
+        """Creates an mdev and announces it."""
         fakesys.create_mdev(self.sys, address, type_id, uuid)
         self.announce('add', uuid)
 
     def remove_mdev(self, uuid):
-        """Remove an mdev, and say so."""
+        """Removes an mdev and announces it. Returns when libvirtd does not list it any more."""
         path = self._devpath('mdev', uuid)
         fakesys.remove_mdev(self.sys, uuid)
         udev.multicast(self.init_pid, {'ACTION': 'remove', 'SUBSYSTEM': 'mdev',
@@ -352,7 +355,7 @@ class Libvirtd(Service):
         wait_until(lambda: not self._listed('mdev', uuid), 5, 'libvirtd to forget ' + uuid)
 
     def close(self):
-        """End the daemon, every guest and the namespaces."""
+        """Ends the daemon, all guests and the namespaces."""
         try:
             if self.child:
                 self.child.kill()
@@ -367,7 +370,7 @@ class Libvirtd(Service):
 
 
 def _mdev_uuid(name):
-    """The UUID in libvirt's name of an mdev: mdev_UUID_PARENT, with _ for every -."""
+    """Returns the UUID in libvirt's name of an mdev. The name is mdev_UUID_PARENT, with _ for every -."""
     return name[len('mdev_'):][:36].replace('_', '-')
 
 

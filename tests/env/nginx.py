@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A real nginx in front of Placement: what production has there, and what it does to a client."""
+"""Runs a real nginx in front of Placement, to test a production setup and its limits of requests."""
 
 from tests.env.scratch import free_port
 from tests.env.service import Service, connects
@@ -29,13 +29,13 @@ http {{
   }}
 }}
 '''
-# So many requests a second; the others get 429 and are asked to come back a second later.
+# Limits the requests per second. Further requests get 429 and Retry-After with 1 second.
 LIMITED = {
     'http': 'limit_req_zone all zone=z:1m rate=%dr/s;',
     'server': 'error_page 429 @slow; location @slow { add_header Retry-After 1 always; return 429; }',
     'location': 'limit_req zone=z burst=%d nodelay; limit_req_status 429;',
 }
-# Such a part of the requests fails as if nobody stood behind it.
+# Fails a part of the requests with 503, like a proxy whose backend is down. %s: a percentage, for example 10%.
 FAILING = {
     'http': 'split_clients "$request_id" $fails { %s 1; * ""; }',
     'location': 'if ($fails) { return 503; }',
@@ -51,7 +51,8 @@ def failing(part):
 
 
 class Nginx(Service):
-    """nginx before 127.0.0.1:target. http, server, location: more lines there; listen: more words of it."""
+    """nginx in front of 127.0.0.1:target. http, server, location: more lines for these blocks. listen: more parameters of
+    listen."""
 
     name = 'nginx'
 
@@ -75,5 +76,5 @@ class Nginx(Service):
         return connects(self.port)
 
     def statuses(self):
-        """The statuses that it answered with since its start."""
+        """Returns the statuses of the answers since the start."""
         return [line.split('" ')[1].split()[0] for line in (self.folder / 'access.log').read_text().splitlines()]

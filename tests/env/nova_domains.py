@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What Nova allocates for flavours, and the domains that its own libvirt driver makes of them, as JSON on standard output.
+"""Prints the amounts that Nova allocates for flavours and the domains that its own libvirt driver makes of them, as JSON.
 
     /usr/bin/python3 -P nova_domains.py NOVA_CONF < FLAVOURS
 
-(-P, for openstack.py, which lies beside it, would hide the library of that name.)
+-P is needed because openstack.py, in the same folder, would hide the library of that name.
 
-FLAVOURS is a list of {"uuid", "vcpus", "ram", "extra": {key: value}}. For each this prints {"resources": {class: amount},
-"xml": the domain}, or {"refused": words}. The amounts are those that Nova's scheduler asks Placement for. Each guest is placed on
-the empty host by Nova's own functions. Needs Debian's python3-nova. Run it where libvirtd is, in its mount namespace. It starts
-no service and needs no database.
+FLAVOURS is a list of {"uuid", "vcpus", "ram", "extra": {key: value}}. For each flavour this prints {"resources": {class: amount},
+"xml": the domain}, or {"refused": words}. The amounts are those that Nova's scheduler requests from Placement. Nova's own functions
+place each guest on the empty host. It needs Debian's python3-nova. Run it in the mount namespace of libvirtd. It starts no service and
+needs no database.
 """
 
 import json
@@ -18,7 +18,7 @@ import traceback
 
 
 def load(path):
-    """Import Nova, which takes seconds; eventlet's patches come first, as in nova-compute. Returns its driver."""
+    """Imports Nova, which takes seconds, and returns its driver. The patches of eventlet come first, as in nova-compute."""
     import nova.monkey_patch  # noqa: F401
     import nova.conf
     from nova import objects
@@ -34,7 +34,7 @@ def load(path):
     drv._host.initialize()
     drv._update_host_specific_capabilities()
     drv._vpmems_by_name, drv._vpmems_by_rc = {}, {}
-    drv._host.is_cpu_control_policy_capable = lambda: True  # the test machine may lack the cgroup
+    drv._host.is_cpu_control_policy_capable = lambda: True  # the test machine can lack the cgroup
     return drv
 
 
@@ -45,7 +45,7 @@ def make_flavor(asked):
 
 
 def fit(drv, flavor, image):
-    """The guest's cells on the empty host, as the resource tracker chooses them; None without any."""
+    """Returns the guest's cells on the empty host, as the resource tracker chooses them. Returns None for a guest without cells."""
     import inspect
 
     from nova import objects
@@ -54,7 +54,7 @@ def fit(drv, flavor, image):
     if wanted is None:
         return None
     host = objects.NUMATopology.obj_from_primitive(drv._get_host_numa_topology().obj_to_primitive())
-    # Nova 31 takes the providers of groups before the limits.
+    # Nova 31 has the parameter for the providers of groups before the limits.
     mapping = [None] if 'provider_mapping' in inspect.signature(hardware.numa_fit_instance_to_host).parameters else []
     found = hardware.numa_fit_instance_to_host(host, wanted, *mapping, limits=objects.NUMATopologyLimits(
         cpu_allocation_ratio=4.0, ram_allocation_ratio=1.0))
@@ -77,7 +77,7 @@ def make_instance(asked, flavor, cells):
 
 
 def ask_for(flavor, image, cells):
-    """{class: amount}: what the scheduler asks Placement for."""
+    """Returns the amounts that the scheduler requests from Placement, as {class: amount}."""
     from nova import objects
     from nova.scheduler import utils
     spec = objects.RequestSpec(flavor=flavor, image=image, numa_topology=cells, is_bfv=True, requested_resources=[], scheduler_hints={},
@@ -86,6 +86,7 @@ def ask_for(flavor, image, cells):
 
 
 def make_domain(drv, asked):
+    # The storage, the consoles and the record of the server do not influence the domain, and need services that are missing here.
     from unittest import mock
 
     from nova import objects
@@ -105,7 +106,7 @@ def make_domain(drv, asked):
 def answer(drv, asked):
     try:
         return make_domain(drv, asked)
-    except Exception as error:  # also of a key that Nova refuses
+    except Exception as error:  # also for a key that Nova rejects
         return {'refused': '%s: %s' % (type(error).__name__, error), 'where': traceback.format_exc()[-1500:]}
 
 
@@ -114,7 +115,7 @@ def main(path):
     drv = load(path)
     json.dump([answer(drv, one) for one in asked], sys.stdout)
     sys.stdout.flush()
-    os._exit(0)  # threads of eventlet's pool would wait for ever
+    os._exit(0)  # exit at once: the threads of eventlet's pool would wait forever
 
 
 if __name__ == '__main__':

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The trees that Nova's own libvirt driver makes of a host, as JSON on standard output.
+"""Prints the trees that Nova's own libvirt driver makes of a host, as JSON.
 
     /usr/bin/python3 -P nova_tree.py NOVA_CONF...
 
-(-P, for openstack.py, which lies beside it, would hide the library of that name.)
+-P is needed because openstack.py, in the same folder, would hide the library of that name.
 
-Prints one object per file: {"tree": {provider name: ...}}, or {"refused": words}. Needs Debian's
-python3-nova. Run it where libvirtd is, in its mount namespace. It starts no service and needs no
-database: only the driver, its configuration checks and its update_provider_tree() on a tree with
-nothing but the root in it.
+For each file it prints one object: {"tree": {provider name: ...}}, or {"refused": words}. It needs
+Debian's python3-nova. Run it in the mount namespace of libvirtd. It starts no service and needs no
+database. It runs only the driver, its checks of the configuration, and update_provider_tree() on a
+tree that has only the root.
 """
 
 import json
@@ -19,7 +19,7 @@ ROOT = 'aaaaaaaa-0000-4000-8000-000000000001'
 
 
 def load():
-    """Import Nova, which takes seconds; eventlet's patches come first, as in nova-compute."""
+    """Imports Nova, which takes seconds. The patches of eventlet come first, as in nova-compute."""
     import nova.monkey_patch  # noqa: F401
     import nova.conf
     from nova import objects
@@ -37,12 +37,13 @@ def make_tree(path):
     nova.conf.CONF([], project='nova', default_config_files=[path])
     drv = driver.LibvirtDriver(fake.FakeVirtAPI())
     host = drv._host
-    # it asks the database for guests with CPUs of their own, to move their VCPU to PCPU: none here
+    # This function asks the database for guests with dedicated CPUs, to move their VCPU to PCPU.
+    # Here are none.
     drv._update_provider_tree_for_pcpu = lambda *args, **kwargs: None
     host.initialize()
     drv._update_host_specific_capabilities()
     drv._check_cpu_set_configuration()
-    if hasattr(drv, '_check_file_backed_memory_support'):  # gone in 2025.1
+    if hasattr(drv, '_check_file_backed_memory_support'):  # removed in 2025.1
         drv._check_file_backed_memory_support()
     name = host.get_hostname()
     tree = provider_tree.ProviderTree()
@@ -66,7 +67,7 @@ def answer(path, out):
         told = {'refused': '%s: %s' % (type(error).__name__, error)}
     with os.fdopen(out, 'w') as stream:
         json.dump(told, stream)
-    # threads of eventlet's pool would wait for ever
+    # Exit at once: the threads of eventlet's pool would wait forever.
     os._exit(0)
 
 
@@ -74,7 +75,7 @@ def main(paths):
     load()
     answers = []
     for path in paths:
-        # a configuration and a driver are of a whole process
+        # Configuration and driver are global in a process, so each file gets a process of its own.
         ours, theirs = os.pipe()
         pid = os.fork()
         if pid == 0:

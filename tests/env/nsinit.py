@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The first process of a private host: makes its mounts, then reaps orphans for ever.
+"""The first process of a private host. It makes the mounts of the host and then reaps orphans until it is
+killed.
 
-Started by libvirtd.py inside fresh mount, network, UTS and pid namespaces, with a JSON object
-as its argument: {"name": host name, "binds": [[source, target], ...], "hugetlbfs": folder or null, "ready":
-file, "spare": folder for what stands in the way}. Its death ends every process inside, a QEMU that outlived its
-libvirtd among them.
+libvirtd.py starts it inside new mount, network, UTS and pid namespaces. Its argument is a JSON object: {"name":
+host name, "binds": [[source, target], ...], "hugetlbfs": folder or null, "ready": file, "spare": folder for
+covered mounts}. The kernel ends all processes inside when this process ends, also a QEMU that outlived its
+libvirtd.
 """
 
 import ctypes
@@ -30,9 +31,9 @@ def mount(source, target, kind, flags):
 
 
 def make_target(target, spare):
-    """Make a folder that this machine lacks, visible in this namespace only.
+    """Makes a folder that this machine lacks. It is visible only in this namespace.
 
-    Its parent is covered by an empty file system, in which links lead to all that the parent has.
+    An empty file system covers the parent of the folder. It has links to all entries of the parent.
     """
     parent = os.path.dirname(target)
     real = spare + parent

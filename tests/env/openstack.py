@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A small OpenStack: Keystone, Placement, Glance, Nova, and the MariaDB and RabbitMQ that it wants.
+"""Runs a small OpenStack: Keystone, Placement, Glance and Nova, with the MariaDB and RabbitMQ that they need.
 
     python3 -m tests.env.openstack [--hosts N] [--agent]
 
-starts it with that many hypervisors, each a libvirtd of its own over a made-up /sys with guests
-under TCG (and, with --agent, compute-agentd with nova-compute on top of it), prints one JSON object on one line and stays until SIGINT, SIGTERM or the end of its
-input. There is no Neutron: servers have no networks. The first start fills a cache (a minute).
-Needs Debian's packages of the group "cloud" (tests/run/packages), and root.
+This starts it with N hypervisors, prints one JSON object on one line, and stays until SIGINT, SIGTERM or the end of its input. Each
+hypervisor is a libvirtd over an artificial /sys, with guests under TCG. With --agent each has a compute-agentd, and nova-compute uses it.
+
+Neutron is missing, so servers have no networks. The first start fills a cache, which takes a minute. It needs Debian's packages of the
+group "cloud" (tests/run/packages), and root.
 """
 
 import argparse
@@ -39,10 +40,10 @@ from tests.env.web import ask
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / 'plugins/nova'
 MICROVERSION = '2.90'
-USAGE_MICROVERSION = '2.87' # the last that tells how much of a compute node is used
+USAGE_MICROVERSION = '2.87'  # the last microversion that shows the usage of a compute node
 DATABASES = ('nova_api', 'nova_cell0', 'nova_cell1', 'glance', 'placement')
 APP = Path(__file__).parent / 'wsgi' / 'cloud_app.py'
-# The cells' URLs are made of that in each service's own configuration.
+# Each service replaces the fields of the cells' URLs with those of its own configuration.
 _CELL = '{scheme}://{username}@{hostname}/%s?{query}'
 _CELL_TRANSPORT = '{scheme}://{username}:{password}@{hostname}:{port}/'
 _SECONDS = 120
@@ -104,7 +105,7 @@ paste.app_factory = glance.api.v2.router:API.factory
 
 
 class NoNeutron(http.server.BaseHTTPRequestHandler):
-    """Has nothing of whatever is asked for."""
+    """A Neutron without objects: each list is empty."""
 
     protocol_version = 'HTTP/1.1'
 
@@ -122,7 +123,7 @@ class NoNeutron(http.server.BaseHTTPRequestHandler):
 
 
 class Program(Service):
-    """A program of OpenStack. ready: whether it does its work, as answers()."""
+    """A program of OpenStack. ready: a function that returns whether the program is ready."""
 
     patience = _SECONDS
 
@@ -146,7 +147,7 @@ class Program(Service):
 
 
 def config_text(sections):
-    """Configuration of {section: {key: value}}, or of {section: lines}."""
+    """Returns the text of a configuration. sections: {section: {key: value}}, or {section: lines}."""
     lines = []
     for name, keys in sections.items():
         lines.append('[%s]' % name)
@@ -155,12 +156,12 @@ def config_text(sections):
 
 
 def nova_program(name):
-    """The argv of one of Nova's programs, without its arguments."""
+    """Returns the argv of one of Nova's programs, without its arguments."""
     return [PYTHON, '-c', 'from nova.cmd.%s import main; main()' % name]
 
 
 def run_program(what, argv):
-    """Run a program to its end; EnvError, with what it said, if it fails."""
+    """Runs a program to its end. Raises EnvError with its output if it fails."""
     done = subprocess.run([*map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False,
                           env={**os.environ, 'PYTHONWARNINGS': 'ignore', 'PYTHONDONTWRITEBYTECODE': '1'})
     if done.returncode:
@@ -168,7 +169,7 @@ def run_program(what, argv):
 
 
 def _fill(folder):
-    """The databases of a cloud in which nothing has happened yet."""
+    """Creates the databases of an unused cloud."""
     with Scratch() as scratch:
         database = MariaDB(scratch)
         for name in DATABASES:
@@ -199,7 +200,7 @@ def _key():
 
 
 class Hypervisor:
-    """A host of the cloud: its libvirtd, its nova-compute, and what else is put there (agent)."""
+    """A host of the cloud with its libvirtd, its nova-compute, and optionally an agent."""
 
     def __init__(self, cloud, host):
         self.name = host.name
@@ -215,20 +216,20 @@ class Hypervisor:
 
     @property
     def enter(self):
-        """A command that runs programs where they see the host's /sys, name and processes, and loopback."""
+        """Returns the argv prefix that runs programs with the host's /sys, name and processes, and this machine's loopback."""
         return self.libvirtd.enter('-m', '-u', '-p')
 
     def configure(self, options):
-        """Merge options of nova-compute, as {section: {key: value}}."""
+        """Merges options of nova-compute, as {section: {key: value}}, and writes its configuration."""
         for section, keys in options.items():
             self.options.setdefault(section, {}).update(keys)
         base = self.cloud.nova_options()
         for section in ('database', 'api_database'):
-            base.pop(section)  # nova-compute refuses to start with them
+            base.pop(section)  # nova-compute does not start with these sections
         own = {'DEFAULT': {'host': self.name, 'state_path': self.folder, 'compute_driver': 'libvirt.LibvirtDriver',
                            'instances_path': self.cloud.instances},
                'oslo_concurrency': {'lock_path': self.folder / 'lock'},
-               # hosts have no network in common: guests go from libvirtd to libvirtd over their sockets
+               # Hosts have no common network, so guests migrate from libvirtd to libvirtd through their sockets.
                'libvirt': {'virt_type': 'qemu', 'cpu_mode': 'none', 'connection_uri': self.libvirtd.uri,
                            'live_migration_tunnelled': 'true',
                            'live_migration_uri': 'qemu+unix:///system?socket=%s/%%s' % self.cloud.sockets},
@@ -240,7 +241,7 @@ class Hypervisor:
         self.config.write_text(config_text(base))
 
     def start_compute(self, wait=True):
-        """Start nova-compute (again), as it is configured; return when Nova sees it."""
+        """Starts nova-compute with its current configuration. With wait, returns when Nova shows it as up."""
         if self.compute is None:
             code = ('import nova.cmd, nova.virt; nova.virt.__path__.append("%s"); '
                     'from nova.cmd.compute import main; main()' % PLUGIN)
@@ -256,11 +257,12 @@ class Hypervisor:
         return any(service['state'] == 'up' for service in self._services())
 
     def force_down(self, whether):
-        """Let Nova take nova-compute for down, whatever it hears of it; its Answer."""
+        """Forces Nova to regard nova-compute as down, or ends this. Returns the Answer."""
         return self.cloud.nova('PUT', '/os-services/' + self._services()[0]['id'], {'forced_down': whether})
 
     def wait_hypervisor(self, seconds=_SECONDS):
-        """Return when Nova has its compute node, maps it to its cell, and knows its usage: the scheduler passes over it before."""
+        """Returns when Nova has the compute node of this host, has mapped it to its cell, and knows its usage. The scheduler ignores the
+        host before that."""
         wait_until(lambda: self._compute_node().get('free_disk_gb') is not None, seconds,
                    'the compute node of %s' % self.name, step=0.2)
 
@@ -270,12 +272,12 @@ class Hypervisor:
         return next((entry for entry in listed.get('hypervisors', []) if entry['hypervisor_hostname'] == self.name), {})
 
     def make_agent(self, options=None):
-        """The agent of this host, not started, with the identity that Nova has of the host, if it has any."""
+        """Makes the agent of this host without starting it. It gets the identity that Nova has for the host, if Nova has one."""
         placement = {'auth_type': 'password', 'auth_url': self.cloud.keystone.url + '/v3', 'username': 'agent',
                      'password': AGENT_PASSWORD, 'user_domain_name': 'Default', 'project_name': 'service',
                      'project_domain_name': 'Default', 'endpoint_override': self.cloud.placement.endpoint, 'timeout': 30}
         ratios = {key: value for key, value in self.cloud.nova_options()['DEFAULT'].items() if key.startswith('initial_')}
-        # '-p': sanitizers look for their process in /proc
+        # '-p' because sanitizers need /proc to have their own process.
         within = self.libvirtd.enter('-m', '-p')
         self.agent = Agent(self.cloud.scratch, uri=self.libvirtd.uri, bus=self.bus, within=within, options={
             'DEFAULT': {**ratios, 'instances_path': self.cloud.instances}, 'placement': placement,
@@ -285,22 +287,22 @@ class Hypervisor:
         return self.agent
 
     def take_identity(self):
-        """Give the agent the identity that Nova has of this host, if it has any."""
+        """Gives the agent the identity that Nova has for this host, if Nova has one."""
         compute_id = self._compute_node().get('id')
         if compute_id:
             (self.agent.state / 'compute_id').write_text(compute_id + '\n')
 
     def domains(self):
-        """{uuid: whether it runs} of the guests that libvirt has."""
+        """Returns the guests that libvirt has, as {uuid: whether it runs}."""
         listed = {True: self.libvirtd.virsh('list', '--uuid').split(),
                   False: self.libvirtd.virsh('list', '--uuid', '--inactive').split()}
         return {uuid: runs for runs, uuids in listed.items() for uuid in uuids}
 
 
 class Cloud(Startable):
-    """All of it, as a context manager. hosts: what hypervisors there are (tests.env.hosts).
+    """A whole cloud, as a context manager. hosts: its hypervisors (tests.env.hosts).
 
-    Started without nova-compute; see start_computes(). options: more of Nova's, for each service.
+    It starts without nova-compute, which start_computes() starts. options: more configuration of all Nova services.
     """
 
     def __init__(self, hosts=None, options=None):
@@ -342,7 +344,7 @@ class Cloud(Startable):
         self._image = None
 
     def close(self):
-        """End all of it."""
+        """Ends everything."""
         with contextlib.ExitStack() as stack:
             stack.callback(self.scratch.close)
             for hypervisor in self.hypervisors:
@@ -350,8 +352,9 @@ class Cloud(Startable):
             stack.callback(self.rabbitmq.close)
 
     def start(self):
-        """Start all but the computes."""
-        # in any order: what wants another asks again after a second; but the scheduler ends without Keystone
+        """Starts everything except nova-compute."""
+        # The order of these does not matter, because each retries its connections after a second. Only the scheduler exits if Keystone is
+        # not ready.
         services = [self.rabbitmq, self.keystone, self.placement, self.conductor, self.api, self.glance, *self.more_services]
         for service in services:
             service.start(wait=False)
@@ -372,7 +375,7 @@ class Cloud(Startable):
         return 'www_authenticate_uri = %s/v3\n%s' % (self.keystone.url, self._credentials())
 
     def nova_options(self):
-        """What the services of Nova share, as {section: {key: value}}."""
+        """Returns the common options of all Nova services, as {section: {key: value}}."""
         credentials = dict(line.split(' = ') for line in self._credentials().splitlines())
         options = {
             'DEFAULT': {
@@ -415,24 +418,24 @@ class Cloud(Startable):
 
     def http(self, port, method, path, body=None, kind='application/json', timeout=_SECONDS,
              microversion=MICROVERSION, service='compute'):
-        """One request of the administrator's; returns an Answer."""
+        """Sends a request as the administrator. Returns an Answer."""
         headers = {'X-Auth-Token': self.keystone.admin_token(), 'Accept': 'application/json', 'Content-Type': kind,
                    'OpenStack-API-Version': '%s %s' % (service, microversion)}
         return ask(port, method, path, body, headers, timeout)
 
     def nova(self, method, path, body=None, **more):
-        """One request to Nova; returns an Answer."""
+        """Sends a request to Nova. Returns an Answer."""
         return self.http(self.api_port, method, '/v2.1' + path, body, **more)
 
     def get(self, path, missing=None, **more):
-        """The JSON of a GET; missing, if told, where there is nothing. EnvError for anything else."""
+        """Returns the JSON of a GET. After a 404 returns missing, if it is set. Raises EnvError for another failure."""
         answer = self.nova('GET', path, **more)
         if answer.status == 404 and missing is not None:
             return missing
         return answer.good()
 
     def post(self, path, body):
-        """The JSON of a POST that must succeed."""
+        """Returns the JSON of a POST that must succeed."""
         return self.nova('POST', path, body).good()
 
     @staticmethod
@@ -443,7 +446,7 @@ class Cloud(Startable):
         return lambda: any(service['state'] == 'up' for service in self.get('/os-services?binary=' + binary)['services'])
 
     def start_computes(self, options=None):
-        """Start nova-compute on each hypervisor; returns when Nova could place servers there."""
+        """Starts nova-compute on each hypervisor. Returns when the scheduler can place servers on all of them."""
         for hypervisor in self.hypervisors:
             hypervisor.configure(options or {})
             hypervisor.start_compute(wait=False)
@@ -452,38 +455,38 @@ class Cloud(Startable):
             hypervisor.wait_hypervisor()
 
     def upload(self, name, content):
-        """Make an image; returns its id."""
+        """Creates an image. Returns its id."""
         made = self.http(self.glance_port, 'POST', '/v2/images', {
             'name': name, 'disk_format': 'raw', 'container_format': 'bare'}).good()
         self.http(self.glance_port, 'PUT', '/v2/images/%s/file' % made['id'], content, 'application/octet-stream').good()
         return made['id']
 
     def image(self):
-        """The id of an image of nothing, which every guest may have."""
+        """Returns the id of an image of zeros, which any guest can use. The first call creates it."""
         if not self._image:
             self._image = self.upload('nothing', b'\0' * (1 << 20))
         return self._image
 
     def flavor(self, name, vcpus=1, ram=64, disk=0, extra=None):
-        """Make a flavour; its id is its name."""
+        """Creates a flavour. Its id is its name."""
         self.post('/flavors', {'flavor': {'id': name, 'name': name, 'vcpus': vcpus, 'ram': ram, 'disk': disk}})
         if extra:
             self.post('/flavors/%s/os-extra_specs' % name, {'extra_specs': extra})
         return name
 
     def create(self, name, flavor, host=None, **more):
-        """Ask for a server; returns its id at once. host: where it must be."""
+        """Creates a server. Returns its id without waiting. host: the required host."""
         body = {'name': name, 'flavorRef': flavor, 'imageRef': self.image(), 'networks': 'none', **more}
         if host:
             body['host'] = host
         return self.post('/servers', {'server': body})['server']['id']
 
     def server(self, server):
-        """What Nova tells of a server; None if it has none of it."""
+        """Returns Nova's record of a server, or None if it does not exist."""
         return self.get('/servers/' + server, missing={}).get('server')
 
     def wait_status(self, server, *wanted, seconds=_SECONDS):
-        """Return what Nova tells of a server when its status is one of these and nothing is being done."""
+        """Returns Nova's record of a server when its status is one of wanted and no task runs."""
         last = {}
 
         def reached():
@@ -498,23 +501,23 @@ class Cloud(Startable):
             raise EnvError('%s; it is %s, %s' % (error, last.get('status'), last.get('OS-EXT-STS:task_state'))) from None
 
     def _said(self):
-        """The end of what nova-scheduler told, which says why no host would do, and of each nova-compute."""
+        """Returns the last lines of the logs of nova-scheduler and each nova-compute. They explain why no host was suitable."""
         programs = [self.scheduler, *(host.compute for host in self.hypervisors if host.compute)]
         return '\n'.join('--- %s\n%s' % (program.name, '\n'.join(program.log.splitlines()[-40:])) for program in programs)
 
     def boot(self, name, flavor, host=None, **more):
-        """Boot a server; returns its id when it is ACTIVE."""
+        """Boots a server. Returns its id when it is ACTIVE."""
         server = self.create(name, flavor, host, **more)
         self.wait_status(server, 'ACTIVE')
         return server
 
     def act(self, server, action, argument=None, *wanted, seconds=_SECONDS):
-        """Do an action of a server's; return when its status is one of wanted, if told."""
+        """Runs an action of a server. With wanted, returns when its status is one of these."""
         self.post('/servers/%s/action' % server, {action: argument})
         return self.wait_status(server, *wanted, seconds=seconds) if wanted else None
 
     def delete(self, server, wait=True, seconds=_SECONDS):
-        """Delete a server; with wait return when Nova has forgotten it."""
+        """Deletes a server. With wait, returns when Nova does not have it any more."""
         self.nova('DELETE', '/servers/' + server).good()
         if wait:
             wait_until(lambda: self.server(server) is None, seconds, 'server %s to be deleted' % server, step=0.2)
@@ -528,7 +531,7 @@ def parse_args(argv):
 
 
 def describe(cloud):
-    """What somebody who tries things by hand wants to know."""
+    """Returns the addresses and files that a user needs to try the cloud by hand."""
     return {'folder': str(cloud.scratch.path), 'identity': cloud.keystone.url + '/v3',
             'compute': 'http://127.0.0.1:%d/v2.1' % cloud.api_port, 'placement': cloud.placement.endpoint,
             'image': 'http://127.0.0.1:%d' % cloud.glance_port, 'image_id': cloud.image(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A real Placement over SQLite or another database, and a small reader of it that shares no code with the agent."""
+"""Runs a real Placement over SQLite or another database. A small client reads it and shares no code with the agent."""
 
 import contextlib
 import functools
@@ -32,7 +32,7 @@ sync_on_startup = %s
 enforce_scope = false
 policy_file = %s
 '''
-# Without Keystone nobody has the role service, which newer releases of Placement want for this.
+# Without Keystone no user has the role service, which newer releases of Placement require for a reshape.
 _POLICY = 'placement:reshaper:reshape: "role:admin or role:service"\n'
 _KEYSTONE_CONFIG = '''[keystone_authtoken]
 www_authenticate_uri = {url}/v3
@@ -64,11 +64,10 @@ def _environment(folder, server):
 
 
 def number_once(path):
-    """Let no two allocations ever have the same number, as with MySQL and PostgreSQL.
+    """Changes the schema so that no two allocations ever have the same row number, as with MySQL and PostgreSQL.
 
-    SQLite gives the number of a deleted row to another. Placement deletes the allocations of a
-    consumer by the numbers that it read before: when a reshape writes all anew in between, these
-    would be another consumer's.
+    SQLite reuses the number of a deleted row. Placement deletes the allocations of a consumer by the numbers that it read before. If a
+    reshape rewrites all allocations between these steps, the numbers can belong to another consumer.
     """
     with contextlib.closing(sqlite3.connect(path)) as database:
         statements = [row[0] for row in database.execute(
@@ -82,7 +81,7 @@ def number_once(path):
 
 
 def make_schema(folder, url=None):
-    """Let Placement create its schema, traits and resource classes in folder, or where url says."""
+    """Lets Placement create its schema, traits and resource classes in folder, or in the database url."""
     _write_config(folder, sync=True, url=url)
     done = subprocess.run([PYTHON, str(_APP)], env=_environment(folder, 'none'), timeout=600,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
@@ -97,19 +96,19 @@ def _make_database(folder):
 
 @functools.lru_cache(maxsize=None)
 def ready_made_database():
-    """The path of a database with Placement's schema and no providers, to be copied."""
+    """Returns the path of a database with Placement's schema and no providers. The caller copies it."""
     key = key_of(*package_folders('placement', 'os_traits', 'os_resource_classes'), _CONFIG, inspect.getsource(number_once))
     return cached('placement-' + key, _make_database) / 'placement.sqlite'
 
 
 class Placement(Service):
-    """Placement on a port (or Unix socket) that stays the same from start to start.
+    """Placement on a port or Unix socket that stays the same from start to start.
 
-    server: 'gunicorn' (two processes of four threads), 'unix' (the same on a Unix socket, for every user), 'simple' (one thread).
-    Parallel writes may get 500 "database is locked" from SQLite, never with 'simple'.
-    keystone: the Keystone that it asks about tokens; its administrator reads here then.
-    database: a server of tests.env.databases, which is borrowed, or the URL of one with the schema; None: SQLite.
-    config: more lines for placement.conf.
+    server: 'gunicorn' (two processes of four threads), 'unix' (the same on a Unix socket, for all users) or 'simple' (one thread).
+    Parallel writes can get 500 "database is locked" from SQLite, never with 'simple'.
+
+    keystone: the Keystone that validates tokens; then this client reads as its administrator. database: a server of tests.env.databases,
+    which is borrowed, or the URL of a database with the schema; None: SQLite. config: more lines for placement.conf.
     """
 
     name = 'placement'
@@ -134,7 +133,7 @@ class Placement(Service):
 
     @property
     def endpoint(self):
-        """The URL; with 'unix' the host means nothing, connect to socket_path."""
+        """The URL. With 'unix' its host has no meaning: connect to socket_path."""
         return 'http://127.0.0.1:%d' % self.port if self.port else 'http://localhost'
 
     def _argv(self):
@@ -153,9 +152,9 @@ class Placement(Service):
 
     def request(self, method, path, body=None, microversion=MICROVERSION, timeout=30,
                 record=True):
-        """Send one request over its own connection; returns an Answer.
+        """Sends a request over its own connection. Returns an Answer.
 
-        With record False it is left out of requests_since().
+        With record False, requests_since() omits the request.
         """
         answer = self._request(method, path, body, microversion, timeout, record)
         if answer.status == 401 and self.keystone:
@@ -172,24 +171,24 @@ class Placement(Service):
         return ask(self.socket_path or self.port, method, path, body, headers, timeout)
 
     def written_later(self, consumer, seconds):
-        """Let what a consumer holds have been written that much later than it was."""
+        """Moves the creation time of a consumer's allocations by this number of seconds."""
         with contextlib.closing(sqlite3.connect(self.folder / 'placement.sqlite', timeout=30)) as database, database:
             database.execute("UPDATE allocations SET created_at = strftime('%Y-%m-%d %H:%M:%f000', created_at, ?)"
                              ' WHERE consumer_id = ?', ('%+d seconds' % seconds, consumer))
 
     def get(self, path, missing=None):
-        """The JSON of an unrecorded GET; missing if it is not there."""
+        """Returns the JSON of an unrecorded GET. Returns missing after a 404."""
         answer = self.request('GET', path, record=False)
         return missing if answer.status == 404 else answer.good()
 
     def api(self, method, path, body=None):
-        """The JSON of an unrecorded request, which goes well."""
+        """Returns the JSON of an unrecorded request that must succeed."""
         return self.request(method, path, body, record=False).good()
 
-    # What others than the agent do. Not recorded.
+    # ---- Writes of other clients than the agent, which are not recorded
 
     def make_provider(self, name, inventories=None, parent=None, traits=()):
-        """One with inventories {class: total, or a whole record}; its uuid."""
+        """Creates a provider with inventories {class: total, or a whole record}. Returns its uuid."""
         made = str(uuid.uuid4())
         self.api('POST', '/resource_providers', {'uuid': made, 'name': name, **({'parent_provider_uuid': parent} if parent else {})})
         if inventories:
@@ -200,29 +199,29 @@ class Placement(Service):
         return made
 
     def set_part(self, provider, part, value):
-        """Let inventories, traits or aggregates of a provider be that."""
+        """Sets inventories, traits or aggregates of a provider."""
         path = '/resource_providers/' + provider
         self.api('PUT', path + '/' + part, {part: value, 'resource_provider_generation': self.get(path)['generation']})
 
     def edit(self, provider, part, change):
-        """Let change() edit inventories (a dict) or traits (a list) of a provider."""
+        """Reads inventories (a dict) or traits (a list) of a provider, lets change() edit them, and writes them."""
         path = '/resource_providers/%s/%s' % (provider, part)
 
         def write():
             now = self.get(path)
             change(now[part])
             return self.request('PUT', path, now, record=False).status == 200
-        wait_until(write, 20, 'the ' + part)  # SQLite refuses one of two who write at a time
+        wait_until(write, 20, 'the ' + part)  # SQLite rejects one of two parallel writers
 
     def put(self, consumer, held, kind='INSTANCE', project='demo'):
-        """What a scheduler writes: a consumer holds {provider: {class: amount}}, and nothing else; the status of the answer."""
+        """Sets the allocations of a consumer to {provider: {class: amount}}, as a scheduler does. Returns the status of the answer."""
         return self.request('PUT', '/allocations/' + consumer, {
             'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
             'project_id': project, 'user_id': 'user', 'consumer_type': kind,
             'consumer_generation': self.generation(consumer)}, record=False).status
 
     def place(self, consumer, held, **more):
-        """The same, which goes well; the consumer, who is new when it is None."""
+        """Sets the allocations of a consumer, which must succeed. Returns the consumer. None: a new consumer."""
         consumer = consumer or str(uuid.uuid4())
         status = self.put(consumer, held, **more)
         if status != 204:
@@ -230,7 +229,7 @@ class Placement(Service):
         return consumer
 
     def write(self, parts, project='demo'):
-        """Writes {consumer: {provider: {class: amount}}} in one request, as Nova does: without consumer types."""
+        """Writes {consumer: {provider: {class: amount}}} in one request and without consumer types, as Nova does."""
         answer = self.request('POST', '/allocations', {consumer: {
             'allocations': {provider: {'resources': amounts} for provider, amounts in held.items()},
             'consumer_generation': self.generation(consumer), 'project_id': project, 'user_id': 'someone'}
@@ -239,40 +238,40 @@ class Placement(Service):
             raise EnvError('not written: %d %s' % (answer.status, answer.text))
 
     def held(self, consumer):
-        """{provider: {class: amount}}"""
+        """Returns the allocations of a consumer, as {provider: {class: amount}}."""
         found = self.get('/allocations/' + consumer)['allocations']
         return {provider: part['resources'] for provider, part in found.items()}
 
     def generation(self, consumer):
-        """None when it holds nothing."""
+        """Returns the generation of a consumer, or None if it has no allocations."""
         return self.get('/allocations/' + consumer).get('consumer_generation')
 
     def delete(self, consumer):
-        """Nothing is held for it any more."""
+        """Deletes the allocations of a consumer."""
         self.api('DELETE', '/allocations/' + consumer)
 
     def forget_providers(self):
-        """What an agent made would stand in the way of the next one, which is another host."""
+        """Deletes all providers, which the next agent, for another host, cannot use."""
         providers = self.get('/resource_providers')['resource_providers']
         for provider in sorted(providers, key=lambda provider: provider['parent_provider_uuid'] is None):
             self.request('DELETE', '/resource_providers/' + provider['uuid'])
 
     def tree(self, root_uuid):
-        """The providers of a tree as {uuid: dict}, empty if there is none.
+        """Returns the providers of a tree as {uuid: dict}. The result is empty if the tree does not exist.
 
-        Each has name, uuid, parent, root, generation, inventories, usages, traits (a sorted
-        list without generations), aggregates (sorted) and allocations. Not recorded.
+        Each dict has name, uuid, parent, root, generation, inventories, usages, traits (a sorted list without generations), aggregates
+        (sorted) and allocations. The reads are not recorded.
         """
         found = self.get('/resource_providers?in_tree=' + root_uuid)['resource_providers']
         read = [self._provider(provider) for provider in found]
         return {provider['uuid']: provider for provider in read if provider}
 
     def tree_by_name(self, root_uuid):
-        """The same with names as keys."""
+        """Returns the same as tree(), with names as keys."""
         return {provider['name']: provider for provider in self.tree(root_uuid).values()}
 
     def _provider(self, provider):
-        """The dict of tree(); None if the provider was deleted after it was listed."""
+        """Returns the dict of tree(), or None if the provider was deleted after the list was read."""
         base = '/resource_providers/' + provider['uuid']
         parts = {name: self.get('%s/%s' % (base, name), missing=None)
                  for name in ('inventories', 'usages', 'traits', 'aggregates', 'allocations')}
@@ -292,11 +291,11 @@ class Placement(Service):
         }
 
     def mark(self):
-        """A place in the record, for requests_since(): now."""
+        """Returns the current position in the record, for requests_since()."""
         return self._records.stat().st_size
 
     def records_since(self, mark=0):
-        """What was asked since mark: dicts of method, path, status, microversion, body, ..."""
+        """Returns the recorded requests since mark, as dicts of method, path, status, microversion, body, ..."""
         with open(self._records, 'rb') as file:
             file.seek(mark)
             lines = [json.loads(line) for line in file.read().splitlines(keepends=True)
@@ -304,16 +303,15 @@ class Placement(Service):
         return [line for line in lines if line['request_id'] != _UNRECORDED]
 
     def requests_since(self, mark=0):
-        """The same as tuples (method, path with query, status).
+        """Returns the same as tuples (method, path with query, status).
 
-        A request is in it before its answer reaches the client; reads by tree() and get()
-        are left out.
+        A request is recorded before its answer reaches the client. Reads by tree() and get() are omitted.
         """
         return [(line['method'], line['path'], line['status'])
                 for line in self.records_since(mark)]
 
     def writes_since(self, mark=0):
-        """The requests that are not GET, without the agent's question whether it may reshape."""
+        """Returns the requests that are not GET, without the probe that checks the agent's right to reshape."""
         return [line for line in self.requests_since(mark)
                 if line[0] != 'GET' and line != PROBE]
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Servers of Placement forked from a process that has loaded it: loading takes most of a start.
+"""Forks servers of Placement from a process that has loaded it, because loading takes most of a
+start.
 
-That process is started with the first server, once for all of this process, and ends with it.
+The first start of a server starts this process. All servers of the test process use it, and it ends
+with the test process.
 """
 
 import contextlib
@@ -16,7 +18,7 @@ _PROGRAM = Path(__file__).parent / 'wsgi' / 'preloaded.py'
 
 
 class _Forked:
-    """What Child wants of a Popen, for a process that is not our child."""
+    """The subset of Popen that Child needs, for a process that is not a child of this one."""
 
     def __init__(self, pid):
         self.pid = pid
@@ -26,7 +28,7 @@ class _Forked:
             self._pidfd = None
 
     def poll(self):
-        """None while it runs, then 0: its exit code is not known here."""
+        """Returns None while the process runs, then 0, because its exit code is not known here."""
         if self._pidfd is not None and select.select([self._pidfd], [], [], 0)[0]:
             self._close()
         return None if self._pidfd is not None else 0
@@ -40,7 +42,7 @@ class _Forked:
 
 
 class Preloaded:
-    """The loaded process. popen: as _Spawner.popen, which starts it."""
+    """The process that has loaded Placement. popen: _Spawner.popen, which starts it."""
 
     def __init__(self, popen):
         self._popen = popen
@@ -49,7 +51,8 @@ class Preloaded:
         self._socket = None
 
     def popen(self, argv, stdout, env, cwd, **_):
-        """Fork a server; argv[0] is 'gunicorn', or else the rest is of placement_app.py."""
+        """Forks a server. If argv[0] is not 'gunicorn', the other arguments are those of
+        placement_app.py."""
         request = json.dumps({'argv': argv, 'env': env, 'cwd': str(cwd)}).encode()
         with self._lock:
             if self._process is None or self._process.poll() is not None:
@@ -64,7 +67,7 @@ class Preloaded:
                                         start_new_session=True)
 
     def end(self):
-        """End it, and with it what it forked; the next popen() starts another."""
+        """Ends the process and the servers that it forked. The next popen() starts another one."""
         with self._lock, contextlib.suppress(AttributeError):
             self._process.kill()
             self._process.wait()

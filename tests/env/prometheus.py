@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A real Prometheus, which scrapes one file of metrics as node_exporter shows it."""
+"""Runs a real Prometheus, which scrapes one file of metrics as node_exporter shows it."""
 
 import http.server
 import json
@@ -20,7 +20,8 @@ _LINKED = 'node_textfile_mtime_seconds{file="/var/lib/prometheus/node-exporter/c
 
 
 class Exporter(http.server.ThreadingHTTPServer):
-    """What node_exporter's textfile collector makes of a file: its lines and its age; without the file nothing."""
+    """Serves a file as node_exporter's textfile collector does: its lines and its time. Without the file the page is
+    empty."""
 
     def __init__(self, file):
         super().__init__(('127.0.0.1', 0), _Page)
@@ -42,7 +43,7 @@ class _Page(http.server.BaseHTTPRequestHandler):
 
 
 class Prometheus(Service):
-    """It scrapes file each second, and evaluates the rules as often."""
+    """Prometheus, which scrapes file and evaluates the rules each second."""
 
     name = 'prometheus'
 
@@ -61,19 +62,19 @@ class Prometheus(Service):
                                   'prometheus', self.folder)
 
     def answers(self):
-        """Whether it has scraped once."""
+        """Returns whether Prometheus has scraped the file once."""
         return self.query('up == 1')
 
     def get(self, path, **query):
-        """The data of an answer of its API."""
+        """Returns the data of an answer of Prometheus's API."""
         url = 'http://127.0.0.1:%d/api/v1/%s?%s' % (self.port, path, urllib.parse.urlencode(query))
         with urllib.request.urlopen(url, timeout=30) as answer:
             return json.load(answer)['data']
 
     def query(self, expression):
-        """The series that an expression yields now, each with its labels and its value."""
+        """Returns the current series of an expression, each with its labels and its value."""
         return [(one['metric'], one['value'][1]) for one in self.get('query', query=expression)['result']]
 
     def alerts(self):
-        """The names of those that are pending or raised."""
+        """Returns the names of the alerts that are pending or firing."""
         return {one['labels']['alertname'] for one in self.get('alerts')['alerts']}

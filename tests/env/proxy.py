@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A scripted HTTP proxy in front of Placement: it counts, and it misbehaves as told.
+"""A scripted HTTP proxy in front of Placement, which counts requests and applies faults.
 
     with Proxy(placement.port) as proxy:
         proxy.add(faults.conflict(every=3))
@@ -25,7 +25,7 @@ _HOP = {'connection', 'keep-alive', 'transfer-encoding', 'content-length', 'host
 
 @dataclass
 class Record:
-    """A request that came. status is what the client was sent: None while or if nothing was."""
+    """A received request. status: the status that the client got, or None before an answer was sent."""
 
     method: str
     path: str
@@ -36,15 +36,15 @@ class Record:
 
 
 class _CutShort(Exception):
-    """The connection was cut on purpose."""
+    """A fault cut the connection."""
 
 
 class Proxy:
-    """Listens on a free loopback port and passes requests on to 127.0.0.1:port.
+    """Listens on a free loopback port and forwards requests to 127.0.0.1:port.
 
-    add() and clear() may be called at any time. Faults apply in the order of adding; the first
-    that ends the request wins. refuse() closes the port, listen() opens the same one again.
-    Bodies of requests need a Content-Length.
+    add() and clear() can be called at any time. Faults apply in the order of add(). The first one that ends
+    the request wins. refuse() closes the port, and listen() opens the same port again. The body of a
+    request needs a Content-Length.
     """
 
     def __init__(self, port):
@@ -70,7 +70,7 @@ class Proxy:
         self.close()
 
     def listen(self):
-        """Listen, on the port of the last time if there was one."""
+        """Listens on the port. It is the same after refuse()."""
         if self._server is None:
             self._stopping.clear()
             self._server = _Server(('127.0.0.1', self.port), _Handler)
@@ -80,7 +80,7 @@ class Proxy:
         return self
 
     def refuse(self):
-        """Close the port and cut every connection: new ones are refused."""
+        """Closes the port and cuts each connection, so that new connections are refused."""
         if self._server:
             self._stopping.set()
             self._server.shutdown()
@@ -93,7 +93,7 @@ class Proxy:
 
     @contextlib.contextmanager
     def refusing(self):
-        """Nobody listens inside a with block."""
+        """Refuses connections inside a with block."""
         self.refuse()
         try:
             yield
@@ -101,14 +101,14 @@ class Proxy:
             self.listen()
 
     def cut(self):
-        """Cut every open connection now."""
+        """Cuts each open connection."""
         with self._lock:
             for sock in list(self._sockets):
                 with contextlib.suppress(OSError):
                     sock.shutdown(socket.SHUT_RDWR)
 
     def add(self, fault):
-        """Add a fault; returns it, for its hits and to remove() it."""
+        """Adds a fault. Returns it, for its hits and for remove()."""
         with self._lock:
             self._faults.append(fault)
         return fault
@@ -120,13 +120,13 @@ class Proxy:
             fault.release()
 
     def clear(self):
-        """Remove every fault and release what hangs."""
+        """Removes all faults and releases the requests that hang."""
         for fault in list(self._faults):
             self.remove(fault)
 
     @contextlib.contextmanager
     def fault(self, fault):
-        """Have this fault inside a with block."""
+        """Adds a fault for the time of a with block."""
         self.add(fault)
         try:
             yield fault
@@ -135,9 +135,9 @@ class Proxy:
 
     @contextlib.contextmanager
     def held(self, ask, where='before', **match):
-        """Call ask() in the background, and have the with block while its first request that matches hangs.
+        """Calls ask() in the background, and runs the with block while the first matching request hangs.
 
-        Yields the Future of what it returns, which is there behind the block.
+        Yields the Future of the result of ask(), which is complete after the block.
         """
         hang = self.add(faults.Hang(where, times=1, **match))
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -151,16 +151,16 @@ class Proxy:
                 hang.release()
 
     def count(self, method=None, path=''):
-        """How many requests came with this method whose path holds this text."""
+        """Returns the number of requests with this method whose path contains this text."""
         return sum(1 for record in list(self.requests)
                    if method in (None, record.method) and path in record.path)
 
     def mark(self):
-        """A place in requests, for requests_since()."""
+        """Returns the current position in requests, for requests_since()."""
         return len(self.requests)
 
     def requests_since(self, mark=0):
-        """(method, path, status) of each request since mark, in order of coming."""
+        """Returns (method, path, status) of each request since mark, in the order of arrival."""
         return [(record.method, record.path, record.status) for record in self.requests[mark:]]
 
     def _note(self, record):
@@ -168,7 +168,7 @@ class Proxy:
             self.requests.append(record)
 
     def _take(self, record):
-        """The faults for a request, up to the first that ends it."""
+        """Returns the faults of a request, up to the first that ends it."""
         ret = []
         with self._lock:
             for fault in self._faults:
@@ -186,7 +186,7 @@ class _Server(http.server.ThreadingHTTPServer):
     request_queue_size = 64
 
     def shutdown_request(self, request):
-        """Close politely, or with a RST if it was cut on purpose."""
+        """Closes a connection normally, or with a RST if a fault cut it."""
         if request in self.proxy._cut:
             self.proxy._cut.discard(request)
             request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
@@ -195,7 +195,7 @@ class _Server(http.server.ThreadingHTTPServer):
             super().shutdown_request(request)
 
     def handle_error(self, request, client_address):
-        """A client that goes away is no news."""
+        """Ignores the error, because a client can close its connection."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -236,6 +236,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _apply(self, record, taken):
+        # The faults before the request run first. Then Placement gets the request, and the faults after the
+        # answer run.
         for fault in taken:
             if isinstance(fault, faults.Delay):
                 self.proxy._stopping.wait(fault.seconds)
@@ -260,13 +262,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._send(record, status, headers, body, short=cut == 'middle')
 
     def _hang(self, fault):
+        # The end of the proxy cuts the connection, so that close() does not wait for a held request.
         fault.reached.set()
         while not fault.released.wait(0.02):
             if self.proxy._stopping.is_set():
                 raise _CutShort()
 
     def _forward(self, record):
-        """Ask Placement, over a connection of its own: a retry here would hide a fault."""
+        """Sends the request to Placement over a new connection. It does not retry, because a retry would
+        hide a fault."""
         upstream = http.client.HTTPConnection('127.0.0.1', self.proxy.target, timeout=600)
         headers = {key: value for key, value in record.headers.items()
                    if key.lower() not in _HOP}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A RabbitMQ of its own, with its own epmd, all of it on loopback."""
+"""Runs a private RabbitMQ with its own epmd, both on loopback."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ class RabbitMQ(Service):
 
     @property
     def url(self):
-        """The URL of oslo.messaging."""
+        """Returns the URL for oslo.messaging."""
         return 'rabbit://guest:guest@127.0.0.1:%d/' % self.port
 
     def _env(self):
@@ -42,14 +42,14 @@ class RabbitMQ(Service):
 
     def _spawn(self):
         if not (self._epmd and self._epmd.alive()):
-            # else the server starts one that outlives it
+            # Without this epmd the server would start one that outlives it.
             self._epmd = self.scratch.spawn(
                 ['epmd', '-port', self._epmd_port, '-address', '127.0.0.1'], 'epmd', self.folder)
             self._epmd.wait_ready(lambda: connects(self._epmd_port), 10, 'epmd')
         return self.scratch.spawn([_SERVER], 'rabbitmq', self.folder, env=self._env(), cwd=self.folder)
 
     def answers(self):
-        """As AMQP has it."""
+        """Returns whether the server answers the greeting of AMQP."""
         with socket.create_connection(('127.0.0.1', self.port), 2) as sock:
             sock.sendall(_GREETING)
             return sock.recv(1) == b'\x01'

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A temp folder and the processes started in it; all of it goes away, whatever happens.
+"""A temporary folder and the processes started in it. Both are removed however the test ends.
 
-Children die with this process (PR_SET_PDEATHSIG), also when it is killed. The folder is
-removed at close(), at exit, and after SIGINT or SIGTERM. A folder that a killed run left is
-removed by the next run.
+Children die with this process (PR_SET_PDEATHSIG), also if it is killed. The folder is removed at
+close(), at exit, and after SIGINT or SIGTERM. The next run removes the folder of a run that was
+killed.
 """
 
 import atexit
@@ -32,15 +32,16 @@ _open = []
 
 
 class EnvError(Exception):
-    """A test environment did not come up or did not do as told."""
+    """A test environment did not start or did not work as requested."""
 
 
 class EnvTimeout(EnvError, TimeoutError):
-    """Something did not happen in time."""
+    """A condition did not become true in time."""
 
 
 def wait_until(predicate, seconds, what, step=0.02):
-    """Call predicate until it is true; return its value. EnvTimeout names what was awaited."""
+    """Calls predicate until its value is true, and returns the value. Raises EnvTimeout, which
+    names what, after the given seconds."""
     end = time.monotonic() + seconds
     while True:
         value = predicate()
@@ -52,10 +53,10 @@ def wait_until(predicate, seconds, what, step=0.02):
 
 
 def free_port():
-    """A loopback TCP port that nobody uses now.
+    """Returns an unused loopback TCP port.
 
-    Not one that the kernel gives to outgoing connections, which could take it from a server
-    between its stop and its start.
+    The port is outside the range of outgoing connections. The kernel could give a port of this
+    range to a connection while a server restarts.
     """
     for _ in range(1000):
         port = random.SystemRandom().randrange(15000, 32000)
@@ -66,9 +67,9 @@ def free_port():
 
 
 def running(group=None, parent=None):
-    """The pids of the processes of a group, of a parent, or of all, that have not ended.
+    """Returns the pids of the running processes of a group, of a parent, or of all.
 
-    Zombies have: an orphan may have to wait for a slow process 1 to reap it.
+    Zombies do not count: an orphan can wait long for a slow process 1 to reap it.
     """
     ret = []
     for name in filter(str.isdigit, os.listdir('/proc')):
@@ -81,9 +82,10 @@ def running(group=None, parent=None):
 
 
 class _Spawner:
-    """Starts processes from one lasting thread: PDEATHSIG looks at the thread, not the process.
+    """Starts processes from one lasting thread, because PDEATHSIG depends on the parent thread, not
+    on the process.
 
-    A child started by a test's own short thread would die with that thread.
+    A child that a short thread of a test starts would die with this thread.
     """
 
     def __init__(self):
@@ -113,7 +115,7 @@ _spawner = _Spawner()
 
 
 def _die_with_parent():
-    """What a child does first, so that it dies with this process."""
+    """Returns a preexec function that makes a child die with this process."""
     parent = os.getpid()
 
     def preexec():
@@ -128,10 +130,10 @@ preloaded = Preloaded(lambda argv, **kwargs: _spawner.popen(
 
 
 class Child:
-    """A process and its group. Every method does nothing once the group is gone.
+    """A process and its group. After the end of the group each method does nothing.
 
-    wrapper: the first process only waits for another, and must live to reap it.
-    popen: what starts it, as subprocess.Popen does.
+    wrapper: the first process only waits for another one, and must live to reap it. popen: the
+    function that starts the process, with the arguments of subprocess.Popen.
     """
 
     def __init__(self, argv, name, log, env=None, cwd=None, wrapper=False, popen=_spawner.popen,
@@ -148,11 +150,12 @@ class Child:
         self.pid = self._popen.pid
 
     def alive(self):
-        """Whether the first process still runs."""
+        """Returns whether the first process still runs."""
         return self._popen.poll() is None
 
     def signal(self, number):
-        """Send a signal to the whole group."""
+        """Sends a signal to the whole group. SIGTERM and SIGKILL spare a wrapper while other
+        processes of the group run."""
         if self._gone:
             return
         inner = [pid for pid in running(self.pid) if pid != self.pid] if self._wrapper else []
@@ -164,14 +167,15 @@ class Child:
                 os.killpg(self.pid, number)
 
     def gone(self):
-        """Whether nothing of the group runs."""
+        """Returns whether no process of the group runs."""
         if not self._gone:
             ended = self._popen.poll() is not None
             self._gone = ended and not running(group=self.pid)
         return self._gone
 
     def stop(self, seconds=5):
-        """SIGTERM, then SIGKILL for what is left; returns when nothing of it runs."""
+        """Sends SIGTERM to the group, and SIGKILL after the given seconds. Returns when no process
+        of it runs."""
         self.signal(signal.SIGTERM)
         self.signal(signal.SIGCONT)
         try:
@@ -180,13 +184,13 @@ class Child:
             self.kill()
 
     def kill(self):
-        """SIGKILL to the whole group; returns when nothing of it runs."""
+        """Sends SIGKILL to the whole group. Returns when no process of it runs."""
         self.signal(signal.SIGKILL)
         self.signal(signal.SIGCONT)
         with contextlib.suppress(EnvTimeout):
             wait_until(self.gone, 5, '%s to be killed' % self.name, 0.005)
             return
-        # The first one, too: it does not end with the others.
+        # The wrapper did not end after the others, so kill it too.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         wait_until(self.gone, 10, '%s to be killed' % self.name, 0.005)
@@ -197,7 +201,7 @@ class Child:
         return ''
 
     def wait_ready(self, predicate, seconds, what):
-        """wait_until, which also fails, with the end of the log, if the process ends."""
+        """Waits like wait_until(). Raises EnvError with the end of the log if the process ends."""
         def check():
             if not self.alive():
                 raise EnvError('%s ended:\n%s' % (self.name, self.log_tail()))
@@ -209,7 +213,8 @@ class Child:
 
 
 class Scratch:
-    """A temp folder and a list of what to undo, last first. Use it as a context manager."""
+    """A temporary folder and a list of cleanup functions, which run last first. Use it as a context
+    manager."""
 
     def __init__(self):
         sweep()
@@ -228,31 +233,33 @@ class Scratch:
         self.close()
 
     def folder(self, name):
-        """Make a new folder in it; the name gets a number."""
+        """Makes a new folder in the scratch folder. A number is added to its name."""
         self._serial += 1
         path = self.path / ('%s-%d' % (name, self._serial))
         path.mkdir(mode=0o755)
         return path
 
     def spawn(self, argv, name, folder=None, **kwargs):
-        """Start a process; its output goes to NAME.log. It is killed at close()."""
+        """Starts a process. Its output goes to NAME.log. close() kills it."""
         child = Child(argv, name, (folder or self.path) / ('%s.log' % name), **kwargs)
         self._undo.callback(child.kill)
         return child
 
     @classmethod
     def of(cls, case):
-        """One for a test, or for all of a class of tests: closed after it."""
+        """Returns a scratch folder for a test case, or for a class of tests. The end of the test or
+        class closes it."""
         scratch = cls()
         (case.addClassCleanup if isinstance(case, type) else case.addCleanup)(scratch.close)
         return scratch
 
     def on_close(self, function, *args):
-        """Call function at close(), before what was registered earlier."""
+        """Registers a function for close(). It runs before the functions that were registered
+        earlier."""
         self._undo.callback(function, *args)
 
     def close(self):
-        """Undo everything; may be called twice. Every step is tried even if one fails."""
+        """Runs all cleanup functions, even if one of them fails. It can be called twice."""
         with _deferred_signals():
             if self in _open:
                 _open.remove(self)
@@ -271,7 +278,7 @@ def _lock_folder(path):
 
 
 def _remove_folder(path):
-    """Remove it with its lock last: what a kill interrupts, the next run can finish."""
+    """Removes a folder, its lock last. If this is interrupted, the next run can finish it."""
     for entry in list(path.iterdir()):
         if entry.name != '.lock':
             real = entry.is_dir() and not entry.is_symlink()
@@ -280,13 +287,14 @@ def _remove_folder(path):
 
 
 def sweep():
-    """Remove the folders of runs that were killed: nobody holds their lock."""
+    """Removes the folders of runs that were killed, whose lock is free."""
     for path in Path(tempfile.gettempdir()).glob(PREFIX + '*'):
         with contextlib.suppress(OSError):
             if path.lstat().st_uid != os.getuid():
                 continue
             if not (path / '.lock').exists():
-                # killed as it was made; a minute is enough for one that is being made now
+                # A folder without lock: its run was killed at its start, or is just starting. A
+                # start takes less than a minute.
                 if time.time() - path.stat().st_mtime > 60:
                     _remove_folder(path)
                 continue
@@ -305,9 +313,9 @@ def _lock_folder_existing(path):
 
 
 def _catch_sigterm():
-    """Let SIGTERM unwind the stack as SIGINT does, unless somebody else handles it.
+    """Lets SIGTERM unwind the stack as SIGINT does, unless it has a handler already.
 
-    KeyboardInterrupt, because unittest takes a SystemExit for a failed test and goes on.
+    It raises KeyboardInterrupt, because unittest regards SystemExit as a failed test and continues.
     """
     if threading.current_thread() is not threading.main_thread():
         return
@@ -321,7 +329,7 @@ def _unwind(number, _frame):
 
 @contextlib.contextmanager
 def _deferred_signals():
-    """Hold SIGINT and SIGTERM back until the block is done: cleaning up goes first."""
+    """Defers SIGINT and SIGTERM until the end of the block, so that a cleanup is complete."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -338,7 +346,7 @@ def _deferred_signals():
 
 
 def open_folders():
-    """The folders of this process that are not closed yet."""
+    """Returns the open scratch folders of this process."""
     return [scratch.path for scratch in _open]
 
 

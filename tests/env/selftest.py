@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What no other test would miss of the environments: that they leave nothing behind, however they end, and say why they do not start.
+"""Tests of the environments that no other test covers: after each end they leave nothing behind, and a failed start names its reason.
 
     python3 -m unittest tests.env.selftest
 """
@@ -30,7 +30,7 @@ PROVIDER = '4f1f8b90-4a4f-4b6a-9d7e-000000000001'
 
 
 def folders():
-    """The names of all scratch folders, of other runs too."""
+    """Returns the names of all scratch folders, including those of other runs."""
     return {path.name for path in Path(tempfile.gettempdir()).glob(PREFIX + '*')}
 
 
@@ -61,16 +61,16 @@ class Clean(unittest.TestCase):
 
 
 def _ownerless(name):
-    """Whether nobody holds the lock of a folder: what made it ended without removing it."""
+    """Returns whether the lock of a folder is free: its process ended without removing it."""
     path = Path(tempfile.gettempdir(), name, '.lock')
     done = subprocess.run(['flock', '-n', str(path), 'true'], check=False)
     return done.returncode == 0
 
 
 def _uses_scratch(pid):
-    """Whether a process names one of our scratch folders that is gone or has no owner.
+    """Returns whether a process names a scratch folder that does not exist or has no owner.
 
-    Another run at the same time may have its own in another temp folder.
+    The folder must be in the temporary folder of this run: a parallel run can use another one.
     """
     try:
         line = Path('/proc/%d/cmdline' % pid).read_bytes().decode(errors='replace')
@@ -228,7 +228,7 @@ class LibvirtdTest(Clean):
                                   capture_output=True, text=True, timeout=10, check=True)
             self.assertFalse(os.path.exists(target))
         self.assertEqual(done.stdout.splitlines()[0], 'seen')
-        # what was there still is; /var/lib/libvirt may be one more that this machine lacks
+        # The old entries are still visible. The machine can lack /var/lib/libvirt too, so the list can have more.
         self.assertLessEqual({*os.listdir('/var/lib'), os.path.basename(target)},
                              set(done.stdout.splitlines()[1:]))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the servers of this package have in common."""
+"""The base classes of the servers in this package."""
 
 import contextlib
 import http.client
@@ -10,13 +10,15 @@ from tests.env.scratch import EnvError, Scratch
 
 
 def connects(place):
-    """Whether somebody takes connections at a port of loopback, or at the path of a Unix socket."""
+    """Returns whether a server accepts connections at a port of loopback, or at the path of a Unix
+    socket."""
     with socket.socket(socket.AF_INET if isinstance(place, int) else socket.AF_UNIX) as sock:
         return sock.connect_ex(('127.0.0.1', place) if isinstance(place, int) else place) == 0
 
 
 class Startable:
-    """What has start() and close(): as a context manager it starts on entry and closes on exit."""
+    """An object with start() and close(). As a context manager it starts on entry and closes on
+    exit."""
 
     def __enter__(self):
         try:
@@ -33,11 +35,11 @@ class Startable:
 class Service(Startable):
     """A server that can be started, stopped, killed, paused and started again in one folder.
 
-    scratch is borrowed if given; else the service has its own, which close() removes.
+    scratch is borrowed. Without it the service makes its own, which close() removes.
     """
 
     name = 'service'
-    patience = 120  # so many seconds can pass until it answers, on a busy machine
+    patience = 120  # seconds until it must answer, also on a busy machine
 
     def __init__(self, scratch=None):
         self._owned = None if scratch else Scratch()
@@ -46,15 +48,16 @@ class Service(Startable):
         self.child = None
 
     def _spawn(self):
-        """Start the process; returns its Child."""
+        """Starts the process. Returns its Child."""
         raise NotImplementedError
 
     def answers(self):
-        """Whether it does; it may raise what says that it does not yet."""
+        """Returns whether the server answers. It can raise OSError, HTTPException or EnvError if
+        not."""
         raise NotImplementedError
 
     def wait_ready(self):
-        """Return when it answers."""
+        """Returns when the server answers."""
         self.child.wait_ready(self._answers, self.patience, '%s to answer' % self.name)
 
     def _answers(self):
@@ -66,7 +69,8 @@ class Service(Startable):
         return self.child is not None and self.child.alive()
 
     def start(self, wait=True):
-        """Start it, on the address and the data of the last time; wait until it answers; return it."""
+        """Starts the server with its previous address and data, unless it runs. With wait, returns
+        when it answers. Returns itself."""
         if not self.running():
             self.child = self._spawn()
             if wait:
@@ -74,13 +78,13 @@ class Service(Startable):
         return self
 
     def stop(self):
-        """Stop it politely; start() may follow."""
+        """Stops the server with SIGTERM. start() can follow."""
         if self.child:
             self.child.stop()
             self.child = None
 
     def kill(self):
-        """SIGKILL; start() may follow."""
+        """Kills the server with SIGKILL. start() can follow."""
         if self.child:
             self.child.kill()
             self.child = None
@@ -91,7 +95,8 @@ class Service(Startable):
 
     @contextlib.contextmanager
     def paused(self):
-        """SIGSTOP: it accepts connections and never answers, unless it is killed meanwhile."""
+        """Stops the process with SIGSTOP for the time of a with block. It accepts connections and does
+        not answer."""
         self.child.signal(signal.SIGSTOP)
         try:
             yield
@@ -100,7 +105,7 @@ class Service(Startable):
                 self.child.signal(signal.SIGCONT)
 
     def close(self):
-        """Kill it for good; removes the folder if the service made its own scratch."""
+        """Kills the server. Removes the folder if the service made its own scratch."""
         try:
             self.kill()
         finally:

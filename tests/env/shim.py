@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Libraries to be preloaded: tests/shims."""
+"""Builds the libraries of tests/shims, which tests preload."""
 
 import subprocess
 from pathlib import Path
@@ -8,7 +8,7 @@ _SHIMS = Path(__file__).resolve().parents[1] / 'shims'
 
 
 def build_shim(name, path):
-    """Make the library of tests/shims/NAME.c; returns its path."""
+    """Builds the library of tests/shims/NAME.c. Returns its path."""
     subprocess.run(['cc', '-D_GNU_SOURCE', '-shared', '-fPIC', '-O1', '-o', path, _SHIMS / (name + '.c'), '-ldl'],
                    check=True, timeout=60)
     return path

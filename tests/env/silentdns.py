@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Runs a program where name servers take every question and never answer.
+"""Runs a program whose name servers receive each question and never answer.
 
     silentdns.py FOLDER PROGRAM [ARGUMENT...]
 
-The program gets network and mount namespaces of its own (as root): a loopback, three name servers on it with two
-search domains, and names from these alone. The servers are sockets that the program holds and nobody reads.
+The program gets its own network and mount namespaces, which need root. They have a loopback with three name servers, two
+search domains, and no other source of names. The program inherits the sockets of the servers, and no process reads them.
 """
 
 import ctypes
@@ -27,7 +27,7 @@ _MS_PRIVATE = 1 << 18
 
 
 def command(folder):
-    """The argv prefix that runs a command there; folder holds its files."""
+    """Returns the argv prefix that runs a command there. folder: a folder for its files."""
     return [sys.executable, '-c', 'import sys; sys.path.insert(0, %r); from tests.env import silentdns; silentdns.main()'
             % str(Path(__file__).resolve().parents[2]), str(folder)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A program on a pseudo-terminal of its own: what it writes is collected, and keys can be typed."""
+"""Runs a program on its own pseudo-terminal, collects its output and types keys."""
 
 import codecs
 import fcntl
@@ -44,7 +44,7 @@ class Reader:
 
 
 class Terminal(Reader):
-    """Runs argv with its output on the terminal, and with its input there unless stdin is given. It is closed with the test.
+    """Runs argv with its output on the terminal, and with its input there unless stdin is given. The end of the test closes it.
 
     follower is the program's side of the terminal. With keep it stays open here, so end() must not be called. size: (rows, columns).
     """
@@ -72,7 +72,7 @@ class Terminal(Reader):
         os.write(self.leader, keys)
 
     def end(self, timeout=60):
-        """Waits for the end of the program; its exit code, and all that it wrote."""
+        """Waits for the end of the program. Returns its exit code and its whole output."""
         code = self.child.wait(timeout)
         self.join()
         return code, self.text

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The same hardware for libvirt's test driver, where namespaces are not allowed."""
+"""Describes the same hardware for libvirt's test driver, for machines that do not allow
+namespaces."""
 
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -39,7 +40,7 @@ _MDEV = '''  <device>
 
 
 def testdriver_xml(host, folder):
-    """Write host.xml into folder; returns its URI. The driver cannot show NUMA cells."""
+    """Writes host.xml into folder. Returns its URI. The test driver cannot show NUMA cells."""
     devices, group = [], 0
     for device in host.devices():
         devices.append(_card(device))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Speak as udev inside a network namespace: libvirtd believes it and looks at /sys again."""
+"""Sends messages of udev inside a network namespace. libvirtd accepts them and reads /sys again."""
 
 import ctypes
 import os
@@ -17,7 +17,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def murmur2(data, seed=0):
-    """MurmurHash2 of 32 bits, by which listeners filter on the subsystem."""
+    """Returns the 32-bit MurmurHash2 of data. Listeners filter on this hash of the subsystem."""
     mul = 0x5bd1e995
     value = (seed ^ len(data)) & _MASK
     whole = len(data) // 4 * 4
@@ -32,7 +32,7 @@ def murmur2(data, seed=0):
 
 
 def message(properties):
-    """The bytes of one udev message; properties must have SUBSYSTEM."""
+    """Returns the bytes of one udev message. properties must have SUBSYSTEM."""
     body = b''.join(b'%s=%s\0' % (key.encode(), str(value).encode())
                     for key, value in properties.items())
     header = _HEADER.pack(b'libudev\0', socket.htonl(_MAGIC), _HEADER.size, _HEADER.size,
@@ -42,7 +42,7 @@ def message(properties):
 
 
 def multicast(pid, properties):
-    """Send the message in the network namespace of process pid. OSError if it fails."""
+    """Sends the message in the network namespace of process pid. Raises OSError if this fails."""
     failure = []
 
     def send():
@@ -53,7 +53,7 @@ def multicast(pid, properties):
         except OSError as error:
             failure.append(error)
 
-    # setns() moves the calling thread only, and this thread ends with the message
+    # setns() moves only the calling thread, so use a thread that ends after the message.
     thread = threading.Thread(target=send)
     thread.start()
     thread.join()

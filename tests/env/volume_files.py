@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A backend of Cinder's for the tests: a volume is a sparse file below Cinder's state_path.
+"""A Cinder backend for the tests, in which a volume is a sparse file below Cinder's state_path.
 
-To Nova it says what a GPFS would: "here is a path". Nova gives that to libvirt as it is, without a mount or a device.
+Nova gets a connection like that of GPFS: a path. Nova passes it to libvirt unchanged, without a mount or a device.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ GIB = 1 << 30
 
 @interface.volumedriver
 class Files(driver.VolumeDriver):
-    """Volumes on one machine, made anew or from an image."""
+    """Volumes on one machine, which are empty or copied from an image."""
 
     VERSION = '1'
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""One HTTP request to a server of this machine."""
+"""Sends single HTTP requests to servers of this machine."""
 
 import http.client
 import json
@@ -20,7 +20,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 class Answer:
-    """An HTTP answer: status, headers, text, and json (None if it is none)."""
+    """An HTTP answer: status, headers, text, and json (None if the text is not JSON)."""
 
     def __init__(self, what, response):
         self._what = what
@@ -36,16 +36,18 @@ class Answer:
             return None
 
     def good(self):
-        """Its JSON; EnvError unless it went well."""
+        """Returns the JSON. Raises EnvError if the status is 300 or above."""
         if self.status >= 300:
             raise EnvError('%s: %d %s' % (self._what, self.status, self.text[:1000]))
         return self.json
 
 
 def ask(place, method, path, body=None, headers=(), timeout=30):
-    """The Answer to a request over a connection of its own; OSError or HTTPException if there is none.
+    """Sends a request over its own connection. Returns the Answer. Raises OSError or HTTPException if
+    there is none.
 
-    place: a port of loopback, or the path of a Unix socket. body: bytes, or what becomes JSON.
+    place: a port of loopback, or the path of a Unix socket. body: bytes, or an object that becomes
+    JSON.
     """
     if body is not None and not isinstance(body, bytes):
         body = json.dumps(body)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Placement behind further web servers that production has: uwsgi over TCP, and Apache with mod_wsgi."""
+"""Runs Placement behind other web servers that are used in production: uwsgi over TCP, and Apache with mod_wsgi."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ _LIMITS = {
 
 
 class Uwsgi(Placement):
-    """Each of its workers serves one connection for as long as it is open."""
+    """Placement under uwsgi. Each worker serves one connection as long as this is open."""
 
     def __init__(self, scratch=None, workers=2):
         super().__init__(scratch)
@@ -50,7 +50,7 @@ class Uwsgi(Placement):
 
 
 class Apache(Placement):
-    """mpm: 'prefork' (a process for each connection) or 'event'; n of them."""
+    """Placement under Apache. mpm: 'prefork' (a process for each connection) or 'event'. n: the maximum number of these."""
 
     def __init__(self, scratch=None, mpm='event', n=4):
         super().__init__(scratch)
@@ -62,7 +62,7 @@ class Apache(Placement):
                               str(_APP.parent)))
         (self.folder / 'apache.conf').write_text(_APACHE.format(
             folder=self.folder, port=self.port, mpm=mpm, limits=_LIMITS[mpm].format(n=n), script=script))
-        # It serves nothing as root.
+        # Apache does not serve requests as root.
         self._user = {'user': 'www-data', 'group': 'www-data'} if os.getuid() == 0 else {}
         if self._user:
             self.scratch.path.chmod(0o711)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""D-Bus as bytes on a socket: what a library refuses to send, too."""
+"""Writes and reads D-Bus messages as bytes on a socket, including messages that a library would refuse to send."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ _FIELDS = {1: 'o', 2: 's', 3: 's', 4: 's', 5: 'u', 6: 's', 7: 's', 8: 'g'}
 
 
 def split(signature):
-    """The complete types of a signature."""
+    """Returns the complete types of a signature."""
     types, begin = [], 0
     while begin < len(signature):
         end = _end(signature, begin)
@@ -24,6 +24,7 @@ def split(signature):
 
 
 def _end(signature, at):
+    # Returns the end of the complete type that begins at the index at.
     if signature[at] == 'a':
         return _end(signature, at + 1)
     if signature[at] not in '({':
@@ -39,6 +40,7 @@ def _pad(out, size):
 
 
 def _put_array(out, kind, value):
+    # The length counts the bytes of the elements, without the padding before the first one. It is written last.
     _pad(out, 4)
     place = len(out)
     out.extend(b'\0' * 4)
@@ -50,7 +52,7 @@ def _put_array(out, kind, value):
 
 
 def put(out, kind, value):
-    """Appends a value of one complete type; a text may be bytes, a variant is (type, value)."""
+    """Appends a value of one complete type. A text can be bytes, and a variant is (type, value)."""
     _pad(out, _SIZES[kind[0]])
     if kind in _FORMATS:
         out.extend(struct.pack(_FORMATS[kind], value))
@@ -102,7 +104,7 @@ class _Reader:
 
 
 def message(kind, serial, fields, signature='', values=(), flags=0):
-    """The bytes of a message; fields: {number: value}."""
+    """Returns the bytes of a message. fields: {number: value}."""
     body, out = bytearray(), bytearray()
     for one, value in zip(split(signature), values):
         put(body, one, value)
@@ -115,7 +117,7 @@ def message(kind, serial, fields, signature='', values=(), flags=0):
 
 
 class Answer:
-    """A message that came: its kind, fields by number, and its values."""
+    """A received message: its kind, its fields by number, and its values."""
 
     def __init__(self, head, data):
         self.kind, self.serial = head[1], struct.unpack_from('<I', head, 8)[0]
@@ -136,7 +138,7 @@ class Answer:
 
 
 class Wire:
-    """A connection to the bus at a path, as another user if so wanted (as root)."""
+    """A connection to the bus at a path. user: the uid of the connection, which needs root."""
 
     def __init__(self, path, user=None, seconds=30):
         self.serial = 0
@@ -144,7 +146,7 @@ class Wire:
         self.socket.settimeout(seconds)
         own = os.geteuid()
         try:
-            # The bus asks the kernel who it was that connected.
+            # The bus asks the kernel for the effective user of the process that connects.
             if user is not None:
                 os.seteuid(user)
             self.socket.connect(path)
@@ -162,7 +164,7 @@ class Wire:
         self.socket.close()
 
     def send(self, kind, fields, signature='', values=(), flags=0):
-        """Returns the serial number."""
+        """Sends a message. Returns its serial number."""
         self.serial += 1
         self.socket.sendall(message(kind, self.serial, fields, signature, values, flags))
         return self.serial
@@ -172,12 +174,13 @@ class Wire:
         return self.send(CALL, {number: text for number, text in fields.items() if text}, signature, values, flags)
 
     def receive(self):
+        # The fixed part of a header has 16 bytes. It ends with the length of the array of fields.
         head = self._read(16)
         body, fields = struct.unpack_from('<I', head, 4)[0], struct.unpack_from('<I', head, 12)[0]
         return Answer(head, self._read(fields + -fields % 8 + body))
 
     def call(self, *args):
-        """The answer, also if it is an error."""
+        """Sends a call. Returns its answer, which can be an error."""
         serial = self.send_call(*args)
         while True:
             answer = self.receive()

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Inputs that a fuzzer does not come to by itself: names of 10 MB, deep nesting, entities in
-entities, quotes and control characters in every place of the corpus.
+"""Writes inputs that a fuzzer is unlikely to find: names of 10 MB, deep nesting, entities in
+entities, quotes and control characters in each place of the corpus.
 
     tests/fuzz/hostile.py CORPUS-FOLDER OUTPUT-FOLDER
 """
@@ -33,7 +33,7 @@ BOMB = (b'<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa">' +
 
 
 def nestings(suffix):
-    """Texts that are nothing but depth."""
+    """Yields texts that have only deep nesting."""
     if suffix == '.xml':
         yield b'<device>' * DEEP
         yield b'<domain>' * DEEP + b'</domain>' * DEEP
@@ -56,7 +56,8 @@ def nestings(suffix):
 
 
 def variants(text, suffix):
-    """The text with each value of VALUES in each of its places, and 10 MB in the first two."""
+    """Yields the text with each value of VALUES in each of its places, and with 10 MB in the first
+    two places."""
     for number, match in enumerate(PLACES[suffix].finditer(text)):
         group = next(i for i in range(1, match.re.groups + 1) if match.group(i) is not None)
         start, end = match.span(group)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Checks of the sources themselves; "run" runs them all."""
+"""Checks of the sources. "run" runs all of them."""

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every part of libvirt's domain XML that can name host CPUs, host cells or a host device is counted or excluded.
+"""Each part of libvirt's domain XML that can name host CPUs, host cells or a host device is counted or excluded.
 
-The grammar (RELAX NG) that libvirt ships is searched for all elements and attributes of <domain> that hold a CPU set or a
-device address, or are named "cpuset", "nodeset" or "nodemask". PARTS is the one table of them, by their path: COUNTED names
-the tests that would fail if a guest's claim ignored it ("file test …"), EXCLUDED says why it can be ignored. The check fails
-for a path that is in the grammar and not in the table, and for one that is only in the table. NEWER has the version of
-libvirt from which on a path exists, so that one table serves both releases of Debian.
+The check searches libvirt's grammar (RELAX NG) for the elements and attributes of <domain> that can do so. These have a CPU set or
+a device address, or the name "cpuset", "nodeset" or "nodemask". PARTS is the only table of them, by path. COUNTED names the tests
+that would fail if a guest's claim ignored the part ("file test …"). EXCLUDED says why claims can ignore it.
 
-The address of a device inside the guest (the define "address" of the grammar) is not a part of the host, and is skipped.
+The check fails for a path that is only in the grammar or only in the table. NEWER has the first version of libvirt with a path, so
+that one table serves both releases of Debian. The address of a device inside the guest (the define "address" of the grammar) is
+not a part of the host, and is skipped.
 """
 
 import ctypes
@@ -21,9 +21,9 @@ from sources import main
 SCHEMAS = Path('/usr/share/libvirt/schemas')
 NAMESPACE = '{http://relaxng.org/ns/structure/1.0}'
 NAMES = {'cpuset', 'nodeset', 'nodemask'}
-# the defines of basictypes.rng that are a set of CPUs or cells, or an address on a bus of the host
+# Defines of basictypes.rng for a set of CPUs or cells, or for an address on a bus of the host.
 VALUES = {'cpuset', 'pciaddress', 'usbaddress', 'usbproduct', 'scsiaddress', 'ccwaddress'}
-# paths that name a host device in another way: the uuid of an mdev, and the device file of a vDPA device
+# Paths that name a host device in another way: the uuid of an mdev, and the device file of a vDPA device.
 OTHERS = {'/domain/devices/hostdev/source/address/@uuid', '/domain/devices/interface/source/@dev'}
 GUEST_ADDRESS = 'address'
 
@@ -34,12 +34,12 @@ NVME = [DOMAIN + 'test_nvme_disks_are_pci_devices']
 
 
 def counted(*tests):
-    """The tests that would fail if claims ignored it."""
+    """Marks a part as counted. tests: those that would fail if claims ignored the part."""
     return list(tests), ''
 
 
 def excluded(why):
-    """The reason why claims ignore it."""
+    """Marks a part that claims ignore, with the reason."""
     return [], why
 
 
@@ -86,7 +86,7 @@ PARTS = {
     '/domain/os/nvram/source/address': counted(*NVME),
 }
 
-# libvirt's form of a version: 11003000 is 11.3.0
+# Versions in libvirt's form: 11003000 is 11.3.0.
 NEWER = {
     '/domain/devices/disk/source/dataStore/source/address': 10_010_000,
     '/domain/devices/disk/mirror/source/dataStore/source/address': 10_010_000,
@@ -94,7 +94,7 @@ NEWER = {
 
 
 def load(path, defines, seen):
-    """Reads a grammar and the ones that it includes; returns its root element, or None if it was read before."""
+    """Reads a grammar and its includes into defines. Returns its root element, or None if it was read before."""
     if path in seen:
         return None
     seen.add(path)
@@ -107,13 +107,13 @@ def load(path, defines, seen):
 
 
 def name_of(node):
-    """The name of an element or attribute; "*" for any."""
+    """Returns the name of an element or attribute, or "*" for any name."""
     child = node.find(NAMESPACE + 'name')
     return node.get('name') or ('*' if child is None else child.text.strip())
 
 
 def walk(node, path, open_defines, defines, found):
-    """Adds the paths below node to found. open_defines are the defines that node is in: a grammar is recursive."""
+    """Adds the paths below node to found. open_defines are the defines that contain node, because a grammar is recursive."""
     kind = node.tag.replace(NAMESPACE, '')
     if kind == 'ref':
         name = node.get('name')
@@ -134,7 +134,7 @@ def walk(node, path, open_defines, defines, found):
 
 
 def read_paths(folder):
-    """The paths of the domain grammar in folder that name a part of the host."""
+    """Returns the paths of the domain grammar in folder that name a part of the host."""
     defines, found = {}, set()
     root = load(folder / 'domain.rng', defines, set())
     for start in root.iter(NAMESPACE + 'start'):
@@ -144,7 +144,7 @@ def read_paths(folder):
 
 
 def compare(paths, parts, newer, version):
-    """Yields what is wrong with the table for a grammar of that version of libvirt."""
+    """Yields the differences between the table and the grammar of this version of libvirt."""
     for path in sorted(paths - set(parts)):
         yield '%s of libvirt\'s domain schema is neither counted nor excluded' % path
     for path in sorted(set(parts) - paths):
@@ -168,7 +168,7 @@ def find_missing_tests(texts, parts):
 
 
 def libvirt_version():
-    """The version of the installed libvirt, in its own form."""
+    """Returns the version of the installed libvirt, in libvirt's form."""
     version = ctypes.c_ulong()
     ctypes.CDLL('libvirt.so.0').virGetVersion(ctypes.byref(version), None, None)
     return version.value
@@ -177,7 +177,7 @@ def libvirt_version():
 def find_problems(root, files):
     name = 'tests/lint/domain-schema.py'
     if not (root / name).exists():
-        return  # a tree that is not this project's
+        return  # not the tree of this project
     for text in find_missing_tests({file.name: file.text for file in files}, PARTS):
         yield name, 1, text
     if not (SCHEMAS / 'domain.rng').exists():

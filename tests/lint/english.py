@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The rules of doc/writing.md that a program can check: words without a clear meaning, sentences without a subject, sentences that are
-too long, C files without an opening comment, and subjects of commits.
+"""Checks the rules of doc/writing.md that a program can check.
+
+These are words without a clear meaning, sentences without a subject, long sentences, C files without an opening comment, and subjects of
+commits.
 
     tests/lint/english.py            check the paths of CHECKED
-    tests/lint/english.py --all PATH...   show what is wrong below these paths, also where it is not checked yet
+    tests/lint/english.py --all PATH...   show all problems below these paths, also those that are not checked yet
 """
 
 import argparse
@@ -17,11 +19,11 @@ from pathlib import Path
 
 from sources import files, main
 
-# Each file below these paths must be clean. A path is added when its sentences were rewritten.
+# Each file below these paths must have no problems. A path is added when its sentences were rewritten.
 CHECKED = ('README.md', 'HACKING.md', 'tests/README.md', 'SECURITY.md', 'doc/writing.md', 'doc/timing.md', 'doc/costs.md', 'doc/nova.md', 'NEWS.md', 'man',
            'systemd', 'contrib', 'debian', 'rpm', 'tests/lint/english.py', 'tests/README.md', 'tests/run/distribution', 'check', '.ci/run',
            'bench/Makefile.inc', 'tests/unit/cockpit')
-LEFT_OUT = ('tests/lint/english.py', 'tests/lint/selftest.py', 'doc/writing.md')  # these quote the words
+LEFT_OUT = ('tests/lint/english.py', 'tests/lint/selftest.py', 'doc/writing.md')  # these files quote the words
 FIRST_COMMIT = 'doc: state how this project writes'
 MAX_WORDS = 30
 FILE_COMMENT_LINES = 100
@@ -55,7 +57,7 @@ NOT_IMPERATIVE = re.compile(r': (?:\w+(?:ed|ing)|(?!pass|process|address|bypass|
 
 
 def sentences(text):
-    """The sentences of a paragraph."""
+    """Returns the sentences of a paragraph."""
     parts, begin = [], 0
     for match in re.finditer(r'[.!?](?:["\')\]*]*)(?=\s+(?:["\'(\[*]*[A-Z0-9`]|"[a-z]))', text):
         if ABBREVIATION.search(text[begin:match.end()]):
@@ -66,13 +68,13 @@ def sentences(text):
 
 
 def count_words(sentence):
-    """The words of the longer side of a colon: a list behind it is easy to read."""
+    """Returns the number of words on the longer side of a colon, because a list after a colon is easy to read."""
     plain = re.sub(r'`[^`]*`|"[^"]*"|\([^)]*\)', 'x', sentence)
     return max(len(re.findall(r'\S*[A-Za-z]\S*', part)) for part in plain.split(': '))
 
 
 def judge(text, *, is_comment=False, starts_sentence=True):
-    """Yield what is wrong with a paragraph."""
+    """Yields the problems of a paragraph."""
     if text.startswith('{'):
         return  # JSON
     plain = re.sub(r'`[^`]*`', '`x`', text)
@@ -211,7 +213,7 @@ def judge_python(file):
 
 
 def judge_plain(file):
-    """Comments of shell scripts, units, configurations and Makefiles."""
+    """Checks the comments of shell scripts, units, configurations and Makefiles."""
     for number, line in enumerate(file.lines, 1):
         match = re.match(r'\s*[#;]\s?(.*)', line)
         if match and not line.startswith('#!') and 'SPDX' not in line:
@@ -219,7 +221,7 @@ def judge_plain(file):
 
 
 def judge_script(file):
-    """Comments and longer texts of JavaScript."""
+    """Checks the comments and longer texts of JavaScript."""
     for match in re.finditer(r'/\*(.*?)\*/|(?<![:\w])//([^\n]*)', file.text, re.S):
         body = re.sub(r'^\s*\*', '', match.group(1) or match.group(2) or '', flags=re.M)
         if 'SPDX' not in body:
@@ -251,7 +253,7 @@ def judge_file(file):
 
 
 def judge_commits(root):
-    """The subjects since FIRST_COMMIT; nothing where there is no history."""
+    """Checks the subjects of commits since FIRST_COMMIT. Without a repository it checks nothing."""
     if not Path(root, '.git').exists():
         return
     done = subprocess.run(['git', '-c', 'safe.directory=*', 'log', '-n', '500', '--format=%h %s'], cwd=root, text=True,

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every fact about Nova's driver that this agent follows has tests, or a decision that explains why not; and every fact and
-decision that is cited stands in doc/.
+"""Each fact about Nova's driver that this agent follows has tests, or a decision with the reason. Each cited fact or decision is in doc/.
 
-FACTS names, for each row of the sections C, G2 and G4 of doc/facts.md that concern a host, and for each of Nova's scenarios of a
-reshape (F1, F3, F10), the tests that would fail if it were not so: "file test …". An entry without tests must be explained in
-doc/decisions, by its id in brackets: "(facts C9)"."""
+FACTS has a row for each fact of the sections C, G2 and G4 of doc/facts.md that concerns a host. It also has one for each of Nova's
+scenarios of a reshape (F1, F3, F10). A row names the tests that would fail without the behaviour ("file test …"). For a row without tests,
+doc/decisions must have an explanation with the id in brackets: "(facts C9)".
+"""
 
 import re
 
@@ -135,7 +135,7 @@ FACTS = {
 
 
 def find_missing(texts):
-    """(what, the test that is not there) of each reference that leads nowhere."""
+    """Yields (fact, text) for each named test that does not exist."""
     for fact, references in FACTS.items():
         for reference in references:
             name, *tests = reference.split()
@@ -151,7 +151,7 @@ CITED_DECISION = re.compile(r'\bdecisions? ((?:(?:,| and)? ?(?:claims|placement|
 
 
 def find_unknown(files, texts):
-    """Citations of what stands nowhere."""
+    """Yields the citations of unknown facts and decisions."""
     facts = set(FACT_ID.findall(texts.get('doc/facts.md', '')))
     decisions = {'%s/%s' % (name[len('doc/decisions/'):-3], found) for name, text in texts.items()
                  if name.startswith('doc/decisions/') for found in DECISION_ID.findall(text)}
@@ -169,7 +169,7 @@ def find_unknown(files, texts):
 
 def find_problems(root, files):
     if not (root / 'tests/lint/facts.py').exists():
-        return  # a tree that is not this project's
+        return  # not the tree of this project
     texts = {file.name: file.text for file in files}
     why = ''.join(text for name, text in texts.items() if name.startswith('doc/decisions/'))
     known = FACT_ID.findall(texts.get('doc/facts.md', ''))

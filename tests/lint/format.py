@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every C file is as clang-format 14 with .clang-format writes it ("make format").
+"""Each C file has the format that clang-format 14 with .clang-format writes ("make format").
 
-Other versions write other code, so only 14 will do."""
+Other versions of clang-format write another format, so the check needs version 14.
+"""
 
 import re
 import shutil

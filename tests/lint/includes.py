@@ -1,20 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The architecture as a failing check: which room may include which, which headers of the libraries are public, what
-computectl reaches through its headers, and who may include a foreign library.
+"""Checks the order of the folders: their includes, the public headers of the libraries, the headers that computectl can reach, and the
+users of foreign libraries.
 
-ROOMS is the order of HACKING.md, "Map": a folder may include itself and what stands here for it. A folder that is not
-here has no place yet, and fails."""
+ROOMS is the order of HACKING.md, "Map": a folder can include itself and the folders of its row. A folder without a row is an error.
+"""
 
 import re
 
 from sources import main
 
-# Files of drivers/ are two rooms: the contract that every driver keeps, and the face, which knows them all.
+# The files of drivers/ are in two rooms: the contract of all drivers, and the interface, which knows all drivers.
 CONTRACT = 'the contract of drivers'
 
-# The headers of the three libraries that the agent, the configuration and the documents may include: the face of each,
-# the types that its functions take and return, and its pure deciders. All else is a library's own.
+# The public headers of the three libraries: the interface of each, the types of its functions, and its pure functions that decide. The
+# agent, the configuration and the documents can include only these.
 PUBLIC = {
     'drivers': {'driver.h', 'driver-config.h', 'driver-reshape.h', 'driver-words.h', 'host/host-config.h', 'host/pci-spec.h',
                 'host/snapshot.h', 'registry.h', 'tree/cpu-plan.h', 'tree/huge-pages.h', 'tree/mdev-plan.h', 'update.h', 'verify.h'},
@@ -25,8 +25,8 @@ PUBLIC = {
                'session/session.h'},
 }
 
-# All that computectl may include, directly or through other headers: its own files, the configuration, the documents,
-# and what describes a host. Nothing of the daemon and of the libraries that only the daemon needs.
+# The rooms that computectl can include, directly or through other headers: its own files, the configuration, the documents, and the
+# description of a host. It includes nothing of the daemon, and no library that only the daemon needs.
 CLIENT = {'base', 'config', 'formats', CONTRACT, 'drivers/host', 'ctl', 'ctl/ask', 'ctl/print', 'ctl/verbs'}
 ROOMS = {
     'base': set(),
@@ -69,7 +69,7 @@ ROOMS = {
 CONTRACT_FILES = re.compile(r'drivers/(driver|driver-reshape|driver-words|disk-check|poll-thread)\.[ch]$')
 TOPS = {room.split('/')[0] for room in ROOMS if room != CONTRACT}
 
-# A library's headers, and the files that may include them.
+# Headers of foreign libraries, and the files that can include them.
 FENCES = [
     ('libvirt', re.compile(r'libvirt/'), re.compile(r'drivers/libvirt/')),
     ('libxml2', re.compile(r'(libxml2/)?libxml/'), re.compile(r'drivers/libvirt/')),
@@ -107,7 +107,7 @@ def check_own(file, header):
         return '"%s" is not a header of this project: use <>' % header
     here, there = room_of(file.name), room_of(header)
     if here not in ROOMS:
-        return None  # said once, for the file
+        return None  # reported once, for the file
     if not may_include(here, there, header):
         return '%s must not include %s ("%s")' % (here, there, header)
     return None
@@ -121,7 +121,7 @@ def check_fences(file, header):
 
 
 def find_closure_problems(files):
-    """Follows the includes of ctl/, and names each place where they leave what a client may know."""
+    """Follows the includes of ctl/, and yields each include that leaves the rooms of the client."""
     by_name = {file.name: file for file in files if file.is_c()}
     todo = [name for name in by_name if name.startswith('ctl/')]
     seen = set(todo)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""No file is longer than 900 lines, no function longer than 100; README.md and HACKING.md are read in one sitting."""
+"""A file has at most 900 lines, and a function 100. README.md and HACKING.md are short enough to be read at once."""
 
 import ast
 import json
@@ -14,7 +14,7 @@ DOCUMENT_MAX = {'README.md': 110, 'HACKING.md': 160}
 
 
 def c_functions(root, names):
-    """(file, first line, last line, name) of each C function; universal-ctags reads them."""
+    """Yields (file, first line, last line, name) of each C function that universal-ctags finds."""
     done = subprocess.run(
         [need('ctags', 'universal-ctags'), '--options=NONE', '--output-format=json',
          '--fields=+ne', '--language-force=C', '--kinds-C=f', '-f', '-', *names],
@@ -30,7 +30,7 @@ def python_functions(files):
         try:
             tree = ast.parse(file.text)
         except SyntaxError:
-            continue # python.py says so
+            continue  # python.py reports it
         for node in ast.walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 yield file.name, node.lineno, node.end_lineno, node.name

@@ -1,9 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""mandoc finds nothing in the manual pages, and they leave nothing out: every option of the
-configuration, every member of the D-Bus interface, every message and field of the journal, verb and option of computectl,
-polkit action and kind of event. computectl-json(5) names each verb, and the DESCRIPTION of computectl(1) each verb that needs
-rights. Each field is written somewhere."""
+"""The manual pages have no errors of mandoc, and they are complete.
+
+They must have each option of the configuration, each member of the D-Bus interface, and each message and field of the journal. They must
+also have each verb and option of computectl, each polkit action and each kind of event. A source file must write each field.
+computectl-json(5) must name each verb.
+
+The DESCRIPTION of computectl(1) must name each verb that needs rights.
+"""
 
 import re
 import subprocess
@@ -25,7 +29,7 @@ OPTION = re.compile(r'(?:BOOL|NUMBER|WORD|TEXT|PATH|LIST)\(\s*"(\w+)",\s*"(\w+)"
 
 
 def make(root, name):
-    """The page, as the Makefile makes it."""
+    """Returns the text of a page that the Makefile generates."""
     script, source = MADE[name]
     head = 'head=%s' % (root / 'man' / (name + '.head'))
     tail = 'tail=%s' % (root / 'man' / (name + '.tail'))
@@ -44,12 +48,12 @@ def option_keys(root):
 
 
 def journal_fields(root):
-    """{LOG_FIELD_…: what it is called in the journal}"""
+    """Returns {LOG_FIELD_…: the name of the field in the journal}."""
     return dict(re.findall(r'#define (LOG_FIELD_\w+)\s+"(\w+)"', (root / 'base/log.h').read_text()))
 
 
 def verbs_of(root):
-    """{verb of computectl: the macro with its flags}"""
+    """Returns {verb of computectl: the macro with its flags}."""
     rows = re.compile(r'^        \{ "([a-z-]+)", ".*?\bCTL_(LOCAL|REMOTE|RIGHTS|CHANGE|VERB_CHANGES|VERB_HIDDEN)(?: \| CTL_VERB_HIDDEN)?,', re.M | re.S)
     return {verb: flags for path in sorted((root / 'ctl/verbs').glob('*.c')) for verb, flags in rows.findall(path.read_text())}
 
@@ -59,8 +63,8 @@ def section(text, name):
 
 
 def verb_problems(root, text):
-    """Yields the verbs that DESCRIPTION of computectl(1) and DOCUMENTS of computectl-json(5) do not name. Only lines of a macro
-    name verbs."""
+    """Yields the verbs that DESCRIPTION of computectl(1) and DOCUMENTS of computectl-json(5) do not name. A verb counts only in lines with
+    the macros B, BR and RB."""
     verbs = verbs_of(root)
     documents = (root / 'man/computectl-json.5').read_text()
     for page, name, wanted in ((documents, 'DOCUMENTS', set(verbs)),
@@ -72,7 +76,7 @@ def verb_problems(root, text):
 
 
 def expected(root):
-    """For each page the words that must stand in it."""
+    """Returns the words that each page must contain."""
     interface = (root / 'systemd/org.computeagent.Agent1.xml').read_text()
     actions = re.findall(r'<action id="([\w.]+)"', (root / 'systemd/org.computeagent.policy').read_text())
     events = re.findall(r'#define EVENT_\w+\s+"([a-z]+)"', (root / 'claims/claim/event.h').read_text())
@@ -104,7 +108,7 @@ def find_problems(root, files):
     root = Path(root)
     if not any(file.name.startswith('man/') for file in files):
         return
-    whole = (root / 'configure.ac').exists()  # a planted page stands alone
+    whole = (root / 'configure.ac').exists()  # a page of the self-test has no sources beside it
     pages = {name: make(root, name) for name in MADE} if whole else {}
     for file in files:
         if re.fullmatch(r'man/[^/]+\.[0-9]', file.name):

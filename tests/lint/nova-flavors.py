@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Each flavour key that the installed Nova registers is covered by a named test, or excluded with a reason.
 
-The keys come from nova.api.validation.extra_specs (Debian's python3-nova), the modules of which are imported without the rest of
-Nova's API: no service, no network. KEYS is the one table. A placeholder of a key ("{group}") is "{}" here. The first pattern that
-matches a key counts. A pattern that matches none is stale, unless ONLY_IN names the versions of Nova that have it. A key without a
-pattern, a stale pattern, and a test that does not exist are errors."""
+The keys come from nova.api.validation.extra_specs (Debian's python3-nova). Its modules are imported without the rest of Nova's
+API, so no service and no network is needed. KEYS is the only table. A placeholder of a key ("{group}") is "{}" here. The first
+pattern that matches a key counts. A pattern that matches no key is stale, unless ONLY_IN names the versions of Nova that have it.
+Errors are a key without a pattern, a stale pattern, and a test that does not exist.
+"""
 
 import importlib
 import importlib.util
@@ -19,7 +20,7 @@ from pathlib import Path
 from sources import main
 
 TABLE = 'tests/lint/nova-flavors.py'
-NOVA = 'tests/integration/claims/test_flavors_nova.py '  # domains that Nova's driver makes, and what its scheduler allocates
+NOVA = 'tests/integration/claims/test_flavors_nova.py '  # domains of Nova's driver, and allocations of its scheduler
 CLOUD = 'tests/cloud/test_flavors.py '  # booted by a whole Nova
 FIT = 'tests/unit/claims/fit/'
 
@@ -57,7 +58,7 @@ KEYS = {
     'hw:numa_nodes': NOVA + 'test_cells',
     'hw:numa_cpus.{}': NOVA + 'test_cells',
     'hw:numa_mem.{}': NOVA + 'test_cells',
-    # devices that are given away
+    # devices for passthrough
     'hw:pci_numa_affinity_policy': CLOUD + 'test_pci_affinity',
     'pci_passthrough:alias': CLOUD + 'test_passed_through',
     'accel:device_profile': OTHERS,
@@ -80,7 +81,7 @@ KEYS = {
     'os:resolution': HYPERV,
     'os:vram': HYPERV,
     'vmware:*': VMWARE,
-    # limits: of libvirt, then of VMware
+    # limits of libvirt, then of VMware
     'quota:cpu_shares': NOVA + 'test_quotas',
     'quota:cpu_period': NOVA + 'test_quotas',
     'quota:cpu_quota': NOVA + 'test_quotas',
@@ -90,7 +91,7 @@ KEYS = {
     'quota:memory_*': VMWARE,
     'quota:disk_io_*': VMWARE,
     'quota:vif_*': VMWARE,
-    # what is asked of Placement
+    # requests to Placement
     'group_policy': FIT + 'test-fit.c test_groups',
     'resources{}:VCPU': NOVA + 'test_amounts_that_resources_keys_replace',
     'resources{}:PCPU': NOVA + 'test_dedicated_cpus',
@@ -108,12 +109,12 @@ KEYS = {
     'resources{}:NET_*': OTHERS,
     'resources{}:FPGA': OTHERS,
     'trait{}:*': CLOUD + 'test_traits',
-    # what filters compare
+    # keys that filters compare
     'aggregate_instance_extra_specs:{}': FILTER,
     'capabilities:*': FILTER,
 }
 
-# The versions that must have it: (first, last). In others the pattern is not stale.
+# The versions that must have the pattern: (first, last). In other versions it is not stale.
 ONLY_IN = {
     'hw:virtio_packed_ring': (31, None),
     'os:monitors': (0, 26),
@@ -123,7 +124,7 @@ ONLY_IN = {
 
 
 def find_nova():
-    """The folder of Nova's package. Importing it all would take seconds."""
+    """Returns the folder of Nova's package without importing Nova, which would take seconds."""
     spec = importlib.util.find_spec('nova')
     if not spec:
         sys.exit('nova is missing: install the Debian package python3-nova')
@@ -131,7 +132,7 @@ def find_nova():
 
 
 def read_version(nova):
-    """The major version, which the package's metadata has."""
+    """Returns the major version from the metadata of the package."""
     for path in nova.parent.glob('nova-*.*-info'):
         if found := re.match(r'nova-(\d+)\.', path.name):
             return int(found[1])
@@ -139,6 +140,7 @@ def read_version(nova):
 
 
 def read_keys(nova):
+    # Empty modules replace nova, nova.api and nova.api.validation, so that the import does not load the rest of Nova.
     for name, folder in (('nova', nova), ('nova.api', nova / 'api'), ('nova.api.validation', nova / 'api/validation')):
         module = types.ModuleType(name)
         module.__path__ = [str(folder)]
@@ -161,7 +163,7 @@ def is_expected(pattern, version):
 
 
 def find_unlike(keys, version):
-    """What the table and the keys of a version of Nova do not have in common, in words."""
+    """Yields the differences between the table and the keys of a version of Nova, as texts."""
     used = {find_pattern(key) for key in keys}
     for key in sorted(keys):
         if not find_pattern(key):
@@ -174,7 +176,7 @@ def find_unlike(keys, version):
 
 
 def find_missing(texts):
-    """Rows whose test is not there, in words."""
+    """Yields the rows whose test does not exist, as texts."""
     for pattern, covered in KEYS.items():
         name, *tests = ('',) if isinstance(covered, Excluded) else covered.split()
         for test in tests:
@@ -184,7 +186,7 @@ def find_missing(texts):
 
 def find_problems(root, files):
     if not (root / TABLE).exists():
-        return  # a tree that is not this project's
+        return  # not the tree of this project
     nova = find_nova()
     texts = {file.name: file.text for file in files}
     for text in [*find_missing(texts), *find_unlike(read_keys(nova), read_version(nova))]:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """config/nova-options.c has each section of the installed Nova, and each option of the sections that the agent reads.
 
-The names come from the entry points "oslo.config.opts" of Debian's python3-nova and the libraries that it uses, and from keystoneauth's
-plug-ins. The file has the names of all versions of Nova on which this program ran with --write, which adds names and removes none.
+The names come from the entry points "oslo.config.opts" of Debian's python3-nova and its libraries, and from keystoneauth's plug-ins. The
+file has the names of all versions of Nova on which this program ran with --write, which adds names and removes none.
 """
 
 import importlib.metadata
@@ -15,7 +15,7 @@ from sources import main
 
 FILE = Path('config/nova-options.c')
 READ = ('DEFAULT', 'compute', 'devices', 'libvirt', 'pci', 'placement')  # the sections of Nova that the agent reads
-OTHERS = ('placement', 'glance', 'keystone', 'castellan.tests')  # entry points of other services, by their beginning
+OTHERS = ('placement', 'glance', 'keystone', 'castellan.tests')  # prefixes of the entry points of other services
 PRIVILEGED = {'nova_sys_admin', 'privsep', 'privsep_osbrick', 'vif_plug_linux_bridge_privileged', 'vif_plug_ovs_privileged'}
 # Options of earlier versions of Nova that templates of deployment tools still write.
 FORMER = (
@@ -77,14 +77,14 @@ def is_of_nova(name):
 
 
 def names_of(option):
-    """Its names with the old ones, as (section or None, name)."""
+    """Yields the names of an option with its old ones, as (section or None, name)."""
     yield None, option.dest
     for old in option.deprecated_opts:
         yield old.group, (old.name or option.name).replace('-', '_')
 
 
 def installed():
-    """The sections, and "section option" of those that the agent reads."""
+    """Returns the sections, and "section option" for the sections that the agent reads."""
     sections, options = set(PRIVILEGED), {'DEFAULT %s' % name for name in FORMER}
 
     def add(group, found):
@@ -108,7 +108,7 @@ def installed():
 
 
 def stored(text):
-    """The same of the file."""
+    """Returns the same from the text of the file."""
     parts = re.split(r'static const char \*const \w+\[\] = \{', text)[1:3] or ['', '']
     return tuple(set(re.findall(r'"([^"]*)"', part.split('};')[0])) for part in parts)
 
@@ -120,7 +120,7 @@ def write(sections, options):
 
 def find_problems(root, files):
     if not (root / FILE).exists():
-        return  # a tree that is not this project's
+        return  # not the tree of this project
     have = stored((root / FILE).read_text())
     for names, there, what in zip(installed(), have, ('section', 'option')):
         for name in sorted(names - there):

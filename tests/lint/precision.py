@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A text for people is not cut at a fixed number of bytes: "%.190s" of an error ends in the middle of a word. Names and paths that
-others chose may be bounded. error_setf() ends a text that is too long with "…"."""
+"""A text for people is not cut at a fixed number of bytes.
+
+A format such as "%.190s" of an error ends in the middle of a word. The format of a name or path from outside can have a limit. error_setf()
+ends a long text with "…".
+"""
 
 import re
 
@@ -14,7 +17,7 @@ LITERAL = r'"(?:[^"\\]|\\.)*"'
 
 
 def split_arguments(text):
-    """The arguments of a call whose text begins behind its parenthesis."""
+    """Returns the arguments of a call. text begins after the opening parenthesis."""
     depth, begin, found = 0, 0, []
     for match in re.finditer(LITERAL + r"|'(?:[^'\\]|\\.)'|[(){}\[\],]", text):
         token = match[0]
@@ -31,12 +34,12 @@ def split_arguments(text):
 
 
 def cut_sentences(arguments):
-    """Yield the arguments that a format among them cuts and that are texts for people."""
+    """Yields the arguments that are texts for people and that a format among the arguments cuts."""
     for number, argument in enumerate(arguments):
         if not re.match(r'(?:%s|\w+|\s)+$' % LITERAL, argument) or '"' not in argument:
             continue
         if '…' in ''.join(arguments):
-            return  # it shows that it was cut
+            return  # it shows that the text was cut
         index = number + 1
         for conversion in CONVERSION.finditer(re.sub(r'"\s*PRI\w+\s*"?', 'd', argument)):
             if conversion['kind'] is None:
@@ -52,6 +55,7 @@ def cut_sentences(arguments):
 
 
 def find_problems(_root, files):
+    # The window must be longer than a call. Most windows have no precision, so their arguments are not split.
     for file in files:
         if not file.name.endswith('.c') or file.folder in ('bench', 'tests'):
             continue

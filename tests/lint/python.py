@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every Python file compiles, without a warning."""
+"""Each Python file compiles without a warning."""
 
 import warnings
 

@@ -50,7 +50,7 @@ def long_function(n):
     return C + '\nvoid f(void)\n{\n' + '        g();\n' * (n - 3) + '}\n'
 
 
-# (check, file, its text, the line that must be named, part of what must be said)
+# (check, file, its text, the line of the problem, a part of the expected message)
 PLANTS = [
     ('precision', 'base/a.c', C + '\nvoid f(void)\n{\n        error_setf(e, 1, "a %" PRIu64 ": %.90s", n, error->text);\n}\n', 5, 'cuts "error->text"'),
     ('includes', 'base/a.c', C + '#include "agent/bus/bus.h"\n', 2, 'base must not include agent/bus'),
@@ -123,7 +123,7 @@ ALLOWED = [
 
 
 class Tree:
-    """A small tree that every check likes, with one more file in it."""
+    """A small tree without problems, with one more file in it."""
 
     def __init__(self, name=None, text=None):
         self._folder = tempfile.TemporaryDirectory(prefix='compute-agent-lint-')
@@ -209,7 +209,7 @@ class DomainSchemaTest(unittest.TestCase):
 
 
 def load_check(name):
-    """A check of this folder as a module; its name can have a hyphen."""
+    """Returns a check of this folder as a module. Its name can have a hyphen."""
     spec = importlib.util.spec_from_file_location(name.replace('-', '_'), FOLDER / (name + '.py'))
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(FOLDER))
@@ -221,7 +221,7 @@ def load_check(name):
 
 
 def add_plant_tests():
-    """One test per check, so that a check that stopped working is named."""
+    """Adds one test for each check, so that the name of a broken check is visible."""
     def make(name):
         def test(self):
             for check, path, text, line, said in PLANTS:

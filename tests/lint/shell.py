@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""shellcheck finds nothing in the shell scripts."""
+"""shellcheck reports no problem in the shell scripts."""
 
 import re
 

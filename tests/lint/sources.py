@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the checks of this folder have in common: which files there are, and how to complain.
+"""The common parts of the checks in this folder: the list of files, and the output.
 
-Each check is a script of its own: "tests/lint/NAME.py [FOLDER]" prints what is wrong as
-"file:line: text" and exits 1, or is silent and exits 0.
+Each check is a separate script: "tests/lint/NAME.py [FOLDER]" prints its problems as "file:line: text" and exits with
+1. Without problems it prints nothing and exits with 0.
 """
 
 import os
@@ -19,7 +19,8 @@ _SHELLS = ('sh', 'bash', 'dash')
 
 
 def check_names():
-    """Every check of this folder. The format is judged where there is the clang-format that it is by: on Debian 12."""
+    """Returns the names of the checks in this folder. Debian 13 lacks the version of clang-format that "format"
+    needs."""
     names = {path.stem for path in _FOLDER.glob('*.py')} - _NOT_CHECKS
     if platform.freedesktop_os_release().get('VERSION_CODENAME') == 'trixie':
         names.remove('format')
@@ -53,7 +54,7 @@ class File:
         self.lines = self.text.splitlines()
 
     def _interpreter(self):
-        """The last word of "#!/usr/bin/env python3" without its version, or ''."""
+        """Returns the last word of "#!/usr/bin/env python3" without its version, or ''."""
         if not self.text.startswith('#!'):
             return ''
         words = self.lines[0][2:].split()
@@ -73,14 +74,14 @@ class File:
 
 
 def files(root):
-    """All files of the project: what git knows and does not ignore, or all there are."""
+    """Returns all files of the project: in a repository those that git does not ignore, else all."""
     names = _git_files(root) if Path(root, '.git').exists() else _walk(root)
     return [File(root, name) for name in sorted(names)
             if Path(root, name).is_file() and not Path(root, name).is_symlink()]
 
 
 def need(program, package):
-    """The path of a program; without it the check fails and names the package to install."""
+    """Returns the path of a program. If it is missing, the check fails and names the package to install."""
     path = shutil.which(program)
     if not path:
         sys.exit('%s is missing: install the Debian package %s' % (program, package))
@@ -88,7 +89,7 @@ def need(program, package):
 
 
 def complaints(root, argv, pattern):
-    """What a program says that has this form, as matches; it must not fail without a word of it."""
+    """Returns the matches of pattern in the output of a program. Exits if the program failed without a match."""
     done = subprocess.run(argv, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     found = [match for match in map(pattern.match, done.stdout.splitlines()) if match]
     if done.returncode != 0 and not found:
@@ -97,7 +98,7 @@ def complaints(root, argv, pattern):
 
 
 def main(find_problems):
-    """Run a check: find_problems(root, files) yields (file name, line, text)."""
+    """Runs a check: find_problems(root, files) yields (file name, line, text)."""
     root = Path(sys.argv[1] if len(sys.argv) > 1 else _TREE).resolve()
     problems = sorted(set(find_problems(root, files(root))))
     for name, line, text in problems:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Each source says its licence in one of its first five lines. Each header of the product, and each C file that has none, says what
-it is first."""
+"""Each source has its licence in one of its first five lines. Each header of the product, and each C file without a header, begins
+with a comment on its purpose."""
 
 import re
 

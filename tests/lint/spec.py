@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""rpm understands the spec files, and their version and the libraries they need are those of configure.ac."""
+"""rpm can parse the spec files, and their version and their libraries are those of configure.ac."""
 
 import re
 
@@ -15,7 +15,7 @@ def find_complaints(root, file):
 
 
 def find_version(files):
-    """Version, and line, of AC_INIT."""
+    """Returns the version of AC_INIT, and its line."""
     for file in files:
         for number, line in enumerate(file.lines if file.name == 'configure.ac' else (), 1):
             if match := re.match(r'AC_INIT\(\[[^]]*\], \[([^]]*)\]', line):
@@ -24,7 +24,7 @@ def find_version(files):
 
 
 def find_floors(files):
-    """(pkg-config module, version) of each library in configure.ac."""
+    """Yields (pkg-config module, version) of each library in configure.ac."""
     for file in files:
         if file.name == 'configure.ac':
             yield from re.findall(r'\[([^\s\[\]]+) >= ([\d.]+)\]', re.sub(r'(?m)^PKG_CHECK_EXISTS.*', '', file.text))

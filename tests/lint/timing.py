@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""doc/timing.md has a row for each time and each number of tries of the product, with its value, and no other row."""
+"""doc/timing.md has a row for each interval and each number of attempts of the product, with its value, and no other
+row."""
 
 import re
 from collections import Counter
@@ -18,7 +19,8 @@ NAMES = {'USEC_PER_SEC': 10 ** 6, 'USEC_PER_MSEC': 1000}
 
 
 def value_of(name, text, defines):
-    """The number of an expression of C that has integers, products and other constants only; None if it is none."""
+    """Returns the number of a C expression of integers, products and other constants. Returns None for another
+    expression."""
     text = re.sub(r'/\*.*', '', text).strip()
     text = re.sub(r'UINT64_C\((\d+)\)', r'\1', text).replace('"', '')
     text = re.sub(r'[A-Za-z_]\w*', lambda match: str(NAMES.get(match.group(0), defines.get(match.group(0), '?'))), text)
@@ -64,6 +66,8 @@ def rows(lines):
 
 
 def find_problems(_root, files):
+    # Several constants of one folder can have the same name and value. They are reported once, and one row is enough
+    # for them.
     files = list(files)
     page = next((file for file in files if file.name == 'doc/timing.md'), None)
     lines = page.lines if page else []

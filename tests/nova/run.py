@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Nova's own tests with the driver of plugins/nova in the place of Nova's.
+"""Runs Nova's own tests with the driver of plugins/nova in place of Nova's driver.
 
     python3 -m tests.nova.run nova|agent [TEST]...        ("make nova-tests")
 
-nova: the agent says that the tree is Nova's; the driver and the report client must do all that Nova's do.
-agent: the tree is the agent's. What stands in for it writes to Placement what Nova's driver finds, and nova-compute reads and allocates through the
-plug-in.
-Needs Debian's packages of the group "nova-tests" (tests/run/packages). Nova's tests run in one process, each with a database of its own.
+nova: the tree belongs to Nova, so driver and report client must do everything that Nova's do.
+
+agent: the tree belongs to the agent. A substitute for the agent writes the results of Nova's driver to Placement, and nova-compute reads
+and allocates through the plug-in.
+
+It needs Debian's packages of the group "nova-tests" (tests/run/packages). Nova's tests run in one process, each with its own database.
 """
 
 import argparse
@@ -16,7 +18,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-import nova.monkey_patch  # before all else
+import nova.monkey_patch  # before all other imports
 import nova.virt
 
 PLUGIN = Path(__file__).resolve().parents[2] / 'plugins/nova'
@@ -35,11 +37,11 @@ UNIT = 'nova.tests.unit.virt.libvirt.test_driver'
 FLOWS = [FUNCTIONAL + name for name in ('test_pci_in_placement', 'test_vgpu', 'test_report_cpu_traits', 'test_shared_resource_provider',
                                         'test_evacuate')]
 TESTS = {'nova': [UNIT, 'nova.tests.functional.test_report_client', FUNCTIONAL + 'test_reshape', *FLOWS],
-         'agent': FLOWS}  # it is the agent that reshapes
+         'agent': FLOWS}  # the agent reshapes, not Nova
 
 
 class WithPlugin:
-    """A module in which LibvirtDriver is the plug-in's; all else is the module's own, also where it is patched."""
+    """A proxy of a module in which LibvirtDriver is the plug-in's. All other reads and writes reach the module itself, so patches work."""
 
     def __init__(self, module):
         object.__setattr__(self, '_module', module)
@@ -55,7 +57,8 @@ class WithPlugin:
 
 
 def put_plugin():
-    """Let Nova, and its tests, have the driver of the plug-in, and each report client be one of a nova-compute's."""
+    """Gives Nova and its tests the driver of the plug-in, and makes each report client one of nova-compute. Returns the original
+    __init__()."""
     nova_libvirt.LibvirtDriver = driver.LibvirtDriver
     make = nova_report.SchedulerReportClient.__init__
 
@@ -67,12 +70,12 @@ def put_plugin():
 
 
 def tell(mode):
-    """Let each agent say that this is its mode."""
+    """Makes each agent answer that this is its mode."""
     agent.Agent._ask = lambda self: agent.Answer(mode, mode == 'top')
 
 
 def stand_in(make_client):
-    """Write what Nova's driver finds where the agent would write what it finds, and tell that as its tree."""
+    """Replaces the agent: writes the results of Nova's driver to Placement, and returns Placement's tree as the agent's."""
     def client():
         made = nova_report.SchedulerReportClient.__new__(nova_report.SchedulerReportClient)
         make_client(made)
@@ -99,7 +102,7 @@ def stand_in(make_client):
 
 
 def load(names):
-    """The tests of these modules, or those with these names; they find the driver of the plug-in."""
+    """Returns the tests with these names, or of these modules. They use the driver of the plug-in."""
     suite = unittest.defaultTestLoader.loadTestsFromNames(names)
     if UNIT in sys.modules:
         sys.modules[UNIT].libvirt_driver = WithPlugin(nova_driver)
@@ -107,14 +110,14 @@ def load(names):
 
 
 def give_paste(folder, find=paths.state_path_def):
-    """Nova's tests want a file of its source tree, which no package of Debian's has there."""
+    """Provides a file of Nova's source tree that the tests need and that no Debian package has."""
     own = Path(folder, 'api-paste.ini')
     own.write_text(PASTE_NOVA)
     paths.state_path_def = lambda *args: str(own) if args == ('etc/nova/api-paste.ini',) else find(*args)
 
 
 def judge(mode, result):
-    """Print what failed, and return whether nothing did."""
+    """Prints the failures and the numbers. Returns whether no test failed."""
     failed = [*result.errors, *result.failures]
     for test, text in failed:
         print('not ok %s\n%s\n' % (test.id(), '\n'.join(text.splitlines()[-30:])))
@@ -127,7 +130,7 @@ def main():
     parser.add_argument('mode', choices=sorted(TESTS))
     parser.add_argument('tests', nargs='*')
     args = parser.parse_args()
-    for name in ('http_proxy', 'https_proxy', 'HTTP_PROXY', 'HTTPS_PROXY'):  # Nova's tests answer in the place of Placement
+    for name in ('http_proxy', 'https_proxy', 'HTTP_PROXY', 'HTTPS_PROXY'):  # Nova's tests replace Placement within this process
         os.environ.pop(name, None)
     tell('observe' if args.mode == 'nova' else 'top')
     make_client = put_plugin()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What "make check" found, case by case, as TAP on standard output.
+"""Prints the results of "make check", case by case, as TAP.
 
     python3 -m tests.run.automake_tap BUILD_FOLDER [TEST...]
 
-Reads the .trs and .log files that automake's test driver left for each test (all, or those named).
-A cmocka program that ran with CMOCKA_MESSAGE_OUTPUT=TAP has a line per case in its log; one that
-crashed has fewer than it announced; any other program is one case. What failed comes last, with the
-log behind it.
+It reads the .trs and .log files that automake's test driver wrote for each test (all, or those
+named). The log of a cmocka program that ran with CMOCKA_MESSAGE_OUTPUT=TAP has a line for each
+case, and fewer lines than planned after a crash. Any other program counts as one case. The failed
+cases come last, each with its log.
 """
 
 import re
@@ -23,7 +23,7 @@ def read_result(path):
 
 
 def cases_of(name, result, log):
-    """[(passed, text)] of one test program."""
+    """Returns the cases of one test program, as [(passed, text)]."""
     cases = [(ok == 'ok', '%s: %s' % (name, text)) for ok, text in CASE.findall(log)]
     if result == 'PASS' and not cases:
         return [(True, name)]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What ./demo runs after the build: the agent at work, and Placement's own answer beside it.
+"""The part of ./demo after the build: it shows the agent at work, and compares Placement's answer with the host.
 
     COMPUTE_AGENT_BUILD=DIR python3 -m tests.run.demo [--here] [--keep]
 
-With --here the host is this machine, which the driver "linux" reads; root is not needed. Exits 0 only if what Placement answers is equal to the host.
+With --here the host is this machine, which the driver "linux" reads without root. The exit code is 0 only if Placement's answer matches the
+host.
 """
 
 import argparse
@@ -31,7 +32,7 @@ def title(text):
 
 
 def show(agent, *args):
-    """Run computectl as a person would, with its output on our terminal; returns its exit code."""
+    """Runs computectl with its output on this terminal. Returns its exit code."""
     print('%s$ computectl %s%s' % (BOLD, ' '.join(shlex.quote(str(arg)) for arg in args), RESET),
           flush=True)
     done = subprocess.run([str(build_folder() / 'computectl'), '--no-pager', *map(str, args)],
@@ -41,10 +42,10 @@ def show(agent, *args):
 
 
 def expected_tree(agent, host):
-    """The inventories that the host ought to have in Placement, written down independently.
+    """Returns the expected inventories of the host, computed independently of the agent.
 
-    {provider name: {resource class: (total, reserved)}}; GPUs have what is free and what exists
-    of the enabled type.
+    The result is {provider name: {resource class: (total, reserved)}}. The total of a GPU is the sum of free and existing mdevs of the
+    enabled type.
     """
     memory_mb = sum(cell.memory_kib for cell in host.cells) // 1024
     disk = os.statvfs(agent.folder)
@@ -60,7 +61,7 @@ def expected_tree(agent, host):
 
 
 def expected_here(agent):
-    """The same of this machine, without GPUs: nobody knows which of their types are wanted."""
+    """Returns the expected inventories of this machine without GPUs, because their types are not configured."""
     nodes = sorted(Path('/sys/devices/system/node').glob('node*/meminfo')) or [Path('/proc/meminfo')]
     lines = [line.split() for node in nodes for line in node.read_text().splitlines()]
     memory_kib = sum(int(words[-2]) for words in lines if 'MemTotal:' in words)
@@ -73,7 +74,7 @@ def expected_here(agent):
 
 
 def placement_tree(placement, root):
-    """The same, from what Placement answers."""
+    """Returns the inventories from Placement's answers, in the same form."""
     return {name: {rc: (record['total'], record['reserved'])
                    for rc, record in provider['inventories'].items()}
             for name, provider in placement.tree_by_name(root).items()}
@@ -92,7 +93,7 @@ def print_placement(placement, root):
 
 
 def start_hypervisor(scratch, host):
-    """A private libvirtd over the host, or libvirt's test driver; returns its URI."""
+    """Starts a private libvirtd over the host, or prepares libvirt's test driver. Returns the URI."""
     if mount_namespaces_allowed():
         daemon = Libvirtd(host, scratch).start()
         return daemon.uri
@@ -114,7 +115,7 @@ def claim_and_survive(agent, resources):
 
 
 def quiet_cycle(agent, placement):
-    agent.ctl('sync')  # the first cycle after a start also looks who holds what
+    agent.ctl('sync')  # the first cycle after a start also runs an audit
     title('Nothing changed: what one more cycle costs')
     mark = placement.mark()
     show(agent, 'sync')
@@ -126,7 +127,7 @@ def quiet_cycle(agent, placement):
 
 
 def keep_picture(agent):
-    """What "computectl tree --svg" draws, in a file of its own that is left; returns its path."""
+    """Writes the output of "computectl tree --svg" to a file, which is not removed. Returns its path."""
     with tempfile.NamedTemporaryFile('w', prefix='compute-agent-host-', suffix='.svg', delete=False) as file:
         file.write(agent.ctl('tree', '--svg').stdout)
     return file.name

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The programs need no younger library than configure.ac says; prints what does not hold, and exits 1.
+"""Checks that the programs need no newer library than configure.ac requires. Prints the violations and exits with 1.
 
     tests/run/floors.py PROGRAM...
 
-Debian tells of each function of a library the version that first had it. Constants have no such list.
+Debian's symbols files have the first version of each function of a library. Constants have no such list.
 """
 
 import re
@@ -14,7 +14,7 @@ from pathlib import Path
 
 _TOP = Path(__file__).resolve().parents[2]
 _SYMBOLS = Path('/var/lib/dpkg/info')
-_LIBC = ('c', (2, 34))  # EL9's. Newer headers of it name the newer functions of C23 by themselves.
+_LIBC = ('c', (2, 34))  # that of EL9; newer headers of it refer to the newer functions of C23 automatically
 _BY_THE_HEADERS = '__isoc23_'
 
 
@@ -23,19 +23,19 @@ def version(text):
 
 
 def short_name(package):
-    """What libcurl4t64 and libcurl4-openssl-dev have in common."""
+    """Returns the common part of package names such as libcurl4t64 and libcurl4-openssl-dev."""
     return re.match(r'(?:lib)?([a-z]+)', package)[1]
 
 
 def floors():
-    """Of each library, by its short name."""
+    """Returns the required version of each library, by its short name."""
     text = (_TOP / 'configure.ac').read_text(encoding='utf-8')
     found = re.findall(r'^CA_DEPENDENCY\(\[\w+\], \[\S+ >= ([\d.]+)\], \[(\S+)\]\)', text, re.MULTILINE)
     return dict([(short_name(package), version(floor)) for floor, package in found] + [_LIBC])
 
 
 def first_versions(library):
-    """{function, with or without its version: the version of the library that first had it}"""
+    """Returns {function, with or without its version: the first version of the library that has it}."""
     first = {}
     for path in _SYMBOLS.glob('lib%s[0-9-]*.symbols' % library):
         for name, since in re.findall(r'^ (\S+)@\S+ (\S+)', path.read_text(encoding='utf-8'), re.MULTILINE):
@@ -46,7 +46,7 @@ def first_versions(library):
 
 
 def functions(program):
-    """What it takes of libraries: {function: its version there, or ''}."""
+    """Returns the functions that a program uses from libraries, as {function: its symbol version, or ''}."""
     out = subprocess.run(['nm', '--dynamic', '--undefined-only', program], stdout=subprocess.PIPE, text=True, check=True).stdout
     names = [line.split()[1] for line in out.splitlines() if line.split()[0] == 'U']
     return dict((name.split('@')[0], name.rpartition('@')[2] if '@' in name else '') for name in names)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Keep the state folder of a release, for the test that each later release can go on with it.
+"""Stores the state folder of a release, for the test that each later release can use it.
 
     COMPUTE_AGENT_BUILD=build /usr/bin/python3 -m tests.run.keep_state FOLDER
 
-Runs the agent of the build over a host from a file, with a real Placement: claims in every state, a cordon, a reshape. FOLDER gets the
-files of the state folder (the claim database as SQL), the host, and expected.json: what computectl said of it.
+It runs the agent of the build over a host from a file, with a real Placement. It makes claims in all states, a cordon and a reshape. FOLDER
+gets the files of the state folder (the claim database as SQL), the host, and expected.json with the output of computectl.
 """
 
 import json
@@ -33,7 +33,7 @@ def make_host():
 
 
 def expected(agent):
-    """What a later release must say, too."""
+    """Returns the values that a later release must show too."""
     keys = 'id', 'consumer', 'state', 'project', 'allocations', 'resize_target'
     claims = [{**{key: claim[key] for key in keys}, 'devices': [device['device'] for device in claim['devices']],
                'cpus': [cpu['cpus'] for cpu in claim['cpus']]} for claim in agent.ctl_json('claims', '--history')['claims']]

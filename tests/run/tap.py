@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run the tests of one file; the result is TAP on standard output.
+"""Run the tests of one file. The result is TAP on standard output.
 
     python3 -m tests.run.tap [--timeout SECONDS] tests/integration/test_x.py
 
-The file runs in a process of its own, which is told to end (SIGTERM, then SIGKILL) when the time is
-over or this process is told to end. A test that is skipped has failed, and so has a file that
-leaves a process behind: what is left is named and killed.
+The file runs in its own process. This process gets SIGTERM, and later SIGKILL, at the timeout or
+when its parent must end. A skipped test counts as failed. A file that leaves processes behind has
+failed too, and these processes are named and killed.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def prctl(option, value):
 
 
 class TapResult(unittest.TestResult):
-    """Writes a line for each test as it ends."""
+    """Writes a line for each test when it ends."""
 
     def __init__(self, stream):
         super().__init__()
@@ -64,7 +64,7 @@ class TapResult(unittest.TestResult):
     def _fail(self, test, reason):
         self._reasons.append(reason)
         if not isinstance(test, unittest.TestCase):
-            self._write(test, 0) # setUpClass() and its like: there is no stopTest()
+            self._write(test, 0)  # a failed setUpClass() or tearDownClass() has no stopTest()
 
     def _fail_with(self, test, error):
         self._fail(test, ''.join(traceback.format_exception(*error)))
@@ -88,9 +88,10 @@ class TapResult(unittest.TestResult):
 
 
 def run_child(name):
-    """Run the tests here. What they print goes to standard error."""
+    """Runs the tests in this process. The output of the tests goes to standard error, because
+    standard output is TAP."""
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    # A shell starts what runs in the background with SIGINT ignored.
+    # A shell starts background processes with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
@@ -103,7 +104,7 @@ def run_child(name):
 
 
 class Parent:
-    """Watches the child, and cleans up behind it."""
+    """Runs the child, watches its time, and kills the processes that it leaves behind."""
 
     def __init__(self, name, timeout, grace):
         self._name = name
@@ -116,6 +117,8 @@ class Parent:
         self._complaints = []
 
     def run(self):
+        # As a subreaper this process gets the orphans of the tests, which _kill_leftovers() finds.
+        # A child in its own session gets no signals of the terminal.
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         self._child = subprocess.Popen(
             [sys.executable, '-B', '-m', 'tests.run.tap', '--child', self._name],
@@ -133,13 +136,15 @@ class Parent:
         self._tell_to_end('stopped by %s' % signal.Signals(number).name)
 
     def _tell_to_end(self, complaint):
+        # SIGUSR1 makes the child print the stacks of all threads. After SIGTERM it has the grace
+        # time for its cleanup.
         if self._told:
             return
         self._told = True
         self._complaints.append(complaint)
         self._deadline = time.monotonic() + self._grace
         self._signal_child(signal.SIGUSR1)
-        time.sleep(0.2) # so that the stack is written before it unwinds
+        time.sleep(0.2)  # let it write its stack before it unwinds
         self._signal_child(signal.SIGTERM)
 
     def _signal_child(self, number):
@@ -147,6 +152,7 @@ class Parent:
             self._child.send_signal(number)
 
     def _read_lines(self):
+        # After the first deadline the child gets SIGTERM, and after the second one SIGKILL.
         selector = selectors.DefaultSelector()
         fd = self._child.stdout.fileno()
         selector.register(fd, selectors.EVENT_READ)
@@ -174,6 +180,8 @@ class Parent:
         print(line, flush=True)
 
     def _report(self, code):
+        # A child that had to end early has one complaint already. Otherwise each planned test
+        # without a line is one.
         if code != 0 and not self._told:
             self._complaints.append('ended with %d' % code)
         if code == 0 and not self._planned:
@@ -183,7 +191,8 @@ class Parent:
             self._complaints += ['a test did not run'] * missing
 
     def _kill_leftovers(self):
-        """Orphans come to us: whatever is a child of ours now was left behind."""
+        """Kills the processes that the tests left behind. Orphans become children of this process,
+        because it is a subreaper."""
         named = set()
         end = time.monotonic() + LINGER_SECONDS
         while True:
@@ -201,7 +210,7 @@ class Parent:
 
 
 def living_children():
-    """Our children that have not ended; those that have are reaped."""
+    """Returns the pids of the running children of this process. It reaps those that have ended."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The tools that ./check counts with: a failure never gets lost on the way to the last line."""
+"""Tests of the tools that count results for ./check: no failure is lost before the last line."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ from tests.run.automake_tap import cases_of
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = 'import os, signal, subprocess, sys, time, unittest\nclass A(unittest.TestCase):\n'
 
-# (body of a test class, results in order, part of what must be said)
+# (body of a test class, results in order, a text that the output must have)
 FILES = [
     ('    def test_a(self): print("ok 7 - noise", flush=True)\n'
      '    def test_b(self): os.system("echo ok 8 - more")\n', 'ok ok', ''),
@@ -80,7 +80,7 @@ class TapTest(unittest.TestCase):
         for body, expected, said in FILES:
             with self.subTest(body=body):
                 output = self.run_file(HEAD + body)
-                # what a test prints may look like a result; it goes to standard error, so here too
+                # The tests print lines that look like results. They go to standard error, which is part of the output here.
                 output = output.replace('ok 7 - noise', '').replace('ok 8 - more', '')
                 self.assertEqual(results(output), expected, output)
                 self.assertIn(said, output)
@@ -123,14 +123,14 @@ class AutomakeTest(unittest.TestCase):
                 self.assertEqual([passed for passed, _ in cases], expected, cases)
 
 
-# what four test files print, each time they run; then what ./check counts, and what it shows of a first time
+# (for each of four test files its output of each run, the counts of ./check, the lines that it shows of a first run)
 FILES_OF_CHECK = [
     ((['ok 1 - a'], ['ok 1 - b'], ['ok 1 - c'], ['ok 1 - d']), (4, 0), []),
     ((['not ok 1 - a|# why|ok 2 - e', 'ok 1 - a|ok 2 - e'], ['ok 1 - b'], ['ok 1 - c'], ['ok 1 - d']), (5, 0),
      ['once, not ok 1 - a', 'once, # why']),
     ((['not ok 1 - a', 'not ok 1 - again'], ['ok 1 - b'], ['ok 1 - c'], ['', 'ok 1 - d']), (3, 1), []),
     ((['', ''], ['ok 1 - b'], ['ok 1 - c'], ['ok 1 - d']), (3, 1), []),
-    # so many are no accident
+    # More failures than the limit of repetitions: no file runs again.
     ((['not ok 1 - a', 'ok 1 - a'],) * 4, (0, 4), []),
 ]
 RUN_FILES = '''
@@ -184,17 +184,17 @@ class StepsTest(unittest.TestCase):
             ['|', '...'], ['|', 'not', 'ok', '1', '-', 'the', 'step', 'ended', 'with', '3'], ['2', 'passed,', '2', 'failed']], output)
 
 
-# what ./check is made to print and to end with, on this release and with --suite; what .ci/run then says last and ends with
+# (output and exit code of ./check on this release, the same with --suite, last line and exit code of .ci/run)
 SUMS = [
     (('lint 9 passed 0 failed 1.0 s\n9 passed, 0 failed', 0), ('7 passed, 0 failed\n== exit 0: ./check', 0), '16 passed, 0 failed', 0),
     (('8 passed, 1 failed', 1), ('7 passed, 0 failed', 0), '15 passed, 1 failed', 1),
     (('9 passed, 0 failed', 0), ('  | 1 passed, 9 failed\n5 passed, 2 failed\n== exit 1: ./check', 1), '14 passed, 2 failed', 1),
-    # nothing was counted, whatever it ended with
+    # A run without counts is one failure, whatever its exit code is.
     (('apt-get failed', 1), ('7 passed, 0 failed', 0), '7 passed, 1 failed', 1),
     (('9 passed, 0 failed', 0), ('tests/run/prove-install: needs root', 1), '9 passed, 1 failed', 1),
     (('9 passed, 0 failed', 0), ('', 0), '9 passed, 1 failed', 1),
     (('', 0), ('', 143), '0 passed, 2 failed', 1),
-    # what failed was no test
+    # A failure outside of the tests.
     (('9 passed, 0 failed', 0), ('7 passed, 0 failed\nleft behind: a mount', 1), '16 passed, 1 failed', 1),
     (('0 passed, 0 failed', 0), ('7 passed, 0 failed', 0), '7 passed, 1 failed', 1),
 ]
@@ -226,7 +226,7 @@ class DistributionTest(unittest.TestCase):
 
 class CiTest(unittest.TestCase):
     def run_ci(self, here, other, *arguments):
-        """(exit code, last line, arguments of each ./check)"""
+        """Returns (exit code, last line, arguments of each ./check)."""
         with tempfile.TemporaryDirectory(prefix='compute-agent-tools-') as name:
             folder = Path(name)
             (folder / '.ci').mkdir()

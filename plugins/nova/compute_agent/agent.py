@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""compute-agent as nova-compute sees it, over D-Bus.
+"""Reads the state of compute-agent over D-Bus, for nova-compute.
 
-busctl of systemd asks, so that no D-Bus library is needed that gets along
-with the threads of nova-compute. Nothing here needs a right: everybody may
-read these properties and the tree.
+It runs systemd's busctl, so it needs no D-Bus library that must work with the
+threads of nova-compute. It needs no rights, because every user can read these
+properties and the tree.
 """
 
 import dataclasses
@@ -24,30 +24,33 @@ LOG = logging.getLogger(__name__)
 SERVICE = 'org.computeagent.Agent1'
 PATH = '/org/computeagent/Agent1'
 TREE_FORMAT = 'compute-agent-tree/1'
-# An answer serves for that many seconds: one update of the resource tracker
-# asks several times.
+# Seconds for which an answer is cached, because one update of the resource
+# tracker asks several times.
 FRESH = 2
-# [agent] nova of compute-agent.conf, where Nova's own driver reports.
+# Values of [agent] nova in compute-agent.conf with which Nova's own driver
+# reports.
 MODES_OF_NOVA = ('observe', 'beside')
 
-# Where it stands below the root, a server may have nothing at the root.
+# Each server has this class. If its inventory is below the root, a server can
+# have no allocation at the root.
 EVERY_SERVERS_CLASS = 'MEMORY_MB'
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What the agent said of itself."""
+    """The answer of the agent about itself."""
 
     mode: str
     published: bool
 
 
 def owner(answer, last_mode, missing_for, without_agent, patience):
-    """Whose the tree in Placement is: 'agent' or 'nova'.
+    """Returns the owner of the tree in Placement: 'agent' or 'nova'.
 
-    :param answer: what the agent says now, None if it does not answer
-    :param last_mode: what it said last of its mode, None if never
-    :param missing_for: seconds since it last said that its tree is published
+    :param answer: the current answer of the agent, None without answer
+    :param last_mode: the mode in the last answer, None if there was none
+    :param missing_for: seconds since the agent last said that its tree is
+        published
     """
     mode = answer.mode if answer else last_mode
     if mode in MODES_OF_NOVA:
@@ -60,7 +63,8 @@ def owner(answer, last_mode, missing_for, without_agent, patience):
 
 
 class Agent:
-    """The agent of this host. Asking it never raises."""
+    """The agent of this host. Its methods do not raise if it does not
+    answer."""
 
     def __init__(self, clock=time.monotonic):
         self._clock = clock
@@ -69,12 +73,13 @@ class Agent:
         self._published_at = clock()
         self._last_mode = None
         self._last_owner = None
-        # Below the root, where servers may have all that they have: as
-        # provider_tree() found them last.
+        # The uuids of the providers below the root that can have all
+        # allocations of a server. provider_tree() updates them.
         self.cells = ()
 
     def owns_tree(self):
-        """Whether the tree of this host in Placement is the agent's."""
+        """Returns whether the agent owns the tree of this host in
+        Placement."""
         now = self._clock()
         if self._asked_at is None or now - self._asked_at >= FRESH:
             self._answer = self._ask()
@@ -103,6 +108,7 @@ class Agent:
             answer.mode, 'published' if answer.published else 'not published')
 
     def _ask(self):
+        # busctl prints one line for each property.
         out = self._busctl('get-property', SERVICE, PATH, SERVICE,
                            'Nova', 'TreePublished')
         try:
@@ -113,7 +119,7 @@ class Agent:
         return Answer(mode, bool(published))
 
     def provider_tree(self, root):
-        """The tree as the agent has it; None if it has none.
+        """Returns the tree from the agent, or None without a valid answer.
 
         :param root: the uuid that the provider of the host must have
         """
@@ -139,7 +145,7 @@ class Agent:
             return None
 
     def _busctl(self, *args):
-        """What busctl printed; None if it failed."""
+        """Returns the output of busctl, or None if it failed."""
         try:
             return processutils.execute(
                 'busctl', '--system', '--json=short', '--auto-start=no',
@@ -150,6 +156,8 @@ class Agent:
 
 
 def _cells(tree, root):
+    # Only cells and other providers with memory can have all allocations of a
+    # server.
     return tuple(uuid for uuid in tree.get_provider_uuids(root)
                  if uuid != root and
                  EVERY_SERVERS_CLASS in tree.data(uuid).inventory)

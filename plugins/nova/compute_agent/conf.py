@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The options of the plug-in, in nova.conf."""
+"""The options of the plug-in in nova.conf."""
 
 from oslo_config import cfg
 

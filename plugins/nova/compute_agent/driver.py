@@ -11,34 +11,34 @@ from nova.virt.libvirt import driver as libvirt_driver
 
 LOG = logging.getLogger(__name__)
 
-# Where these stand below the root, the tree has cells, which Nova's own
-# drivers do not know.
+# If inventories of these classes are below the root, the tree has cells, which
+# Nova's own drivers do not know.
 CELL_CLASSES = frozenset(['VCPU', 'PCPU', 'MEMORY_MB'])
 
 
 def has_cells(tree, nodename):
-    """Whether amounts of the host stand below its root."""
+    """Returns whether a provider below the root has CPUs or memory."""
     root = tree.data(nodename).uuid
     return any(CELL_CLASSES.intersection(tree.data(uuid).inventory)
                for uuid in tree.get_provider_uuids(root) if uuid != root)
 
 
 class AgentMixin:
-    """Put before a driver of Nova's."""
+    """A base class to put before a driver of Nova."""
 
     def __init__(self, virtapi, *args, **kwargs):
         super().__init__(virtapi, *args, **kwargs)
         self._compute_agent = agent.Agent()
-        # None in unit tests of Nova
+        # The attribute is missing in unit tests of Nova.
         client = getattr(virtapi, 'reportclient', None)
         if client is not None:
             report.leave_tree_to(self._compute_agent, client)
 
     def update_provider_tree(self, provider_tree, nodename, allocations=None):
-        """Leave the tree as it is, unless nova-compute is to report it.
+        """Leaves the tree unchanged, unless nova-compute must report it.
 
-        ReshapeNeeded is never raised where the tree was the agent's: it
-        reshapes.
+        It never raises ReshapeNeeded for a tree of the agent, because the
+        agent reshapes it.
         """
         if self._compute_agent.owns_tree():
             self._remember_tree(provider_tree)
@@ -55,12 +55,12 @@ class AgentMixin:
             provider_tree, nodename, allocations=allocations)
 
     def _remember_tree(self, provider_tree):
-        """Keep what spawn() looks up in the tree."""
+        """Stores the parts of the tree that spawn() needs."""
 
 
 class LibvirtDriver(AgentMixin, libvirt_driver.LibvirtDriver):
     """Nova's libvirt driver on top of compute-agent."""
 
     def _remember_tree(self, provider_tree):
-        # for the names of the providers that vGPUs are allocated of
+        # spawn() reads the names of the providers with vGPUs from it.
         self.provider_tree = copy.deepcopy(provider_tree)

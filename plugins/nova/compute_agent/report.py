@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Nova's report client, which leaves the providers of this host to their agent.
+"""A report client that leaves the providers of this host to compute-agent.
 
-Without it the resource tracker would still write what is no driver's: traits
-of the driver's capabilities, COMPUTE_STATUS_DISABLED (it would end a cordon),
-provider configuration files. And it would read all of the tree and all
-allocations of each provider in each period, to write nothing.
+Without it the resource tracker would still write data that belongs to no
+driver: traits of the driver's capabilities, COMPUTE_STATUS_DISABLED (which
+would end a cordon), and provider configuration files. It would also read the
+whole tree and all allocations in each period, and write nothing.
 """
 
 import copy
@@ -19,16 +19,16 @@ LOG = logging.getLogger(__name__)
 
 
 class ReportClientMixin:
-    """Put before the class of the report client of nova-compute."""
+    """A base class to put before the report client of nova-compute."""
 
     agent = None
-    # What the resource tracker got last of who holds what.
+    # The allocations that the resource tracker read last, by consumer.
     known_allocations = {}
 
     def get_provider_tree_and_ensure_root(
             self, context, rp_uuid, name=None, parent_provider_uuid=None):
-        # The first time Nova's own, which makes the provider of the host
-        # where there is none yet, and has it for what is asked later.
+        # The first call is Nova's own. It creates the provider of the host if
+        # it does not exist, and caches it for later reads.
         cached = self._provider_tree
         if cached and cached.exists(rp_uuid) and self.agent.owns_tree():
             tree = self.agent.provider_tree(rp_uuid)
@@ -39,8 +39,8 @@ class ReportClientMixin:
             parent_provider_uuid=parent_provider_uuid)
 
     def get_allocations_for_resource_provider(self, context, rp_uuid):
-        # The resource tracker asks it of the root, to find the servers that
-        # were deleted meanwhile.
+        # The resource tracker reads the allocations of the root to find
+        # deleted servers. The servers of cells are added to them.
         found = super().get_allocations_for_resource_provider(context, rp_uuid)
         if not self.agent.owns_tree():
             return found
@@ -53,8 +53,8 @@ class ReportClientMixin:
     def get_allocations_for_provider_tree(self, context, nodename):
         if not self.agent.owns_tree():
             return super().get_allocations_for_provider_tree(context, nodename)
-        # Who reshapes wants them, which is the agent; and the PCI tracker,
-        # which adds devices that a scheduler without pci_in_placement chose.
+        # Two callers need them. A reshape is the agent's work here. The PCI
+        # tracker adds devices that a scheduler without pci_in_placement chose.
         if not CONF.pci.report_in_placement:
             return {}
         root = self._provider_tree.data(nodename).uuid
@@ -65,6 +65,8 @@ class ReportClientMixin:
         return read
 
     def update_from_provider_tree(self, context, new_tree, allocations=None):
+        # The tree itself is not written. Only changed allocations are, which
+        # come from the PCI tracker.
         if not self.agent.owns_tree():
             super().update_from_provider_tree(
                 context, new_tree, allocations=allocations)
@@ -77,7 +79,8 @@ class ReportClientMixin:
             self._add_devices(context, changed)
 
     def _add_devices(self, context, allocations):
-        """Write down what the PCI tracker added; it does so in each period."""
+        """Writes the devices that the PCI tracker added. It adds them in each
+        period, so a failed write is repeated."""
         LOG.info('Adding PCI devices to the allocations of %s.',
                  ', '.join(allocations))
         done = self.post('/allocations', allocations,
@@ -89,9 +92,11 @@ class ReportClientMixin:
 
 
 def leave_tree_to(agent, client):
-    """Let this report client leave the tree to the agent where it is its own.
+    """Makes this report client leave the tree to the agent, if the agent owns
+    it.
 
-    All drivers of a process have the same client; the last one's agent counts.
+    All drivers of a process share the client, and it uses the agent of the
+    last one.
     """
     client.agent = agent
     if not isinstance(client, ReportClientMixin):

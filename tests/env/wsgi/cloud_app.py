@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Nova's, Glance's or Cinder's API as a server of its own: cloud_app.py nova|glance|cinder HOST PORT [ARGUMENT...].
+"""Runs the API of Nova, Glance or Cinder as a server: cloud_app.py nova|glance|cinder HOST PORT [ARGUMENT...].
 
-The first two find their configuration by OS_NOVA_CONFIG_DIR or OS_GLANCE_CONFIG_DIR, Cinder by the arguments.
+Nova and Glance find their configuration through OS_NOVA_CONFIG_DIR and OS_GLANCE_CONFIG_DIR, Cinder through the
+arguments.
 """
 
 import io
@@ -9,7 +10,7 @@ import sys
 
 
 def chunks(file):
-    """The parts of a body whose length is not told beforehand."""
+    """Yields the parts of a body with chunked encoding."""
     while size := int(file.readline().partition(b';')[0], 16):
         yield file.read(size)
         file.readline()
@@ -18,7 +19,7 @@ def chunks(file):
 
 
 def nova_application():
-    # before all that eventlet, where Nova still has it, wants to patch
+    # Import it first: where Nova still uses eventlet, eventlet patches the modules that follow.
     from nova.api.openstack import wsgi_app
     return wsgi_app.init_application('osapi_compute')
 
@@ -45,7 +46,7 @@ def main():
 
         def parse_request(self):
             parsed = super().parse_request()
-            if parsed and self.headers['Transfer-Encoding'] == 'chunked':  # as Nova sends images
+            if parsed and self.headers['Transfer-Encoding'] == 'chunked':  # Nova sends images like this
                 body = b''.join(chunks(self.rfile))
                 self.rfile = io.BytesIO(body)
                 del self.headers['Transfer-Encoding']

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Keystone's WSGI application with the record of recorder.py: keystone_app.py HOST PORT."""
+"""Runs Keystone's WSGI application with the record of recorder.py: keystone_app.py HOST PORT."""
 
 import os
 import socketserver
@@ -16,9 +16,9 @@ class _Server(socketserver.ThreadingMixIn, wsgiref.simple_server.WSGIServer):
 
 
 class _WritersInTurn:
-    """Lets one request at a time in that may write: SQLite refuses a second writer that has read before the first was done.
+    """Serializes the requests that can write. SQLite rejects a writer that has read before another one committed.
 
-    The first token of a user's in a day is such a write.
+    The first token of a user in a day is such a write.
     """
 
     def __init__(self, application):

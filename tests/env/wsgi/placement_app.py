@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Placement's WSGI application with a record of what was asked.
+"""Runs Placement's WSGI application with a record of its requests.
 
-Run by the servers that placement.py starts. As a script it is Placement's own single-threaded
-server: placement_app.py HOST PORT; or, with no argument, it only brings the database up to date.
+The servers that placement.py starts run it. As a script it is Placement's own single-threaded
+server: placement_app.py HOST PORT. Without arguments it only creates or updates the database.
 """
 
 import os

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A process that has loaded Placement and forks servers of it: each starts in no time then.
+"""A process that has loaded Placement and forks servers, which start fast.
 
-Run by tests/env/preloaded.py. Standard input is a socket of packets: a request is JSON {argv, env,
-cwd} with the descriptor that is to be standard output and error; its answer is the server's pid.
-It ends when the socket does, or with its parent.
+tests/env/preloaded.py runs it. Standard input is a socket of packets. A request is JSON {argv, env,
+cwd} with a descriptor for standard output and error. Its answer is the pid of the server. The
+process ends when the socket is closed, or with its parent.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ import socket
 import sys
 
 import gunicorn.app.wsgiapp
-import gunicorn.workers.gthread  # loaded for those that are forked
+import gunicorn.workers.gthread  # loaded here for the forked processes
 import placement_app
 
 PR_SET_PDEATHSIG = 1
@@ -23,14 +23,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with_parent(parent):
-    """Let this process, just forked by parent, be killed as soon as parent ends."""
+    """Makes this process, which parent just forked, die with parent."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def become_server(request, output, parent):
-    """Turn this process, just forked, into what argv says; returns when the server ends."""
+    """Turns this process, which was just forked, into the server of argv. Returns when the server
+    ends."""
     die_with_parent(parent)
     os.register_at_fork(after_in_child=functools.partial(die_with_parent, os.getpid()))
     os.setsid()
@@ -51,7 +52,7 @@ def become_server(request, output, parent):
 
 def main():
     sock = socket.socket(fileno=0)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps them
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the servers
     parent = os.getpid()
     while True:
         packet, descriptors, _, _ = socket.recv_fds(sock, 1 << 18, 1)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A WSGI application around another, which writes a line for each request before its answer goes.
+"""A WSGI application around another one, which writes a line for each request before the answer is
+sent.
 
-The line is in the file before the client has the first byte of the answer, which an access log does
-not promise.
+The line is in the file before the client has the first byte of the answer. An access log does not
+guarantee this.
 """
 
 import io
