@@ -222,7 +222,7 @@ class Operator(Page):
         self.see('#said', text='Polled: all is published.')
         self.assertGreater(self.machine.ctl_json('status', check=False)['last_poll_usec'], before)
 
-    def test_what_comes_and_goes_takes_no_focus(self):
+    def test_changing_rows_take_no_focus(self):
         self.get('[...page.querySelectorAll("#verdict button")].find(one => one.textContent === "Sync now").focus()')
         self.machine.run('computectl', 'cordon')
         self.addCleanup(self.machine.run, 'computectl', 'uncordon', check=False)
@@ -232,13 +232,13 @@ class Operator(Page):
         self.see('#verdict button', text='Cordon the host')
         self.assertEqual(self.get('page.activeElement.textContent'), 'Sync now')
 
-    def test_what_differs(self):
+    def test_differences_from_placement(self):
         self.push('#differences button')
         self.see('#said', text='Placement, claims and guests agree.')
         self.get('[...page.querySelectorAll("#differences button")].at(-1).click()')
         self.see('#differences', text='the tree had the shape of this host.')
 
-    def test_what_leaked_is_healed(self):
+    def test_a_leak_is_healed(self):
         self.configure('[DEFAULT]\nclaim_expiry_time = 1\n')
         self.machine.run('systemctl', 'reload', UNIT)
         root = self.machine.run('cat', '/var/lib/compute-agent/compute_id').stdout.strip()

@@ -66,7 +66,7 @@ class Limits(BootCase):
             self.assertLess(self.claim(), 5, kind)
             child.communicate(timeout=60)
 
-    def test_pending_calls_stop_nobody(self):
+    def test_pending_calls_delay_no_other_user(self):
         alone = min(self.claim() for _ in range(3))
         for kind in ('claims', 'tree', 'host'):
             child = self.spawn(kind, 800, 6)
@@ -83,7 +83,7 @@ class Limits(BootCase):
         self.assertEqual((counts[1], error), (20, LIMITS))
         self.assertLess(self.memory_kib() - before, 64 << 10)
 
-    def test_questions_that_nobody_answers(self):
+    def test_questions_of_polkit_without_an_answer(self):
         """Calls that wait for a stopped authentication agent do not delay a user whom a rule allows."""
         self.allow_claims('daemon')
         child = self.spawn('ask', 140, 0, 'wait')
@@ -103,5 +103,5 @@ class Limits(BootCase):
         self.assertEqual((answered, refused, failed), (0, 136, 4))
         self.assertLess(self.claim('daemon'), 20)
 
-    def test_what_is_said_of_memory_is_set(self):
+    def test_the_documented_limit_of_memory_is_set(self):
         self.assertEqual(self.machine.show('MemoryMax')['MemoryMax'], str(512 << 20))

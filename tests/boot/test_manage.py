@@ -87,7 +87,7 @@ class LogLevel(BootCase):
         target = self.machine.run('systemctl', 'service-log-target', UNIT).stdout.strip()
         self.assertEqual(target, 'journal')
 
-    def test_not_for_everybody(self):
+    def test_changes_need_a_right(self):
         done = self.machine.run('busctl', 'set-property', 'org.computeagent.Agent1',
                                 '/org/freedesktop/LogControl1', 'org.freedesktop.LogControl1',
                                 'LogLevel', 's', 'debug', user='nobody', check=False)
@@ -164,7 +164,7 @@ class Rights(BootCase):
         text = self.sync_on_a_terminal('secret')
         self.assertRegex(text, r'Done: .*\s+left with 0')
 
-    def test_without_polkit_root_may_and_nobody_else(self):
+    def test_without_polkit_only_root_can_make_changes(self):
         self.machine.run('systemctl', 'mask', '--runtime', '--now', 'polkit')
         self.addCleanup(self.machine.run, 'systemctl', 'start', 'polkit')
         self.addCleanup(self.machine.run, 'systemctl', 'unmask', '--runtime', 'polkit')

@@ -83,7 +83,7 @@ class Package(BootCase):
         self.assertIn(claim, self.claims())
         self.assertIn('endpoint_override = unix:', self.machine.run('cat', CONFIG).stdout)
 
-    def test_removed_keeps_what_it_knows_and_purged_keeps_nothing(self):
+    def test_a_removed_package_keeps_its_state_and_a_purged_one_none(self):
         self.edit_two_lines_and_enable()
         self.machine.run('apt-get', '-qq', '--yes', 'remove', 'compute-agent', timeout=120)
         self.machine.run('test', '-s', '/var/lib/compute-agent/claim.sqlite')

@@ -95,7 +95,7 @@ class Start(BootCase):
         self.assertIn('The resource providers of this host were published', text)
         self.assertIn('below %s is now equal to the host' % root, text)
 
-    def test_the_journal_says_who_did_what(self):
+    def test_the_journal_names_the_caller(self):
         consumer, device = str(uuid.uuid4()), 'demo_pci_0000_81_00_0'
         claim = json.loads(self.machine.run('systemd-run', '--quiet', '--wait', '--pipe', '--unit=nightly', 'computectl', 'claim', '--json=short',
                                             '--consumer', consumer, '--resources', 'VGPU=1').stdout)

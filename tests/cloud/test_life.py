@@ -64,7 +64,7 @@ class TestLife(CloudCase):
         self.assertEqual(set(self.settled(servers).values()), {'ACTIVE'})
         self.agree(self.here(*servers), seconds=5 * SECONDS)
 
-    def test_more_boots_at_once_than_there_is_room_for(self):
+    def test_more_boots_at_once_than_capacity(self):
         """The host has 8 CPUs with a ratio of 4. The servers beyond this capacity fail, and the others
         have their own allocations."""
         self.cloud.flavor('wide', vcpus=8, ram=64)

@@ -83,7 +83,7 @@ def _uses_scratch(pid):
 
 
 class SanitizerTest(unittest.TestCase):
-    def test_only_what_libvirt_loses_is_no_leak_of_ours(self):
+    def test_only_losses_of_libvirt_are_allowed(self):
         said = ('Published.\n\n====\n==4==ERROR: LeakSanitizer: detected memory leaks\n\n'
                 'Direct leak of 160 byte(s) in 2 object(s) allocated from:\n'
                 '    #0 0x7ffff78f4610 in calloc ../asan_malloc_linux.cpp:77\n'
@@ -148,7 +148,7 @@ class ScratchTest(Clean):
         for number in (signal.SIGINT, signal.SIGTERM):
             self.assertFalse(self._run_and_signal(number).exists())
 
-    def test_next_run_sweeps_what_a_killed_one_left(self):
+    def test_the_next_run_removes_leftovers_of_a_killed_one(self):
         path = self._run_and_signal(signal.SIGKILL)
         self.assertTrue(path.exists())
         Scratch().close()
@@ -200,7 +200,7 @@ class PlacementTest(Clean):
                 placement.delete(consumer)
             self.assertEqual(len(set(numbers)), 2)
 
-    def test_ends_with_what_forked_it(self):
+    def test_a_child_ends_with_its_parent(self):
         with Placement() as placement:
             self.create(placement)
             preloaded.end()

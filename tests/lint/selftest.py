@@ -157,7 +157,7 @@ class LintTest(unittest.TestCase):
     def test_every_check_has_a_plant(self):
         self.assertLessEqual(set(check_names()), {plant[0] for plant in PLANTS})
 
-    def test_what_is_allowed_passes(self):
+    def test_allowed_text_passes(self):
         for name, path, text in ALLOWED:
             with self.subTest(check=name, file=path), Tree(path, text) as tree:
                 done = tree.check(name)

@@ -145,7 +145,7 @@ run_files 2 0 1 2 3
 
 
 class CheckTest(unittest.TestCase):
-    def test_what_failed_is_run_again_alone(self):
+    def test_a_failed_file_runs_again_alone(self):
         for files, counts, shown in FILES_OF_CHECK:
             with self.subTest(files=files), tempfile.TemporaryDirectory(prefix='compute-agent-tools-') as name:
                 for number, times in enumerate(files):
