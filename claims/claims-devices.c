@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The devices that a claim gets of the providers that its request was fitted to.
+/* Chooses devices for a claim on the providers that its request was fitted to. Before the fit,
+ * claims_count_devices() limits each provider to its free devices. After the fit,
+ * claims_choose_devices() names one device for each unit. Both use the same list of taken devices
+ * (claims/fit/taken.h), so that the fit and the choice agree. A provider stands for one mediated
+ * device type of one device, or for PCI functions of one card.
  *
  * Tests: tests/unit/claims/test-claims-guests.c */
 
@@ -35,7 +39,7 @@ int claims_taken(Claims *claims, Taken *ret, Error *reterr)
         return claims->facts && taken_add_guests(ret, claims->facts) < 0 ? error_oom(reterr) : 0;
 }
 
-/* Adds the limits of one provider to the view, for each of its classes that devices count as. */
+/* Adds the limits of one provider to the view, one for each of its classes that counts devices. */
 static int limit_rooms(HostView *view, size_t index, const char *node, const DeviceRooms *rooms)
 {
         const Provider *provider = view->tree->providers[index];
@@ -80,6 +84,8 @@ int claims_count_devices(Claims *claims, const ResourceRequest *request, Taken *
         return 0;
 }
 
+/* Chooses amount mdevs of one device. Each is added to the taken ones, so that the next one
+ * differs. */
 static int choose_some(Claims *claims, const Provider *provider, const char *suffix,
                        const HostDevice *device, uint64_t amount, Taken *taken, DeviceList *ret,
                        Error *reterr)
@@ -96,7 +102,7 @@ static int choose_some(Claims *claims, const Provider *provider, const char *suf
         return 0;
 }
 
-/* Adds a whole PCI device: one without a type and an mdev. */
+/* Adds a PCI device as a whole: without a type and an mdev. */
 int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffix,
                    const HostPci *pci)
 {
@@ -131,7 +137,8 @@ int claims_choose_pci(Claims *claims, const Provider *provider, const char *reso
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* Returns true for a provider that has a parent and neither CPUs, memory nor disk. */
+/* Returns true for a provider that has a parent and neither CPUs, memory nor disk. Before the first
+ * poll, such a provider can be a device's. */
 static bool may_be_device(const Provider *provider)
 {
         return !uuid_empty(&provider->parent) && !provider_find_inventory(provider, "VCPU") &&

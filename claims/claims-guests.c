@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes and checks claims of guests by their domains. A running guest always gets a claim of its
- * CPUs, memory and devices; the words say what does not fit. A guest that is about to start gets
- * all of it or no claim. */
+/* Makes and checks claims of guests by their domains. The function claims_adopt() always makes a
+ * claim of a running guest's CPUs, memory and devices, and its words say which of them do not fit.
+ * The function claims_prepare() makes a claim of a guest that is about to start, if all of it fits.
+ * The function claims_check_again() completes an existing claim: devices, host CPUs, boot. Each of
+ * them repeats its attempt after a lost race, and reads the host again each time. */
 
 #include <string.h>
 
@@ -13,15 +15,15 @@
 #include "claims/fit/guest-share.h"
 #include "claims/fit/numa.h"
 
-/* What a guest has, about to be written. */
+/* The resources of a guest that will be written as a claim. */
 typedef struct Adoption {
         Claims *claims;
         const HostDomain *domain;
         ResourceRequest request;
         Fit fit;
         DeviceList devices;
-        Layout layout; /* the guest's, without the host CPUs that others hold */
-        int outcome;   /* CLAIM_DONE, or the ClaimOutcome that reterr is about */
+        Layout layout; /* the guest's, without the host CPUs of other claims */
+        int outcome;   /* CLAIM_DONE, or the ClaimOutcome that reterr describes */
 } Adoption;
 
 static void adoption_done(Adoption *adoption)
@@ -32,7 +34,8 @@ static void adoption_done(Adoption *adoption)
         layout_done(&adoption->layout);
 }
 
-/* An mdev of the guest, and where it belongs. False with words when it cannot be counted. */
+/* Finds the device and the provider of an mdev. Returns false with words if the mdev cannot be
+ * counted. */
 static bool place_mdev(Claims *claims, const Uuid *uuid, const HostDevice **ret_device,
                        size_t *ret_provider, Error *reterr)
 {
@@ -66,7 +69,7 @@ static bool place_mdev(Claims *claims, const Uuid *uuid, const HostDevice **ret_
 }
 
 /* Looks for a living claim that has the PCI device, its card or a part of it. Returns 1 with words
- * when there is one. */
+ * if there is one. */
 static int is_pci_claimed(Claims *claims, const char *address, Error *reterr)
 {
         static const char *const words[] = {
@@ -88,6 +91,8 @@ static int is_pci_claimed(Claims *claims, const char *address, Error *reterr)
         return 1;
 }
 
+/* Adds an mdev of the guest. One that cannot be counted, or that another claim has, only sets the
+ * outcome. */
 static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, Error *reterr)
 {
         _cleanup_(taken_done) Taken taken = { 0 };
@@ -118,7 +123,7 @@ static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, 
         return 0;
 }
 
-/* Returns the provider that a whole PCI device counts on, SIZE_MAX if there is none. */
+/* Returns the provider that counts a PCI device, SIZE_MAX if there is none. */
 static size_t find_pci_provider(const Claims *claims, const HostPci *pci)
 {
         for (size_t i = 0; i < claims->view->n_providers; i++) {
@@ -150,6 +155,8 @@ int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *de
         return 0;
 }
 
+/* Adds a PCI device of the guest. One of another claim only sets the outcome; one that no provider
+ * counts is ignored. */
 static int add_pci(Adoption *adoption, const char *address, Resources *resources, Error *reterr)
 {
         const HostPci *pci = host_facts_find_pci(adoption->claims->facts, address);
@@ -181,6 +188,7 @@ static unsigned drop_held(const HostView *view, Layout *layout)
         return first;
 }
 
+/* Copies the guest's layout without the host CPUs of other claims, which set the outcome. */
 static int take_layout(Adoption *adoption, Error *reterr)
 {
         unsigned cpu;
@@ -195,7 +203,7 @@ static int take_layout(Adoption *adoption, Error *reterr)
         return 0;
 }
 
-/* The devices of both definitions of a running guest (decision devices/definition). */
+/* Adds the devices of both definitions of a running guest (decision devices/definition). */
 static int collect_devices(Adoption *adoption, Resources *resources, Error *reterr)
 {
         const HostDomain *domain = adoption->domain;
@@ -214,6 +222,8 @@ static int collect_devices(Adoption *adoption, Resources *resources, Error *rete
         return r;
 }
 
+/* Collects the amounts and devices of the domain. The fit is forced: amounts are counted whether
+ * they fit or not. */
 static int collect(Adoption *adoption, Error *reterr)
 {
         const HostDomain *domain = adoption->domain;
@@ -231,7 +241,8 @@ static int collect(Adoption *adoption, Error *reterr)
         return collect_devices(adoption, &group->resources, reterr);
 }
 
-/* Compares the fit with the capacities of the inventories, or with all their rules. */
+/* Compares the fit with the capacities of the inventories, or with all their rules: min_unit,
+ * max_unit and step_size as well. */
 static void check_room(Adoption *adoption, bool all_rules, Error *reterr)
 {
         const HostView *view = adoption->claims->view;
@@ -260,9 +271,9 @@ static void check_room(Adoption *adoption, bool all_rules, Error *reterr)
         }
 }
 
-/* Is it to be reported? A guest that is about to start if somebody said so. What is met
- * running somebody else may have placed, or deleted meanwhile: of that only when the agent wrote it
- * for an earlier claim, and has not taken it away yet. */
+/* Decides whether the agent must write the claim to Placement. For a guest that is about to start,
+ * the rules say so. A running guest can have been placed, or deleted, by another program. It is
+ * written only if the agent wrote an earlier claim of it and has not removed that yet. */
 static int is_owed(Claims *claims, const Uuid *guest, bool runs, bool *ret, Error *reterr)
 {
         ClaimRemoval left;
@@ -272,6 +283,8 @@ static int is_owed(Claims *claims, const Uuid *guest, bool runs, bool *ret, Erro
         return MIN(r, 0);
 }
 
+/* Writes the claim. runs: it is confirmed and never expires; otherwise the guest is about to
+ * start. */
 static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *reterr)
 {
         Claims *claims = adoption->claims;
@@ -306,8 +319,8 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
         return store_insert(claims, &claim, &adoption->fit, ret, reterr);
 }
 
-/* The store compares more than we do. In its turn nobody can have been faster, and another try
- * would end the same. */
+/* Maps the result of the store, which compares more than this file does. With the write lock, a
+ * retry would end in the same way, so the conflict is final. */
 static int write_outcome(int r, bool in_turn, Error *reterr)
 {
         if (r != CLAIM_E_CONFLICT || !in_turn)
@@ -316,7 +329,8 @@ static int write_outcome(int r, bool in_turn, Error *reterr)
         return CLAIM_E_CONFLICT;
 }
 
-/* CLAIM_E_RACE: to be tried again. */
+/* Makes one attempt. in_turn: the write lock is taken. Returns CLAIM_E_RACE if the caller must
+ * retry. */
 static int adopt_once(Claims *claims, const HostDomain *domain, bool in_turn, Claim **ret,
                       Error *reterr)
 {
@@ -348,7 +362,7 @@ int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Er
         return attempts.result;
 }
 
-/* A guest that is about to start. */
+/* Guests that are about to start. */
 
 /* Returns the first class of the request that no provider of this host has, or NULL. */
 static const char *find_uncounted(const Adoption *adoption)
@@ -367,6 +381,7 @@ static const char *find_uncounted(const Adoption *adoption)
         return NULL;
 }
 
+/* Makes one attempt for a guest without a claim. Writes nothing unless all of it fits. */
 static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
 {
         _cleanup_(adoption_done) Adoption adoption = { .claims = claims, .domain = domain };
@@ -392,7 +407,8 @@ static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Er
         return r > 0 ? CLAIM_E_RACE : r;
 }
 
-/* A claim that was made of the domain at an earlier start. */
+/* Ends a claim that was made of the domain at an earlier start. The claim of a running guest
+ * stays. */
 static int end_left_over(Claims *claims, const HostDomain *domain, Claim **ret_ended, Error *reterr)
 {
         const HostDomain *seen = host_facts_find_domain(claims->facts, &domain->uuid);
@@ -432,8 +448,9 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
         return attempts.result;
 }
 
-/* The other case: a claim that is there. */
+/* Claims that exist already. */
 
+/* Returns the number of the claim's devices on the provider. */
 static uint64_t count_named(const Claim *claim, const Uuid *provider)
 {
         uint64_t n = 0;
@@ -443,6 +460,7 @@ static uint64_t count_named(const Claim *claim, const Uuid *provider)
         return n;
 }
 
+/* Returns the suffix of a request group that uses the provider, "" if none does. */
 static const char *suffix_of(const Claim *claim, const Uuid *provider)
 {
         for (size_t i = 0; i < claim->mappings.n_items; i++)
@@ -451,13 +469,14 @@ static const char *suffix_of(const Claim *claim, const Uuid *provider)
         return "";
 }
 
-/* What others have: of a guest's own mdevs those that a claim has, else those of guests, too. */
+/* Lists the devices that the claim cannot get. With a domain, the guest's own mdevs are candidates,
+ * so only those of claims are taken. Without one, those of all guests are taken too. */
 static int take_stock(Claims *claims, const HostDomain *domain, Taken *ret, Error *reterr)
 {
         return domain ? store_taken(claims, ret, reterr) : claims_taken(claims, ret, reterr);
 }
 
-/* 1 when an mdev was found. */
+/* Finds an mdev for a claim. Returns 1 if it found one, and 0 with words if not. */
 static int find_mdev(Claims *claims, const HostDomain *domain, const HostDevice *device,
                      const Taken *taken, Uuid *ret, Error *reterr)
 {
@@ -478,6 +497,8 @@ static int find_mdev(Claims *claims, const HostDomain *domain, const HostDevice 
         return device_choose(claims->facts, device, taken, ret, reterr) == CLAIM_DONE;
 }
 
+/* Adds the missing mdevs of one allocation. Returns CLAIM_E_NO_CAPACITY with words if there are not
+ * enough. */
 static int name_missing(Claims *claims, const Claim *claim, size_t allocation,
                         const HostDevice *device, uint64_t amount, const HostDomain *domain,
                         DeviceList *ret, Error *reterr)
@@ -503,7 +524,8 @@ static int name_missing(Claims *claims, const Claim *claim, size_t allocation,
         return MIN(r, 0);
 }
 
-/* The same of whole PCI devices. */
+/* Adds the missing PCI devices of one allocation. Returns CLAIM_E_NO_CAPACITY with words if there
+ * are not enough. */
 static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocation,
                             const ResourceAmount *item, const HostDomain *domain, DeviceList *ret,
                             Error *reterr)
@@ -542,6 +564,8 @@ static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocatio
         return CLAIM_E_NO_CAPACITY;
 }
 
+/* Adds the missing devices of all allocations. Returns the largest outcome, so that one missing
+ * device does not stop the search for the next. */
 static int name_all_missing(Claims *claims, const Claim *claim, const HostDomain *domain,
                             DeviceList *ret, Error *reterr)
 {
@@ -574,9 +598,9 @@ static int name_all_missing(Claims *claims, const Claim *claim, const HostDomain
         return outcome;
 }
 
-/* What changes of where a claim is: cells if it has none, and host CPUs that it holds. */
+/* Changes of a claim's layout: cells, if it has none, and held host CPUs. */
 typedef struct LayoutChange {
-        Layout layout; /* to be added */
+        Layout layout; /* cells and held CPUs that are added */
         CpuSet dropped;
 } LayoutChange;
 
@@ -586,8 +610,8 @@ static void layout_change_done(LayoutChange *change)
         cpu_set_done(&change->dropped);
 }
 
-/* Compares the layout of a claim with that of its guest. A host CPU that the caller of a claim got
- * stays held: with the thread policy "isolate" no domain shows it. */
+/* Compares the layout of a claim with that of its guest. A requested claim keeps all of its host
+ * CPUs: with the thread policy "isolate" no domain shows them. */
 static int find_layout_change(const HostView *view, const Claim *claim, const HostDomain *domain,
                               LayoutChange *ret)
 {
@@ -616,7 +640,7 @@ static bool is_changing(const LayoutChange *change)
                cpu_set_count(&change->dropped) > 0;
 }
 
-/* Records what an older schema did not have. */
+/* Records identities of devices, which an older schema did not have. */
 static int record_identities(Claims *claims, const Claim *claim, Error *reterr)
 {
         int r = 0;
@@ -632,7 +656,7 @@ static int record_identities(Claims *claims, const Claim *claim, Error *reterr)
         return r;
 }
 
-/* CLAIM_E_RACE: to be tried again. */
+/* Makes one attempt. Returns CLAIM_E_RACE if the caller must retry. */
 static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Replaces the host that claims are made of. A provider that claims still hold something of is kept
- * when the new tree lacks it (host_view_merge()). Claims of schema version 1 get their providers
- * here, and after a reshape claims get other providers and classes.
+/* Replaces the host that claims are made of. A provider that claims still use is kept if the new
+ * tree lacks it (host_view_merge()). Claims of schema version 1 get their providers here. After a
+ * reshape, claims get other providers and classes. Each write compares epoch and generations, and
+ * is retried after a lost race.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-move.c
  * tests/unit/claims/store/test-schema.c */
@@ -16,7 +17,8 @@
 #include "base/text.h"
 #include "claims/claims-internal.h"
 
-/* Yields the host that the tree and the claims make. */
+/* Yields the host that results from the tree and the claims. Returns a negative errno with
+ * words. */
 static int merge_host(Claims *claims, const ProviderTree *tree, HostView **ret, Error *reterr)
 {
         int r = claims_load_view(claims, reterr);
@@ -58,6 +60,7 @@ static int withhold_all_renamed(const Claims *claims, HostView *view)
         return 0;
 }
 
+/* Makes one attempt to store the tree. An unchanged host is not written. */
 static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *reterr)
 {
         _cleanup_(host_view_freep) HostView *wanted = NULL;
@@ -72,7 +75,7 @@ static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *r
         return store_write_host(claims, wanted, NULL, 0, reterr);
 }
 
-/* Returns true if the text has the address among others. */
+/* Returns true if the text contains the address. */
 static bool names(const char *text, const char *address)
 {
         const char *found = strcasestr(text, address);
@@ -80,8 +83,8 @@ static bool names(const char *text, const char *address)
         return found && (found == text || !isxdigit((unsigned char)found[-1]));
 }
 
-/* Adds the devices that the column "pci" of the specification names, without those of other claims.
- */
+/* Adds the devices that the column "pci" of the specification names, without those of other
+ * claims. */
 static int hold_devices(Claims *claims, const char *text, Fit *fit, DeviceList *devices,
                         Error *reterr)
 {
@@ -97,6 +100,8 @@ static int hold_devices(Claims *claims, const char *text, Fit *fit, DeviceList *
         return 0;
 }
 
+/* Makes one attempt to place a claim of schema version 1. Returns 0 without a change if the root or
+ * the devices are unknown yet. */
 static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
 {
         _cleanup_(device_list_done) DeviceList devices = { 0 };
@@ -107,7 +112,7 @@ static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
 
         if (r < 0)
                 return r;
-        /* Which devices there are is known with the first poll. */
+        /* Without a first poll, the devices are unknown. */
         if (!host_view_root(claims->view, claims->node, &root) ||
             (strchr(claim->pci, ':') && claims->has_devices && !claims->facts))
                 return 0;
@@ -125,7 +130,7 @@ static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
 }
 
 /* Places the claims of schema version 1, which hold amounts of the node as a whole, with or without
- * free capacity. A claim that another writer placed or released meanwhile is skipped. */
+ * free capacity. Skips a claim that another process placed or released first. */
 static int place_unplaced(Claims *claims, Error *reterr)
 {
         int64_t after = 0;
@@ -175,6 +180,7 @@ int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shi
         return attempts.result;
 }
 
+/* Adds the consumer's amounts on the providers and classes that this host has. */
 static int fit_share(const HostView *view, const Consumer *share, Fit *ret)
 {
         for (size_t i = 0; i < view->n_providers; i++) {
@@ -212,7 +218,7 @@ int claims_complete(Claims *claims, int64_t id, const Consumer *share, Error *re
         return attempts.result;
 }
 
-/* One amount that changed, and what is left of it to be accounted for. */
+/* An amount that changed, and the part of it that no shift accounts for yet. */
 typedef struct Change {
         const Uuid *provider;
         const char *resource_class;
@@ -248,6 +254,7 @@ static int collect(const Consumer *of, const Consumer *other, Changes *ret)
         return 0;
 }
 
+/* Adds a shift of the amount that both changes have left, and subtracts it from both. */
 static int pair(int64_t claim, Change *from, Change *to, StoreShift **shifts, size_t *n_shifts,
                 size_t *n_allocated)
 {
@@ -270,6 +277,8 @@ static int pair(int64_t claim, Change *from, Change *to, StoreShift **shifts, si
         return 0;
 }
 
+/* Pairs decreases with increases. The first pass pairs within a class, the second one between
+ * classes. */
 int claims_make_shifts(int64_t claim, const Consumer *before, const Consumer *after,
                        StoreShift **shifts, size_t *n_shifts, size_t *n_allocated)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Claims: makes them of requests, and of what Placement allocates. The order: read the host,
- * decide, write with the generations that were read. The first attempt reads without a lock, since
- * most of the time there is one writer. When it lost a race, the next ones take the store's turn
- * first, so that with SQLite the second attempt cannot lose again. */
+/* Makes claims of requests, and of allocations that Placement already has. Each attempt reads the
+ * host, decides, and writes with the generations that it read. The first attempt reads without a
+ * lock, since there is usually one writer. After a lost race, the next attempts take the write lock
+ * first, so with SQLite the second attempt cannot lose again. The view of the host in Claims is
+ * read again by each attempt; its limits belong to one request. */
 
 #include "claims/claims.h"
 
@@ -16,6 +17,7 @@
 #include "claims/fit/numa.h"
 #include "claims/fit/placed.h"
 
+/* Bounds the result by INT64_MAX, the largest integer of SQLite. */
 uint64_t claims_expiry_from(const Claims *claims, uint64_t now)
 {
         uint64_t expires;
@@ -76,6 +78,7 @@ void claims_set_rules(Claims *claims, const ClaimsRules *rules)
         claims->rules = *rules;
 }
 
+/* Rejects every new claim while the rules have a reason to do so. */
 static int check_closed(const Claims *claims, Error *reterr)
 {
         if (!claims->rules.closed)
@@ -84,8 +87,8 @@ static int check_closed(const Claims *claims, Error *reterr)
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* Rejects what one guest has for itself and an unknown consumer can have: devices, dedicated CPUs.
- */
+/* Rejects resources that an unknown consumer can have, and that only one guest can use: devices and
+ * dedicated CPUs. */
 static int check_unknown(const Claims *claims, const ResourceRequest *request, Error *reterr)
 {
         _cleanup_(resources_done) Resources asked = RESOURCES_INIT;
@@ -101,7 +104,7 @@ static int check_unknown(const Claims *claims, const ResourceRequest *request, E
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* Adds the hint to the words of CLAIM_E_NO_CAPACITY. Returns r. */
+/* Adds the operator's hint to the words of CLAIM_E_NO_CAPACITY. Returns r. */
 static int add_hint(const Claims *claims, int r, Error *reterr)
 {
         const Error words = reterr ? *reterr : ERROR_NULL;
@@ -122,6 +125,8 @@ int claims_set_node(Claims *claims, const char *node)
         return 0;
 }
 
+/* Releases the write lock of the last attempt, also of the final one. Without a retry, result keeps
+ * the outcome of that attempt. */
 bool claims_attempt(ClaimAttempts *attempts, Error *reterr)
 {
         if (attempts->n > 0)
@@ -138,12 +143,14 @@ bool claims_attempt(ClaimAttempts *attempts, Error *reterr)
         return attempts->result == 0;
 }
 
+/* Returns true if no text is given, or if it is the stored one. */
 static bool text_matches(const char *given, const char *held)
 {
         return !given || given[0] == '\0' || strcmp(given, held) == 0;
 }
 
-/* Its guest was started anew. CLAIM_E_RACE as below. */
+/* Stores the new identity of a guest that was started again. Returns CLAIM_E_RACE if the claim has
+ * ended. */
 static int set_life(Claims *claims, const char *life, Claim *held, Error *reterr)
 {
         char *copy = strdup(life);
@@ -157,7 +164,8 @@ static int set_life(Claims *claims, const char *life, Claim *held, Error *reterr
         return r == CLAIM_E_NOT_FOUND ? CLAIM_E_RACE : r;
 }
 
-/* Of a claim that was made of Placement's allocations alone, only the amounts are known. */
+/* Compares a request with the request of a claim. If the claim was made from allocations alone,
+ * only the amounts are known and compared. Returns -ENOMEM on failure. */
 static int is_same(const ClaimRequest *request, const char *text, const Claim *held, bool *ret)
 {
         _cleanup_(resources_done) Resources asked = RESOURCES_INIT, has = RESOURCES_INIT;
@@ -178,7 +186,9 @@ static int is_same(const ClaimRequest *request, const char *text, const Claim *h
         return 0;
 }
 
-/* The consumer has a claim: is it this one? CLAIM_E_RACE when it ended meanwhile. */
+/* Answers a request of a consumer that has a claim. Returns CLAIM_DONE if the claim is for the same
+ * request, CLAIM_E_CONFLICT if not, and CLAIM_E_RACE if the claim has ended since it was read.
+ * Renews the expiry time of a claim that should have expired. */
 static int answer_with(Claims *claims, const ClaimRequest *request, const char *text, Claim *held,
                        Error *reterr)
 {
@@ -206,16 +216,17 @@ static int answer_with(Claims *claims, const ClaimRequest *request, const char *
         return r > 0 ? CLAIM_E_RACE : r;
 }
 
-/* A request on its way to being a claim. */
+/* A request while its claim is made. */
 typedef struct Order {
         const ClaimRequest *request;
         const char *text;
         const ClaimPlacing *placing;
-        FitEffort effort; /* of all attempts together */
+        FitEffort effort; /* used up by all attempts together */
         bool ambiguous;
 } Order;
 
-/* Fits what was placed where it was placed; bound is what the fit's pieces refer to. */
+/* Fits a request whose providers were chosen by its placer. bound: the request with these
+ * providers, which the pieces of the fit refer to. */
 static int fit_placed(Claims *claims, Order *order, const ResourceRequest *bound, Fit *ret,
                       Error *reterr)
 {
@@ -229,7 +240,8 @@ static int fit_placed(Claims *claims, Order *order, const ResourceRequest *bound
         return placed_check(claims->view, holding, ret, reterr);
 }
 
-/* Nobody wrote what it gets, but whoever asks may say where its groups are to be. */
+/* Fits a request without allocations. The caller can still name providers for its groups
+ * (mappings), and Placement can bound the free capacity (room). */
 static int fit_freely(Claims *claims, Order *order, ResourceRequest *bound, Fit *ret, Error *reterr)
 {
         const ClaimRequest *request = order->request;
@@ -250,6 +262,7 @@ static int fit_freely(Claims *claims, Order *order, ResourceRequest *bound, Fit 
                                 resources, NULL, &order->effort, ret, reterr);
 }
 
+/* Chooses the providers: those of the allocations, if there are any, else by a free fit. */
 static int choose(Claims *claims, Order *order, ResourceRequest *bound, Fit *ret, Error *reterr)
 {
         const ResourceRequest *request = &order->request->resources;
@@ -262,6 +275,9 @@ static int choose(Claims *claims, Order *order, ResourceRequest *bound, Fit *ret
         return r != 0 ? r : fit_placed(claims, order, bound, ret, reterr);
 }
 
+/* Makes one attempt at a claim for a consumer without one. Checks the rules, reads the host, fits,
+ * chooses devices, and writes. Any positive result of the write means that the read data are
+ * outdated: CLAIM_E_RACE. */
 static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reterr)
 {
         _cleanup_(device_list_done) DeviceList devices = { 0 };
@@ -303,7 +319,8 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
         return r > 0 ? CLAIM_E_RACE : r;
 }
 
-/* CLAIM_E_RACE: to be tried again. */
+/* Makes the claim, or answers with the existing one. Returns CLAIM_E_RACE if the caller must
+ * retry. */
 static int claim_once(Claims *claims, Order *order, Claim **ret, Error *reterr)
 {
         const ClaimRequest *request = order->request;
@@ -343,11 +360,11 @@ int claims_claim(Claims *claims, const ClaimRequest *request, const ClaimPlacing
         return add_hint(claims, attempts.result, reterr);
 }
 
-/* Claims of what Placement allocates to consumers of which this host knows nothing: the claim
- * database was lost. The scheduler chose the providers, so no fit is made; the devices of a
+/* Claims of consumers that have allocations, but are unknown to this host because the claim
+ * database was lost. The scheduler chose the providers, so nothing is fitted. The devices of a
  * provider are chosen as for any other claim. */
 typedef struct Placed {
-        ResourceRequest request; /* the sums, in one group */
+        ResourceRequest request; /* the sum of all amounts, in one group */
         Fit fit;
         DeviceList devices;
         Taken taken;
@@ -361,7 +378,8 @@ static void placed_done(Placed *placed)
         taken_done(&placed->taken);
 }
 
-/* Takes the consumer's amounts on providers that claims of this host can take from. */
+/* Adds the consumer's amounts on providers that claims of this host can use. Returns -ENOMEM on
+ * failure. */
 static int collect_placed(Claims *claims, const Consumer *consumer, Placed *placed)
 {
         _cleanup_free_ bool *usable = calloc(claims->view->n_providers + 1, sizeof(bool));
@@ -388,12 +406,13 @@ static int collect_placed(Claims *claims, const Consumer *consumer, Placed *plac
         return 0;
 }
 
-/* Placement's name for a value that it does not have. */
+/* Returns "" for the text that Placement uses for a missing project or user. */
 static const char *known_id(const char *id)
 {
         return id && strcmp(id, CONSUMER_UNKNOWN_ID) != 0 ? id : "";
 }
 
+/* Writes the claim. Its request text is "", because only the amounts are known. */
 static int write_placed(Claims *claims, const ClaimPlacing *placing, const Placed *placed,
                         Claim **ret, Error *reterr)
 {
@@ -420,7 +439,8 @@ static int write_placed(Claims *claims, const ClaimPlacing *placing, const Place
         return store_insert(claims, &claim, &placed->fit, ret, reterr);
 }
 
-/* CLAIM_E_RACE: to be tried again. */
+/* Makes one attempt. in_turn: the write lock is taken, so a conflict is final. Returns CLAIM_E_RACE
+ * if the caller must retry. */
 static int claim_placed_once(Claims *claims, const ClaimPlacing *placing, bool in_turn, Claim **ret,
                              Error *reterr)
 {

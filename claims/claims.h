@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Claims: what is promised on this host, on disk before it is promised.
+/* Claims of this host's resources. A claim is on disk before its caller gets an answer.
  *
- * This is the face of the folder: whoever claims talks to Claims, which fits the request
- * (claims/fit/fit.h, pure) and writes it. What needs no decision, such as to list and to end
- * claims, is in claims/store/store.h, which comes with this. It knows no hypervisor, no HTTP and no
- * D-Bus.
+ * This is the interface of the folder: callers use Claims, which fits the request
+ * (claims/fit/fit.h, pure) and writes it. Functions that decide nothing, such as to list and to end
+ * claims, are in claims/store/store.h, which this header includes. The folder uses no hypervisor,
+ * no HTTP and no D-Bus.
  *
  * A claim is committed before claims_claim() returns. The transaction compares the generation of
- * every provider it uses with the one that the fit saw (specification 1, "compare and update"), so
- * that two writers of one file can never promise the same amount twice; a lost race is fitted
- * again, a bounded number of times.
+ * every provider it uses with the one that the fit saw (specification 1, "compare and update"). So
+ * two writers of one file cannot allocate the same amount twice. After a lost race the request is
+ * fitted again, a bounded number of times.
  *
- * Every call is synchronous on the main thread and takes as long as the disk's fsync, and at most
- * busy_usec longer when another process holds the file: -EBUSY then, as after races that were lost
- * too often. Results above 0 are of ClaimOutcome (but for claims_open()); each has words in reterr.
- * A negative result leaves what is stored as it was, with one exception that no program can
- * exclude: when the disk fails in the very fsync of a claim, that claim may turn up after a crash,
- * and then expires. */
+ * Every call is synchronous on the main thread and takes as long as the disk's fsync. It waits at
+ * most busy_usec longer if another process locks the file, and then returns -EBUSY. It also returns
+ * -EBUSY after too many lost races. Results above 0 are of ClaimOutcome (but for claims_open()),
+ * and each has words in reterr. A negative result leaves the stored data as it was, with one
+ * exception that no program can exclude. If the disk fails in the fsync of a claim, that claim can
+ * exist after a crash. It expires then. */
 
 #include "claims/claim/claim-request.h"
 #include "claims/claim/claim.h"
@@ -32,129 +32,145 @@
 
 typedef struct ClaimsConfig {
         const char *path;   /* the database file; its folder must exist */
-        const char *host;   /* "host" of the specification's table */
-        const char *node;   /* "node" of it: the root provider's name */
-        bool has_devices;   /* claims_set_facts() will be called, and what is claimed of a device's
-                               provider names the device; until then nothing of one is promised */
-        uint64_t busy_usec; /* how long to wait for another process; 0: CLAIMS_BUSY_USEC */
+        const char *host;   /* "host" of the specification's table of claims */
+        const char *node;   /* "node" of that table: the name of the root provider */
+        bool has_devices;   /* The caller will use claims_set_facts(), and a claim of a device's
+                               provider names the device. Until the first facts, no device can be
+                               claimed. */
+        uint64_t busy_usec; /* longest wait for another process; 0: CLAIMS_BUSY_USEC */
 } ClaimsConfig;
 
 #define CLAIMS_BUSY_USEC (2 * USEC_PER_SEC)
 
-/* What fitting a claim, and explaining a request, may take of the main thread. Reading and
- * answering what everybody may ask comes on top, and is to stay below 50 ms in all. */
+/* Longest time on the main thread for fitting a claim and for explaining a request. Every user can
+ * ask for an explanation, so reading, explaining and answering together must take less than 50
+ * ms. */
 #define CLAIM_PATIENCE_USEC   (500 * USEC_PER_MSEC)
 #define EXPLAIN_PATIENCE_USEC (25 * USEC_PER_MSEC)
 
-/* Opens or makes the database. Positive results are of ClaimsOpened, and the store is usable.
- * -EPROTONOSUPPORT: written by a newer program, -EMEDIUMTYPE: a database of another program; the
- * file is left untouched. -EBUSY, -ENOENT (no such folder), -EROFS, -EACCES, -ENOSPC, -EIO as the
- * system says, with words. The strings of config are copied. */
+/* Opens or creates the database. Positive results are of ClaimsOpened, and the store is usable.
+ * -EPROTONOSUPPORT: a newer program wrote the file. -EMEDIUMTYPE: it is a database of another
+ * program. Both leave the file unchanged. -EBUSY, -ENOENT (no such folder), -EROFS, -EACCES,
+ * -ENOSPC and -EIO come from the system, with words. The strings of config are copied. */
 int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr);
 
 Claims *claims_free(Claims *claims);
 DEFINE_CLEANUP(Claims *, claims_free);
 
-/* Makes tree the host that claims are fitted to. Providers that claims still hold something of are
- * kept, with the inventory they had, when tree lacks them, and nothing new fits there. Writes
- * nothing when nothing changed; a changed provider gets the next generation. Claims of schema
- * version 1 get their providers here, the first time. -EBUSY. */
+/* Makes tree the host that claims are fitted to. Providers that tree lacks, but that claims still
+ * use, are kept with their inventory, and no new claim fits there. Writes nothing if nothing
+ * changed. A changed provider gets the next generation. The first call gives claims of schema
+ * version 1 their providers. Returns -EBUSY if the file is locked. */
 int claims_set_providers(Claims *claims, const ProviderTree *tree, Error *reterr);
 
-/* From now on claims are of this node (copied): the name of the host's root provider, which is
- * known only after the first poll. -ENOMEM. */
+/* Sets the node of new claims (copied): the name of the host's root provider, which is known only
+ * after the first poll. Returns -ENOMEM on failure. */
 int claims_set_node(Claims *claims, const char *node);
 
-/* Makes tree the host, as claims_set_providers() does, and moves. Moves of claims that ended
- * meanwhile, and what they no longer hold, are passed over. -EBUSY. */
+/* Makes tree the host, as claims_set_providers() does, and moves amounts between providers. Ignores
+ * the moves of claims that have ended, and amounts that a claim no longer holds. Returns -EBUSY if
+ * the file is locked. */
 int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shifts,
                  size_t n_shifts, Error *reterr);
 
-/* A living claim holds what share has of this host's providers from now on, in place of what it
- * held; devices and layout stay. What the host does not have is left out. CLAIM_E_NOT_FOUND,
+/* Replaces the allocations of a living claim by those of share on this host's providers. Devices
+ * and layout stay. Providers that the host does not have are left out. Returns CLAIM_E_NOT_FOUND or
  * -EBUSY. */
 int claims_complete(Claims *claims, int64_t id, const Consumer *share, Error *reterr);
 
-/* What leads from before to after, of one claim: first within a class, then from class to class.
- * The array (grown) borrows names from both. -ENOMEM. */
+/* Adds the moves that lead one claim from before to after: first within a class, then between
+ * classes. The array (grown) borrows names from both. Returns -ENOMEM on failure. */
 int claims_make_shifts(int64_t claim, const Consumer *before, const Consumer *after,
                        StoreShift **shifts, size_t *n_shifts, size_t *n_allocated);
 
-/* Replaces the rules, which are zeros at first. */
+/* Replaces the rules. Initially they are all zero. */
 void claims_set_rules(Claims *claims, const ClaimsRules *rules);
 
-/* What a poll found, beside the providers. Borrowed until the next call; NULL: not known. */
+/* Sets the results of a poll, beside the providers. They are borrowed until the next call. NULL:
+ * unknown. */
 void claims_set_facts(Claims *claims, const HostFacts *facts);
 
-/* What is known of a claim beside its request. */
+/* Facts about a claim beside its request. */
 typedef struct ClaimPlacing {
-        const Consumer *holding;         /* what was chosen for it: nothing else will do; NULL: the
-                                            fit chooses */
-        const RequestMappings *mappings; /* which group got what of it; NULL: not known */
-        const Consumer *room;            /* all that others leave of the host's tree, as far as the
-                                            fit chooses; NULL: what no claim has */
-        bool others_full;                /* with room: nothing of sharing providers is left */
+        const Consumer *holding; /* allocations that were chosen for it, and that it must get; NULL:
+                                    the fit chooses */
+        const RequestMappings *mappings; /* providers of each request group; NULL: unknown */
+        const Consumer *room; /* capacity that other consumers leave in the host's tree, an upper
+                                 bound for the fit; NULL: all that no claim has */
+        bool others_full;     /* with room: the sharing providers have no capacity left */
         ClaimWriteState write_state;
         ClaimReported reported;
 } ClaimPlacing;
 
-/* Promises. The same consumer with an equal request yields the claim that it has (idempotent; one
- * that should have expired lives on as if it were new); with another one CLAIM_E_CONFLICT. A
- * project or user that is not given is not compared. placing NULL: nothing is known, and the fit
- * chooses; what of its holding is not of this host is no part of the claim (claims/fit/placed.h).
- * ret_claim (owned by the caller) is written on CLAIM_DONE alone. ret_ambiguous (may be NULL):
- * groups that nobody distinguished could have each other's providers. CLAIM_E_OTHER. -EINVAL with
- * words for a request that no host could take (claim_request_check()). */
+/* Makes a claim. An equal request of the same consumer yields its existing claim (idempotent), and
+ * renews the time of an expired one. A different request yields CLAIM_E_CONFLICT. A project or user
+ * that is not given is not compared.
+ *
+ * With placing NULL nothing is known, and the fit chooses. Allocations of placing that are not on
+ * this host are no part of the claim (claims/fit/placed.h). The claim, ret_claim, is owned by the
+ * caller, and written on CLAIM_DONE alone. If ret_ambiguous is not NULL, it says whether groups
+ * could be exchanged, because nothing says which provider serves which group. Returns CLAIM_E_OTHER
+ * if the allocations do not match the request. Returns -EINVAL with words for a request that no
+ * host can serve (claim_request_check()). */
 int claims_claim(Claims *claims, const ClaimRequest *request, const ClaimPlacing *placing,
                  Claim **ret_claim, bool *ret_ambiguous, Error *reterr);
 
-/* Whether a request would fit now (an outcome of claims_claim(), with its words), and what each
- * provider says to it, within that time (0: FIT_WORK_MAX alone is the bound). Promises nothing. ret
- * must be zeroed. */
+/* Checks whether a request would fit now, and which answer each provider gives to it. Returns an
+ * outcome as claims_claim() does, with its words. Takes at most patience_usec; with 0 only
+ * FIT_WORK_MAX bounds it. Writes nothing. ret must be zeroed. */
 int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t patience_usec,
                    FitVerdicts *ret, Error *reterr);
 
-/* A guest that is there and has no claim gets one, of CLAIM_TYPE_GUEST and confirmed, whether it
- * fits or not: what runs takes its part, whoever promised it. CLAIM_E_NO_CAPACITY with words: it
- * has its claim, and the host has less than all that is on it; CLAIM_E_CONFLICT: it has its claim
- * but for the devices and host CPUs that another claim has and the mdevs that are of no device of
- * this host, or none when nothing of it can be counted. -EBUSY: it has none. ret_claim (owned
- * by the caller) is set with the first three.
- */
+/* Makes a claim for a guest that exists and has none. The claim is of CLAIM_TYPE_GUEST and
+ * confirmed. It is made whether it fits or not, because the guest uses its resources already. The
+ * new claim, ret_claim, is owned by the caller and set with the first three results:
+ *
+ *   CLAIM_DONE           The guest has its claim.
+ *   CLAIM_E_NO_CAPACITY  It has its claim, and the host has less than all claims need.
+ *   CLAIM_E_CONFLICT     It has a claim without the devices and host CPUs that another claim has,
+ *                        and without the mdevs that belong to no device of this host. The claim
+ *                        is NULL if nothing can be counted.
+ *   -EBUSY               It has no claim. */
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr);
 
-/* Makes a claim of what Placement allocates to a consumer that has neither claim nor guest, whether
- * it fits or not. What was asked for is not known: the claim's request is "", and claims_claim()
- * answers a request of the same amounts with it. It expires unless it is confirmed. placing has the
- * consumer whole. CLAIM_E_NO_CAPACITY with words: it has its claim, without the devices that are
- * not free. CLAIM_E_OTHER: the consumer holds nothing of this host; CLAIM_E_CONFLICT: it has a
- * claim. -EBUSY. ret_claim (owned by the caller) is set on CLAIM_DONE and CLAIM_E_NO_CAPACITY. */
+/* Makes a claim from the allocations of a consumer that has neither claim nor guest, whether it
+ * fits or not. The original request is unknown: the claim's request is "", and claims_claim()
+ * answers a request of the same amounts with it. The claim expires unless it is confirmed. placing
+ * has all allocations of the consumer.
+ *
+ * Returns CLAIM_E_NO_CAPACITY with words if the claim was made without devices that are not free.
+ * Returns CLAIM_E_OTHER if the consumer has no allocation on this host, CLAIM_E_CONFLICT if it has
+ * a claim, or -EBUSY. ret_claim (owned by the caller) is set on CLAIM_DONE and
+ * CLAIM_E_NO_CAPACITY. */
 int claims_claim_placed(Claims *claims, const ClaimPlacing *placing, Claim **ret_claim,
                         Error *reterr);
 
-/* Promises what a guest that is about to start has in its domain: counted as claims_adopt() does
- * it, but only when all of it fits, with the very devices and host CPUs that the domain names. The
- * claim is of CLAIM_TYPE_GUEST, and expires unless it is confirmed. A consumer that somebody else
- * claimed for keeps that claim, and it is yielded; one that was left over from an earlier start of
- * the guest is ended, and yielded in ret_ended (owned by the caller; written whatever is returned).
- * -EAGAIN before claims_set_facts(). */
+/* Makes a claim for a guest that is about to start, from its domain. It counts as claims_adopt()
+ * does, but only if all of it fits, with exactly the devices and host CPUs that the domain names.
+ * The claim is of CLAIM_TYPE_GUEST, and expires unless it is confirmed.
+ *
+ * If another caller made a claim for the consumer, that claim is kept and yielded. A claim that is
+ * left over from an earlier start of the guest is ended, and yielded in ret_ended (owned by the
+ * caller; written with every result). Returns -EAGAIN before claims_set_facts(). */
 int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
                    Error *reterr);
 
-/* Checks a living claim again: one of another boot, without the devices that it should name,
- * without the cells of its guest, or that holds other host CPUs than its guest. From then on it is
- * of this boot, names the devices of the guest (NULL: there is none yet) or free ones, and holds
- * the dedicated host CPUs of the guest that no other claim holds. A claim of CLAIM_TYPE_GUEST
- * releases the host CPUs that its guest's threads were pinned to before. CLAIM_E_NOT_FOUND, -EBUSY;
- * CLAIM_E_NO_CAPACITY with words when there is no device for it, it is of this boot then all the
- * same. */
+/* Checks a living claim again. Candidates are claims of another boot, without the devices that they
+ * should name, without the cells of their guest, or with other host CPUs than their guest.
+ * Afterwards the claim belongs to this boot, and names the devices of the guest, or free ones if
+ * domain is NULL (no guest yet). It holds the dedicated host CPUs of the guest that no other claim
+ * holds. A claim of CLAIM_TYPE_GUEST releases host CPUs to which its guest's threads were pinned
+ * before.
+ *
+ * Returns CLAIM_E_NOT_FOUND or -EBUSY. Returns CLAIM_E_NO_CAPACITY with words if no device is free
+ * for it; it still belongs to this boot then. */
 int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr);
 
-/* Borrowed: the boot and the node that new claims are of. */
+/* Returns the boot and the node of new claims, borrowed. */
 const char *claims_boot_id(const Claims *claims);
 const char *claims_node(const Claims *claims);
 
-/* The host as claims_set_providers() left it, also before this start, so that one without Placement
- * need not guess what an operator had set there: providers, withheld ones included, with what is
- * used. Borrowed until the next call on claims. */
+/* Yields the host as the last claims_set_providers() stored it, also before this start. A host
+ * without Placement thereby keeps the values that an operator set there. Includes withheld
+ * providers and the usage of each. Borrowed until the next call on claims. */
 int claims_host(Claims *claims, const HostView **ret, Error *reterr);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The request of a claim that was made of a guest has the amounts of the domain, and its
- * allocations have those of Placement where they are larger. The difference needs no column. */
+/* Decides when a claim must follow Placement. The request of a claim that was made of a guest has
+ * the amounts of the domain, and its allocations have those of Placement where they are larger. So
+ * the difference needs no column of its own. Only classes that the host counts are compared. CPUs
+ * are compared as the sum of VCPU and PCPU, because a reshape moves amounts between these
+ * classes. */
 
 #include "claims/follow.h"
 
@@ -21,7 +24,8 @@ bool claim_follows(const Claim *claim)
                uuid_empty(&claim->guest) && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
 }
 
-/* Return the CPUs or the memory that the claim requests, or holds if the request has none. */
+/* Return the CPUs or the memory in MiB that the claim requests, or holds if the request has
+ * none. */
 static uint64_t requested_cpus(const Claim *claim)
 {
         uint64_t n = claim_requested(claim, "VCPU") + claim_requested(claim, "PCPU");
@@ -40,12 +44,12 @@ bool claim_was_resized(const Claim *claim, const HostDomain *domain)
 {
         GuestSize size = guest_size_of_claim(claim);
 
-        /* A class that the host does not count is in no claim. */
+        /* No claim has a class that the host does not count. */
         return (size.cpus > 0 && requested_cpus(claim) != domain->vcpus) ||
                (size.memory_mb > 0 && requested_memory(claim) != domain->memory_mb);
 }
 
-/* Is all that the claim has of the class on the root? */
+/* Returns true if the root has the claim's whole amount of the class. */
 static bool is_on_root(const Claim *claim, const Uuid *root, const char *resource_class)
 {
         for (size_t i = 0; i < claim->n_allocations; i++)
@@ -55,6 +59,8 @@ static bool is_on_root(const Claim *claim, const Uuid *root, const char *resourc
         return true;
 }
 
+/* Returns true if a new claim of the guest would have another amount of the class. Amounts of
+ * devices, and of classes that no domain shows and that are not on the root alone, do not count. */
 static bool differs(const Claim *claim, const GuestAmounts *amounts, const HostFacts *facts,
                     const GuestShare *share, const char *resource_class)
 {
@@ -70,8 +76,8 @@ static bool differs(const Claim *claim, const GuestAmounts *amounts, const HostF
                                   guest_amounts_get(amounts, resource_class)) != claimed;
 }
 
-/* Returns true while a guest is resized and Placement is behind: the guest has more CPUs or memory
- * than its claim and than its allocations. */
+/* Returns true while a guest is resized and Placement has the old amounts: the guest has more CPUs
+ * or memory than its claim and than its allocations. */
 static bool is_behind(const Claim *claim, const HostDomain *domain, const Consumer *placed)
 {
         GuestSize size = guest_size_of_claim(claim), has = guest_size_of_consumer(placed);

@@ -19,9 +19,9 @@ bool claim_follows(const Claim *claim);
 /* Returns true if the domain has other CPUs or memory than when the claim was made of it. */
 bool claim_was_resized(const Claim *claim, const HostDomain *domain);
 
-/* Returns true if Placement has another amount of a class than the claim, and a claim that is made
- * now of the domain would have another amount than this one. placed: allocations of the consumer;
- * view: the host with the inventories. */
+/* Returns true if Placement has another amount of a class than the claim, and a new claim of the
+ * domain would differ, too. placed: allocations of the consumer; view: the host with the
+ * inventories. */
 bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
                        const HostView *view, const char *node, const Consumer *placed);
 

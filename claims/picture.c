@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Sorted arrays of keys that point to claims, guests and devices. A claim has a key for its
- * consumer, and one for its guest if a migration has it. Keys of one uuid are in the order of
- * claim ids. The functions of a picture that was not made find nothing. */
+ * consumer, and one for its guest if a migration took it over. Keys of one uuid are in the order of
+ * claim ids. Everything that keys point to is borrowed, and must live as long as the picture. The
+ * functions of a picture that was not made find nothing. */
 
 #include "claims/picture.h"
 
@@ -24,6 +25,7 @@ static int order_keys(const void *a, const void *b)
         return uuid_order(&((const PictureKey *)a)->uuid, &((const PictureKey *)b)->uuid);
 }
 
+/* Orders keys of one uuid by the ids of their claims, so that the first one is the oldest claim. */
 static int order_claims(const void *a, const void *b)
 {
         const Claim *x = ((const PictureKey *)a)->of, *y = ((const PictureKey *)b)->of;
@@ -37,6 +39,7 @@ static void add_key(PictureKeys *keys, const Uuid *uuid, const void *of)
         keys->items[keys->n_items++] = (PictureKey){ .uuid = *uuid, .of = of };
 }
 
+/* Fills the arrays, which picture_make() allocated large enough. */
 static void add_keys(Picture *picture)
 {
         const HostFacts *facts = picture->facts;
@@ -77,7 +80,7 @@ int picture_make(Picture *picture)
         return 0;
 }
 
-/* Returns the first key of the uuid, of *ret_n. */
+/* Returns the first of *ret_n keys with this uuid. The result must not be read if *ret_n is 0. */
 static const PictureKey *find(const PictureKeys *keys, const Uuid *uuid, size_t *ret_n)
 {
         size_t low = 0, high = keys->n_items, end;
@@ -101,7 +104,7 @@ const PictureKey *picture_claims(const Picture *picture, const Uuid *uuid, size_
         return find(&picture->known, uuid, ret_n);
 }
 
-/* Returns a claim of the consumer by its place in the order of ids. */
+/* Returns a claim of the consumer by its position in the order of ids. */
 static const Claim *claim_at(const Picture *picture, const Uuid *consumer, size_t place)
 {
         size_t n;

@@ -2,11 +2,13 @@
 #pragma once
 
 /* The picture of claims, guests and Placement's consumers that every comparison of these three
- * parties shares: which belongs to which, where a consumer is, and what can be a migration. Pure.
+ * parties shares: which belongs to which, where a consumer is, and which one can be a migration.
+ * Pure.
  *
- * Two deciders act on it. claims/reconcile.h runs after each poll, has answers about the consumers
- * that it asked about, and changes claims alone. agent/audit/audit.h runs at a start and on demand,
- * has all consumers of the host, and can change Placement. They use the same terms:
+ * Two modules decide with it. The reconciler (claims/reconcile.h) runs after each poll, has answers
+ * about the consumers that it asked about, and changes only claims. The audit (agent/audit/audit.h)
+ * runs at a start and on demand, has all consumers of the host, and can change Placement. They use
+ * the same terms:
  *
  *   here       The consumer has an allocation on this host. The caller decides it: the audit counts
  *              the host's own tree. Reconcile also counts sharing providers, if all is on these.
@@ -62,7 +64,7 @@ typedef struct PictureKeys {
 
 typedef struct Picture {
         /* Set by the caller before picture_make(); borrowed. */
-        const ClaimList *claims; /* that live, by id */
+        const ClaimList *claims; /* living ones, by id */
         const HostFacts *facts;
         const HostDomain *lives; /* guests that are no domains */
         size_t n_lives;
@@ -71,7 +73,7 @@ typedef struct Picture {
         /* Made by picture_make(). */
         PictureKeys known; /* claims: by consumer, and by the guest that a migration has them of */
         PictureKeys guests, mdevs;
-        const char **pci; /* addresses */
+        const char **pci; /* PCI addresses of devices that guests have */
         size_t n_pci;
 } Picture;
 
@@ -80,21 +82,21 @@ typedef struct Picture {
 int picture_make(Picture *picture);
 void picture_done(Picture *picture);
 
-/* Returns the claims of a consumer, and those that a migration has of this guest, by id. *ret_n:
- * how many. */
+/* Returns the claims of a consumer, and those that a migration took over from this guest, by id.
+ * *ret_n: their number. */
 const PictureKey *picture_claims(const Picture *picture, const Uuid *uuid, size_t *ret_n);
 
 /* Returns the consumer's older claim, or its second one, of a resize on this host; or NULL. */
 const Claim *picture_claim(const Picture *picture, const Uuid *consumer);
 const Claim *picture_second_claim(const Picture *picture, const Uuid *consumer);
 
-/* Returns true if the guest has a claim, its own or one that a migration has of it. but: a claim
- * that does not count, or NULL. */
+/* Returns true if the guest has a claim: its own, or one that a migration took over from it. but: a
+ * claim to leave out, or NULL. */
 bool picture_has_claim(const Picture *picture, const Uuid *guest, const Claim *but);
 
 const HostDomain *picture_domain(const Picture *picture, const Uuid *uuid);
 
-/* Returns the guest of a claim, also while a migration has the claim; NULL: it is not here. */
+/* Returns the guest of a claim, also while a migration owns the claim. NULL: it is not here. */
 const HostDomain *picture_guest(const Picture *picture, const Claim *claim);
 
 bool picture_has_mdev(const Picture *picture, const Uuid *mdev);
@@ -120,7 +122,8 @@ GuestSize guest_size_of_consumer(const Consumer *consumer); /* on all providers 
 /* Returns true if both amounts are at least those of the domain. */
 bool guest_size_covers(GuestSize size, const HostDomain *domain);
 
-/* Returns true while less than span has passed since then; also if that is in the future. */
+/* Returns true while less than span_usec has passed since since_usec, and if since_usec is in the
+ * future. */
 static inline bool time_is_within(uint64_t now_usec, uint64_t since_usec, uint64_t span_usec)
 {
         return now_usec < since_usec || now_usec - since_usec < span_usec;

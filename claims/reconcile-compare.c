@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A guest has up to two definitions: the one that runs, and the persistent one, which its next
- * start uses. A device of either one must be in the claim.
+/* Compares a claim with its guest, part by part, and adds a problem for each difference. A guest
+ * has up to two definitions: the one that runs, and the persistent one, which its next start uses.
+ * A device of either one must be in the claim. The text of a problem contains only values that stay
+ * equal while the problem lasts, because texts identify problems. A class that the host does not
+ * count is in no claim, and is not compared.
  *
  * Tests: tests/unit/claims/test-reconcile.c tests/unit/claims/test-follow.c */
 
@@ -52,7 +55,7 @@ void reconcile_problems_done(ReconcileProblems *problems)
         *problems = (ReconcileProblems){ 0 };
 }
 
-/* A claim and its guest. */
+/* A claim and its guest, with the list that gets the problems. */
 typedef struct Pair {
         const Picture *picture;
         const Claim *claim;
@@ -71,19 +74,21 @@ _printf_(2, 3) static int add(const Pair *pair, const char *format, ...)
         return r;
 }
 
-/* Amounts */
+/* Amounts of CPUs and memory. */
 
-/* spare: how much more than the domain the claim can have without a problem. */
+/* Compares one amount. spare: by how much the claim can exceed the domain without a problem. */
 static int compare_amount(const Pair *pair, const char *what, uint64_t claimed, uint64_t has,
                           uint64_t spare)
 {
-        /* A class that the host does not count is in no claim. */
+        /* No claim has a class that the host does not count. */
         if (claimed == 0 || (claimed >= has && claimed - has <= spare))
                 return 0;
         return add(pair, "guest %.60s has %" PRIu64 " %s, its claim has %" PRIu64,
                    pair->domain->name, has, what, claimed);
 }
 
+/* Compares CPUs and memory. A claim with allocations of another writer can exceed the domain by any
+ * amount. Otherwise it can have CPUs for emulator and I/O threads. */
 static int compare_amounts(const Pair *pair)
 {
         const HostDomain *domain = pair->domain;
@@ -97,7 +102,7 @@ static int compare_amounts(const Pair *pair)
                               placed ? UINT64_MAX : 0);
 }
 
-/* Cells and CPUs */
+/* Cells and CPUs. */
 
 static const LayoutCpu *find_cpu(const Layout *layout, unsigned vcpu)
 {
@@ -107,8 +112,8 @@ static const LayoutCpu *find_cpu(const Layout *layout, unsigned vcpu)
         return NULL;
 }
 
-/* Adds the first CPU that runs elsewhere: the other CPUs of a guest that was pinned again do, too.
- */
+/* Adds the first CPU that runs elsewhere. If a guest was pinned again, the other CPUs differ as
+ * well. */
 static int compare_cpus(const Pair *pair)
 {
         const Layout *layout = &pair->claim->layout;
@@ -141,6 +146,7 @@ static const LayoutCell *find_cell(const Layout *layout, unsigned cell)
         return found;
 }
 
+/* Adds the first difference of a guest cell: place unknown, other host cell, or other page size. */
 static int compare_cell(const Pair *pair, const LayoutCell *claimed)
 {
         const LayoutCell *has = find_cell(&pair->domain->layout, claimed->cell);
@@ -163,7 +169,7 @@ static int compare_cell(const Pair *pair, const LayoutCell *claimed)
         return 0;
 }
 
-/* Adds the first host CPU that the claim does not hold: of emulator and I/O threads, or of the
+/* Adds the first host CPU that the claim does not hold, of emulator and I/O threads or of the
  * persistent definition. */
 static int compare_threads(const Pair *pair)
 {
@@ -188,9 +194,9 @@ static int compare_layouts(const Pair *pair)
         return compare_threads(pair);
 }
 
-/* Devices */
+/* Devices. */
 
-/* Devices of one definition of a guest. where: which one, for people. */
+/* Devices of one definition of a guest. where: its name in messages. */
 typedef struct Definition {
         const Uuid *mdevs;
         size_t n_mdevs;
@@ -232,6 +238,7 @@ static bool domain_has_pci(const HostDomain *domain, const char *address)
         return false;
 }
 
+/* Compares mdevs in both directions, and adds claimed ones that no longer exist. */
 static int compare_mdevs(const Pair *pair)
 {
         const char *name = pair->domain->name;
@@ -263,7 +270,7 @@ static int compare_mdevs(const Pair *pair)
         return 0;
 }
 
-/* Compares devices that this host offers: others need no claim. */
+/* Compares the PCI devices that this host offers. Other devices need no claim. */
 static int compare_pci(const Pair *pair)
 {
         const char *name = pair->domain->name;
@@ -292,7 +299,7 @@ static int compare_pci(const Pair *pair)
         return 0;
 }
 
-/* Adds a PCI device that a claim names and the host does not list. */
+/* Adds a PCI device that the claim names, but the host does not list. */
 static int add_claimed_pci(const Pair *pair, const char *address)
 {
         if (!pair->domain)
@@ -300,7 +307,7 @@ static int add_claimed_pci(const Pair *pair, const char *address)
                            "claim %" PRId64 " names PCI device %s, which this host does not list",
                            pair->claim->id, address);
         if (!domain_has_pci(pair->domain, address))
-                return 0; /* reconcile_compare() adds it when the claim is confirmed */
+                return 0; /* reconcile_compare() adds it for a confirmed claim */
         return add(pair, "PCI device %s of guest %.60s is gone from this host", address,
                    pair->domain->name);
 }
@@ -325,6 +332,8 @@ static int add_unlisted_pci(const Pair *pair)
         return 0;
 }
 
+/* Adds each address where another device is now. Mdevs of one device follow each other, so its
+ * address is listed once. */
 static int compare_identities(const Pair *pair)
 {
         for (size_t i = 0; i < pair->claim->n_devices; i++) {

@@ -17,19 +17,19 @@ typedef struct ReconcileProblems {
         size_t n_items, n_allocated;
 } ReconcileProblems;
 
-/* -ENOMEM. */
+/* Adds a problem. Returns -ENOMEM on failure. */
 int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int64_t claim_id,
                           const char *format, ...) _printf_(4, 5);
 void reconcile_problems_done(ReconcileProblems *problems);
 
-/* Adds what a confirmed claim and its guest disagree about. A claim can have more than its guest:
- * Nova can allocate more than a domain shows, and a claim can have CPUs for emulator and I/O
- * threads. -ENOMEM. */
+/* Adds the differences between a confirmed claim and its guest. A claim can have more than its
+ * guest: Nova can allocate more than a domain shows, and a claim can have CPUs for emulator and I/O
+ * threads. Returns -ENOMEM on failure. */
 int reconcile_compare(const Picture *picture, const Claim *claim, const HostDomain *domain,
                       ReconcileProblems *problems);
 
 /* Adds the PCI devices of a claim and its guest that the host does not list. Adds each address that
  * has another device than the claim was given. The claim can have any state. domain NULL: no guest
- * here. -ENOMEM. */
+ * here. Returns -ENOMEM on failure. */
 int reconcile_check_devices(const Picture *picture, const Claim *claim, const HostDomain *domain,
                             ReconcileProblems *problems);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Looks at each claim once, with its guest or without one, and then at each guest without a claim.
- * Every claim that is without a guest, or waits for an answer of Placement, has an item in the
- * memory, which the next call gets. Only reconcile_make() changes the memory, at its end. */
+/* Compares each claim once, with its guest or without one, and then visits each guest without a
+ * claim. Each comparison adds actions and problems, and changes nothing else. A claim has an item
+ * in the memory if it has no guest, waits for an answer of Placement, or has a resize target beside
+ * it. The next call gets the memory. Only reconcile_make() replaces it, at its end, so a failure
+ * leaves it unchanged. All times come from the start of the poll, not from the clock. */
 
 #include "claims/reconcile.h"
 
@@ -14,8 +16,8 @@
 #include "claims/follow.h"
 #include "claims/resize-pair.h"
 
-/* How long two claims of a guest can stand beside each other before they are listed, where claims
- * do not expire. */
+/* Time for which two claims of a guest can exist before they are listed, if claims do not
+ * expire. */
 #define PAIR_AGE_USEC (300 * USEC_PER_SEC)
 
 void reconcile_memory_done(ReconcileMemory *memory)
@@ -31,12 +33,12 @@ void reconcile_done(Reconcile *reconcile)
         *reconcile = (Reconcile){ 0 };
 }
 
-/* The work of one call of reconcile_make(). */
+/* The data of one call of reconcile_make(). */
 typedef struct Work {
         const ReconcileInput *input;
         Picture picture;
-        uint64_t now_usec;             /* when the poll began */
-        const ReconcileMemory *memory; /* of the call before */
+        uint64_t now_usec;             /* start of the poll */
+        const ReconcileMemory *memory; /* of the previous call */
         ReconcileMemory next;
         Reconcile *ret;
 } Work;
@@ -73,7 +75,7 @@ static int add_release(Work *work, const Claim *claim, const char *reason, const
         return 0;
 }
 
-/* Placement */
+/* Answers of Placement. */
 
 static const PictureConsumer *find_answer(const Work *work, const Uuid *consumer)
 {
@@ -85,7 +87,7 @@ static bool is_gone(PicturePlace place)
         return place == PICTURE_ELSEWHERE || place == PICTURE_NOWHERE;
 }
 
-/* Returns true if another writer decides what the claim's consumer holds in Placement. */
+/* Returns true if another writer decides which allocations the claim's consumer has. */
 static bool is_placed_by_other(const Work *work, const Claim *claim)
 {
         return work->input->word != RECONCILE_ALONE && claim->write_state != CLAIM_WRITE_WRITTEN &&
@@ -93,13 +95,15 @@ static bool is_placed_by_other(const Work *work, const Claim *claim)
 }
 
 /* Returns true if Placement had allocations of the claim, so that another writer removed them if it
- * has none. A migration can give its allocations back to its guest. */
+ * has none. False while a migration owns the claim: it can return its allocations to the guest. */
 static bool was_reported(const Claim *claim)
 {
         return uuid_empty(&claim->guest) && (claim->write_state == CLAIM_WRITE_NONE ||
                                              claim->write_state == CLAIM_WRITE_WRITTEN);
 }
 
+/* Returns true if the claim was made, confirmed or yielded since the poll began: the poll might not
+ * show its guest. */
 static bool is_touched(const Work *work, const Claim *claim)
 {
         for (size_t i = 0; i < work->input->n_touched; i++)
@@ -118,6 +122,7 @@ static int order_missing(const void *a, const void *b)
         return x->claim_id < y->claim_id ? -1 : x->claim_id > y->claim_id;
 }
 
+/* Returns the memory's item of the claim, or a new one that starts now. */
 static ReconcileMissing recall(const Work *work, int64_t claim_id)
 {
         const ReconcileMemory *memory = work->memory;
@@ -141,15 +146,16 @@ static int remember(Work *work, const ReconcileMissing *missing)
         return 0;
 }
 
-/* A claim that has no guest here. */
+/* A claim without a guest on this host. */
 typedef struct Lonely {
         const Claim *claim;
         ReconcileMissing missing;
-        PicturePlace place;   /* of the claim's consumer */
+        PicturePlace place;   /* place of the claim's consumer */
         bool stopped;         /* it has a guest, which does not run */
-        bool confirmed, aged; /* without its guest, or unconfirmed, for long enough */
+        bool confirmed, aged; /* aged: gone or unconfirmed for too long */
 } Lonely;
 
+/* Collects the facts about a claim without a guest. An answer of Placement counts as asked now. */
 static Lonely make_lonely(const Work *work, const Claim *claim, bool stopped)
 {
         uint64_t now = work->now_usec;
@@ -189,6 +195,7 @@ static bool is_over(const Work *work, const Lonely *lonely)
                !may_be_built(work, lonely);
 }
 
+/* Returns the reason why the release is safe, for the event and the log. Requires is_over(). */
 static const char *evidence_of(const Work *work, const Lonely *lonely)
 {
         if (is_gone(lonely->place))
@@ -209,7 +216,8 @@ static const char *reason_of(const Lonely *lonely)
         return "orphan: its guest is gone, and Placement has nothing of it";
 }
 
-/* The longer it has been without a guest, the seldomer. */
+/* Returns true if Placement can be asked about the claim again. The pause grows with the time
+ * without a guest, up to the expiry time. */
 static bool is_due(const Work *work, const ReconcileMissing *missing)
 {
         uint64_t now = work->now_usec, asked = missing->asked_usec,
@@ -220,6 +228,7 @@ static bool is_due(const Work *work, const ReconcileMissing *missing)
         return asked == 0 || (now > asked && now - asked >= pause);
 }
 
+/* Returns true if Placement's answer about the claim could end it, and the time to ask has come. */
 static bool is_to_be_asked(const Work *work, const Lonely *lonely)
 {
         if (work->input->word != RECONCILE_CAN_ASK || lonely->place != PICTURE_UNREAD ||
@@ -231,12 +240,13 @@ static bool is_to_be_asked(const Work *work, const Lonely *lonely)
                (lonely->confirmed ? is_due(work, &lonely->missing) : lonely->aged);
 }
 
-/* stopped: it has a guest, which does not run and holds nothing then by itself. */
+/* Handles a claim without a guest. stopped: it has a guest that is off, and that holds nothing
+ * while it is off. */
 static int look_at_lonely(Work *work, const Claim *claim, bool stopped)
 {
         const Lonely lonely = make_lonely(work, claim, stopped);
 
-        /* A pending claim is being made; without Placement, the database expires claims. */
+        /* A pending claim is being made. Without Placement, the database ends expired claims. */
         if (claim->state == CLAIM_STATE_PENDING ||
             (!lonely.confirmed && work->input->word == RECONCILE_ALONE))
                 return 0;
@@ -260,7 +270,8 @@ static int look_at_lonely(Work *work, const Claim *claim, bool stopped)
 
 /* Claims with a guest. */
 
-/* The old claim stays in the history, which an audit needs to know migrations by their size. */
+/* Adds a release and an adoption. The old claim stays in the history, where an audit finds the size
+ * of migrations. */
 static int replace_claim(Work *work, const Claim *claim, const HostDomain *domain,
                          const char *reason, const char *evidence)
 {
@@ -276,8 +287,8 @@ static bool must_follow(const Work *work, const Claim *claim, const HostDomain *
                                            work->input->node, placed);
 }
 
-/* Looks at a claim that was made of a guest and that Placement decides about: its guest was
- * resized, or another writer changed an amount. Where Placement has what the guest has, or more,
+/* Handles a claim that was made of a guest, and whose allocations another writer decides. The guest
+ * was resized, or the writer changed an amount. If Placement has at least the amounts of the guest,
  * the claim is made again. */
 static int look_at_follower(Work *work, const Claim *claim, const HostDomain *domain)
 {
@@ -306,7 +317,7 @@ static int look_at_follower(Work *work, const Claim *claim, const HostDomain *do
         return reconcile_compare(&work->picture, claim, domain, &work->ret->problems);
 }
 
-/* Two claims of a guest. */
+/* Guests with two claims. */
 
 /* Returns the resize target beside the first claim of a consumer, or NULL. */
 static const Claim *find_target(const Work *work, const Claim *first)
@@ -320,7 +331,8 @@ static const Claim *find_target(const Work *work, const Claim *first)
         return NULL;
 }
 
-/* A claim that is promised and did not expire is kept: its caller can write Placement later. */
+/* Returns true for a claim that its caller got and that has not expired. It is kept, because the
+ * caller can still write Placement. */
 static bool is_promised(const Work *work, const Claim *claim)
 {
         return claim->state == CLAIM_STATE_CLAIMED &&
@@ -343,7 +355,7 @@ static int list_pair(Work *work, const Claim *first, const Claim *target, const 
                 domain->name, first->id, target->id);
 }
 
-/* Ends the claim that is over. The other one is confirmed; if its devices are not those of the
+/* Ends the claim that is over. The other one is confirmed. If its devices are not those of the
  * guest, it is replaced by a claim that is made of the guest. */
 static int end_pair(Work *work, const ResizePair *pair, const HostDomain *domain)
 {
@@ -360,7 +372,8 @@ static int end_pair(Work *work, const ResizePair *pair, const HostDomain *domain
                        : 0;
 }
 
-/* Follows the migration that can hold one of the two, or asks for a complete read. */
+/* Asks about the migration that can hold one of the two claims, or for a complete read. If the
+ * migration is gone, the time of the pair starts again. */
 static int ask_about_pair(Work *work, ReconcileMissing *pair)
 {
         PicturePlace place = picture_place(&work->picture, &pair->migration);
@@ -382,6 +395,8 @@ static int ask_about_pair(Work *work, ReconcileMissing *pair)
         return 0;
 }
 
+/* Judges the two claims of a resize. A verdict needs a complete read of Placement. Without one, the
+ * function only asks. */
 static int look_at_pair(Work *work, const Claim *first, const Claim *target,
                         const HostDomain *domain)
 {
@@ -408,6 +423,8 @@ static int look_at_pair(Work *work, const Claim *first, const Claim *target,
         return remember(work, &pair);
 }
 
+/* Handles a claim whose guest is here. A claim that expired, or whose guest is no domain, is
+ * confirmed. A confirmed claim is compared with its guest. */
 static int look_at_guest(Work *work, const Claim *claim, const HostDomain *domain)
 {
         const Claim *target = domain->unread ? NULL : find_target(work, claim);
@@ -419,7 +436,7 @@ static int look_at_guest(Work *work, const Claim *claim, const HostDomain *domai
                                           claim->expires_usec <= work->now_usec)
                                ? add_of_claim(work, RECONCILE_CONFIRM, claim, domain)
                                : 0;
-        /* The guest of two claims has one or the other. */
+        /* The guest of two claims matches one or the other. */
         if (domain->unread || picture_has_claim(&work->picture, &claim->consumer, claim))
                 return 0;
         if (claim_follows(claim) && work->input->word != RECONCILE_ALONE)
@@ -427,7 +444,7 @@ static int look_at_guest(Work *work, const Claim *claim, const HostDomain *domai
         return reconcile_compare(&work->picture, claim, domain, &work->ret->problems);
 }
 
-/* Returns 1 if the claim must hold other host CPUs for the threads of its guest, -ENOMEM. */
+/* Returns 1 if the claim must hold other host CPUs for the threads of its guest, or -ENOMEM. */
 static int holds_other_cpus(const Work *work, const Claim *claim, const HostDomain *domain)
 {
         _cleanup_(cpu_set_done) CpuSet missing = CPU_SET_INIT, left = CPU_SET_INIT;
@@ -451,7 +468,7 @@ static bool lacks_identity(const HostFacts *facts, const Claim *claim)
         return false;
 }
 
-/* Returns 1 if the claim must be checked again, -ENOMEM. */
+/* Returns 1 if the claim must be checked again, or -ENOMEM. */
 static int must_check(const Work *work, const Claim *claim, const HostDomain *domain)
 {
         if (strcmp(claim->boot_id, work->input->boot_id) != 0 ||
@@ -462,7 +479,8 @@ static int must_check(const Work *work, const Claim *claim, const HostDomain *do
         return domain ? holds_other_cpus(work, claim, domain) : 0;
 }
 
-/* A claim that was made of a guest alone. */
+/* Handles a confirmed claim that was made of a guest alone, whose allocations were not read yet:
+ * completes it from an answer, or asks for one. */
 static int look_at_unread(Work *work, const Claim *claim)
 {
         if (work->input->word == RECONCILE_ALONE || claim->was_read || !uuid_empty(&claim->guest) ||
@@ -476,6 +494,8 @@ static int look_at_unread(Work *work, const Claim *claim)
                        : 0;
 }
 
+/* Handles one claim. With recorded facts, only devices, expiring claims and claims that identify
+ * their guest themselves are compared. */
 static int look_at_claim(Work *work, const Claim *claim)
 {
         bool moving = !uuid_empty(&claim->guest);
@@ -486,7 +506,7 @@ static int look_at_claim(Work *work, const Claim *claim)
 
         if (stopped)
                 domain = NULL;
-        /* Devices are known also on a host whose guests are not. */
+        /* Devices are known even if the guests are not. */
         if (reconcile_check_devices(&work->picture, claim, domain, &work->ret->problems) < 0 ||
             (work->input->recorded && lacks_identity(work->input->facts, claim) &&
              add_of_claim(work, RECONCILE_CHECK, claim, NULL) < 0))
@@ -498,12 +518,13 @@ static int look_at_claim(Work *work, const Claim *claim)
         if (check < 0 || (check > 0 && add_of_claim(work, RECONCILE_CHECK, claim, domain) < 0) ||
             look_at_unread(work, claim) < 0)
                 return -ENOMEM;
-        /* Where the guest of a migration is, and what it has, is for who moves it to say. */
+        /* The program that moves the guest decides about a confirmed claim of a migration. */
         if (moving && claim->state == CLAIM_STATE_CONFIRMED)
                 return 0;
         return domain ? look_at_guest(work, claim, domain) : look_at_lonely(work, claim, stopped);
 }
 
+/* Returns true if another host has the guest, and it does not run here. */
 static bool is_away(const Work *work, const HostDomain *domain)
 {
         for (size_t i = 0; !domain->running && i < work->input->n_away; i++)
@@ -512,6 +533,8 @@ static bool is_away(const Work *work, const HostDomain *domain)
         return false;
 }
 
+/* Orders actions by their rank, so that releases free resources before adoptions and placings need
+ * them. Questions come last. */
 static int order_actions(const void *a, const void *b)
 {
         static const int rank[_RECONCILE_TYPE_MAX] = {
@@ -528,10 +551,10 @@ static int order_actions(const void *a, const void *b)
         return uuid_order(&x->consumer, &y->consumer);
 }
 
-/* A claim database that is new: it can have replaced one that was lost. */
+/* New claim databases, which can have replaced a lost one. */
 
-/* Returns true if the consumer can be the migration of this guest, whose allocations are on other
- * hosts. The guest shows what it had here, and its claim counts that. */
+/* Returns true if the consumer can be the migration of this guest, whose own allocations are on
+ * other hosts. The claim of the guest then counts the amounts of that migration. */
 static bool is_move_of(const Work *work, const Consumer *consumer, const HostDomain *domain)
 {
         const PictureConsumer *guest = find_answer(work, &domain->uuid);
@@ -557,6 +580,7 @@ static void mark_migrations(const Work *work, bool *counted)
                 }
 }
 
+/* Adds an action for each consumer with allocations here that has neither a claim nor a guest. */
 static int place_consumers(Work *work)
 {
         _cleanup_free_ bool *counted = calloc(work->input->n_answers + 1, sizeof(bool));
@@ -577,6 +601,8 @@ static int place_consumers(Work *work)
         return 0;
 }
 
+/* Asks for a complete read of Placement, or uses it. While Placement cannot be asked, the unread
+ * database is a problem. */
 static int look_at_unread_database(Work *work)
 {
         if (!work->input->unread || work->input->word == RECONCILE_ALONE)
@@ -589,7 +615,8 @@ static int look_at_unread_database(Work *work)
                                                             "%s", RECONCILE_UNREAD);
 }
 
-/* A guest without a claim. */
+/* Handles a guest without a claim: adopts it, or asks about its consumer first. A guest that cannot
+ * be read is a problem. */
 static int look_at_unclaimed(Work *work, const HostDomain *domain)
 {
         bool ask = work->input->word == RECONCILE_CAN_ASK &&
@@ -624,8 +651,8 @@ static int look_at_all(Work *work)
         return 0;
 }
 
-/* Lists providers that have less than is used: a running guest is counted also if it does not fit.
- */
+/* Lists providers with more usage than capacity. A running guest is counted even if it does not
+ * fit. */
 static int look_at_view(const HostView *view, ReconcileProblems *problems)
 {
         for (size_t i = 0; i < view->n_providers; i++) {
@@ -637,7 +664,8 @@ static int look_at_view(const HostView *view, ReconcileProblems *problems)
                                 provider_find_inventory(provider, used->items[j].resource_class);
                         uint64_t capacity = inventory ? inventory_capacity(inventory) : 0;
 
-                        /* All reserved: it is cordoned or withheld, and what is there may stay. */
+                        /* All is reserved: the provider is cordoned or withheld, and its guests can
+                         * stay. */
                         if (used->items[j].amount <= capacity ||
                             (inventory && inventory->reserved == inventory->total))
                                 continue;

@@ -1,67 +1,64 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What to do when claims and guests are not the same. Pure: claims, a poll and Placement's answers
- * in, a list out; the caller does it.
+/* Compares claims and guests, and lists the actions that make them agree. Pure: claims, a poll and
+ * Placement's answers go in, and a list comes out. The caller does the actions:
  *
- *   guest without a claim                          adopt: it gets a claim as it is
- *   claim that was made of a guest before what
- *     Placement has of it was read                 complete it by that
- *   claim that was made of a guest, which has
- *     other amounts by now; Placement has at
- *     least those                                  release and adopt: it was resized
- *   claim that was made of a guest, and another
- *     writer changed its amounts in Placement      release and adopt: it follows
- *   guest with a claim that expired unconfirmed    confirm: the guest is there, and was forgotten
- *   claim whose guest is not here, and Placement
- *     has nothing of its consumer on this host     release: two witnesses
- *   the same, unconfirmed and expired, or confirmed
- *     and without its guest for the expiry time    release, unless its consumer holds something
- *     here
- *   consumer without claim and guest, in the first
- *     complete read for a new claim database       place: it gets a claim of its allocation
- *   claim of another boot, that lacks a device
- *     or its identity,
- *     does not say where its guest is, or holds
- *     other host CPUs than the guest's threads     check again
+ *   ADOPT     A guest without a claim gets one that is made of its domain.
+ *   COMPLETE  A claim that was made of a guest, before its allocations were read, gets these.
+ *   RELEASE   A claim ends if its guest is not here, and its consumer has nothing on this host:
+ *             two witnesses agree. Where Placement does not decide, it ends by age: unconfirmed
+ *             and expired, or confirmed and without its guest for the expiry time.
+ *   BOTH      RELEASE and ADOPT replace a claim that was made of a guest. The guest was resized,
+ *             and Placement has at least its amounts; or another writer changed the amounts in
+ *             Placement, which the claim follows.
+ *   CONFIRM   A guest has a claim that expired unconfirmed.
+ *   EXTEND    A claim expired unconfirmed, but its consumer has allocations here.
+ *   PLACE     A consumer without claim and guest gets a claim of its allocations. This needs the
+ *             first complete read for a new claim database.
+ *   CHECK     A claim belongs to another boot, or lacks a device, an identity or the cells of its
+ *             guest, or holds other host CPUs than the guest's threads use.
  *
- * A guest is a domain that is defined or runs (with started_only: that runs); it and its claim have
- * the same uuid. "For the expiry time" counts from the first poll that missed the guest, so that a
- * domain which is undefined and defined again, or an agent that was off, costs no guest its claim.
+ * A guest is a domain that is defined or runs (with started_only: that runs). The guest and its
+ * claim have the same uuid. The expiry time counts from the first poll that missed the guest. So a
+ * guest keeps its claim if its domain is undefined and defined again, or if the agent was off.
  *
- * Age is no certainty: a scheduler that placed a consumer here has something in mind with it,
- * however slow the build. So Placement is asked first, and what cannot be asked now stays as it is.
- * Asked is where the answer decides something: a claim that is about to end, a guest that is
- * adopted, a confirmed claim that lost its guest, and when somebody is refused for want of room
- * (urgent) all without a guest. One that stays is asked about again after twice the time, at most
- * each expiry time. Not Placement's to say is what the agent wrote there itself, and what a guest
- * holds that holds nothing while it does not run: there age decides. But age ends no claim of a
- * server that has a folder in Nova's instances_path, or may have one: Nova can be building it.
+ * Age alone does not prove that a claim is unused, because a build can be slow. So Placement is
+ * asked first, and claims that cannot be checked now stay unchanged. Placement is asked only where
+ * its answer decides: for a claim that is about to end, a guest that is adopted, and a confirmed
+ * claim without its guest. After a rejection without capacity (urgent) it is asked about all claims
+ * without a guest. A claim that stays is asked about again after twice the time, at most once each
+ * expiry time.
  *
- * A guest may be no domain: then its claim says by what it is known, and the caller whether it
- * lives. Such a claim is confirmed when its guest was seen.
+ * Placement does not decide about allocations that the agent wrote, and about guests that release
+ * everything while they are off. It decides nothing on a host without Placement. But age ends no
+ * claim of a server that has, or might have, a folder in Nova's instances_path, because Nova can be
+ * building it.
+ *
+ * A guest need not be a domain. Then its claim has a text that identifies it, and the caller lists
+ * the guests that exist. Such a claim is confirmed once its guest was seen.
  *
  * A guest that is resized on its own host has two claims (claims/resize-pair.h). They are compared
- * with a complete read of Placement: one of them ends when guest and Placement contradict it, and
- * no migration can hold it. The read is repeated after twice the time, at most each expiry time.
+ * with a complete read of Placement. One of them ends if guest and Placement contradict it, and no
+ * migration can own it. The read is repeated after twice the time, at most once each expiry time.
  *
- * A claim that was handed to a migration is its guest's still, wherever that is: the guest is not
+ * A claim that a migration took over still belongs to its guest, on any host. The guest is not
  * adopted, and the claim is no orphan.
  *
- * Whatever else disagrees is a problem: shown to people, and nothing is changed. */
+ * Every other difference is a problem: it is shown to the operator, and nothing is changed. */
 
 #include "claims/claim/host-view.h"
 #include "claims/reconcile-compare.h"
 
 typedef enum ReconcileType {
-        RECONCILE_ASK, /* what Placement has of the consumer; then all over again */
+        RECONCILE_ASK, /* read the consumer's allocations, then call again */
         RECONCILE_ADOPT,
-        RECONCILE_COMPLETE, /* by the answer about its consumer */
-        RECONCILE_EXTEND,   /* by the expiry time: its consumer holds something here */
+        RECONCILE_COMPLETE, /* from the answer about its consumer */
+        RECONCILE_EXTEND,   /* by the expiry time: its consumer has allocations here */
         RECONCILE_CONFIRM,
         RECONCILE_RELEASE,
         RECONCILE_CHECK,
-        RECONCILE_PLACE, /* a claim of what Placement allocates to the consumer */
+        RECONCILE_PLACE, /* create a claim from the consumer's allocations */
         _RECONCILE_TYPE_MAX,
 } ReconcileType;
 
@@ -69,7 +66,7 @@ typedef struct ReconcileAction {
         ReconcileType type;
         int64_t claim_id; /* 0 for RECONCILE_ADOPT and RECONCILE_PLACE */
         Uuid consumer;
-        const HostDomain *domain; /* of the facts; NULL: no guest */
+        const HostDomain *domain; /* one of the facts; NULL: no guest */
         const char *reason;       /* of a release */
         const char *evidence;     /* of a release: the reason why it is safe; ends a sentence */
         int64_t other_id;         /* of a release with CLAIM_RESIZE_OVER: the claim that is kept */
@@ -80,13 +77,14 @@ typedef struct ReconcileAction {
         "Placement was not read since the claim database was lost or made; " \
         "devices and dedicated CPUs can belong to other consumers"
 
-/* Since when confirmed claims have no guest, one with other amounts, or a second claim beside them,
- * from one call to the next. */
+/* Start times of differences, kept from one call to the next. A difference is a confirmed claim
+ * without a guest, with a guest of other amounts, or with a second claim beside it. */
 typedef struct ReconcileMissing {
         int64_t claim_id;
         uint64_t since_usec;
-        uint64_t asked_usec; /* when Placement answered last about it; 0: not yet */
-        Uuid migration;      /* of the two claims of a resize: it can hold one of them; "": none */
+        uint64_t asked_usec; /* last answer of Placement about it; 0: none yet */
+        Uuid migration; /* of the two claims of a resize: the consumer that can own one of them; "":
+                           none */
 } ReconcileMissing;
 
 typedef struct ReconcileMemory {
@@ -96,57 +94,57 @@ typedef struct ReconcileMemory {
 
 void reconcile_memory_done(ReconcileMemory *memory);
 
-/* How it is with Placement. */
+/* How far Placement can be asked. */
 typedef enum ReconcileWord {
-        RECONCILE_ALONE,   /* there is none: age alone counts */
-        RECONCILE_AWAY,    /* it cannot be asked now, or was just asked: answers are all there is */
-        RECONCILE_CAN_ASK, /* RECONCILE_ASK first where an answer is wanted */
+        RECONCILE_ALONE, /* there is no Placement: age alone counts */
+        RECONCILE_AWAY,  /* it cannot be asked now, or was just asked: no more answers will come */
+        RECONCILE_CAN_ASK, /* it can be asked: RECONCILE_ASK comes before a decision */
 } ReconcileWord;
 
-/* A claim that was made, confirmed or answered with. */
+/* A claim that was made, confirmed or yielded recently. */
 typedef struct ReconcileTouched {
         int64_t claim_id;
         uint64_t when_usec;
 } ReconcileTouched;
 
 typedef struct Reconcile {
-        ReconcileAction *actions; /* releases first: what they free may be wanted */
+        ReconcileAction *actions; /* releases first: later actions can need what they free */
         size_t n_actions, n_actions_allocated;
-        bool wants_all; /* all consumers of this host first; then all over again */
+        bool wants_all; /* read all consumers of this host, then call again */
         ReconcileProblems problems;
 } Reconcile;
 
 void reconcile_done(Reconcile *reconcile);
 
 typedef struct ReconcileInput {
-        const ClaimList *claims; /* that live, by id */
+        const ClaimList *claims; /* living ones, by id */
         const HostFacts *facts;
-        const HostView *view; /* NULL: not looked at */
+        const HostView *view; /* NULL: not compared */
         const char *node;
         const char *boot_id;
         uint64_t expiry_usec; /* 0: claims never expire, and there are no orphans */
-        bool started_only;    /* guests claim when they start: one that is shut off holds nothing,
-                               * but by a claim that somebody asked for */
-        const Uuid *away;     /* guests that other hosts have now: none of them is adopted while it
-                                 does not run */
+        bool started_only;    /* guests claim when they start: a guest that is off holds nothing,
+                                 except by a claim that a caller asked for */
+        const Uuid *away; /* guests that other hosts have now: none of them is adopted while it is
+                             off */
         size_t n_away;
         ReconcileWord word;
         const PictureConsumer *answers; /* by consumer */
         size_t n_answers;
         bool unread;   /* the claim database is new, and Placement was not read for it yet */
-        bool complete; /* every consumer that holds something here has an answer */
-        const Allocations *held; /* what consumers hold of the providers of CPUs, memory and disk;
-                                    NULL: not read now. Tells which claims to ask about. */
-        bool urgent;             /* room is wanted: ask about every claim without a guest */
-        const HostDomain *lives; /* guests that are no domains, but live, as claims know them by
-                                    (Claim has life): what they have is not known */
+        bool complete; /* every consumer with allocations here has an answer */
+        const Allocations *held; /* of providers of CPUs, memory and disk; NULL: not read now. They
+                                    select the claims to ask about. */
+        bool urgent;             /* capacity is needed: ask about every claim without a guest */
+        const HostDomain *lives; /* living guests that are no domains, as claims identify them
+                                    (Claim has life); their resources are unknown */
         size_t n_lives;
-        const ReconcileTouched *touched; /* of one since the poll began it says nothing that its
-                                            guest is missing */
+        const ReconcileTouched *touched; /* a poll that began before such a time cannot show that
+                                            the claim's guest is missing */
         size_t n_touched;
-        bool recorded; /* the guests of facts are not here: only claims that expire, or know their
-                          guest themselves, are looked at */
+        bool recorded; /* facts has no guests: only claims that expire, or that identify their guest
+                          themselves, are compared */
 } ReconcileInput;
 
-/* ret must be zeroed. -ENOMEM leaves memory as it was. */
+/* Makes the list of actions. ret must be zeroed. -ENOMEM leaves memory as it was. */
 int reconcile_make(const ReconcileInput *input, ReconcileMemory *memory, Reconcile *ret);

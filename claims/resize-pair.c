@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The domain, Placement and the migrations are asked in this order. Each one names the claim of the
- * two that it contradicts, or none. */
+/* Decides which claim of a resize is over, by three witnesses: the domain, Placement and the
+ * migrations, in this order. Each one names the claim of the two that it contradicts, or none.
+ * RESIZE_PAIR_OVER needs domain and Placement to name the same claim, and no migration that can
+ * hold it. Missing data, such as no answer about the consumer, leave the pair open. */
 
 #include "claims/resize-pair.h"
 
 #include "claims/reconcile-compare.h"
 
+/* Returns true for a claim that is not pending, has no pending write, and was not taken over by a
+ * migration. */
 static bool is_settled(const Claim *claim)
 {
         return (claim->state == CLAIM_STATE_CLAIMED || claim->state == CLAIM_STATE_CONFIRMED) &&
@@ -21,8 +25,9 @@ bool resize_pair_is(const Claim *first, const Claim *target)
                target->resize_target && is_settled(first) && is_settled(target);
 }
 
-/* The domain. */
+/* First witness: the domain. */
 
+/* Returns the number of the domain's PCI devices that this host counts. */
 static uint64_t count_counted_pci(const HostFacts *facts, const HostDomain *domain)
 {
         uint64_t n = 0;
@@ -32,6 +37,7 @@ static uint64_t count_counted_pci(const HostFacts *facts, const HostDomain *doma
         return n;
 }
 
+/* Returns true if the claim has exactly the mdevs and counted PCI devices of the domain. */
 static bool has_devices(const Claim *claim, const HostFacts *facts, const HostDomain *domain)
 {
         for (size_t i = 0; i < domain->n_mdevs; i++)
@@ -44,7 +50,7 @@ static bool has_devices(const Claim *claim, const HostFacts *facts, const HostDo
         return claim->n_devices == domain->n_mdevs + count_counted_pci(facts, domain);
 }
 
-/* Compares amounts and the number of devices, whichever devices they are. */
+/* Compares amounts and the number of devices, but not which devices they are. */
 static bool has_shape(const Claim *claim, const HostFacts *facts, const HostDomain *domain)
 {
         GuestSize size = guest_size_of_claim(claim);
@@ -58,7 +64,8 @@ static bool has_shape(const Claim *claim, const HostFacts *facts, const HostDoma
                claim->n_devices - n_mdevs == count_counted_pci(facts, domain);
 }
 
-/* The claim of the two that lacks the property, if the other one has it; else NULL. */
+/* Returns the claim of the two that lacks the property, if the other one has it. NULL if both have
+ * it, or none. */
 static const Claim *odd_one(const Claim *first, bool first_has, const Claim *target,
                             bool target_has)
 {
@@ -67,6 +74,7 @@ static const Claim *odd_one(const Claim *first, bool first_has, const Claim *tar
         return first_has ? target : first;
 }
 
+/* Yields whether reconcile_compare() finds no difference. Returns -ENOMEM on failure. */
 static int agrees(const Picture *picture, const Claim *claim, const HostDomain *domain, bool *ret)
 {
         _cleanup_(reconcile_problems_done) ReconcileProblems problems = { 0 };
@@ -77,8 +85,8 @@ static int agrees(const Picture *picture, const Claim *claim, const HostDomain *
         return 0;
 }
 
-/* Finds the claim that the domain contradicts, NULL if it contradicts neither or both.
- * ret_agrees: the domain agrees with both, for example since both have more than the domain. */
+/* Finds the claim that the domain contradicts, NULL if it contradicts neither or both. ret_agrees:
+ * the domain agrees with both, for example since both have more than the domain. */
 static int find_contradicted(const Picture *picture, const Claim *first, const Claim *target,
                              const HostDomain *domain, const Claim **ret, bool *ret_agrees)
 {
@@ -95,7 +103,7 @@ static int find_contradicted(const Picture *picture, const Claim *first, const C
         return 0;
 }
 
-/* Placement. */
+/* Second witness: Placement. */
 
 static uint64_t claimed_of(const Claim *claim, const Uuid *provider, const char *resource_class)
 {
@@ -105,7 +113,8 @@ static uint64_t claimed_of(const Claim *claim, const Uuid *provider, const char 
         return 0;
 }
 
-/* Are the amounts of the consumer, on the providers that this host knows, those of the claim? */
+/* Returns true if the consumer has exactly the amounts of the claim, on the providers that this
+ * host knows. */
 static bool is_allocated(const HostView *view, const Claim *claim, const Consumer *consumer)
 {
         size_t index;
@@ -133,9 +142,9 @@ static bool is_allocated(const HostView *view, const Claim *claim, const Consume
         return true;
 }
 
-/* Migrations. */
+/* Third witness: migrations. */
 
-/* Returns true if the consumer has a claim that was asked for: then it is no migration. */
+/* Returns true if the consumer has a claim with a request: then it is no migration. */
 static bool has_requested_claim(const Picture *picture, const Uuid *consumer)
 {
         size_t n;
@@ -150,6 +159,8 @@ static bool has_requested_claim(const Picture *picture, const Uuid *consumer)
         return false;
 }
 
+/* Returns true if the consumer has the claim's amount of at least one class on the same
+ * provider. */
 static bool has_amount_of(const Consumer *consumer, const Claim *claim)
 {
         for (size_t i = 0; i < claim->n_allocations; i++) {

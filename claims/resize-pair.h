@@ -7,18 +7,19 @@
  * After the resize was confirmed or reverted, one of them holds devices for no guest. A claim is
  * over only if three witnesses agree:
  *
- *   domain       has what the other claim holds, and not what this claim holds
- *   Placement    allocates to the consumer what the other claim holds, and not this claim
- *   migrations   no consumer of the same project can hold what this claim holds
+ *   The domain has the resources of the other claim, and not those of this claim.
+ *   Placement allocates to the consumer the amounts of the other claim, and not of this one.
+ *   Migrations: no consumer of the same project can hold the amounts of this claim.
  *
- * If the domain agrees with both claims, Placement and the migrations decide. The domain agrees
- * with both if they differ only in classes that no domain shows (DISK_GB), or in amounts that a
- * flavor allocates beyond the domain.
+ * If the domain agrees with both claims, Placement and the migrations decide. That is so if the
+ * claims differ only in classes that no domain shows (DISK_GB), or in amounts that a flavor
+ * allocates beyond the domain.
  *
  * Nova moves the old allocation to a migration, and deletes that when the resize is confirmed.
  *
- * LIMITATIONS: claims that hold the same amounts cannot be told apart. A server of the same project
- * that is being built with an equal amount is taken for the migration, until its guest exists. */
+ * LIMITATIONS: claims that hold the same amounts cannot be distinguished. A server of the same
+ * project that is being built with an equal amount counts as the migration, until its guest
+ * exists. */
 
 #include "claims/claim/host-view.h"
 #include "claims/picture.h"
@@ -36,10 +37,10 @@ typedef struct ResizePair {
         const Consumer *migration; /* of RESIZE_PAIR_MIGRATES */
 } ResizePair;
 
-/* Are these the two claims of a resize, with nothing of them on its way to Placement? */
+/* Returns true if these are the two claims of a resize, and neither has a pending write. */
 bool resize_pair_is(const Claim *first, const Claim *target);
 
-/* picture: with all consumers of the host; view: NULL if it is unknown. Returns a verdict, or
- * -ENOMEM. */
+/* Compares the two claims of a resize. picture: with all consumers of the host; view: NULL if it is
+ * unknown. Returns a verdict, or -ENOMEM. */
 int resize_pair_judge(const Picture *picture, const HostView *view, const Claim *first,
                       const Claim *target, const HostDomain *domain, ResizePair *ret);

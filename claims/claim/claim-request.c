@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Checks the requests of callers and formats them as Placement's query. claim_request_check() is
+ * the only gate before the fit and the store: it checks texts, classes, traits, amounts, subtrees,
+ * layout and mappings, each in a function of its own. The first fault ends the check, and reterr
+ * describes it. No function keeps or changes the request. The text of a request is canonical, so
+ * that equal requests can be compared as texts.
+ *
+ * Tests: tests/unit/claims/claim/test-claim-request.c */
+
 #include "claims/claim/claim-request.h"
 
 #include <inttypes.h>
@@ -8,6 +16,7 @@
 #include "base/inventory.h"
 #include "claims/claim/claim.h"
 
+/* Checks a text of at most CLAIM_TEXT_MAX bytes without control characters. NULL is valid. */
 static int check_text(const char *text, const char *what, Error *reterr)
 {
         if (!text)
@@ -21,6 +30,8 @@ static int check_text(const char *text, const char *what, Error *reterr)
         return 0;
 }
 
+/* Checks the names of the traits, which follow the same rule as names of classes, and that no trait
+ * is both required and forbidden. */
 static int check_traits(const RequestGroup *group, Error *reterr)
 {
         const StringSet *sets[] = { &group->required, &group->forbidden };
@@ -37,6 +48,7 @@ static int check_traits(const RequestGroup *group, Error *reterr)
         return 0;
 }
 
+/* Checks classes and amounts. which: ends the name of a class in messages. */
 static int check_amounts(const Resources *resources, const char *which, Error *reterr)
 {
         for (size_t i = 0; i < resources->n_items; i++) {
@@ -94,13 +106,15 @@ static int check_subtrees(const ResourceRequest *request, Error *reterr)
         return 0;
 }
 
-/* The classes that a layout lays out. */
+/* Returns true for the classes that a layout divides among its cells. */
 static bool is_laid_out(const char *resource_class)
 {
         return strcmp(resource_class, "VCPU") == 0 || strcmp(resource_class, "PCPU") == 0 ||
                strcmp(resource_class, "MEMORY_MB") == 0;
 }
 
+/* Rejects suffixed groups with CPUs or memory: a layout divides those of the group without a suffix
+ * alone. */
 static int check_layout_of_groups(const ResourceRequest *request, Error *reterr)
 {
         for (size_t i = 0; i < request->n_groups; i++) {
@@ -116,7 +130,8 @@ static int check_layout_of_groups(const ResourceRequest *request, Error *reterr)
         return 0;
 }
 
-/* The parts must be those of the amounts: what is written down is both. */
+/* Checks that the cells of the layout add up to the amounts of the group without a suffix, because
+ * both are written. */
 static int check_layout(const ResourceRequest *request, Error *reterr)
 {
         const RequestGroup *group = find_group(request, "");
@@ -141,7 +156,8 @@ static int check_layout(const ResourceRequest *request, Error *reterr)
         return check_layout_of_groups(request, reterr);
 }
 
-/* They are sorted by suffix. */
+/* Checks that no group is mapped twice. The mappings are sorted by suffix, so equal suffixes are
+ * neighbours. */
 static int check_mappings(const RequestMappings *mappings, Error *reterr)
 {
         for (size_t i = 1; i < mappings->n_items; i++) {

@@ -1,41 +1,46 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a caller asks for, checked and written down. Pure.
+/* The request of a caller, its check and its text form. Pure.
  *
- * Whatever reaches the fit and the store went through claim_request_check(), so that these may
- * trust amounts, names and uuids. */
+ * Every request passes claim_request_check() before the fit and the store see it. So these can rely
+ * on valid amounts, names and uuids. */
 
 #include "base/resource-request.h"
 #include "base/uuid.h"
 #include "claims/claim/claim.h"
 #include "claims/claim/event.h"
 
-/* More groups than any guest has: bounds the work of a fit and the size of a row. */
+/* Limits of a request. CLAIM_GROUPS_MAX is more than any guest needs: it bounds the work of a fit
+ * and the size of a row. */
 #define CLAIM_GROUPS_MAX  256
-#define CLAIM_CLASSES_MAX 256 /* of one group */
-#define CLAIM_TRAITS_MAX  64  /* required, and as many forbidden, of one group */
+#define CLAIM_CLASSES_MAX 256 /* in one group */
+#define CLAIM_TRAITS_MAX  64  /* required ones in one group; the same limit for forbidden ones */
 
 typedef struct ClaimRequest {
         Uuid consumer;
-        const char *project_id;    /* may be NULL */
-        const char *user_id;       /* may be NULL */
-        const char *consumer_type; /* "INSTANCE", "MIGRATION"; may be NULL */
+        const char *project_id;    /* can be NULL */
+        const char *user_id;       /* can be NULL */
+        const char *consumer_type; /* "INSTANCE", "MIGRATION"; can be NULL */
         bool resize_target;
-        char life[CLAIM_LIFE_SIZE]; /* as a claim has it; "": not given */
+        char life[CLAIM_LIFE_SIZE]; /* as in a claim; "": not given */
         ResourceRequest resources;
-        RequestMappings mappings; /* what whoever placed it says of its groups; none: not given */
-        const EventAuthor *by;    /* who asks */
+        RequestMappings mappings; /* the placer's providers for the groups; none: not given */
+        const EventAuthor *by;    /* the author of the request */
 } ClaimRequest;
 
-/* -EINVAL with words for a request that no host could take: no group, a group without resources, an
- * amount of 0 or above INVENTORY_MAX_AMOUNT (also as the sum over the groups), a malformed uuid,
- * class, trait, project, user or consumer type, a trait both required and forbidden, a subtree of a
- * group that is not there, a layout that is not that of the amounts, a suffixed group that is
- * mapped to several providers. A group without resources is taken when a subtree names it. */
+/* Checks a request. Returns -EINVAL with words for a request that no host can serve:
+ *
+ *   A request without groups, or a group without resources that no subtree names.
+ *   An amount of 0 or above INVENTORY_MAX_AMOUNT, also as the sum over the groups.
+ *   A malformed uuid, class, trait, project, user or consumer type.
+ *   A trait that is both required and forbidden.
+ *   A subtree with a group that does not exist.
+ *   A layout that differs from the amounts.
+ *   A suffixed group that is mapped to several providers. */
 int claim_request_check(const ClaimRequest *request, Error *reterr);
 
-/* The resources in the form of Placement's query, the same text for equal requests:
- * "resources=VCPU:2&required=A,!B&resources_GPU=VGPU:1&group_policy=isolate". NULL when out of
- * memory. The caller frees. */
+/* Formats the resources as Placement's query. Equal requests have the same text:
+ * "resources=VCPU:2&required=A,!B&resources_GPU=VGPU:1&group_policy=isolate". The caller frees it.
+ * Returns NULL without memory. */
 char *claim_request_format(const ResourceRequest *request);

@@ -25,6 +25,8 @@ const char *claim_state_to_text(ClaimState state)
         return state >= 0 && state < _CLAIM_STATE_MAX ? state_texts[state] : "unknown";
 }
 
+/* The database stores these texts, and those of living states: a change needs a new version of the
+ * schema. */
 static const char *const write_state_texts[_CLAIM_WRITE_MAX] = {
         [CLAIM_WRITE_NONE] = "",           [CLAIM_WRITE_PENDING] = "pending",
         [CLAIM_WRITE_WRITTEN] = "written", [CLAIM_WRITE_OWED] = "owed",
@@ -37,13 +39,14 @@ const char *claim_write_state_to_text(ClaimWriteState write_state)
                                                                   : "unknown";
 }
 
-/* The texts of a claim: owned, and never NULL. */
+/* The texts of a claim, by offset: each is owned, and never NULL. */
 static const size_t texts[] = {
         offsetof(Claim, host),    offsetof(Claim, node),          offsetof(Claim, project_id),
         offsetof(Claim, user_id), offsetof(Claim, consumer_type), offsetof(Claim, request),
         offsetof(Claim, life),    offsetof(Claim, boot_id),       offsetof(Claim, end_reason),
 };
 
+/* Returns the address of a text in the claim. */
 static char **text_of(Claim *claim, size_t number)
 {
         return (char **)((char *)claim + texts[number]);
@@ -62,6 +65,7 @@ int claim_new(Claim **ret)
         return 0;
 }
 
+/* Frees the texts, which a claim owns although their type is const. */
 static void device_done(ClaimDevice *device)
 {
         free((char *)device->suffix);
@@ -93,7 +97,7 @@ Claim *claim_free(Claim *claim)
         return NULL;
 }
 
-/* Makes room for a provider at the position, in both arrays. */
+/* Inserts a provider without resources at the position, in both arrays. */
 static int insert_allocation(Claim *claim, size_t position, const Uuid *provider, const char *name)
 {
         size_t n = claim->n_allocations;
@@ -120,6 +124,8 @@ static int insert_allocation(Claim *claim, size_t position, const Uuid *provider
         return 0;
 }
 
+/* Keeps the allocations sorted by provider: it finds the position of the provider, or inserts it
+ * there. */
 int claim_add(Claim *claim, const Uuid *provider, const char *provider_name, const char *suffix,
               const char *resource_class, uint64_t amount)
 {
@@ -142,6 +148,8 @@ int claim_add(Claim *claim, const Uuid *provider, const char *provider_name, con
         return request_mappings_add(&claim->mappings, suffix, provider);
 }
 
+/* Counts the copy only after all of its texts were allocated, so a failure leaves the claim
+ * unchanged. */
 int claim_add_device(Claim *claim, const ClaimDevice *device)
 {
         ClaimDevice copy = { .provider = device->provider, .mdev = device->mdev };
@@ -197,7 +205,8 @@ uint64_t claim_sum(const Claim *claim, const char *resource_class)
         return sum;
 }
 
-/* Returns the amount of a part of a request, "resources_GPU=VCPU:2,VGPU:1"; size: its length. */
+/* Returns the amount of a class in one part of a request, such as "resources_GPU=VCPU:2,VGPU:1".
+ * size: length of the part, which has no NUL at its end. */
 static uint64_t amount_in_part(const char *part, size_t size, const char *resource_class)
 {
         size_t n = strlen(resource_class);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What happened to claims and to what they are made of, and who wanted it: rows beside the claims,
- * for whoever asks afterwards. Plain data, no policy. */
+/* Events of claims and of the host, with their authors: rows beside the claims, kept for later
+ * questions. Plain data, no policy. */
 
 #include "base/macros.h"
 #include "base/uuid.h"
 
-/* The newest are kept, as long as they are not older than that; what is more goes with every
- * EVENTS_LOT-th. */
+/* Limits of the table: the newest EVENTS_MAX are kept, none older than EVENTS_AGE_USEC. Each
+ * EVENTS_LOT-th new event deletes older rows. EVENTS_LOT is also the largest number of events that
+ * one read yields. */
 #define EVENTS_MAX      2000
 #define EVENTS_AGE_USEC (UINT64_C(90) * 24 * 3600 * USEC_PER_SEC)
 #define EVENTS_LOT      64
@@ -27,32 +28,32 @@
 
 #define EVENT_AUTHOR_MAX 192
 
-/* Who wants something; where a pointer to one is NULL, it is this program itself. */
+/* The author of a request. A NULL pointer to one means this program. */
 typedef struct EventAuthor {
-        int64_t uid;                 /* -1: not known */
+        int64_t uid;                 /* -1: unknown */
         char text[EVENT_AUTHOR_MAX]; /* "root (computectl, pid 4711, session-2.scope)" */
 } EventAuthor;
 
-/* One that is to be written down. Everything is borrowed. */
+/* An event that will be written. Everything is borrowed. */
 typedef struct EventNote {
         const char *kind;
         const EventAuthor *by;
-        int64_t claim;        /* 0: of none */
-        const Uuid *consumer; /* NULL: of none */
-        const char *device;   /* NULL: of none; "": of the host */
-        const char *reason;   /* may be NULL */
+        int64_t claim;        /* 0: none */
+        const Uuid *consumer; /* NULL: none */
+        const char *device;   /* NULL: none; "": the host */
+        const char *reason;   /* can be NULL */
 } EventNote;
 
-/* One that was read. The texts are owned. */
+/* An event that was read. The texts are owned. */
 typedef struct Event {
         int64_t id;
         uint64_t usec; /* CLOCK_REALTIME */
-        int64_t uid;   /* -1: this program, or not known */
+        int64_t uid;   /* -1: this program, or unknown */
         int64_t claim;
         char *kind;
-        char *author;   /* "": this program itself */
-        char *consumer; /* a uuid, or "" */
-        char *guest;    /* whose the claim was before it was handed to a migration: a uuid, or "" */
+        char *author;      /* "": this program */
+        char *consumer;    /* a uuid, or "" */
+        char *guest;       /* owner of the claim before a migration took it over: a uuid, or "" */
         char *allocations; /* JSON: [{"name", "class", "amount"}] */
         char *devices;     /* JSON: [{"device", "address", "mdev"}] */
         char *reason;
@@ -64,6 +65,6 @@ typedef struct EventList {
         size_t n_allocated;
 } EventList;
 
-/* Appends one of zeros. -ENOMEM. */
+/* Appends a zeroed event. Returns -ENOMEM on failure. */
 int event_list_add(EventList *list, Event **ret);
 void event_list_done(EventList *list);

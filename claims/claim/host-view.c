@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The host as the store has it: finds providers, bounds their capacity, and merges the tree of a
- * new poll with the providers that claims still hold. The providers are found by uuid with a binary
- * search, since "places" has the order of tree->by_uuid.
+ * new poll with the providers that claims still use. The providers are found by uuid with a binary
+ * search, since "places" has the order of tree->by_uuid. A tree lists parents before their
+ * children; the merge relies on that. A view does not change after it was made, except its usage
+ * and its limits.
  *
  * Tests: tests/unit/claims/claim/test-host-view.c */
 
@@ -17,7 +19,7 @@ static int order_provider(const void *key, const void *item)
         return uuid_order(key, &(*(Provider *const *)item)->uuid);
 }
 
-/* The position in tree->by_uuid. */
+/* Finds the position of a uuid in tree->by_uuid. */
 static size_t find_position(const ProviderTree *tree, const Uuid *uuid, bool *ret_found)
 {
         return array_find(tree->by_uuid, sizeof(Provider *), tree->n_providers, uuid,
@@ -33,7 +35,7 @@ int host_view_new(HostView **ret, ProviderTree *tree)
         view = calloc(1, sizeof(HostView));
         if (!view)
                 return -ENOMEM;
-        /* One more than needed: calloc(0) may yield NULL. */
+        /* One more than needed: calloc(0) can yield NULL. */
         view->providers = calloc(tree->n_providers + 1, sizeof(HostProvider));
         view->places = calloc(tree->n_providers + 1, sizeof(size_t));
         if (!view->providers || !view->places)
@@ -101,7 +103,8 @@ bool host_view_root(const HostView *view, const char *node, size_t *ret_index)
         return found;
 }
 
-/* Has it used so much that no more than this is left? */
+/* Raises the usage of a provider until at most left of each class is free. left NULL: nothing is
+ * free. */
 static int bound_provider(HostView *view, size_t index, const Resources *left)
 {
         const Provider *provider = view->tree->providers[index];
@@ -120,6 +123,8 @@ static int bound_provider(HostView *view, size_t index, const Resources *left)
         return 0;
 }
 
+/* Copies the usage of each provider. The first loop clears all pointers, so that the caller can
+ * release bound after a failure. */
 static int copy_usage(HostView *bound, const HostView *view)
 {
         for (size_t i = 0; i < view->n_providers; i++) {
@@ -132,6 +137,8 @@ static int copy_usage(HostView *bound, const HostView *view)
         return 0;
 }
 
+/* Bounds the providers below the root of node by room. With others_full it also fills all other
+ * providers. */
 static int bound_all(HostView *view, const char *node, const Consumer *room, bool others_full)
 {
         size_t root;
@@ -203,8 +210,9 @@ void host_view_usable(const HostView *view, const char *node, bool usable[])
         }
 }
 
-/* The provider of tree that one of seen is. One of the same name, with a uuid that is new, is the
- * same: Placement knows it under another uuid than it was given here. */
+/* Finds the provider of tree that continues a provider of seen: the one with its uuid, or one of
+ * the same name with a new uuid. In the second case Placement has another uuid for it than this
+ * host chose. */
 static const Provider *find_heir(const HostView *seen, const Provider *provider,
                                  const ProviderTree *tree)
 {
@@ -216,8 +224,8 @@ static const Provider *find_heir(const HostView *seen, const Provider *provider,
         return heir && !provider_tree_find(seen->tree, &heir->uuid) ? heir : NULL;
 }
 
-/* Marks the providers of seen that the new tree lacks and that have to stay. Returns whether there
- * is one. */
+/* Marks the providers of seen that the new tree lacks and that must stay. Returns true if there is
+ * one. */
 static bool mark_kept(const HostView *seen, const ProviderTree *tree, bool kept[])
 {
         bool any = false;
@@ -232,14 +240,15 @@ static bool mark_kept(const HostView *seen, const ProviderTree *tree, bool kept[
                 }
                 kept[i - 1] = kept[i - 1] || seen->providers[i - 1].used.n_items > 0;
                 any |= kept[i - 1];
-                /* Children stand behind their parents, so the parent is looked at later. */
+                /* Children come after their parents: this backward loop visits parents later. */
                 if (kept[i - 1] && host_view_find(seen, &provider->parent, &parent))
                         kept[parent] = true;
         }
         return any;
 }
 
-/* The name that a withheld provider goes by when the new tree has given its name away. */
+/* Makes the name of a withheld provider whose own name another provider of the new tree has: name
+ * and uuid, with the name cut if it is too long. */
 static void distinct_name(const Provider *provider, char text[PROVIDER_NAME_MAX + 1])
 {
         size_t room = PROVIDER_NAME_MAX - UUID_TEXT_LENGTH - 1,
@@ -247,14 +256,14 @@ static void distinct_name(const Provider *provider, char text[PROVIDER_NAME_MAX 
 
         if (n > room)
                 n = room;
-        /* No cut inside a UTF-8 sequence. */
+        /* Do not cut inside a UTF-8 sequence. */
         while (n > 0 && provider->name[n] != '\0' && (provider->name[n] & 0xc0) == 0x80)
                 n--;
         snprintf(text, PROVIDER_NAME_MAX + 1, "%.*s.%s", (int)n, provider->name,
                  provider->uuid.text);
 }
 
-/* Below parent, by its uuid in tree. */
+/* Adds a withheld provider below parent, a uuid in tree. */
 static int keep_provider(ProviderTree *tree, const Provider *provider, const Uuid *parent,
                          Error *reterr)
 {
@@ -273,6 +282,7 @@ static int keep_provider(ProviderTree *tree, const Provider *provider, const Uui
         return provider_copy_contents(copy, provider) < 0 ? error_oom(reterr) : 0;
 }
 
+/* Returns true if drop_invalid() would change the tree. */
 static bool has_invalid(const ProviderTree *tree)
 {
         for (size_t i = 0; i < tree->n_providers; i++)
@@ -282,7 +292,7 @@ static bool has_invalid(const ProviderTree *tree)
         return false;
 }
 
-/* Of a record that Placement would refuse, such as a total of 0, nothing can be claimed. */
+/* Removes inventories that Placement would reject, such as a total of 0. They cannot be claimed. */
 static void drop_invalid(ProviderTree *tree)
 {
         for (size_t i = 0; i < tree->n_providers; i++) {
@@ -297,6 +307,8 @@ static void drop_invalid(ProviderTree *tree)
         }
 }
 
+/* Makes the merged tree: the new one, and the kept providers. Shares the new tree if nothing must
+ * be added or removed. */
 static int merge_trees(ProviderTree **ret, const HostView *seen, const ProviderTree *tree,
                        Error *reterr)
 {

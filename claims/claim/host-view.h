@@ -1,95 +1,98 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The host as one consistent reading of the store shows it: the provider tree, and beside each
- * provider its row, its generation and what is used of it. The fit reads it; the generations go
- * back with what is written ("compare and update", specification 1). Plain data, one thread. */
+/* The host in one consistent read of the store: the provider tree, and beside each provider its
+ * row, its generation and its usage. The fit reads it. A write compares the generations with those
+ * of the store ("compare and update", specification 1). Plain data, one thread. */
 
 #include "base/allocation.h"
 #include "base/cpu-set.h"
 #include "base/provider-tree.h"
 #include "base/resources.h"
 
-/* The trait of a provider that other trees use through a common aggregate (facts E8). */
+/* Trait of a provider that other trees use through a common aggregate (facts E8). */
 #define TRAIT_SHARES_VIA_AGGREGATE "MISC_SHARES_VIA_AGGREGATE"
 
 typedef struct HostProvider {
-        int64_t id;         /* the store's row; 0: not in the store yet */
-        int64_t generation; /* of the store, not Placement's */
-        bool withheld; /* gone from the host but still claimed, or renamed by somebody: kept, and
-                        * nothing new fits there */
+        int64_t id;         /* row in the store; 0: not stored yet */
+        int64_t generation; /* the store's, not Placement's */
+        bool withheld; /* kept only for its claims, and no new claim fits there: it is gone from the
+                          host, or another writer renamed it */
         Resources used;
 } HostProvider;
 
-/* What claims have of one host cell in pages of one size. */
+/* Resources of one host cell that claims use, for one size of pages. */
 typedef struct HostCellUsage {
-        unsigned host_cell; /* id */
+        unsigned host_cell; /* id of the cell */
         uint64_t page_kib;  /* 0: small pages */
         uint64_t memory_mb;
-        uint64_t n_shared; /* guest CPUs that share the cell's */
+        uint64_t n_shared; /* guest CPUs that share the cell's CPUs */
 } HostCellUsage;
 
-/* A provider gives no more of the class than this, whatever its inventory says: guests have the
+/* Upper bound of a class on a provider, whatever its inventory says: guests use the other
  * devices. */
 typedef struct HostLimit {
         size_t provider;
-        const char *resource_class; /* borrowed from the host's facts */
+        const char *resource_class; /* borrowed from the facts */
         uint64_t n_free;
-        uint64_t n_blocked;  /* devices that are not taken, and that another device blocks */
-        const char *blocker; /* PCI address of that one, borrowed as the class; NULL: none */
-        bool in_part;        /* a part of it is taken, not the whole */
+        uint64_t n_blocked;  /* free devices that another device blocks */
+        const char *blocker; /* PCI address of the blocking device, borrowed like the class; NULL:
+                                none */
+        bool in_part;        /* a part of the blocking device is taken, not the whole */
 } HostLimit;
 
 typedef struct HostView {
         ProviderTree *tree;
         HostProvider *providers; /* same order as tree->providers */
         size_t n_providers;
-        size_t *places; /* where each of tree->by_uuid stands in tree->providers */
+        size_t *places; /* index in tree->providers of each item of tree->by_uuid */
         HostCellUsage *cell_usages;
         size_t n_cell_usages, n_cell_usages_allocated;
         HostLimit *limits; /* by provider; made for each fit by claims_count_devices() */
         size_t n_limits, n_limits_allocated;
-        CpuSet held;              /* host CPUs that a claim has for itself */
-        int64_t epoch;            /* changes whenever the tree in the store changes */
-        int64_t by_others, by_us; /* of the store: what was written before this was read */
+        CpuSet held;              /* host CPUs that one claim has alone */
+        int64_t epoch;            /* changes whenever the stored tree changes */
+        int64_t by_others, by_us; /* counters of the store's writes at the time of this read: by
+                                     other processes, by this one */
 } HostView;
 
-/* Takes the tree, also on failure; it must not change any more. -ENOMEM. */
+/* Makes a view of the tree. Takes the tree, also on failure; the tree must not change any more.
+ * Returns -ENOMEM on failure. */
 int host_view_new(HostView **ret, ProviderTree *tree);
 HostView *host_view_free(HostView *view);
 DEFINE_CLEANUP(HostView *, host_view_free);
 
-/* False when there is no such provider. */
+/* Finds a provider. Returns false if it does not exist. */
 bool host_view_find(const HostView *view, const Uuid *uuid, size_t *ret_index);
 
-/* True for a sharing provider. */
+/* Returns true for a sharing provider. */
 bool host_view_shares(const HostView *view, size_t index);
 
-/* The provider that is the host itself: the root named node, else the first root that is no sharing
- * provider. False when there is none. */
+/* Finds the provider of the host: the root named node, or else the first root that is no sharing
+ * provider. Returns false if there is none. */
 bool host_view_root(const HostView *view, const char *node, size_t *ret_index);
 
-/* The view as it is when no more than room is left of each provider of node's own tree, whoever has
- * the rest; others_full: and nothing of the sharing providers. It borrows all but the usage, and is
- * given back with host_view_unbind(). -ENOMEM. */
+/* Makes a view in which each provider of node's own tree has at most the amounts of room left. With
+ * others_full, the sharing providers have no capacity left. The result borrows all but the usage.
+ * The caller releases it with host_view_unbind(). Returns -ENOMEM on failure. */
 int host_view_bound(HostView *ret, const HostView *view, const char *node, const Consumer *room,
                     bool others_full);
 void host_view_unbind(HostView *bound);
 
-/* Which providers a claim on node may take from: those below its root, and the sharing providers
- * that have an aggregate in common with one of them. usable[] has n_providers places. */
+/* Marks the providers that a claim on node can use: those below its root, and the sharing providers
+ * that have an aggregate in common with one of them. usable[] has n_providers items. */
 void host_view_usable(const HostView *view, const char *node, bool usable[]);
 
-/* What the store should hold when the host is tree: tree itself, and those providers of seen that
- * tree lacks while something of them, or of a provider below them, is used. These are withheld and
- * keep their inventory; a name that tree gives to another provider of seen is distinguished by the
- * uuid. A provider whose uuid is new and whose name is not takes the row of that name, with all
- * that is used of it: Placement has it under that uuid. Inventories that are not valid are left
- * out. Rows, generations and usage are those of seen. */
+/* Makes the view that the store must have when the host is tree. It has the providers of tree, and
+ * those providers of seen that tree lacks while they, or providers below them, are used. These are
+ * withheld and keep their inventory. If tree gives the name of one to another provider of seen, its
+ * uuid is appended to the name. A provider of tree with a new uuid and a known name takes over the
+ * row and the usage of that name, because Placement has it under the new uuid. Invalid inventories
+ * are left out. Rows, generations and usage come from seen. */
 int host_view_merge(HostView **ret, const HostView *seen, const ProviderTree *tree, Error *reterr);
 
-/* Are name, parent, inventories, traits, aggregates and withheld the same? */
+/* Returns true if name, parent, inventories, traits, aggregates and withheld are equal. */
 bool host_view_provider_equal(const HostView *a, size_t index_a, const HostView *b, size_t index_b);
 
-/* The same for all of them, in whatever order. Generation and usage do not matter. */
+/* Compares all providers in this way, in any order. Generation and usage do not matter. */
 bool host_view_same_host(const HostView *a, const HostView *b);

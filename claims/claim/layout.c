@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests: tests/unit/claims/test-claims-layout.c tests/unit/claims/fit/test-numa.c */
+/* Layouts as plain data: allocation, copies, and comparison of held CPUs. The function
+ * layout_reserve() allocates both arrays once, with one zeroed item at the end. The layout_add_…()
+ * functions return these items in order, without a check of the size. A layout owns all CPU sets in
+ * it.
+ *
+ * Tests: tests/unit/claims/test-claims-layout.c tests/unit/claims/fit/test-numa.c */
 
 #include "claims/claim/layout.h"
 
@@ -18,7 +23,8 @@ void layout_done(Layout *layout)
         *layout = LAYOUT_INIT;
 }
 
-/* One more than asked for: calloc(0) may yield NULL, and the end of the arrays is a zeroed item. */
+/* Allocates one more item than asked for: calloc(0) can yield NULL, and a zeroed item ends each
+ * array. */
 int layout_reserve(Layout *ret, size_t n_cells, size_t n_cpus)
 {
         ret->cells = calloc(n_cells + 1, sizeof(LayoutCell));

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Chooses mediated devices, and finds the devices of a provider by its name. A provider
+ * "<node>_<device>" belongs to one mediated device parent, and "<node>_<ADDRESS>" to the PCI
+ * functions of one card. The facts and the taken devices are only read. The caller adds each chosen
+ * device to the taken ones before it chooses the next.
+ *
+ * Tests: tests/unit/claims/fit/test-device-choice.c */
+
 #include "claims/fit/device-choice.h"
 
 #include <inttypes.h>
@@ -54,7 +61,7 @@ bool devices_are_asked(const HostFacts *facts, const ResourceRequest *request)
         return false;
 }
 
-/* All that is not of the root: what devices have of it at most. */
+/* Returns the sum of all amounts that are not on the root: an upper bound for its devices. */
 static uint64_t sum_below(const char *node, const Claim *claim)
 {
         uint64_t sum = 0;
@@ -71,7 +78,7 @@ uint64_t device_count_missing(const HostFacts *facts, const char *node, const Cl
 {
         uint64_t wanted = 0;
 
-        /* Mostly so, and then no device is looked for. */
+        /* Usually true, and then no device must be searched. */
         if (sum_below(node, claim) <= claim->n_devices)
                 return 0;
         for (size_t i = 0; i < claim->n_allocations; i++) {
@@ -92,6 +99,8 @@ bool device_lacks_identity(const HostFacts *facts, const ClaimDevice *device)
                host_facts_offers(facts, device->address);
 }
 
+/* Returns the existing mdev of the device's type that is not taken, the one with the lowest uuid.
+ * NULL if there is none. */
 static const HostMdev *find_free(const HostFacts *facts, const HostDevice *device,
                                  const Taken *taken)
 {
@@ -109,7 +118,7 @@ static const HostMdev *find_free(const HostFacts *facts, const HostDevice *devic
         return found;
 }
 
-/* Claimed, and not made when the host was polled. */
+/* Returns the number of claimed mdevs on the device that did not exist at the poll. */
 static uint64_t count_unmade(const HostFacts *facts, const HostDevice *device, const Taken *taken)
 {
         uint64_t n = 0;

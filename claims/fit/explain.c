@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Says why a request does not fit: the term that fails first, and the provider that comes nearest.
- * The same comparison makes the verdict of each provider.
+/* Explains why a request does not fit: the term that fails first, and the provider that comes
+ * nearest. The same comparison makes the verdict of each provider. The checks run from simple to
+ * complex: unknown classes, items that fit nowhere alone, equal items that are too many, and totals
+ * by class. Each check is exact, so a reason that it finds is never wrong. A request without such a
+ * reason can still not fit, which only the search finds.
  *
  * Tests: tests/unit/claims/fit/test-fit.c */
 
@@ -11,23 +14,24 @@
 #include "base/array.h"
 #include "claims/fit/problem.h"
 
-/* How far a provider got, the furthest last. */
+/* The terms that a provider can fail at, in the order of their check. The nearest provider fails at
+ * the last one. */
 typedef enum Hurdle {
         HURDLE_CLASS,    /* lacks a class */
-        HURDLE_HOST,     /* withheld, not of this host or not of the tree that is asked for */
+        HURDLE_HOST,     /* withheld, not of this host, or not of the requested tree */
         HURDLE_TRAIT,    /* a trait is missing or forbidden */
         HURDLE_UNIT,     /* min_unit, max_unit, step_size */
-        HURDLE_CAPACITY, /* not enough is free */
+        HURDLE_CAPACITY, /* too little is free */
         HURDLE_NONE,
 } Hurdle;
 
 typedef struct Failure {
         Hurdle hurdle;
         InventoryFit fit;
-        size_t need; /* index of the need that fails */
+        size_t need; /* index of the failing need */
         const char *trait;
         bool forbidden;
-        uint64_t free_amount; /* of the class that fails */
+        uint64_t free_amount; /* of the failing class */
 } Failure;
 
 static const RequestGroup *item_group(const FitProblem *problem, const FitItem *item)
@@ -35,6 +39,8 @@ static const RequestGroup *item_group(const FitProblem *problem, const FitItem *
         return &problem->request->groups[item->group];
 }
 
+/* Returns the first hurdle that the item fails at on the provider, in the order of Hurdle.
+ * HURDLE_HOST and HURDLE_TRAIT replace a failure of amounts. */
 static Failure find_failure(const FitProblem *problem, const FitItem *item, size_t provider)
 {
         Failure failure = { .hurdle = HURDLE_NONE };
@@ -67,7 +73,8 @@ static Failure find_failure(const FitProblem *problem, const FitItem *item, size
         return failure;
 }
 
-/* The provider that comes nearest: the furthest hurdle, then most free, the root, the name. */
+/* Finds the provider that comes nearest: the last hurdle, then most free capacity, the root, the
+ * lowest name. Returns SIZE_MAX if no provider has all classes. */
 static size_t find_nearest(const FitProblem *problem, const FitItem *item, Failure *ret)
 {
         Failure best = { .hurdle = HURDLE_CLASS };
@@ -93,7 +100,7 @@ static size_t find_nearest(const FitProblem *problem, const FitItem *item, Failu
         return nearest;
 }
 
-/* "Group \"_GPU\": " before words about a suffixed group. */
+/* Writes "Group \"_GPU\": ", the start of words about a suffixed group. */
 static void name_group(const FitProblem *problem, const FitItem *item, char *text, size_t size)
 {
         if (item->suffixed)
@@ -114,8 +121,8 @@ static const char *why_not_usable(const FitProblem *problem, const FitItem *item
                                                             : "is not part of this node";
 }
 
-/* Adds which device blocks others, and how many devices guests have. What is blocked can be
- * reserved already. */
+/* Adds the device that blocks others, and the number of devices that guests have. Blocked devices
+ * can be reserved already. */
 static void explain_devices(const FitRoom *room, char *text, size_t size)
 {
         uint64_t n_blocked = room->devices ? room->devices->n_blocked : 0;
@@ -131,7 +138,7 @@ static void explain_devices(const FitRoom *room, char *text, size_t size)
                          room->devices->blocker);
 }
 
-/* Why the need does not fit into the room. */
+/* Writes why the need does not fit into the room. */
 static const char *explain_amount(const FitRoom *room, InventoryFit fit, uint64_t amount,
                                   char *text, size_t size)
 {
@@ -144,7 +151,7 @@ static const char *explain_amount(const FitRoom *room, InventoryFit fit, uint64_
         return text;
 }
 
-/* What stands in the item's way on the provider; "" for nothing. */
+/* Writes why the item does not fit on the provider; "" if it fits. */
 static void write_verdict(const FitProblem *problem, const FitItem *item, size_t provider,
                           const Failure *failure, char *text, size_t size)
 {
@@ -203,6 +210,8 @@ static bool class_exists(const FitProblem *problem, size_t resource_class)
         return false;
 }
 
+/* Compares the number of items of one kind with the places for them. Returns CLAIM_E_NO_CAPACITY
+ * with words if there are too many. */
 static int explain_kind(const FitProblem *problem, const FitItem *item, Error *reterr)
 {
         _cleanup_free_ char *resources = NULL;
@@ -227,7 +236,7 @@ static int explain_kind(const FitProblem *problem, const FitItem *item, Error *r
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* All that is asked for of a class against all that the items' candidates have. */
+/* Compares the sum of a class over all items with the free capacity of their candidates. */
 static int explain_total(const FitProblem *problem, size_t resource_class, Error *reterr)
 {
         _cleanup_free_ bool *counted = calloc(problem->n_providers + 1, sizeof(bool));
@@ -259,6 +268,7 @@ static int explain_total(const FitProblem *problem, size_t resource_class, Error
         return CLAIM_E_NO_CAPACITY;
 }
 
+/* Finds a class that no provider has, or reports that the host was not polled yet. */
 static int explain_classes(const FitProblem *problem, Error *reterr)
 {
         for (size_t i = 0; i < problem->n_classes; i++)
@@ -275,7 +285,8 @@ static int explain_classes(const FitProblem *problem, Error *reterr)
         return 0;
 }
 
-/* The item of the first group, in the request's order, that fits nowhere. */
+/* Returns an item that fits nowhere: of the first group, in the request's order. NULL if there is
+ * none. */
 static const FitItem *find_hopeless(const FitProblem *problem)
 {
         const FitItem *found = NULL;
@@ -355,6 +366,7 @@ static const char *name_term(const Failure *failure)
         }
 }
 
+/* Returns the amount by which the need misses the failing term. 0 if amounts are not the cause. */
 static uint64_t count_missing(const Failure *failure, const FitRoom *room, uint64_t asked)
 {
         switch (failure->hurdle) {
@@ -381,8 +393,8 @@ static bool has_any_class(const FitProblem *problem, const FitItem *item, size_t
         return false;
 }
 
-/* A required trait of the unsuffixed group, which any of its providers may have, and none that has
- * room does; NULL: there is none. */
+/* Returns a required trait of the unsuffixed group that no provider with enough capacity has; NULL:
+ * there is none. */
 static const char *find_lacking(const FitProblem *problem)
 {
         uint64_t lacking = problem->wanted_traits & ~problem->given_traits;
@@ -393,6 +405,8 @@ static const char *find_lacking(const FitProblem *problem)
         return lacking ? problem->traits->items[__builtin_ctzll(lacking)] : NULL;
 }
 
+/* Adds the verdict of one provider. lacking: a required trait that no provider with capacity has,
+ * or NULL. */
 static int add_verdict(const FitProblem *problem, const FitItem *item, size_t provider,
                        const char *lacking, FitVerdicts *verdicts)
 {
@@ -426,6 +440,8 @@ static int add_verdict(const FitProblem *problem, const FitItem *item, size_t pr
                        : -ENOMEM;
 }
 
+/* Adds the verdicts of one item, for each provider with one of its classes. Counts those above
+ * FIT_VERDICTS_MAX. */
 static int add_verdicts_of(const FitProblem *problem, const FitItem *item, const char *lacking,
                            FitVerdicts *verdicts)
 {

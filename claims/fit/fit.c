@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A search with backtracking over the items of a FitProblem, hardest first, each item's candidates
- * in the order of preference. Four cuts keep it short, and none can lose a fit:
- *  - After each choice, every kind of item that is left must still find as many places as it has
- *    items (the places of one kind, counted alone), and the required traits of the unsuffixed group
- *    must still be in reach.
- *  - When an item failed on a provider, its twins (providers that no item distinguishes) with the
- *    same parts placed so far fail too: exchanging the two turns one fit into the other.
- *  - When an item failed on a provider, later items of the same kind need not try that provider
- *    below this point: exchanging the two items would give the fit that was just excluded.
- *  - What the words need is checked before the search: totals by class and by kind.
+/* A search with backtracking over the items of a FitProblem. The hardest items come first, and each
+ * item's candidates come in the order of preference. Four cuts keep the search short, and none can
+ * lose a fit:
  *
- * All that is done is counted in the problem's effort, and nothing is begun when that is spent.
+ *   Reach   After each choice, every kind of item must still find enough places for its items,
+ *           counted alone. The required traits of the unsuffixed group must still be in reach.
+ *   Twins   If an item failed on a provider, its twins fail too. These are providers that no item
+ *           distinguishes, with the same parts placed so far. Exchanging the two turns one fit
+ *           into the other.
+ *   Kinds   If an item failed on a provider, later items of the same kind do not try it below this
+ *           point. Exchanging the two items would give the fit that was just excluded.
+ *   Totals  Before the search, totals by class and by kind are checked, for the words.
+ *
+ * All work is counted in the problem's effort, and nothing begins after that is spent.
  *
  * LIMITATIONS: hard packings of many groups of different size end in CLAIM_E_TOO_HARD. */
 
@@ -24,13 +26,13 @@
 
 typedef struct Search {
         const FitProblem *problem;
-        uint64_t *placed;    /* provider * n_classes + class: what this fit takes */
+        uint64_t *placed;    /* provider * n_classes + class: amounts of this fit */
         size_t *n_suffixed;  /* by provider: suffixed groups on it */
-        size_t *failed_at;   /* kind * n_providers + provider: level + 1 of the failure, 0: none */
-        size_t *n_left;      /* by kind: items not placed yet */
+        size_t *failed_at;   /* kind * n_providers + provider: level of the failure + 1; 0: none */
+        size_t *n_left;      /* by kind: number of items that are not placed yet */
         size_t *first;       /* by kind: one of its items */
-        size_t *chosen;      /* by item */
-        uint64_t *reachable; /* by item: wanted traits that it and later ones could add */
+        size_t *chosen;      /* by item: its provider */
+        uint64_t *reachable; /* by item: wanted traits that this item and later ones can add */
 } Search;
 
 static bool spend(const Search *search, uint64_t work)
@@ -38,7 +40,7 @@ static bool spend(const Search *search, uint64_t work)
         return fit_effort_spend(search->problem->effort, work);
 }
 
-/* A look at a provider, in the unit of the effort. */
+/* Returns the cost of one check of a provider, in the unit of the effort. */
 static uint64_t cost_of_look(const FitItem *item)
 {
         return 1 + item->n_needs / 4;
@@ -117,7 +119,7 @@ static int search_init(Search *search, const FitProblem *problem)
                        : -ENOMEM;
 }
 
-/* The candidates and the order of the items are another try's. */
+/* Computes the data of a try that depend on its candidates and on the order of its items. */
 static void search_begin(Search *search)
 {
         const FitProblem *problem = search->problem;
@@ -145,7 +147,7 @@ static size_t *failed_at(const Search *search, const FitItem *item, size_t provi
         return &search->failed_at[item->kind * search->problem->n_providers + provider];
 }
 
-/* How many more items like this one the provider takes. */
+/* Returns how many more items like this one fit on the provider, 0 if one failed there. */
 static uint64_t count_places(const Search *search, const FitItem *item, size_t provider)
 {
         return *failed_at(search, item, provider) > 0
@@ -155,6 +157,7 @@ static uint64_t count_places(const Search *search, const FitItem *item, size_t p
                                             search->n_suffixed[provider]);
 }
 
+/* Places an item on a provider. The reverse is take_back(). */
 static void place(Search *search, const FitItem *item, size_t provider)
 {
         for (size_t i = 0; i < item->n_needs; i++)
@@ -173,6 +176,8 @@ static void take_back(Search *search, const FitItem *item, size_t provider)
         search->n_left[item->kind]++;
 }
 
+/* Returns true if the remaining items of the kind fit on their candidates, beside the parts that
+ * are placed already. Other kinds are not considered. */
 static bool kind_has_places(Search *search, size_t kind)
 {
         const FitItem *item = &search->problem->items[search->first[kind]];
@@ -187,7 +192,7 @@ static bool kind_has_places(Search *search, size_t kind)
         return places >= search->n_left[kind];
 }
 
-/* Could the items from level on still be placed? Never false when they can. */
+/* Returns false if the items from level on cannot be placed any more. True does not prove a fit. */
 static bool is_promising(Search *search, size_t level, uint64_t traits)
 {
         const FitProblem *problem = search->problem;
@@ -201,7 +206,7 @@ static bool is_promising(Search *search, size_t level, uint64_t traits)
         return true;
 }
 
-/* The room left, measured in items; of the scarcest class. */
+/* Returns the free capacity of the scarcest class, in units of the item. */
 static double measure_room(const Search *search, const FitItem *item, size_t provider)
 {
         double scarcest = -1;
@@ -220,6 +225,8 @@ static double measure_room(const Search *search, const FitItem *item, size_t pro
         return scarcest;
 }
 
+/* Returns true if provider a is preferred to b: the root, then more free capacity, then the
+ * name. */
 static bool is_preferred(const Search *search, const FitItem *item, size_t a, size_t b)
 {
         const FitProblem *problem = search->problem;
@@ -234,7 +241,7 @@ static bool is_preferred(const Search *search, const FitItem *item, size_t a, si
         return problem->ranks[a] < problem->ranks[b];
 }
 
-/* The best candidate that did not fail yet; SIZE_MAX when none is left, or no effort. */
+/* Returns the best candidate that did not fail yet; SIZE_MAX if there is none, or no effort. */
 static size_t next_candidate(Search *search, const FitItem *item)
 {
         size_t best = SIZE_MAX;
@@ -251,6 +258,7 @@ static size_t next_candidate(Search *search, const FitItem *item)
         return best;
 }
 
+/* Returns true if the providers are equal for every item, and have the same parts placed. */
 static bool are_twins(const Search *search, size_t a, size_t b)
 {
         const FitProblem *problem = search->problem;
@@ -261,6 +269,8 @@ static bool are_twins(const Search *search, size_t a, size_t b)
                       problem->n_classes * sizeof(uint64_t)) == 0;
 }
 
+/* Marks the item's kind as failed on the provider and on its twins, until the search leaves this
+ * level. */
 static void mark_failed(Search *search, size_t level, size_t provider)
 {
         const FitItem *item = &search->problem->items[level];
@@ -284,8 +294,8 @@ static void forget_failed(Search *search, size_t level)
                         *failed_at(search, item, item->candidates[i]) = 0;
 }
 
-/* Is one of the first n items' providers, of those in the subtree, above all others? When the
- * effort is spent, the answer does not matter any more. */
+/* Returns true if the provider of one of the first n items is above all others in the subtree.
+ * After the effort is spent, the result does not matter. */
 static bool has_top(const Search *search, uint64_t subtree, size_t n)
 {
         const FitProblem *problem = search->problem;
@@ -306,7 +316,7 @@ static bool has_top(const Search *search, uint64_t subtree, size_t n)
         return false;
 }
 
-/* Do the subtrees hold that the items up to level, and none behind it, are in? */
+/* Checks the subtrees whose last item is at this level. */
 static bool subtrees_hold(Search *search, size_t level)
 {
         const FitProblem *problem = search->problem;
@@ -326,8 +336,8 @@ static bool subtrees_hold(Search *search, size_t level)
         return true;
 }
 
-/* Places the items from level on; traits are those that the unsuffixed group has so far. The depth
- * is the number of items. */
+/* Places the items from level on. traits: those of the unsuffixed group so far. The depth of the
+ * recursion is the number of items. */
 static bool search_from(Search *search, size_t level, uint64_t traits)
 {
         const FitProblem *problem = search->problem;
@@ -399,7 +409,7 @@ static int too_hard(const FitProblem *problem, Error *reterr)
         return CLAIM_E_TOO_HARD;
 }
 
-/* What a search that found a fit leaves. */
+/* Removes everything that a successful search placed or marked. */
 static void search_clean(Search *search)
 {
         const FitProblem *problem = search->problem;
@@ -410,6 +420,7 @@ static void search_clean(Search *search)
         }
 }
 
+/* Runs the search of one try, and leaves the search clean. Words for a failure need reterr. */
 static int search_fit(Search *search, Fit *ret, Error *reterr)
 {
         const FitProblem *problem = search->problem;
@@ -452,7 +463,7 @@ int fit_trial_run(FitTrial *trial, const FitGiven *given, Fit *ret, Error *reter
 {
         int r = 0;
 
-        /* It may not be whole. */
+        /* A problem whose effort was spent can be incomplete. */
         if (fit_effort_is_spent(trial->problem->effort))
                 return too_hard(trial->problem, reterr);
         fit_problem_give(trial->problem, given);
@@ -481,7 +492,8 @@ int fit_explain_request(const HostView *view, const char *node, const ResourceRe
 
         if (fit_trial_new(&trial, view, node, request, NULL, effort) < 0)
                 return error_oom(reterr);
-        /* What was too hard to prepare is too hard to fit, which has the words. */
+        /* A problem that was too hard to prepare is also too hard to fit; fit_trial_run() has the
+         * words. */
         if (!fit_effort_is_spent(effort)) {
                 fit_problem_give(trial->problem, NULL);
                 if (fit_verdicts_make(trial->problem, ret) < 0)

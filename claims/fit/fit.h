@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Does a request fit the host as it stands, and where? Pure: no store, no clock, no randomness.
+/* Fits a request to the providers of a host. Pure: no store, no randomness, and no clock but for
+ * the effort.
  *
  * The rules are those of Placement's allocation candidates (facts E5, E8):
- *  - each class of the unsuffixed group comes whole from one provider of the host; different
- * classes may come from different ones. Together these have every required trait, and none of them
- * has a forbidden one.
- *  - every other group comes whole from one provider, which has all required and no forbidden
- *    traits. With isolate no two of these share a provider, also when one has no resources.
- *  - the groups of a subtree have among their providers one that is an ancestor of all the others,
- *    or the same; a group without resources is there for its provider's traits alone. With in_tree
- *    a group's providers are in the tree of that provider.
- *  - each part keeps to min_unit and step_size; what all parts take together of a class on a
- *    provider keeps to max_unit and, with what is used, to the capacity.
  *
- * The choice among providers that fit, in this order: the root; the one with most room left (the
- * free amount measured in requested amounts; with several classes, the scarcest); the name. It is
- * deterministic, and complete: when a fit exists it is found, or CLAIM_E_TOO_HARD is returned when
- * the effort is spent (fitting groups of different size is bin packing). */
+ *   Unsuffixed group  Each class comes whole from one provider of the host, and different classes
+ *                     can come from different ones. Together these have every required trait, and
+ *                     none of them has a forbidden one.
+ *   Other groups      Each group comes whole from one provider, which has all required and no
+ *                     forbidden traits. With isolate, no two of these share a provider, not even
+ *                     groups without resources.
+ *   Subtrees          One provider of a subtree's groups is the ancestor of all others, or the
+ *                     same. A group without resources only selects a provider by its traits. With
+ *                     in_tree, a group's providers are in the tree of that provider.
+ *   Amounts           Each part obeys min_unit and step_size. The sum of all parts of a class on
+ *                     one provider obeys max_unit and, together with the usage, the capacity.
+ *
+ * Among providers that fit, the choice is: the root, then the provider with most free capacity,
+ * then the lowest name. Free capacity is measured in requested amounts, and with several classes
+ * the scarcest one counts. The choice is deterministic. It is complete: an existing fit is found,
+ * or CLAIM_E_TOO_HARD is returned when the effort is spent. (Fitting groups of different size is
+ * bin packing.) */
 
 #include "base/allocation.h"
 #include "base/resource-request.h"
@@ -26,28 +30,27 @@
 #include "claims/claim/layout.h"
 #include "claims/claim/outcome.h"
 
-/* How much a fit may cost. Everything that a search does is counted in it, whoever does it, and it
- * ends at the bound on the work or on the time, whichever comes first. What the work bounds is the
- * same on every machine; the time is there because a host may be larger, or slower, than any that
- * was measured. It is the thread's own: a machine that is busy with something else refuses nobody.
- */
+/* Bound on the cost of a fit. All steps of a search are counted in it, and the search ends at the
+ * bound on the work or on the time. The bound on the work gives the same result on every machine.
+ * The bound on the time is for hosts that are larger or slower than any that was measured. The time
+ * is the thread's own CPU time, so that other load on the machine causes no refusal. */
 
-/* About a look at a provider each. */
+/* Unit: about one check of one provider. */
 #define FIT_WORK_MAX UINT64_C(3000000)
 
 typedef struct FitEffort {
-        uint64_t patience_usec; /* as given, for the words; 0: no bound */
+        uint64_t patience_usec; /* as given, for messages; 0: no bound */
         uint64_t until_usec;    /* CLOCK_THREAD_CPUTIME_ID */
-        uint64_t work;          /* done so far */
-        uint64_t looked_at;     /* the work when the clock was last looked at */
+        uint64_t work;          /* work that is done */
+        uint64_t looked_at;     /* work at the last read of the clock */
         bool late;
 } FitEffort;
 
-/* Begins now, and ends when the thread has run for so much longer. */
+/* Begins an effort, which ends when the thread has used patience_usec more of CPU time. */
 FitEffort fit_effort_begin(uint64_t patience_usec);
 
-/* Counts work that was done, or is about to be. False when the effort is spent: nothing more is to
- * be begun. */
+/* Counts work, before or after it is done. Returns false if the effort is spent: the caller must
+ * not begin anything new. */
 bool fit_effort_spend(FitEffort *effort, uint64_t work);
 
 static inline bool fit_effort_is_spent(const FitEffort *effort)
@@ -57,17 +60,17 @@ static inline bool fit_effort_is_spent(const FitEffort *effort)
 
 #define FIT_EFFORT_TEXT_SIZE 64
 
-/* The bound that it was spent at, for words: "30 ms", "3000000 steps". */
+/* Formats the bound that ended the effort, for messages: "30 ms", "3000000 steps". */
 const char *fit_effort_format(const FitEffort *effort, char text[static FIT_EFFORT_TEXT_SIZE]);
 
-/* What was decided before a try; all of it borrowed. */
+/* Decisions before a try; everything is borrowed. */
 typedef struct FitGiven {
-        const bool *barred;      /* by provider: nothing may be taken from it; NULL: none */
-        const size_t *providers; /* that the group without a suffix takes from already */
+        const bool *barred;      /* by provider: the try must not use it; NULL: none */
+        const size_t *providers; /* providers that the group without a suffix uses already */
         size_t n_providers;
 } FitGiven;
 
-/* One group takes an amount of one class from one provider. */
+/* An amount of one class that one group takes from one provider. */
 typedef struct FitPiece {
         size_t group;               /* index into the request's groups */
         size_t provider;            /* index into the view's providers */
@@ -78,56 +81,56 @@ typedef struct FitPiece {
 typedef struct Fit {
         FitPiece *pieces; /* by group, then class */
         size_t n_pieces, n_allocated;
-        Layout layout; /* of a request that asks for one (claims/fit/numa.h) */
+        Layout layout; /* of a request with a layout (claims/fit/numa.h) */
 } Fit;
 
 #define FIT_NULL ((Fit){ 0 })
 
 void fit_done(Fit *fit);
 
-/* Counts an amount of the group without a suffix, in one piece with what the provider gives of the
- * class already. The class is borrowed. -ENOMEM. */
+/* Adds an amount of the group without a suffix to the piece of this provider and class, or as a new
+ * piece. The class is borrowed. Returns -ENOMEM on failure. */
 int fit_add(Fit *fit, size_t provider, const char *resource_class, uint64_t amount);
 
-/* Fits a request that claim_request_check() passed to the node of the view, with what is left of
- * the effort, and nothing is taken but what was placed (all that may be taken, by provider; NULL:
- * no limit). The layout that the request asks for is left to claims/fit/numa.h. ret must be
- * FIT_NULL; its pieces are written on CLAIM_DONE alone. -ENOMEM. */
+/* Fits a request that passed claim_request_check() to the node of the view, with the rest of the
+ * effort. placed: upper bounds by provider and class, the allocations that exist already; NULL: no
+ * bound. Ignores the request's layout, which claims/fit/numa.h fits. ret must be FIT_NULL; its
+ * pieces are written on CLAIM_DONE alone. Returns -ENOMEM on failure. */
 int fit_groups(const HostView *view, const char *node, const ResourceRequest *request,
                const Consumer *placed, FitEffort *effort, Fit *ret, Error *reterr);
 
-/* A request and a host prepared for several tries, each of which costs no more than the providers
- * that the groups may take from. Borrows what it is made of; all tries share the
- * effort. */
+/* A request and a host that are prepared for several tries. The cost of a try depends only on the
+ * providers that the groups can use. Borrows all arguments, and all tries share the effort. */
 typedef struct FitTrial FitTrial;
 
 int fit_trial_new(FitTrial **ret, const HostView *view, const char *node,
                   const ResourceRequest *request, const Consumer *placed,
-                  FitEffort *effort); /* -ENOMEM */
+                  FitEffort *effort); /* returns -ENOMEM on failure */
 FitTrial *fit_trial_free(FitTrial *trial);
 DEFINE_CLEANUP(FitTrial *, fit_trial_free);
 
-/* As fit_groups(). With reterr NULL words are not looked for either, and what does not fit is
- * CLAIM_E_NO_CAPACITY. given NULL: nothing. ret must be FIT_NULL. */
+/* Fits like fit_groups(). With reterr NULL it makes no words, and returns CLAIM_E_NO_CAPACITY for
+ * every request that does not fit. given NULL: no decisions. ret must be FIT_NULL. */
 int fit_trial_run(FitTrial *trial, const FitGiven *given, Fit *ret, Error *reterr);
 
-/* What one provider says to one part of a request: a group, or one class of the unsuffixed one. */
+/* The answer of one provider to one part of a request: a group, or one class of the unsuffixed
+ * group. */
 typedef struct FitVerdict {
         char *suffix; /* of the group */
         Uuid provider;
         char *provider_name;
-        char *resource_class; /* that fails, or the first that is asked for */
+        char *resource_class; /* the class that fails, or else the first one */
         const char *term; /* "fits", "class", "host", "trait", "min_unit", "max_unit", "step_size",
                              "capacity" */
         uint64_t asked, free_amount; /* of the class */
-        uint64_t missing;            /* by how much it does not fit; 0: not a matter of amounts */
-        char *text;                  /* for people; "" when it fits */
+        uint64_t missing;            /* amount that is missing; 0: amounts are not the cause */
+        char *text;                  /* words for the operator; "" if it fits */
 } FitVerdict;
 
 typedef struct FitVerdicts {
         FitVerdict *items; /* by group, then in the order of the tree */
         size_t n_items, n_allocated;
-        size_t n_omitted; /* more than FIT_VERDICTS_MAX */
+        size_t n_omitted; /* number of verdicts beyond FIT_VERDICTS_MAX */
 } FitVerdicts;
 
 #define FIT_VERDICTS_MAX 2048
@@ -135,14 +138,15 @@ typedef struct FitVerdicts {
 void fit_verdict_done(FitVerdict *verdict); /* frees what it owns */
 void fit_verdicts_done(FitVerdicts *verdicts);
 
-/* Whether the request fits (a ClaimOutcome, with the words of fit_groups()), and what each
- * provider says to it: all of it, unless it was too hard. ret must be zeroed. -ENOMEM. */
+/* Checks whether the request fits, and yields the verdict of every provider. Returns a ClaimOutcome
+ * with the words of fit_groups(). There are no verdicts if the request was too hard. ret must be
+ * zeroed. Returns -ENOMEM on failure. */
 int fit_explain_request(const HostView *view, const char *node, const ResourceRequest *request,
                         FitEffort *effort, FitVerdicts *ret, Error *reterr);
 
-/* Where a guest that runs already is counted, whether it fits or not: for each class the root when
- * it has the class, else the provider with most room; what has no room there goes to the next one,
- * and what has none at all stays with the first. A class that no provider has is left out. The
- * pieces' classes are borrowed from resources. ret must be FIT_NULL; it may stay without pieces.
- * -ENOMEM. */
+/* Counts a guest that runs already, whether it fits or not. Each class goes to the root if the root
+ * has it, and else to the provider with most free capacity. An excess goes to the next provider,
+ * and the part without any free capacity stays with the first one. A class that no provider has is
+ * left out. The pieces' classes are borrowed from resources. ret must be FIT_NULL, and can stay
+ * without pieces. Returns -ENOMEM on failure. */
 int fit_force(const HostView *view, const char *node, const Resources *resources, Fit *ret);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Chooses the providers of resources that run here already, with or without free capacity.
+/* Chooses the providers of resources that are used here already, with or without free capacity.
+ * Each class is placed on its own: on the root if that has the class, else on the provider with
+ * most free capacity. An excess is spread over the next providers. The result never fails for
+ * capacity; only a class that no provider has is left out.
  *
  * Tests: tests/unit/claims/fit/test-fit.c */
 
@@ -20,7 +23,7 @@ static uint64_t free_amount(const HostView *view, size_t provider, const char *r
 
 typedef struct Force {
         const HostView *view;
-        bool *usable; /* by provider: and nothing of the class is there yet */
+        bool *usable; /* by provider: true if the current class can still be placed there */
         size_t root;
         Fit fit;
 } Force;
@@ -31,7 +34,7 @@ static void force_done(Force *force)
         fit_done(&force->fit);
 }
 
-/* False when no provider that is left has the class. */
+/* Chooses the next provider for the class. Returns false if no provider that is left has it. */
 static bool choose(const Force *force, const char *resource_class, size_t *ret_provider)
 {
         const HostView *view = force->view;
@@ -61,7 +64,8 @@ static bool choose(const Force *force, const char *resource_class, size_t *ret_p
         return found;
 }
 
-/* Whole on one provider when one has room, else over as many as have some. */
+/* Places one class: whole on one provider if it fits, else on several. The part that fits nowhere
+ * is added to the first provider. */
 static int place(Force *force, const ResourceAmount *asked)
 {
         const char *resource_class = asked->resource_class;

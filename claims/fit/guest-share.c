@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests: tests/unit/agent/guests/test-claim-share.c */
+/* Computes the amounts of a claim that is made of a guest, from its domain and from its
+ * allocations. The larger amount counts for the classes that a domain shows, unless the agent wrote
+ * the allocations. For other classes the allocations count, if all of them are on the root.
+ *
+ * Tests: tests/unit/agent/guests/test-claim-share.c */
 
 #include "claims/fit/guest-share.h"
 
@@ -73,7 +77,7 @@ bool guest_share_placed(const GuestShare *share, const char *resource_class, uin
         return true;
 }
 
-/* Has Placement at least the CPUs of the domain, of both classes? */
+/* Returns true if Placement has at least the CPUs of the domain, in each of the two classes. */
 static bool has_all_cpus(const GuestShare *share)
 {
         uint64_t placed_vcpu, placed_pcpu;
@@ -96,7 +100,7 @@ uint64_t guest_share_amount(const GuestShare *share, const char *resource_class,
                 return from_guest;
         if (guest_share_is_shown(resource_class))
                 return MAX(placed, from_guest);
-        /* Devices and huge pages are on providers of their own, and the guest shows them. */
+        /* Devices and hugepages are on providers of their own, and the guest shows them. */
         if (from_guest > 0 || !on_root || resources_get(on_root, resource_class) != placed)
                 return from_guest;
         return placed;

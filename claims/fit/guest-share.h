@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How much of a resource class a claim that is made of a guest holds. Pure.
+/* Computes the amount of a resource class in a claim that is made of a guest. Pure.
  *
  * The domain of a guest shows its VCPU, PCPU and MEMORY_MB, but Nova can allocate more: one PCPU
  * for hw:emulator_threads_policy=isolate, or the amounts of a flavor with resources:VCPU. So the
@@ -9,8 +9,8 @@
  * has the amounts of classes that no domain shows, such as DISK_GB and custom classes of the root.
  *
  * LIMITATIONS: if Placement has less VCPU or less PCPU than the domain shows, the two count the
- * CPUs in another way, for example before a reshape. The claim holds the CPUs of the domain then.
- */
+ * CPUs in different ways, for example before a reshape. Then the claim holds the CPUs of the
+ * domain. */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
@@ -19,12 +19,12 @@
 typedef struct GuestShare {
         const ProviderTree *tree; /* of this host, as the claims have it */
         const Uuid *root;
-        const Consumer *consumer; /* whole, as Placement has it */
-        uint64_t vcpu, pcpu;      /* that the domain shows */
-        bool is_ours; /* the agent wrote it for a claim that ended: a larger amount means nothing */
+        const Consumer *consumer; /* all of its allocations */
+        uint64_t vcpu, pcpu;      /* CPUs that the domain shows */
+        bool is_ours; /* written by the agent for an ended claim: a larger amount has no meaning */
 } GuestShare;
 
-/* What a domain shows. */
+/* Amounts that a domain shows. */
 typedef struct GuestAmounts {
         uint64_t vcpu, pcpu, memory_mb;
 } GuestAmounts;
@@ -41,10 +41,11 @@ bool guest_share_is_shown(const char *resource_class);
  * provider is no part of a guest's claim. */
 const Provider *guest_share_find(const ProviderTree *tree, const Uuid *uuid);
 
-/* Yields what Placement has of the class in this tree, without sharing providers. Returns false if
- * a provider with a part of it has no inventory of the class here, so that no claim can hold it. */
+/* Yields the consumer's amount of the class in this tree, without sharing providers. Returns false
+ * if a provider with a part of it has no inventory of the class here, so that no claim can hold
+ * it. */
 bool guest_share_placed(const GuestShare *share, const char *resource_class, uint64_t *ret);
 
-/* Returns what the claim holds of the class; from_guest: what the guest has of it. */
+/* Returns the amount of the class that the claim gets. from_guest: the amount of the guest. */
 uint64_t guest_share_amount(const GuestShare *share, const char *resource_class,
                             uint64_t from_guest);

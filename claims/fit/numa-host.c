@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Counts what each host cell has left, and compares one cell of a guest with one host cell. The
- * search over all cells is in numa.c.
+/* Counts the free resources of each host cell, and compares one guest cell with one host cell. The
+ * search over all cells is in numa.c. A class is counted by cell if at least one cell's provider
+ * has it; otherwise the root has it, and only the facts limit it by cell. A comparison stops at the
+ * first term that fails, and fail() writes the verdict. CPUs are chosen only after the search, by
+ * numa_host_lay_out().
  *
  * Tests: tests/unit/claims/fit/test-numa.c tests/unit/claims/fit/test-numa-search.c */
 
@@ -31,6 +34,8 @@ void numa_host_done(NumaHost *host)
         *host = (NumaHost){ 0 };
 }
 
+/* Returns the provider of a host cell, "<root>_NUMA<cell>" with the trait of cells; SIZE_MAX if
+ * there is none. */
 static size_t find_provider(const NumaHost *host, unsigned cell)
 {
         const ProviderTree *tree = host->view->tree;
@@ -55,7 +60,7 @@ static const Inventory *find_inventory(const NumaHost *host, size_t provider,
                                                               resource_class);
 }
 
-/* An amount of the cell times the ratio that Placement has for the class. */
+/* Returns an amount of the cell times the allocation ratio of the class. */
 static uint64_t overcommitted(const NumaHost *host, const NumaRoom *room, NumaClass class,
                               uint64_t amount)
 {
@@ -66,13 +71,14 @@ static uint64_t overcommitted(const NumaHost *host, const NumaRoom *room, NumaCl
         return product >= (double)INVENTORY_MAX_AMOUNT ? INVENTORY_MAX_AMOUNT : (uint64_t)product;
 }
 
+/* Returns true for a dedicated CPU that neither claims nor guests use. */
 static bool is_free(const NumaHost *host, const HostCpu *cpu)
 {
         return cpu->dedicated && !cpu->withheld && !cpu_set_contains(&host->view->held, cpu->id) &&
                !cpu_set_contains(&host->facts->guest_cpus, cpu->id);
 }
 
-/* The threads of a core in this cell: how many are for guests, and how many of these are free. */
+/* Counts the threads of a core in this cell: those for guests, and the free ones of these. */
 static void count_threads(const NumaHost *host, const HostCell *cell, unsigned core, size_t *ret_n,
                           size_t *ret_free)
 {
@@ -84,6 +90,8 @@ static void count_threads(const NumaHost *host, const HostCell *cell, unsigned c
                 }
 }
 
+/* Counts the CPUs of a cell for each thread policy. With isolate, a core counts once, by its lowest
+ * thread. */
 static int count_cpus(const NumaHost *host, NumaRoom *room)
 {
         for (size_t i = 0; i < room->cell->n_cpus; i++) {
@@ -107,7 +115,7 @@ static uint64_t subtract(uint64_t from, uint64_t amount)
         return from > amount ? from - amount : 0;
 }
 
-/* MiB that are not in large pages. */
+/* Returns the MiB that are not in large pages. */
 static uint64_t count_small(const HostCell *cell)
 {
         uint64_t memory_mb = cell->memory_mb;
@@ -118,6 +126,8 @@ static uint64_t count_small(const HostCell *cell)
         return memory_mb;
 }
 
+/* Counts the usage and the limits of one host cell. Requires device_cells and by_cell of the
+ * host. */
 static int fill_room(const NumaHost *host, NumaRoom *room)
 {
         const HostView *view = host->view;
@@ -140,9 +150,8 @@ static int fill_room(const NumaHost *host, NumaRoom *room)
         return count_cpus(host, room);
 }
 
-/* The cell of the device whose provider it is, as device_of_provider() and pci_of_provider() have
- * it.
- */
+/* Returns the cell of the device that the provider counts, as device_of_provider() and
+ * pci_of_provider() find it. */
 static int find_device_cell(const DeviceRooms *devices, const char *node, const Provider *provider)
 {
         for (size_t i = 0; i < provider->n_inventories; i++) {
@@ -155,6 +164,7 @@ static int find_device_cell(const DeviceRooms *devices, const char *node, const 
         return NUMA_HOST_NO_DEVICE;
 }
 
+/* Makes the rooms. The loop that fills them comes last, because their limits depend on by_cell. */
 static int collect(NumaHost *host, const char *node)
 {
         _cleanup_(device_rooms_done) DeviceRooms devices = { 0 };
@@ -206,7 +216,7 @@ int numa_host_make(NumaHost *ret, const HostView *view, const HostFacts *facts, 
 static bool fail(NumaVerdict *verdict, const char *term, const char *resource_class, uint64_t asked,
                  uint64_t free_amount, const char *format, ...) _printf_(6, 7);
 
-/* False, for who says so. */
+/* Fills the verdict. Returns false, so that the caller can return the result. */
 static bool fail(NumaVerdict *verdict, const char *term, const char *resource_class, uint64_t asked,
                  uint64_t free_amount, const char *format, ...)
 {
@@ -222,6 +232,7 @@ static bool fail(NumaVerdict *verdict, const char *term, const char *resource_cl
         return false;
 }
 
+/* Checks the terms "cpus", "vcpus", "pcpus" and "threads", in this order. */
 static bool fit_cpus(const NumaRoom *room, NumaThreads threads, uint64_t n_shared,
                      uint64_t n_dedicated, NumaVerdict *ret)
 {
@@ -254,6 +265,7 @@ static bool fit_cpus(const NumaRoom *room, NumaThreads threads, uint64_t n_share
         return true;
 }
 
+/* Returns the MiB that claims use in pages of that size; 0: small pages. */
 static uint64_t count_used(const NumaHost *host, unsigned cell, uint64_t page_kib)
 {
         uint64_t used = 0;
@@ -265,7 +277,7 @@ static uint64_t count_used(const NumaHost *host, unsigned cell, uint64_t page_ki
         return used;
 }
 
-/* MiB in pages of that size that nobody has, and that are not reserved. */
+/* Returns the MiB in free pages of that size, without reserved pages. */
 static uint64_t count_large(const NumaHost *host, const HostCell *cell, const HostPages *pages)
 {
         uint64_t n = subtract(pages->total, pages->reserved);
@@ -278,7 +290,8 @@ static bool divides(uint64_t page_kib, uint64_t memory_mb)
         return memory_mb * 1024 % page_kib == 0;
 }
 
-/* The largest pages of which there are enough; false when there are none. */
+/* Finds the largest page size with enough free pages. Returns false if there is none; ret_most is
+ * the largest free amount then. */
 static bool find_large(const NumaHost *host, const HostCell *cell, uint64_t memory_mb,
                        NumaVerdict *ret, uint64_t *ret_most)
 {
@@ -305,6 +318,7 @@ static bool fail_pages(const char *which, uint64_t memory_mb, uint64_t left, Num
                     left);
 }
 
+/* Checks the pages of one size. The cell has no free pages of a size that it does not list. */
 static bool fit_size(const NumaHost *host, const HostCell *cell, uint64_t page_kib,
                      uint64_t memory_mb, NumaVerdict *ret)
 {
@@ -330,6 +344,8 @@ static bool fit_small(const NumaRoom *room, uint64_t memory_mb, NumaVerdict *ret
         return left >= memory_mb || fail_pages("small", memory_mb, left, ret);
 }
 
+/* Checks the number of pages for the requested kind of page. Without one, the check of the memory
+ * is enough. */
 static bool fit_pages(const NumaHost *host, const NumaRoom *room, const NumaRequest *numa,
                       uint64_t memory_mb, NumaVerdict *ret)
 {
@@ -353,15 +369,15 @@ static bool fit_pages(const NumaHost *host, const NumaRoom *room, const NumaRequ
         }
 }
 
-/* Whose guest CPUs it is decides how far memory may be overcommitted: a guest of dedicated CPUs has
- * all of its memory for sure. */
+/* Returns the limit of memory by the guest's CPUs. A guest with only dedicated CPUs cannot
+ * overcommit memory, and a mixed one has the smaller limit. */
 static uint64_t choose_limit(uint64_t limit, uint64_t total, uint64_t n_shared,
                              uint64_t n_dedicated)
 {
         return n_dedicated == 0 ? limit : n_shared == 0 ? total : MIN(limit, total);
 }
 
-/* In pages of its size or, when none is said, in small ones. */
+/* Checks the memory in pages of the requested size, or in small pages without one. */
 static bool fit_memory(const NumaHost *host, const NumaRoom *room, const NumaRequest *numa,
                        uint64_t memory_mb, uint64_t n_shared, uint64_t n_dedicated,
                        NumaVerdict *ret)
@@ -387,7 +403,8 @@ static bool fit_memory(const NumaHost *host, const NumaRoom *room, const NumaReq
                     numa->pages == NUMA_PAGES_DEFAULT ? small_limit : limit);
 }
 
-/* What the cell's provider says to an amount of one of its classes. */
+/* Compares an amount of one class with the inventory of the cell's provider and with the placed
+ * amount. */
 static bool fit_inventory(const NumaHost *host, const NumaRoom *room, const char *resource_class,
                           uint64_t amount, NumaVerdict *ret)
 {
@@ -419,6 +436,7 @@ static const RequestGroup *find_group(const ResourceRequest *request)
                                                                              : NULL;
 }
 
+/* Checks the classes that cells' providers count, and their forbidden traits. */
 static bool fit_provider(const NumaHost *host, const NumaRoom *room, const ResourceRequest *request,
                          const uint64_t amounts[static _NUMA_CLASS_MAX], NumaVerdict *ret)
 {
@@ -439,6 +457,7 @@ static bool fit_provider(const NumaHost *host, const NumaRoom *room, const Resou
         return true;
 }
 
+/* Checks the hugepages that the cell's provider counts. */
 static bool fit_page_provider(const NumaHost *host, const NumaRoom *room, uint64_t memory_mb,
                               NumaVerdict *ret)
 {
@@ -477,7 +496,7 @@ void numa_host_fit(const NumaHost *host, const ResourceRequest *request, size_t 
                 (void)fit_page_provider(host, room, cell->memory_mb, ret);
 }
 
-/* Choosing CPUs */
+/* Choice of CPUs. */
 
 typedef struct Core {
         unsigned id;
@@ -493,7 +512,7 @@ static int order_most_free(const void *a, const void *b)
         return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* The cores that the policy can use, in the order in which they are filled. */
+/* Lists the cores that the policy can use, in the order in which they are filled. */
 static int list_cores(const NumaHost *host, const NumaRoom *room, NumaThreads threads, Core **ret,
                       size_t *ret_n)
 {
@@ -520,7 +539,8 @@ static int list_cores(const NumaHost *host, const NumaRoom *room, NumaThreads th
         return 0;
 }
 
-/* The host CPUs that n guest CPUs get, in their order; held has these and what isolate adds. */
+/* Chooses host CPUs for n guest CPUs, in their order. Adds them to held, with the other threads
+ * that isolate holds. */
 static int choose_cpus(const NumaHost *host, const NumaRoom *room, NumaThreads threads, size_t n,
                        unsigned *ret, CpuSet *held)
 {
@@ -550,6 +570,7 @@ static int choose_cpus(const NumaHost *host, const NumaRoom *room, NumaThreads t
         return 0;
 }
 
+/* Adds all shared CPUs of the cell: a guest CPU without one of its own can run on each of them. */
 static int add_shared(const HostCell *cell, CpuSet *ret)
 {
         for (size_t i = 0; i < cell->n_cpus; i++)

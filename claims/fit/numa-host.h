@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What each host cell has left for guests with a layout, and whether one cell of a guest fits one
- * cell of the host. Pure; rules as in Nova's virt/hardware.py (facts C9, F7), stated at
- * numa_host_fit(). Used by claims/fit/numa.c only. */
+/* The free resources of each host cell for guests with a layout, and the comparison of one guest
+ * cell with one host cell. Pure. The rules are those of Nova's virt/hardware.py (facts C9, F7);
+ * numa_host_fit() lists them. Only claims/fit/numa.c uses this. */
 
 #include "claims/claim/host-facts.h"
 #include "claims/fit/fit.h"
@@ -17,67 +17,75 @@ typedef enum NumaClass {
 
 extern const char *const numa_class_names[_NUMA_CLASS_MAX];
 
-/* One host cell. */
+/* The resources of one host cell. */
 typedef struct NumaRoom {
         const HostCell *cell;
-        size_t provider;                                  /* of the view; SIZE_MAX: it has none */
-        uint64_t n_cpus;                                  /* for guests to share */
-        uint64_t n_limit;                                 /* guest CPUs that may share these */
-        uint64_t n_shared;                                /* that do */
-        CpuSet free;                                      /* dedicated CPUs that nobody holds */
-        uint64_t n_free, n_free_isolate, n_free_require;  /* of these, what each policy can use */
-        uint64_t memory_limit_mb, memory_used_mb;         /* pages of all sizes */
-        uint64_t small_mb, small_limit_mb, small_used_mb; /* small ones */
-        uint64_t n_devices;                               /* providers of devices of this cell */
+        size_t provider;   /* index in the view; SIZE_MAX: it has none */
+        uint64_t n_cpus;   /* host CPUs that guests share */
+        uint64_t n_limit;  /* largest number of guest CPUs on these */
+        uint64_t n_shared; /* number of guest CPUs on these */
+        CpuSet free;       /* free dedicated CPUs */
+        uint64_t n_free, n_free_isolate, n_free_require;  /* usable ones by each policy */
+        uint64_t memory_limit_mb, memory_used_mb;         /* MiB in pages of all sizes */
+        uint64_t small_mb, small_limit_mb, small_used_mb; /* MiB in small pages */
+        uint64_t n_devices; /* number of providers of this cell's devices */
 } NumaRoom;
 
 typedef struct NumaHost {
         const HostView *view;
         const HostFacts *facts;
-        const Consumer *placed; /* all that may be taken, by provider; NULL: no limit */
+        const Consumer *placed; /* upper bounds by provider and class; NULL: none */
         size_t root;
-        NumaRoom *rooms; /* by cell's id */
+        NumaRoom *rooms; /* by the id of the cell */
         size_t n_rooms;
-        bool by_cell[_NUMA_CLASS_MAX]; /* is the class in cells' providers? */
-        int *device_cells; /* by provider: of a device's, its cell or HOST_CELL_NONE; NO_DEVICE */
+        bool by_cell[_NUMA_CLASS_MAX]; /* true if providers of cells have the class */
+        int *device_cells; /* by provider of a device: its cell or HOST_CELL_NONE; for other
+                              providers NUMA_HOST_NO_DEVICE */
 } NumaHost;
 
 #define NUMA_HOST_NO_DEVICE (-2)
 
 void numa_host_done(NumaHost *host);
 
-/* Borrows view, facts and placed (NULL: nothing is). ret must be zeroed. -ENOMEM. */
+/* Counts the resources of each host cell. Borrows view, facts and placed (NULL: no allocations
+ * exist). ret must be zeroed. Returns -ENOMEM on failure. */
 int numa_host_make(NumaHost *ret, const HostView *view, const HostFacts *facts, const char *node,
                    const Consumer *placed);
 
-/* What was placed of the class on the provider; UINT64_MAX when nothing limits it. */
+/* Returns the placed amount of the class on the provider; UINT64_MAX without a bound. */
 uint64_t numa_host_placed(const NumaHost *host, size_t provider, const char *resource_class);
 
-/* What a host cell says to a guest's cell. */
+/* The answer of a host cell to a guest cell. */
 typedef struct NumaVerdict {
         const char *term; /* NULL: it fits; "cpus", "vcpus", "pcpus", "threads", "memory", "pages",
                              or a term of the provider: "capacity", "min_unit", …, "trait" */
         const char *resource_class;
         uint64_t asked, free_amount;
-        uint64_t page_kib; /* that it would get; 0: small pages */
-        char text[160];    /* why not */
+        uint64_t page_kib; /* size of the pages that it would get; 0: small pages */
+        char text[160];    /* words for the operator if it does not fit */
 } NumaVerdict;
 
-/* - "cpus": a guest does not share a CPU with itself: a cell has as many shared CPUs as the guest's
- *   cell has shared ones.
- * - "vcpus": all that share them keep to the allocation ratio.
- * - "pcpus": that many dedicated CPUs are free. "threads": on cores of which all threads that are
- *   for guests are free (isolate), on cores of which two threads are free (require).
- * - "memory": that of all guests in the cell keeps to the allocation ratio; with dedicated CPUs to
- *   what the cell has. With no page size said the same goes for small pages, and one guest keeps to
- *   those that there are. "pages": else that many pages are free, whatever the ratio.
- * - what the cell's provider counts fits there, too (inventory_fit()), and is no more than was
- *   placed there. */
+/* Compares a guest cell with a host cell. The verdict names the first term that fails:
+ *
+ *   "cpus"     The host cell has as many shared CPUs as the guest cell, because a guest does not
+ *              share a CPU with itself.
+ *   "vcpus"    All guest CPUs on the shared CPUs obey the allocation ratio.
+ *   "pcpus"    Enough dedicated CPUs are free.
+ *   "threads"  With isolate, they are on cores whose threads for guests are all free. With require,
+ *              they are on cores with two free threads.
+ *   "memory"   The memory of all guests in the cell obeys the allocation ratio. With dedicated CPUs
+ *              it obeys the size of the cell. Without a page size the same holds for small pages,
+ *              and one guest must not exceed the existing small pages.
+ *   "pages"    With a page size, enough pages are free; the ratio does not count.
+ *
+ * Other terms come from the cell's provider. The amounts that it counts must fit there
+ * (inventory_fit()), and must not exceed the placed ones. */
 void numa_host_fit(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
                    size_t room, NumaVerdict *ret);
 
-/* Adds the guest's cell in that room to the layout, which has space for it, with the CPUs that it
- * gets: cores with most free threads first, then by number, all threads of one core before the
- * next; with isolate one thread of each core, by number. It must fit. -ENOMEM. */
+/* Adds the guest cell in that host cell to the layout, with the CPUs that it gets. The caller has
+ * reserved the items of the layout. Cores with most free threads come first, then lower ids, and
+ * all threads of one core before the next. With isolate, one thread of each core is used, by id.
+ * The guest cell must fit. Returns -ENOMEM on failure. */
 int numa_host_lay_out(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
                       size_t room, uint64_t page_kib, Layout *layout);

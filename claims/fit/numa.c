@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Sets of host cells are tried in the order of their ranks, by a search with backtracking. A set is
- * built only as long as each of its host cells can have a guest's cell to itself (a matching, grown
- * by augmenting paths): such sets are a matroid, so the first descent ends at a whole set without
- * going back. */
+/* Searches host cells for a guest with a layout. Sets of host cells are tried in the order of their
+ * ranks, with backtracking. A set is extended only as long as each of its host cells can have a
+ * guest cell of its own. That is a matching, grown by augmenting paths, and such sets are a
+ * matroid. So the first descent ends at a complete set without going back. The matching in the
+ * order of ranks is made only for the set that fits. Each set is tried with fit_trial_run(), which
+ * places the classes that are not counted by cell. */
 
 #include "claims/fit/numa.h"
 
@@ -15,33 +17,33 @@
 
 #define NOBODY SIZE_MAX
 
-/* A device's provider, and the room that it is in. */
+/* The provider of a device, and its host cell. */
 typedef struct NumaDevice {
         size_t provider;
-        size_t room;   /* NOBODY: of a cell that is not there */
-        bool homeless; /* of no known cell */
+        size_t room;   /* SIZE_MAX: its cell does not exist */
+        bool homeless; /* its cell is unknown */
 } NumaDevice;
 
 typedef struct NumaSearch {
         const NumaHost *host;
         const ResourceRequest *request;
         const char *node;
-        ResourceRequest rest;                   /* what fit_groups() has to place */
-        NumaVerdict *verdicts;                  /* guest's cell * n_rooms + room */
+        ResourceRequest rest;                   /* the part of the request for fit_groups() */
+        NumaVerdict *verdicts;                  /* guest cell * n_rooms + room */
         size_t *order;                          /* rooms by rank */
-        bool *chosen;                           /* by room */
-        size_t room_of[NUMA_REQUEST_CELLS_MAX]; /* by guest's cell, or NOBODY */
-        FitTrial *trial;                        /* of the rest */
+        bool *chosen;                           /* by room: in the current set */
+        size_t room_of[NUMA_REQUEST_CELLS_MAX]; /* by guest cell; SIZE_MAX: none */
+        FitTrial *trial;                        /* of rest */
         NumaDevice *devices;
         size_t n_devices;
-        bool *near;            /* by room: may a device be there? */
+        bool *near;            /* by room: the affinity allows devices there */
         bool *barred;          /* by provider: devices that are not near */
         NumaAffinity affinity; /* of this pass */
         bool asks_devices;
         FitEffort *effort;
         uint64_t n_sets;
         Fit fit;
-        Error words; /* of the first set that was not it */
+        Error words; /* for the first set that did not fit */
 } NumaSearch;
 
 static void search_done(NumaSearch *search)
@@ -77,6 +79,7 @@ static const NumaRoom *room_of_cell(const NumaHost *host, int cell, size_t *ret)
         return NULL;
 }
 
+/* Returns true if the request has a class that a device's provider has. */
 static bool asks_devices(const NumaSearch *search)
 {
         const ResourceRequest *request = search->request;
@@ -95,7 +98,7 @@ static bool asks_devices(const NumaSearch *search)
         return false;
 }
 
-/* The order of ranks; see the header. */
+/* Order of ranks; see the header. */
 
 static int order_amounts(uint64_t a, uint64_t b, bool most_first)
 {
@@ -104,7 +107,8 @@ static int order_amounts(uint64_t a, uint64_t b, bool most_first)
         return (a > b) == most_first ? -1 : 1;
 }
 
-/* Is there more free memory in x? Without the ratio; below 0 where it is overcommitted. */
+/* Orders rooms by free memory without the ratio. Sums avoid negative numbers if memory is
+ * overcommitted. */
 static int order_memory(const NumaRoom *x, const NumaRoom *y, bool pack)
 {
         return order_amounts(x->cell->memory_mb + y->memory_used_mb,
@@ -128,8 +132,8 @@ static int order_rooms(const void *a, const void *b, void *context)
         return order ? order : order_amounts(x->cell->id, y->cell->id, false);
 }
 
-/* Pages that cells' providers have come with the guest's cells, also where somebody asks for them
- * as a class. */
+/* Removes hugepages of cells' providers from the request: they come with the guest cells, even if
+ * the request has them as a class. */
 static int leave_out_pages(const NumaHost *host, const NumaRequest *numa, Resources *resources)
 {
         if (numa->pages == NUMA_PAGES_DEFAULT || numa->pages == NUMA_PAGES_SMALL)
@@ -144,6 +148,7 @@ static int leave_out_pages(const NumaHost *host, const NumaRequest *numa, Resour
         return 0;
 }
 
+/* Makes the request without the classes that cells' providers count. */
 static int make_rest(NumaSearch *search)
 {
         RequestGroup *group;
@@ -208,8 +213,9 @@ static int search_init(NumaSearch *search)
         return 0;
 }
 
-/* Gives the room to some cell of the guest, moving others; those up to fixed stay where they are.
- */
+/* Assigns the room to a guest cell, and moves other assignments if needed. The first fixed guest
+ * cells keep theirs. seen: bits of the guest cells that were visited. Returns false if there is no
+ * such assignment. */
 static bool augment(NumaSearch *search, size_t room, size_t fixed, uint64_t *seen)
 {
         for (size_t i = fixed; i < search->request->numa.n_cells; i++) {
@@ -226,7 +232,8 @@ static bool augment(NumaSearch *search, size_t room, size_t fixed, uint64_t *see
         return false;
 }
 
-/* Can the chosen rooms that are not given to the first fixed cells be given to the others? */
+/* Returns true if the chosen rooms that the first fixed guest cells do not have can be assigned to
+ * the others. */
 static bool match_others(NumaSearch *search, size_t fixed)
 {
         for (size_t i = fixed; i < search->request->numa.n_cells; i++)
@@ -243,7 +250,8 @@ static bool match_others(NumaSearch *search, size_t fixed)
         return true;
 }
 
-/* The first matching of the set, in the order of ranks. The set has one. */
+/* Assigns the chosen rooms in the order of ranks: the first possible matching. The set must have
+ * one. */
 static void match_in_order(NumaSearch *search)
 {
         for (size_t guest = 0; guest < search->request->numa.n_cells; guest++)
@@ -261,7 +269,7 @@ static void match_in_order(NumaSearch *search)
                 }
 }
 
-/* In the chosen rooms or, with the affinity "socket", in the sockets of these. */
+/* Marks the chosen rooms or, with the affinity "socket", all rooms in their sockets. */
 static void mark_near(NumaSearch *search)
 {
         const NumaRoom *rooms = search->host->rooms;
@@ -274,7 +282,7 @@ static void mark_near(NumaSearch *search)
                                           rooms[j].cell->socket == rooms[i].cell->socket;
 }
 
-/* In the second pass of "preferred" nothing is barred. */
+/* Bars the devices that the affinity excludes. The second pass of "preferred" bars none. */
 static void bar_devices(NumaSearch *search)
 {
         bool homeless_do = search->affinity == NUMA_AFFINITY_LEGACY,
@@ -298,7 +306,7 @@ static bool gives_by_cell(const NumaSearch *search)
         return false;
 }
 
-/* Could another set of host cells do where this one did not? */
+/* Returns true if another set of host cells could fit after this one failed. */
 static bool set_matters(const NumaSearch *search)
 {
         return (search->asks_devices && search->affinity != NUMA_AFFINITY_PREFERRED) ||
@@ -308,9 +316,11 @@ static bool set_matters(const NumaSearch *search)
 typedef enum SetOutcome {
         SET_FITS = 0,
         SET_E_TRY_NEXT = 1,
-        SET_E_STOP, /* no other one will do */
+        SET_E_STOP, /* no other set can fit */
 } SetOutcome;
 
+/* Tries the chosen set of host cells, with words only for the first set. Returns a SetOutcome, or
+ * -ENOMEM. */
 static int try_set(NumaSearch *search)
 {
         size_t providers[NUMA_REQUEST_CELLS_MAX];
@@ -333,7 +343,8 @@ static int try_set(NumaSearch *search)
         return set_matters(search) ? SET_E_TRY_NEXT : SET_E_STOP;
 }
 
-/* Chooses more host cells, from that rank on. */
+/* Chooses more host cells from rank first on, and tries each complete set. Returns a SetOutcome, or
+ * -ENOMEM. */
 static int search_sets(NumaSearch *search, size_t first, size_t n_chosen)
 {
         size_t n_cells = search->request->numa.n_cells, saved[NUMA_REQUEST_CELLS_MAX];
@@ -360,6 +371,7 @@ static int search_sets(NumaSearch *search, size_t first, size_t n_chosen)
         return SET_E_TRY_NEXT;
 }
 
+/* Searches all sets with one affinity. */
 static int search_pass(NumaSearch *search, NumaAffinity affinity)
 {
         search->affinity = affinity;
@@ -370,9 +382,10 @@ static int search_pass(NumaSearch *search, NumaAffinity affinity)
         return search_sets(search, 0, 0);
 }
 
-/* What was found */
+/* Result of a search. */
 
-/* The class as the amounts have it, whose text lives as long as these. */
+/* Returns the class as a text of resources, which lives as long as these; NULL if it is not
+ * there. */
 static const char *borrow_class(const Resources *resources, const char *resource_class)
 {
         for (size_t i = 0; i < resources->n_items; i++)
@@ -386,7 +399,7 @@ static int add_piece(Fit *fit, size_t provider, const char *resource_class, uint
         return amount > 0 && resource_class ? fit_add(fit, provider, resource_class, amount) : 0;
 }
 
-/* What a cell of a guest has of its host cell's provider. */
+/* Adds the resources of a guest cell that its host cell's provider counts. */
 static int add_cell_pieces(const NumaHost *host, const NumaRoom *room, const LayoutCell *cell,
                            const Resources *resources, Fit *fit)
 {
@@ -417,7 +430,8 @@ static int add_cell_pieces(const NumaHost *host, const NumaRoom *room, const Lay
         return 0;
 }
 
-/* The pieces of fit_groups() borrow their classes from the copy of the request, which goes. */
+/* Makes the pieces of fit_groups() borrow their classes from the request. Before, they borrow from
+ * its copy, which is freed. */
 static void borrow_classes(const NumaSearch *search, Fit *fit)
 {
         for (size_t i = 0; i < fit->n_pieces; i++) {
@@ -439,6 +453,7 @@ static int order_pieces(const void *a, const void *b)
         return order ? order : x->provider < y->provider ? -1 : x->provider > y->provider;
 }
 
+/* Writes the layout and the pieces of the set that fits. */
 static int write_fit(NumaSearch *search, Fit *ret)
 {
         const NumaRequest *numa = &search->request->numa;
@@ -466,9 +481,9 @@ static int write_fit(NumaSearch *search, Fit *ret)
         return 0;
 }
 
-/* Words */
+/* Messages. */
 
-/* How far a guest's cell got: CPUs come first, then memory, then what the provider says. */
+/* Returns how far a guest cell got: CPUs are checked first, then memory, then the provider. */
 static int stage_of(const char *term)
 {
         static const char *const cpus[] = { "cpus", "vcpus", "pcpus", "threads" };
@@ -479,8 +494,8 @@ static int stage_of(const char *term)
         return strcmp(term, "memory") == 0 || strcmp(term, "pages") == 0 ? 1 : 2;
 }
 
-/* The host cell that the guest's cell got furthest in, and of these the one that lacks least;
- * NOBODY when it fits one. */
+/* Returns the host cell in which the guest cell got furthest, and of several the one that misses
+ * least. SIZE_MAX if one fits. */
 static size_t find_nearest(const NumaSearch *search, size_t guest)
 {
         size_t nearest = NOBODY;
@@ -503,6 +518,8 @@ static size_t find_nearest(const NumaSearch *search, size_t guest)
         return nearest;
 }
 
+/* Explains why no set of host cells was complete: the first guest cell that fits nowhere, or too
+ * few cells. */
 static void explain_cells(const NumaSearch *search, Error *reterr)
 {
         size_t n_cells = search->request->numa.n_cells, n_rooms = search->host->n_rooms;
@@ -547,6 +564,8 @@ static int explain(const NumaSearch *search, Error *reterr)
         return CLAIM_E_NO_CAPACITY;
 }
 
+/* Searches with the affinity. "preferred" needs two passes: as "required", then without a
+ * restriction. */
 static int search_all(NumaSearch *search, Fit *ret, Error *reterr)
 {
         NumaAffinity affinity = search->request->numa.affinity;
@@ -588,7 +607,8 @@ int fit_request_numa(const HostView *view, const HostFacts *facts, const char *n
                 return CLAIM_E_NO_CAPACITY;
         if (numa_host_make(&host, view, facts, node, placed) < 0 || search_init(&search) < 0)
                 return error_oom(reterr);
-        /* What fits on no set of cells is said in the words of the amounts. */
+        /* A request that fits on no set of cells is explained by its amounts, if these do not fit
+         * either. */
         r = fit_trial_run(search.trial, NULL, &plain, reterr ? reterr : &words);
         fit_done(&plain);
         if (r == 0 || search.rest.groups[0].required.n_items > 0)
@@ -657,6 +677,8 @@ int fit_explain_numa(const HostView *view, const HostFacts *facts, const char *n
         return fit_request_numa(view, facts, node, request, NULL, effort, &fit, reterr);
 }
 
+/* Adds the pieces of each guest cell, on the host cell of its layout. Unknown host cells are
+ * skipped. */
 static int force_cells(const NumaHost *host, const Resources *resources, const Layout *layout,
                        Fit *fit)
 {
@@ -670,7 +692,7 @@ static int force_cells(const NumaHost *host, const Resources *resources, const L
         return 0;
 }
 
-/* What the pieces take is no part of the rest any more. */
+/* Subtracts the pieces from the rest. */
 static int take_out(const Fit *fit, Resources *rest)
 {
         for (size_t i = 0; i < fit->n_pieces; i++) {

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Binds a request to the allocations that a scheduler wrote. Allocations on providers that claims
+ * of this host cannot use count as another host's, and their part of the request is removed. The
+ * rest must be equal to the sum of the allocations here, class by class. Claims of this host can
+ * have amounts that Placement does not know yet, so each amount is also compared with their free
+ * capacity.
+ *
+ * Tests: tests/unit/claims/fit/test-placed.c */
+
 #include "claims/fit/placed.h"
 
 #include <inttypes.h>
@@ -8,12 +16,12 @@
 #include "claims/claim/host-facts.h"
 #include "claims/fit/problem.h"
 
-/* What is held of this host, of all that is held. */
+/* The part of a consumer's allocations that is on this host. */
 typedef struct Share {
         const HostView *view;
         bool *usable;
         const Consumer *holding;
-        Resources sum; /* of this host's */
+        Resources sum; /* the amounts on this host */
 } Share;
 
 static void share_done(Share *share)
@@ -22,12 +30,14 @@ static void share_done(Share *share)
         resources_done(&share->sum);
 }
 
+/* Returns true if claims of this host can use the allocation's provider, and yields its index. */
 static bool is_ours(const Share *share, const Allocation *allocation, size_t *ret_index)
 {
         return host_view_find(share->view, &allocation->provider, ret_index) &&
                share->usable[*ret_index];
 }
 
+/* Adds up the allocations on this host. */
 static int add_up(Share *share, const char *node)
 {
         share->usable = calloc(share->view->n_providers + 1, sizeof(bool));
@@ -48,8 +58,8 @@ static int add_up(Share *share, const char *node)
         return 0;
 }
 
-/* Takes out of the request what the consumer holds of a provider elsewhere: the group that is
- * mapped there, else classes of the group without a suffix. */
+/* Removes from the request the amounts that the consumer has on a provider of another host: the
+ * group that is mapped there, or else classes of the group without a suffix. */
 static int take_out(ResourceRequest *request, const Allocation *allocation,
                     const RequestMappings *mappings)
 {
@@ -74,8 +84,9 @@ static int take_out(ResourceRequest *request, const Allocation *allocation,
         return 0;
 }
 
-/* Does this host's share lack something that the provider elsewhere could be there for? A consumer
- * that moves can hold all of it twice. */
+/* Yields true if the request has more of a class of this allocation than the consumer has on this
+ * host. Then the other provider can serve a part of the request. Otherwise the allocation is the
+ * second copy of a consumer that moves. */
 static int lacks_some(const Share *share, const ResourceRequest *request,
                       const Allocation *allocation, bool *ret)
 {
@@ -94,6 +105,7 @@ static int lacks_some(const Share *share, const ResourceRequest *request,
         return 0;
 }
 
+/* Removes the parts of the request that other hosts serve. */
 static int take_out_others(const Share *share, const RequestMappings *mappings,
                            ResourceRequest *request)
 {
@@ -120,13 +132,16 @@ static int differ(const Share *share, const char *resource_class, uint64_t held,
         return CLAIM_E_OTHER;
 }
 
-/* A layout asks for pages by their size; how many it takes where, placed_check() compares. */
+/* Returns true for a class of hugepages in a request with a layout, which asks for pages by size.
+ * placed_check() compares the numbers of pages. */
 static bool is_of_layout(const ResourceRequest *request, const char *resource_class)
 {
         return request->numa.n_cells > 0 &&
                strncmp(resource_class, HOST_PAGES_PREFIX, strlen(HOST_PAGES_PREFIX)) == 0;
 }
 
+/* Compares the request with the allocations here, class by class. Returns CLAIM_E_OTHER with words
+ * for the first difference. */
 static int compare_sums(const Share *share, const ResourceRequest *request, Error *reterr)
 {
         _cleanup_(resources_done) Resources asked = RESOURCES_INIT;
@@ -148,7 +163,8 @@ static int compare_sums(const Share *share, const ResourceRequest *request, Erro
         return 0;
 }
 
-/* Has this host promised what was placed, or never had it? */
+/* Checks that claims left enough capacity for a placed amount. Returns CLAIM_E_NO_CAPACITY with
+ * words if not, or if the provider does not have the class. */
 static int check_room(const Share *share, size_t index, const ResourceAmount *amount, Error *reterr)
 {
         const Provider *provider = share->view->tree->providers[index];
@@ -220,7 +236,8 @@ int placed_make(const HostView *view, const char *node, const ResourceRequest *r
         return CLAIM_DONE;
 }
 
-/* Where the fit has a group that nobody bound; NULL: it is bound, or has no resources. */
+/* Returns the provider that the fit chose for a group without a mapping; NULL: it is bound, or has
+ * no resources. */
 static const Provider *find_chosen(const HostView *view, const RequestGroup *group, size_t index,
                                    const Fit *fit)
 {

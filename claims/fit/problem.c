@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Prepares a request and a host for the search, and counts what a fit costs. All that the search
- * looks at is computed once here: rooms by provider and class, items with their candidates, and the
- * kinds of equal items and equal providers (twins).
+/* Prepares a request and a host for the search, and counts the cost of a fit. All data that the
+ * search reads are computed once here: rooms by provider and class, items with their candidates,
+ * and the kinds of equal items and equal providers (twins). Each function spends effort for its
+ * work. If that ends early, the problem is incomplete, and no try is made with it. The classes are
+ * sorted, so that a class is an index everywhere else.
  *
  * Tests: tests/unit/claims/fit/test-search.c tests/unit/claims/fit/test-fit.c */
 
@@ -15,7 +17,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-/* So much work, well below a millisecond, between two looks at the clock. */
+/* Work between two reads of the clock; it takes well below a millisecond. */
 #define WORK_BETWEEN_LOOKS 1024
 
 FitEffort fit_effort_begin(uint64_t patience_usec)
@@ -26,6 +28,7 @@ FitEffort fit_effort_begin(uint64_t patience_usec)
                                                             : 0 };
 }
 
+/* Reads the clock only after enough work, because each read is a system call. */
 bool fit_effort_spend(FitEffort *effort, uint64_t work)
 {
         effort->work += work;
@@ -69,7 +72,7 @@ FitProblem *fit_problem_free(FitProblem *problem)
         return NULL;
 }
 
-/* The classes of all groups, each once. */
+/* Collects the classes of all groups, each once, sorted. */
 static int collect_classes(FitProblem *problem)
 {
         const ResourceRequest *request = problem->request;
@@ -100,7 +103,8 @@ static size_t find_class(const FitProblem *problem, const char *resource_class)
         return (size_t)(found - problem->classes);
 }
 
-/* The inventory in which the amount is all that is left; NULL when nothing was placed there. */
+/* Returns a copy of the inventory in which only the placed amount is free; NULL if nothing was
+ * placed there. */
 static const Inventory *narrow(FitProblem *problem, const Inventory *inventory, uint64_t used,
                                uint64_t amount)
 {
@@ -123,8 +127,8 @@ static int order_limit(const void *key, const void *item)
         return (provider > of) - (provider < of);
 }
 
-/* Returns the limit of the class on the provider, borrowed; NULL when there is none. Finds
- * the first limit of the provider, then the class. */
+/* Returns the limit of the class on the provider, borrowed; NULL if there is none. Finds the first
+ * limit of the provider, then the class. */
 static const HostLimit *find_limit(const HostView *view, size_t provider,
                                    const char *resource_class)
 {
@@ -140,6 +144,8 @@ static const HostLimit *find_limit(const HostView *view, size_t provider,
         return NULL;
 }
 
+/* Computes the free capacity of a class: the inventory, reduced to the placed amount and to the
+ * free devices. */
 static FitRoom make_room(FitProblem *problem, const Consumer *placed, size_t provider,
                          const char *resource_class)
 {
@@ -167,6 +173,8 @@ static FitRoom make_room(FitProblem *problem, const Consumer *placed, size_t pro
         return room;
 }
 
+/* Computes all rooms. The array narrowed has one item for each placed amount, so narrow() never
+ * needs more. */
 static int collect_rooms(FitProblem *problem, const Consumer *placed)
 {
         size_t n = 0;
@@ -204,7 +212,7 @@ const char *fit_bad_trait(const Provider *provider, const RequestGroup *group, b
         return bad;
 }
 
-/* The provider at the top of its tree. */
+/* Returns the root of the provider's tree. */
 static const Provider *root_of(const ProviderTree *tree, const Provider *provider)
 {
         const Provider *parent;
@@ -231,6 +239,7 @@ bool fit_problem_tree_allows(const FitProblem *problem, const FitItem *item, siz
         return named && root_of(tree, named) == root_of(tree, tree->providers[provider]);
 }
 
+/* Returns true if the item fits on the provider while nothing else is placed. */
 static bool fits_alone(const FitProblem *problem, const FitItem *item, size_t provider)
 {
         if (!problem->usable[provider] || !fit_problem_tree_allows(problem, item, provider) ||
@@ -248,6 +257,7 @@ static bool fits_alone(const FitProblem *problem, const FitItem *item, size_t pr
         return true;
 }
 
+/* Returns a bit for each subtree of the request that names the group. */
 static uint64_t find_subtrees(const ResourceRequest *request, const char *suffix)
 {
         uint64_t bits = 0;
@@ -258,6 +268,7 @@ static uint64_t find_subtrees(const ResourceRequest *request, const char *suffix
         return bits;
 }
 
+/* Adds an item and finds its open providers. */
 static int add_item(FitProblem *problem, size_t group, bool suffixed, const ResourceAmount *amounts,
                     size_t n_amounts)
 {
@@ -310,6 +321,7 @@ static int collect_items(FitProblem *problem)
         return 0;
 }
 
+/* Returns true if the groups can be exchanged: they differ in the suffix only. */
 static bool groups_equal(const RequestGroup *a, const RequestGroup *b)
 {
         return resources_equal(&a->resources, &b->resources) &&
@@ -318,6 +330,7 @@ static bool groups_equal(const RequestGroup *a, const RequestGroup *b)
                uuid_equal(&a->in_tree, &b->in_tree) && uuid_equal(&a->provider, &b->provider);
 }
 
+/* Gives interchangeable items the same kind: suffixed groups that are equal and in no subtree. */
 static void number_kinds(FitProblem *problem)
 {
         const RequestGroup *groups = problem->request->groups;
@@ -334,8 +347,8 @@ static void number_kinds(FitProblem *problem)
         }
 }
 
-/* Few candidates first, then large amounts: what is hard to place fails early. Kinds stay together.
- */
+/* Orders items: few candidates first, then large amounts, because hard items must fail early. Items
+ * of one kind stay together. */
 static int compare_items(const void *a, const void *b)
 {
         const FitItem *x = a, *y = b;
@@ -361,6 +374,7 @@ static int compare_names(const void *a, const void *b, void *context)
                       tree->providers[*(const size_t *)b]->name);
 }
 
+/* Orders the providers by name once, so that the search compares numbers. */
 static int rank_names(FitProblem *problem)
 {
         _cleanup_free_ size_t *order = calloc(problem->n_providers + 1, sizeof(size_t));
@@ -376,6 +390,7 @@ static int rank_names(FitProblem *problem)
         return 0;
 }
 
+/* Gives each required trait of the unsuffixed group a bit. */
 static int collect_traits(FitProblem *problem)
 {
         const ResourceRequest *request = problem->request;
@@ -398,8 +413,8 @@ static int collect_traits(FitProblem *problem)
         return 0;
 }
 
-/* An order in which providers are equal exactly when every item may go to both or to neither, and
- * they have the same room and the same wanted traits. */
+/* Orders providers. They are equal exactly if every item can use both or neither, and they have the
+ * same free capacity and the same wanted traits. */
 static int compare_providers(const FitProblem *problem, size_t a, size_t b)
 {
         for (size_t i = 0; i < problem->n_classes; i++) {
@@ -420,6 +435,7 @@ static int compare_twins(const void *a, const void *b, void *context)
         return compare_providers(context, *(const size_t *)a, *(const size_t *)b);
 }
 
+/* Marks the providers that each item can use. Items have the order in which they were added. */
 static int collect_takes(FitProblem *problem)
 {
         problem->takes = calloc(problem->n_providers * problem->n_items + 1, sizeof(bool));
@@ -431,6 +447,7 @@ static int collect_takes(FitProblem *problem)
         return 0;
 }
 
+/* Gives providers that no item distinguishes the same number, by sorting them. */
 static int number_twins(FitProblem *problem)
 {
         _cleanup_free_ size_t *order = calloc(problem->n_providers + 1, sizeof(size_t));
@@ -440,7 +457,7 @@ static int number_twins(FitProblem *problem)
                 return -ENOMEM;
         for (size_t i = 0; i < problem->n_providers; i++)
                 order[i] = problem->twins[i] = i;
-        /* Where a provider stands in the tree matters: none is like another. */
+        /* With subtrees, the position in the tree matters, so no two providers are equal. */
         if (problem->request->n_subtrees > 0 || problem->n_providers == 0)
                 return 0;
         if (!fit_effort_spend(problem->effort,
@@ -457,6 +474,8 @@ static int number_twins(FitProblem *problem)
         return 0;
 }
 
+/* Computes the parts of the problem. Each part uses earlier ones, so their order matters. Returns
+ * CLAIM_E_TOO_HARD if the effort is spent. */
 static int collect(FitProblem *problem, const char *node, const Consumer *placed)
 {
         const HostView *view = problem->view;
@@ -494,7 +513,7 @@ int fit_problem_new(FitProblem **ret, const HostView *view, const char *node,
         return r;
 }
 
-/* Providers that were twins still are among those that are left: an item may go to both. */
+/* Twins remain twins among the providers that are left, because an item can use both or neither. */
 void fit_problem_give(FitProblem *problem, const FitGiven *given)
 {
         problem->barred = given ? given->barred : NULL;

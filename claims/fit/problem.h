@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A request and a host, prepared for the search: what has to be placed (items), where each could go
- * alone (candidates), and how much room there is. Used by fit.c and claims/fit/explain.c only. */
+/* A request and a host, prepared for the search: the parts that must be placed (items), the
+ * providers of each part alone (candidates), and the free capacity (rooms). Used by fit.c and
+ * claims/fit/explain.c only. */
 
 #include "claims/fit/fit.h"
 
-/* One class of one provider. */
+/* The free capacity of one class on one provider. */
 typedef struct FitRoom {
-        const Inventory *inventory; /* NULL: the provider does not have the class */
-        uint64_t used;              /* by claims, and by guests that have devices without one */
-        uint64_t n_of_guests;       /* the latter, and devices that are blocked */
-        const HostLimit *devices;   /* of the class's devices here; NULL: they are not limited */
-        uint64_t free_amount;       /* capacity less used */
-        uint64_t limit; /* what a fit may take here: the free amount, at most max_unit */
+        const Inventory *inventory; /* NULL: the provider does not have the class, or nothing was
+                                       placed there */
+        uint64_t used;              /* by claims, and by devices of guests without a claim */
+        uint64_t n_of_guests;       /* part of used: devices of guests, and blocked devices */
+        const HostLimit *devices;   /* limit of devices of the class here; NULL: none */
+        uint64_t free_amount;       /* capacity minus used */
+        uint64_t limit;             /* largest amount for one fit: free_amount, at most max_unit */
 } FitRoom;
 
 typedef struct FitNeed {
@@ -21,73 +23,75 @@ typedef struct FitNeed {
         uint64_t amount;
 } FitNeed;
 
-/* What comes whole from one provider: a suffixed group, or one class of the unsuffixed group. */
+/* A part that must come whole from one provider: a suffixed group, or one class of the unsuffixed
+ * group. */
 typedef struct FitItem {
         size_t group;
         bool suffixed;
         FitNeed *needs;
         size_t n_needs;
-        size_t *open; /* providers that it fits on an empty fit */
+        size_t *open; /* providers that it fits if nothing else is placed */
         size_t n_open;
-        size_t *candidates; /* of these, the ones that are not barred */
+        size_t *candidates; /* providers of open that are not barred in this try */
         size_t n_candidates;
-        uint64_t subtrees; /* a bit for each of the request's that it is in */
-        size_t kind;       /* the same for items that are interchangeable */
+        uint64_t subtrees; /* a bit for each subtree of the request with this item */
+        size_t kind;       /* equal for items that are interchangeable */
 } FitItem;
 
 typedef struct FitProblem {
         const HostView *view;
         const ResourceRequest *request;
         FitEffort *effort;
-        const bool *barred; /* by provider, or NULL: of this try */
+        const bool *barred; /* by provider, or NULL; of this try */
         size_t n_providers;
-        bool *usable;         /* by provider: may this node take from it? */
+        bool *usable;         /* by provider: claims on this node can use it */
         const char **classes; /* of the request, sorted; borrowed from it */
         size_t n_classes;
         FitRoom *rooms;      /* provider * n_classes + class */
-        Inventory *narrowed; /* of the rooms whose amounts were placed: what was placed, no more */
+        Inventory *narrowed; /* copies of inventories, reduced to the placed amounts */
         size_t n_narrowed;
         FitItem *items; /* the hardest to place first */
         size_t n_items;
         size_t n_kinds;
-        size_t root;             /* SIZE_MAX: none */
-        size_t *ranks;           /* by provider: its place in the order of names */
-        size_t *twins;           /* by provider: equal for providers that no item distinguishes */
-        bool *takes;             /* provider * n_items + item, before these are sorted: a candidate?
-                                    NULL when there are subtrees */
-        uint64_t *trait_bits;    /* by provider: which of the unsuffixed group's required traits */
-        uint64_t wanted_traits;  /* the bits of all of them */
+        size_t root;          /* SIZE_MAX: none */
+        size_t *ranks;        /* by provider: its position in the order of names */
+        size_t *twins;        /* by provider: equal for providers that no item distinguishes */
+        bool *takes;          /* provider * n_items + item, before the items are sorted: true for a
+                                 candidate; NULL if there are subtrees */
+        uint64_t *trait_bits; /* by provider: its required traits of the unsuffixed group */
+        uint64_t wanted_traits;  /* the bits of all required traits */
         const StringSet *traits; /* their names by bit; NULL: there is no such group */
-        uint64_t given_traits;   /* those that are there before anything is placed, in this try */
+        uint64_t given_traits;   /* bits of the traits of given providers, in this try */
 } FitProblem;
 
-/* Required traits of one group; claim_request_check() refuses more. */
+/* Largest number of required traits of one group; claim_request_check() rejects more. */
 #define FIT_TRAITS_MAX 64
 
-/* Borrows view, request, placed (NULL: no limit) and effort. CLAIM_E_TOO_HARD: the problem is too
- * large for that effort, and not whole. -ENOMEM. */
+/* Prepares a request. Borrows view, request, placed (NULL: no bound) and effort. Returns
+ * CLAIM_E_TOO_HARD if the effort was spent: then the problem is incomplete. Returns -ENOMEM on
+ * failure. */
 int fit_problem_new(FitProblem **ret, const HostView *view, const char *node,
                     const ResourceRequest *request, const Consumer *placed, FitEffort *effort);
 FitProblem *fit_problem_free(FitProblem *problem);
 DEFINE_CLEANUP(FitProblem *, fit_problem_free);
 
-/* Makes the candidates and the order of items for a try. given (NULL: nothing) is borrowed. */
+/* Makes the candidates and the order of items for a try. given (NULL: no decisions) is borrowed. */
 void fit_problem_give(FitProblem *problem, const FitGiven *given);
 
-/* May this node take from the provider, in this try? */
+/* Returns true if this node can use the provider in this try. */
 static inline bool fit_problem_usable(const FitProblem *problem, size_t provider)
 {
         return problem->usable[provider] && !(problem->barred && problem->barred[provider]);
 }
 
-/* Is the provider the one, and in the tree, that the item's group names? True when it names none.
- */
+/* Returns true if the item's group allows the provider: it is the one that the group names, and in
+ * the tree that it names. True if the group names none. */
 bool fit_problem_tree_allows(const FitProblem *problem, const FitItem *item, size_t provider);
 
-/* The first trait that keeps a group from a provider: one that is forbidden, or that a group which
- * takes it all from there (whole) requires; the others have their required traits from all their
- * providers together. NULL: none does. ret_forbidden (may be NULL) is written with a trait alone.
- */
+/* Returns the first trait that excludes the provider, NULL if none does. A forbidden trait always
+ * excludes it. A missing required trait excludes it if the group comes whole from there (whole).
+ * Otherwise all providers together must have the required traits. ret_forbidden (can be NULL) is
+ * written only with a trait. */
 const char *fit_bad_trait(const Provider *provider, const RequestGroup *group, bool whole,
                           bool *ret_forbidden);
 
@@ -97,8 +101,8 @@ static inline const FitRoom *fit_problem_room(const FitProblem *problem, size_t 
         return &problem->rooms[provider * problem->n_classes + resource_class];
 }
 
-/* How many more items like this one the provider takes, beside what is placed there (by class;
- * NULL: nothing) and the suffixed groups that are on it. */
+/* Returns how many more items like this one fit on the provider, beside the amounts that are placed
+ * there (by class; NULL: none) and n_suffixed suffixed groups. */
 static inline uint64_t fit_problem_places(const FitProblem *problem, const FitItem *item,
                                           size_t provider, const uint64_t *placed,
                                           size_t n_suffixed)
@@ -117,12 +121,13 @@ static inline uint64_t fit_problem_places(const FitProblem *problem, const FitIt
         return places;
 }
 
-/* explain.c: CLAIM_E_UNKNOWN_CLASS for a class that nothing on the host has, CLAIM_E_NO_CAPACITY
- * for an item that fits nowhere even alone, or for items that together ask for more than there is;
- * the words go to reterr. 0: nothing of that kind, so only a search can say. */
+/* Looks for a reason that needs no search. Returns CLAIM_E_UNKNOWN_CLASS for a class that no
+ * provider has. Returns CLAIM_E_NO_CAPACITY for an item that fits nowhere alone, or for items that
+ * need more than there is in total. The words go to reterr. Returns 0 if there is no such reason,
+ * so that only a search can decide. */
 int fit_explain(const FitProblem *problem, Error *reterr);
 
-/* Every provider that has a class which a group asks for, and the first term that fails there; each
- * part of the request on its own, as if it were alone. ret must be zeroed, and stays empty unless 0
- * is returned. CLAIM_E_TOO_HARD; -ENOMEM. */
+/* Yields a verdict for each part of the request and each provider with one of its classes. The
+ * verdict has the first term that fails, as if the part were alone. ret must be zeroed, and stays
+ * empty unless 0 is returned. Returns CLAIM_E_TOO_HARD or -ENOMEM on failure. */
 int fit_verdicts_make(const FitProblem *problem, FitVerdicts *ret);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The rooms are counted in one pass over each list of the facts, with binary searches: a host may
- * have thousands of virtual functions.
+/* Devices that are taken, and the free devices of each provider. Whole devices, mdevs and divided
+ * devices are sets of texts, so a look-up needs no list of claims. Rooms are counted in one pass
+ * over each list of the facts, with binary searches: a host can have thousands of virtual
+ * functions. A room is first made for each device. Rooms with the same key and class, such as the
+ * virtual functions of one card, are merged at the end.
  *
  * Tests: tests/unit/claims/fit/test-device-choice.c */
 
@@ -23,11 +26,14 @@ void taken_done(Taken *taken)
         *taken = (Taken){ 0 };
 }
 
+/* Returns the PCI address of the physical function, "" if it is unknown or the device is not
+ * virtual. */
 static const char *find_card(const Taken *taken, const char *address)
 {
         return taken->facts ? host_facts_physical_function(taken->facts, address) : "";
 }
 
+/* Marks a device as one with a taken part. "" is ignored. */
 static int divide(Taken *taken, const char *address)
 {
         return address[0] && string_set_add(&taken->divided, address) < 0 ? -ENOMEM : 0;
@@ -77,8 +83,8 @@ static int order_mdev(const void *key, const void *item)
         return uuid_order(key, &(*(const HostMdev *const *)item)->uuid);
 }
 
-/* mdevs: those of the host, sorted by uuid. An mdev that does not exist yet is on no known device.
- */
+/* Adds mdevs of a guest. mdevs: those of the host, sorted by uuid. The device of an mdev that does
+ * not exist yet is unknown. */
 static int add_mdevs(Taken *taken, const Uuid *of_guest, size_t n, const HostMdev **mdevs,
                      size_t n_mdevs)
 {
@@ -159,7 +165,7 @@ TakenBlock taken_blocks_mdevs(const Taken *taken, const char *address, const cha
         return whole || (card[0] && taken_has(taken, card)) ? TAKEN_BLOCK_CARD : TAKEN_BLOCK_NONE;
 }
 
-/* Rooms. */
+/* Free devices. */
 
 void device_rooms_done(DeviceRooms *rooms)
 {
@@ -167,7 +173,7 @@ void device_rooms_done(DeviceRooms *rooms)
         *rooms = (DeviceRooms){ 0 };
 }
 
-/* PCI addresses come in either case. */
+/* Compares keys without regard to case, because PCI addresses come in either case. */
 static int order_rooms(const void *a, const void *b)
 {
         const DeviceRoom *x = a, *y = b;
@@ -186,16 +192,16 @@ static DeviceRoom *find_room(const DeviceRooms *rooms, const char *key, const ch
         return found ? &rooms->items[i] : NULL;
 }
 
-/* One device of facts with what is counted of it. */
+/* One device of the facts, with its counters. */
 typedef struct Count {
         const HostDevice *device;
-        uint64_t n_free, n_unmade; /* mdevs: free ones; claimed ones that nobody made yet */
+        uint64_t n_free, n_unmade; /* free mdevs; claimed mdevs that do not exist yet */
 } Count;
 
 typedef struct Counting {
         const HostFacts *facts;
         const Taken *taken;
-        Count *counts; /* by the device's name */
+        Count *counts; /* by name of the device */
         const Uuid **made;
 } Counting;
 
@@ -255,6 +261,7 @@ static bool is_made(const Counting *counting, const Uuid *mdev)
         return found;
 }
 
+/* Counts for each device its free mdevs, and the claimed mdevs that do not exist yet. */
 static void count_mdevs(Counting *counting)
 {
         const HostFacts *facts = counting->facts;
@@ -275,7 +282,7 @@ static void count_mdevs(Counting *counting)
         }
 }
 
-/* Moves what is free of a room to what is blocked. */
+/* Counts the free devices of a room as blocked. */
 static void block_room(DeviceRoom *room, TakenBlock block, const char *blocker)
 {
         room->n_blocked = room->n_free;
@@ -284,6 +291,8 @@ static void block_room(DeviceRoom *room, TakenBlock block, const char *blocker)
         room->in_part = block == TAKEN_BLOCK_PART;
 }
 
+/* Adds the room of a device with mdevs. Claimed mdevs that do not exist yet reduce the number that
+ * can be made. */
 static void add_room_of_mdevs(const Counting *counting, const Count *count, DeviceRooms *rooms)
 {
         uint64_t available = count->device->available;
@@ -301,6 +310,7 @@ static void add_room_of_mdevs(const Counting *counting, const Count *count, Devi
                 block_room(room, block, blocker);
 }
 
+/* Adds the room of one PCI device. A taken device has a room without free devices. */
 static void add_room_of_pci(const Counting *counting, const HostPci *pci, DeviceRooms *rooms)
 {
         DeviceRoom *room = &rooms->items[rooms->n_items++];
@@ -327,7 +337,7 @@ static void add_rooms(const Counting *counting, DeviceRooms *rooms)
                 add_room_of_pci(counting, &facts->pci[i], rooms);
 }
 
-/* Adds one of two rooms of the same provider and class to the other. */
+/* Adds a room to another one of the same provider and class. */
 static void add_to_room(DeviceRoom *room, const DeviceRoom *other)
 {
         room->n_free += other->n_free;
@@ -338,7 +348,7 @@ static void add_to_room(DeviceRoom *room, const DeviceRoom *other)
         }
 }
 
-/* Virtual functions of one card are one room. */
+/* Merges the rooms of each provider and class, for example of virtual functions of one card. */
 static void merge_rooms(DeviceRooms *rooms)
 {
         size_t n = 0;

@@ -2,13 +2,13 @@
 #pragma once
 
 /* The devices that claims and guests have: one rule for the fit, the choice and the adoption. An
- * mdev is identified by its uuid, a whole device by its PCI address, whatever its name or provider
- * was when it was claimed. Pure.
+ * mdev is identified by its uuid, a PCI device by its address, even if it had another name or
+ * provider when it was claimed. Pure.
  *
- * A device is in parts: a card has virtual functions, and a card or a function has mdevs.
+ * A device can have parts. A card has virtual functions, and a card or a function has mdevs.
  *
- *      card 0000:05:00.0 ── function 0000:05:02.0 ── mdev
- *                       └── mdev
+ *       card 0000:05:00.0 ── function 0000:05:02.0 ── mdev
+ *                        └── mdev
  *
  * A device that is taken whole blocks its parts, and a part that is taken blocks the devices that
  * it is a part of. Parts do not block each other. */
@@ -16,14 +16,14 @@
 #include "base/string-set.h"
 #include "claims/claim/host-facts.h"
 
-/* An mdev that a claim has. */
+/* An mdev of a claim. */
 typedef struct TakenMdev {
         Uuid uuid;
-        char *device; /* libvirt's name of the device that it was promised on */
+        char *device; /* libvirt's name of its parent device */
 } TakenMdev;
 
 typedef struct Taken {
-        const HostFacts *facts; /* which functions a card has; NULL: unknown. Borrowed */
+        const HostFacts *facts; /* virtual functions of each card; NULL: unknown. Borrowed. */
         StringSet things;       /* uuids of mdevs and PCI addresses */
         StringSet divided;      /* PCI addresses of devices that have a taken part */
         TakenMdev *mdevs;
@@ -32,15 +32,16 @@ typedef struct Taken {
 
 void taken_done(Taken *taken);
 
-/* Adds a device of a claim: an mdev and the name and PCI address of the device that it is on (""
- * when it has none), or with UUID_NULL a whole device. Copies all of them. -ENOMEM. */
+/* Adds a device of a claim. An mdev has the name and the PCI address of its parent device ("" if it
+ * has none). With UUID_NULL it is a whole device. Copies all arguments. Returns -ENOMEM on
+ * failure. */
 int taken_add(Taken *taken, const Uuid *mdev, const char *device, const char *address);
 
-/* Adds the devices of all guests of facts, also of those that do not run, and for a running guest
- * those of its live and of its persistent definition. -ENOMEM. */
+/* Adds the devices of all guests of facts, also of those that are off. For a running guest, adds
+ * those of its live and of its persistent definition. Returns -ENOMEM on failure. */
 int taken_add_guests(Taken *taken, const HostFacts *facts);
 
-/* Is it taken itself? */
+/* Returns true if this mdev or PCI address itself is taken. */
 bool taken_has(const Taken *taken, const char *thing);
 
 typedef enum TakenBlock {
@@ -50,23 +51,25 @@ typedef enum TakenBlock {
         TAKEN_BLOCK_PART, /* a part of it is taken */
 } TakenBlock;
 
-/* Says why a PCI device cannot be given whole. *ret_blocker is the address of the device that is
- * taken whole or in part, borrowed from facts or address; it can be NULL. */
+/* Returns the reason why a PCI device cannot be given whole. If ret_blocker is not NULL, it gets
+ * the address of the device that is taken whole or in part. This address is borrowed from facts or
+ * address. */
 TakenBlock taken_blocks_pci(const Taken *taken, const char *address, const char **ret_blocker);
 
-/* The same for mdevs of the device: parts of it that are taken do not block others. address is ""
- * for a device that is not on PCI. */
+/* Returns the reason why mdevs of the device cannot be given. Other taken parts of the device do
+ * not matter. address is "" for a device that is not on PCI. */
 TakenBlock taken_blocks_mdevs(const Taken *taken, const char *address, const char **ret_blocker);
 
-/* How many of one class a provider of devices can still give, and where they are. */
+/* Free devices of one class on one provider, and their host cell. */
 typedef struct DeviceRoom {
-        const char *key; /* what the provider's name ends with; borrowed, as the class */
+        const char *key; /* end of the provider's name; borrowed, like the class */
         const char *resource_class;
         uint64_t n_free;
-        uint64_t n_blocked;  /* not taken, and not free: by a card that is taken, or by a part */
-        const char *blocker; /* PCI address of the device that is taken; NULL: none is blocked */
+        uint64_t n_blocked; /* devices that are neither taken nor free: their card or a part of them
+                               is taken */
+        const char *blocker; /* PCI address of the taken device; NULL: none is blocked */
         bool in_part;        /* a part of the blocker is taken, not the whole */
-        int cell;            /* HOST_CELL_NONE when it has none */
+        int cell;            /* HOST_CELL_NONE if it has none */
 } DeviceRoom;
 
 typedef struct DeviceRooms {
@@ -76,9 +79,10 @@ typedef struct DeviceRooms {
 
 void device_rooms_done(DeviceRooms *rooms);
 
-/* Of all devices of the host, by the rules of device_choose(). Borrows from facts. -ENOMEM. */
+/* Counts all devices of the host, by the rules of device_choose(). Borrows from facts. Returns
+ * -ENOMEM on failure. */
 int device_rooms_make(DeviceRooms *ret, const HostFacts *facts, const Taken *taken);
 
-/* NULL when the class on that provider is no device's. */
+/* Returns NULL if the class on that provider counts no devices. */
 const DeviceRoom *device_rooms_find(const DeviceRooms *rooms, const char *node,
                                     const char *provider_name, const char *resource_class);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The database file: makes it, opens it, upgrades it, sets it aside when it is damaged. Blocks for
- * the disk, and for another process that opens it at the same time.
+/* The database file: creates it, opens it, upgrades it, and sets it aside if it is damaged. Blocks
+ * for the disk, and for another process that opens it at the same time.
  *
- * Openers of one folder take turns by a lock on the folder (flock). Names beside FILE:
- *   FILE.v1-20250820T120000Z       FILE before an upgrade from version 1
- *   FILE.corrupt-20250820T120000Z  the file that was found damaged, with -wal and -shm
- *   FILE.copying                   a copy in the making; a crash leaves it, the next upgrade
- *                                  overwrites it
+ * One process at a time opens files of a folder, by a lock on the folder (flock). Names beside
+ * FILE:
+ *
+ *   FILE.v1-20250820T120000Z       FILE before an upgrade from version 1.
+ *   FILE.corrupt-20250820T120000Z  A file that was found damaged, with -wal and -shm.
+ *   FILE.copying                   An unfinished copy. A crash leaves it, and the next upgrade
+ *                                  overwrites it.
+ *
  * File and folder are fsynced before the next step relies on a name. */
 
 #include <fcntl.h>
@@ -25,7 +28,7 @@
 
 #define LOCK_POLL_USEC UINT64_C(5000)
 
-/* The smallest page that SQLite has. */
+/* The smallest page of SQLite, in bytes. */
 #define PAGE_SIZE_MIN 512
 
 typedef struct ClaimFile {
@@ -45,8 +48,8 @@ static int open_folder(const char *path, Error *reterr)
         return fd < 0 ? sqlite_system_error(errno, path, "open", reterr) : fd;
 }
 
-/* A file system without flock() leaves SQLite's own locks, which are enough for all but two openers
- * that both find the file damaged. */
+/* Locks the folder, and waits up to busy_usec. A file system without flock() leaves SQLite's own
+ * locks. These are enough unless two openers find the file damaged at the same time. */
 static int lock_folder(const ClaimFile *file, Error *reterr)
 {
         uint64_t until = clock_usec(CLOCK_MONOTONIC) + file->busy_usec;
@@ -80,7 +83,8 @@ static int sync_copy(const char *path, Error *reterr)
         return 0;
 }
 
-/* PATH.KIND-20250820T120000Z, with a number when that is taken. NULL: out of memory. */
+/* Makes a name "PATH.KIND-20250820T120000Z", with a number if that exists. Returns NULL without
+ * memory. */
 static char *make_name(const char *path, const char *kind)
 {
         time_t now = (time_t)(clock_usec(CLOCK_REALTIME) / USEC_PER_SEC);
@@ -100,6 +104,7 @@ static char *make_name(const char *path, const char *kind)
         }
 }
 
+/* Creates an empty file that only its owner can read. */
 static int make_file(const ClaimFile *file, Error *reterr)
 {
         _cleanup_close_ int fd = open(file->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -109,7 +114,7 @@ static int make_file(const ClaimFile *file, Error *reterr)
         return sync_folder(file, reterr);
 }
 
-/* The size of a regular file; 0 when it is missing. */
+/* Yields the size of a regular file; 0 if it is missing. */
 static int read_size(const char *path, uint64_t *ret_size, Error *reterr)
 {
         struct stat st;
@@ -124,8 +129,9 @@ static int read_size(const char *path, uint64_t *ret_size, Error *reterr)
         return 0;
 }
 
-/* Makes the file when there is none. SQLite takes a file of a few bytes for an empty one, and drops
- * the log of an empty one: both were more once, and are set aside. */
+/* Creates the file if it is missing. SQLite treats a file of a few bytes as empty, and deletes the
+ * log of an empty one. Both are remains of a larger file, so they count as damage and are set
+ * aside. */
 static int prepare_file(const ClaimFile *file, bool *ret_has_log, Error *reterr)
 {
         _cleanup_free_ char *log = text_format("%s-wal", file->path);
@@ -147,6 +153,8 @@ static int prepare_file(const ClaimFile *file, bool *ret_has_log, Error *reterr)
         return size == 0 ? make_file(file, reterr) : 0;
 }
 
+/* Checks the structure of the file with SQLite's quick_check. Returns -EUCLEAN with words at the
+ * first finding. */
 static int check_pages(Sqlite *sqlite, Error *reterr)
 {
         _cleanup_(statement_finalizep) sqlite3_stmt *statement = NULL;
@@ -166,7 +174,7 @@ static int check_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
 {
         int r = schema_read_version(sqlite, ret_version, reterr);
 
-        /* Only the pages can show that a version that cannot be read is damage. */
+        /* If the version cannot be read, only the pages show whether the file is damaged. */
         if (r == -EPROTONOSUPPORT && check_pages(sqlite, NULL) == -EUCLEAN)
                 return check_pages(sqlite, reterr);
         if (r < 0)
@@ -180,7 +188,8 @@ static int check_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
         return 0;
 }
 
-/* SQLite has no words for such a log, which it does not open. */
+/* Returns true if the log has a version that this SQLite does not open. SQLite has no error text
+ * for that. */
 static bool has_other_log(const ClaimFile *file)
 {
         static const unsigned char version[4] = { 0x00, 0x2d, 0xe2, 0x18 }; /* 3007000 */
@@ -202,8 +211,8 @@ static int open_and_read_version(const ClaimFile *file, bool has_log, Sqlite **r
         int r = sqlite_open(&sqlite, file->path, file->busy_usec, reterr);
 
         if (r >= 0) {
-                /* What the log of a newer program says stays in the log. Without one, closing
-                 * tidies up. */
+                /* Closing must not move the log of a newer program into the file. Without a log,
+                 * closing removes the files of SQLite. */
                 sqlite3_db_config(sqlite->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, (int)has_log, NULL);
                 r = check_version(sqlite, ret_version, reterr);
         }
@@ -218,6 +227,7 @@ static int open_and_read_version(const ClaimFile *file, bool has_log, Sqlite **r
         return 0;
 }
 
+/* Makes the schema of a new file in one transaction. */
 static int create_schema(Sqlite *sqlite, Error *reterr)
 {
         _cleanup_(sqlite_rollbackp) Sqlite *transaction = NULL;
@@ -239,6 +249,7 @@ static int backup_errno(sqlite3 *db, int rc)
         return sqlite3_system_errno(db) != 0 ? sqlite3_system_errno(db) : EIO;
 }
 
+/* Copies all pages with SQLite's backup API, including those in the log. */
 static int copy_pages(Sqlite *from, const char *to, Error *reterr)
 {
         sqlite3_backup *backup;
@@ -258,8 +269,8 @@ static int copy_pages(Sqlite *from, const char *to, Error *reterr)
         return r;
 }
 
-/* Writes FILE.copying, a copy of the old file, through a connection of its own, since the first one
- * is about to write. */
+/* Writes FILE.copying, a copy of the old file, through a second connection, since the first one is
+ * about to write. */
 static int write_copy(const ClaimFile *file, const char *temporary, Error *reterr)
 {
         _cleanup_(sqlite_closep) Sqlite *reader = NULL;
@@ -277,6 +288,7 @@ static int write_copy(const ClaimFile *file, const char *temporary, Error *reter
         return r;
 }
 
+/* Renames the copy to its final name, which contains the version. */
 static int name_copy(const ClaimFile *file, const char *temporary, int64_t version, char **ret_name,
                      Error *reterr)
 {
@@ -296,7 +308,8 @@ static int name_copy(const ClaimFile *file, const char *temporary, int64_t versi
         return r;
 }
 
-/* Upgrades and names the copy before the commit: the old file is kept, or the upgrade undone. */
+/* Upgrades, and names the copy before the commit. So either the old file is kept, or the upgrade is
+ * undone. */
 static int upgrade_with_copy(const ClaimFile *file, Sqlite *sqlite, int64_t version,
                              char **ret_copy, Error *reterr)
 {
@@ -312,7 +325,7 @@ static int upgrade_with_copy(const ClaimFile *file, Sqlite *sqlite, int64_t vers
         return r;
 }
 
-/* A file whose pages are sound and that has no claims to count has an unknown shape. */
+/* Counts the claims. A file with sound pages but without a table of claims has an unknown shape. */
 static int count_claims(Sqlite *sqlite, int64_t *ret, Error *reterr)
 {
         int r = sqlite_query_integer(sqlite, "SELECT count(*) FROM claims", ret, reterr);
@@ -320,6 +333,8 @@ static int count_claims(Sqlite *sqlite, int64_t *ret, Error *reterr)
         return r == -EUCLEAN ? schema_unknown(sqlite, "claims", reterr) : r;
 }
 
+/* Upgrades the file in one transaction. reterr gets the words of CLAIMS_UPGRADED, with the numbers
+ * of claims before and after. */
 static int upgrade(const ClaimFile *file, Sqlite *sqlite, int64_t version, Error *reterr)
 {
         _cleanup_(sqlite_rollbackp) Sqlite *transaction = NULL;
@@ -330,7 +345,7 @@ static int upgrade(const ClaimFile *file, Sqlite *sqlite, int64_t version, Error
         if (r < 0)
                 return r;
         transaction = sqlite;
-        /* Another process may have been faster where folders cannot be locked. */
+        /* Another process can have upgraded it already, where folders cannot be locked. */
         r = check_version(sqlite, &now, reterr);
         if (r < 0 || now != version)
                 return r;
@@ -388,7 +403,7 @@ static int read_owed(Claims *claims, Error *reterr)
         return MIN(r, 0);
 }
 
-/* Reads each row that a later call can read, so that damage shows when the file is opened. */
+/* Reads each row that a later call can read, so that damage is found when the file is opened. */
 static int read_everything(Claims *claims, Error *reterr)
 {
         _cleanup_(claimed_devices_done) ClaimedDevices devices = { 0 };
@@ -405,7 +420,7 @@ static int read_everything(Claims *claims, Error *reterr)
         return r < 0 ? r : read_events(claims, reterr);
 }
 
-/* Opens what is there, or makes it; -EUCLEAN when it is damaged. */
+/* Opens or creates the file, with all checks. Returns -EUCLEAN if it is damaged. */
 static int try_open(const ClaimFile *file, Claims *claims, Error *reterr)
 {
         _cleanup_(sqlite_closep) Sqlite *sqlite = NULL;
@@ -429,7 +444,7 @@ static int try_open(const ClaimFile *file, Claims *claims, Error *reterr)
                 r = sqlite_accept(sqlite, reterr);
         if (r == 0 && opened == CLAIMS_CREATED)
                 r = create_schema(sqlite, reterr);
-        /* The renamed or deleted names of an upgrade and of a new file's journal. */
+        /* Sync the names that an upgrade renamed, or that a new file's journal had. */
         if (r == 0 && opened != CLAIMS_OPENED)
                 r = sync_folder(file, reterr);
         if (r < 0)
@@ -443,7 +458,8 @@ static int try_open(const ClaimFile *file, Claims *claims, Error *reterr)
         return r < 0 ? r : (int)opened;
 }
 
-/* -EIO when the disk does not yield every byte. A missing file (its log is there) has none. */
+/* Returns -EIO if the disk does not yield every byte. A missing file, of which only the log exists,
+ * has no bytes. */
 static int read_through(const ClaimFile *file, Error *reterr)
 {
         _cleanup_close_ int fd = open(file->path, O_RDONLY | O_CLOEXEC);
@@ -460,7 +476,8 @@ static int read_through(const ClaimFile *file, Error *reterr)
         return n < 0 ? sqlite_system_error(errno, file->path, "read", reterr) : 0;
 }
 
-/* A crash between the renames leaves the damaged file under its name, and it is found again. */
+/* Renames the damaged file, its log first. After a crash between the renames, the file still has
+ * its name, and is found damaged again. */
 static int set_aside(const ClaimFile *file, char **ret_name, Error *reterr)
 {
         static const char *const suffixes[] = { "-wal", "-shm", "" };
@@ -485,8 +502,9 @@ static int set_aside(const ClaimFile *file, char **ret_name, Error *reterr)
         return 0;
 }
 
-/* Tries again before it believes in damage: SQLite's check reports a page that the disk does not
- * yield as one more finding, and a failing disk is no reason to begin anew. */
+/* Opens the file, and sets it aside if it is damaged. Tries twice before: SQLite's check reports a
+ * page that the disk does not yield as damage. A failing disk is no reason to start without
+ * claims. */
 static int open_locked(const ClaimFile *file, Claims *claims, Error *reterr)
 {
         _cleanup_free_ char *name = NULL;
@@ -512,8 +530,9 @@ static int open_locked(const ClaimFile *file, Claims *claims, Error *reterr)
         return CLAIMS_SET_ASIDE;
 }
 
-/* SQLite's user_version, which no schema uses: 1 while the database is unread. A file without a
- * host and claims is new: its maker can have died before it wrote this. */
+/* Loads is_unread from SQLite's user_version, which no schema uses: 1 while the database is unread.
+ * A file without a host and claims is new: the process that created it might have ended before it
+ * wrote this. */
 static int load_unread(Claims *claims, Error *reterr)
 {
         static const char is_empty[] = "SELECT NOT EXISTS (SELECT 1 FROM resource_providers)"

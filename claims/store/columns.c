@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Formats, reads and binds rows by their tables of columns. A value is checked by its kind before
- * it is written to the member: its SQL type, NULL, its range, its length and its form. */
+ * it is written to the member: its SQL type, NULL, its range, its length and its form. The first
+ * bad value ends the read of a row with -EUCLEAN. Reading never converts a value to another SQL
+ * type. Binding trusts the values of the program, and checks nothing. */
 
 #include "claims/store/columns.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* Bytes that a text can have. The largest request over D-Bus has 256 KiB. */
+/* Longest text, in bytes. The largest request over D-Bus has 256 KiB. */
 #define TEXT_SIZE_MAX (16 * 1024 * 1024)
 
+/* Writes the list of columns, as SQL expressions or as items of a JSON list. */
 static void write_columns(FILE *file, const Row *row, bool items)
 {
         for (size_t i = 0; i < row->n_columns; i++) {
@@ -48,11 +51,11 @@ char *columns_format(const char *sql, const Row *const rows[])
         return NULL;
 }
 
-/* A value that is read, and its place. */
+/* A value that is read, and its position. */
 typedef struct Cell {
         Sqlite *sqlite;
         sqlite3_stmt *statement;
-        sqlite3_value *value; /* used by this thread alone, as the connection is */
+        sqlite3_value *value; /* used by this thread only, like the connection */
         int type;
         const Row *row;
         const Column *column;
@@ -76,6 +79,7 @@ static int damaged(const Cell *cell, const char *problem, Error *reterr)
                            reterr);
 }
 
+/* Checks the range of a number and stores it by the type of the member. */
 static int read_integer(const Cell *cell, void *member, Error *reterr)
 {
         int64_t value = sqlite3_value_int64(cell->value);
@@ -98,6 +102,7 @@ static int read_integer(const Cell *cell, void *member, Error *reterr)
         return 0;
 }
 
+/* Finds the value of an enum by its text. */
 static int parse_name(const Column *column, const char *text, int *ret)
 {
         for (int value = 0; value <= (int)column->max; value++)
@@ -108,14 +113,14 @@ static int parse_name(const Column *column, const char *text, int *ret)
         return -EINVAL;
 }
 
+/* Stores a text by the kind of its column. Returns -EINVAL for a malformed one. */
 static int parse_text(const Cell *cell, const char *text, void *member)
 {
         char **owned = member, *copy;
 
         switch (cell->column->kind) {
         case COLUMN_OWNED:
-                if (*owned &&
-                    strcmp(text, *owned) == 0) /* most are what the struct was made with */
+                if (*owned && strcmp(text, *owned) == 0) /* most texts are already equal */
                         return 0;
                 copy = strdup(text);
                 if (!copy)
@@ -139,6 +144,7 @@ static int parse_text(const Cell *cell, const char *text, void *member)
         }
 }
 
+/* Checks the length of a text, and that it has no NUL inside. */
 static int read_text(const Cell *cell, void *member, Error *reterr)
 {
         const char *text = "";
@@ -157,6 +163,8 @@ static int read_text(const Cell *cell, void *member, Error *reterr)
         return r == -ENOMEM ? error_oom(reterr) : r < 0 ? damaged(cell, "is malformed", reterr) : 0;
 }
 
+/* Compares the SQL type of a value with the kind of its column, and stores the value. NULL is valid
+ * for optional columns only. */
 static int read_cell(const Cell *cell, void *member, Error *reterr)
 {
         ColumnKind kind = cell->column->kind;
@@ -204,8 +212,8 @@ void row_done(const Row *row, void *base)
         memset(base, 0, row->size);
 }
 
-/* Returns the value of a member; its type is 0 when out of memory. *ret_text: a text that the
- * caller frees. */
+/* Returns the value of a member; its type is 0 without memory. *ret_text: a text that the caller
+ * frees. */
 static SqliteValue get_value(const Column *column, const void *member, char **ret_text)
 {
         switch (column->kind) {

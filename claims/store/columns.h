@@ -3,13 +3,13 @@
 
 /* One table of columns for each type of row. A column names the SQL expression and the member of a
  * struct. The table makes the list of a SELECT or an INSERT, reads a row of the result into the
- * struct, and binds the struct to parameters. So the order of the columns is in one place.
+ * struct, and binds the struct to parameters. So the order of the columns is defined in one place.
  *
  * The kind of a column follows from the type of the member at compile time. A member of a type
  * without a kind does not compile.
  *
- * The database file is hostile input: a value of another type, NULL, a number out of range and a
- * malformed text are -EUCLEAN with words that name the column and the row. */
+ * The database file is hostile input. A value of another type, NULL, a number out of range and a
+ * malformed text are -EUCLEAN, with words that name the column and the row. */
 
 #include "base/cpu-set.h"
 #include "base/uuid.h"
@@ -22,7 +22,7 @@ typedef enum ColumnKind {
         COLUMN_BOOL,
         COLUMN_DOUBLE,
         COLUMN_UUID,
-        COLUMN_OWNED,    /* char *: a copy, which replaces the text that is there */
+        COLUMN_OWNED,    /* char *: a copy, which replaces the text of the member */
         COLUMN_BORROWED, /* const char *: valid until the next step of the statement */
         COLUMN_CHARS,    /* char[] */
         COLUMN_CPU_SET,
@@ -39,7 +39,7 @@ typedef struct Column {
 } Column;
 
 typedef struct Row {
-        const char *what; /* for error texts, before the number in column 0: "a device of claim" */
+        const char *what; /* in error texts, before the number in column 0: "a device of claim" */
         const Column *columns;
         size_t n_columns;
         size_t size; /* of the struct */
@@ -76,25 +76,26 @@ typedef struct Row {
                                   .n_columns = ARRAY_SIZE(name_##_columns), \
                                   .size = sizeof(struct_) }
 
-/* Makes the SQL of a statement, owned by the caller. In sql, "%" stands for the columns of the next
- * row of rows, "#" for the same as items of a JSON list in the column "value", and "$" for one "?"
- * for each column so far. NULL when out of memory. */
+/* Makes the SQL of a statement, owned by the caller. Three characters of sql are replaced, in their
+ * order. A "%" becomes the columns of the next row of rows. A "#" becomes the same as items of a
+ * JSON list in the column "value". A "$" becomes one "?" for each column so far. Returns NULL
+ * without memory. */
 char *columns_format(const char *sql, const Row *const rows[]);
 
-/* Reads the row that the statement is at, from the column first on, into the struct at base. Texts
- * that base owned before are replaced; base must be initialised if the row has owned members. On
- * failure, base owns what was read so far. -EUCLEAN, -ENOMEM. */
+/* Reads the current row of the statement, from the column first on, into the struct at base. Texts
+ * that base owned before are replaced. base must be initialised if the row has owned members. After
+ * a failure, base owns the members that were read. Returns -EUCLEAN or -ENOMEM with words. */
 int row_read(Sqlite *sqlite, sqlite3_stmt *statement, int first, const Row *row, void *base,
              Error *reterr);
 
-/* Frees what the struct at base owns by its row, and zeroes it. */
+/* Frees the members that the struct at base owns by its row, and zeroes it. */
 void row_done(const Row *row, void *base);
 
-/* Returns -EUCLEAN with words for the row that the statement is at. column: the expression whose
- * value has the problem; NULL: the values do not fit each other. */
+/* Returns -EUCLEAN with words for the current row of the statement. column: the expression whose
+ * value has the problem; NULL: the values contradict each other. */
 int row_damaged(const Sqlite *sqlite, sqlite3_stmt *statement, const Row *row, const char *column,
                 const char *problem, Error *reterr);
 
-/* Binds the struct at base to the parameters from the number first on. */
+/* Binds the members of the struct at base to the parameters from the number first on. */
 int row_bind(Sqlite *sqlite, sqlite3_stmt *statement, int first, const Row *row, const void *base,
              Error *reterr);

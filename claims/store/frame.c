@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs statements and transactions. A statement is prepared when it is first run: it takes some
- * kilobytes, and most hosts never run most of them.
+/* Runs statements and transactions. The array "statements" has the SQL and the row types of each
+ * statement, generated from statements.h. A statement is prepared when it is first run: it takes
+ * some kilobytes, and most hosts never run most of them. A prepared statement is reset after each
+ * use, so one statement cannot run within itself. The member has_turn is true while a write
+ * transaction is open that store_take_turn() began. The next store_end() ends it.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
  * tests/unit/claims/test-claims-faults.c */
@@ -15,7 +18,7 @@ typedef struct IntegerRow {
         int64_t value;
 } IntegerRow;
 
-/* Of a statement whose SQL yields one number. */
+/* The row type of a statement whose SQL yields one number. */
 ROW(integer, IntegerRow, "a query", COLUMN("the number", IntegerRow, value));
 
 static const struct {
@@ -27,6 +30,7 @@ static const struct {
 #undef STATEMENT
 };
 
+/* Prepares a statement, unless it is prepared already. */
 static int prepare(Claims *claims, StatementId id, Error *reterr)
 {
         _cleanup_free_ char *sql = NULL;
@@ -39,7 +43,7 @@ static int prepare(Claims *claims, StatementId id, Error *reterr)
 }
 
 /* Binds the rows of an INSERT from base, which is NULL for other statements, and then the values.
- */
+ * Yields the statement, which the caller resets. */
 static int bind(Claims *claims, StatementId id, const void *base, const SqliteValue *values,
                 sqlite3_stmt **ret, Error *reterr)
 {
@@ -96,6 +100,7 @@ int store_run_alone(Claims *claims, StatementId id, const SqliteValue *values,
         return store_end(claims, r, reterr);
 }
 
+/* Reads the first row into a zeroed copy, so that ret stays unchanged on failure. */
 static int get_row(Claims *claims, StatementId id, const SqliteValue *values, const Row *row,
                    void *ret, Error *reterr)
 {
@@ -128,6 +133,8 @@ int store_get_integer(Claims *claims, StatementId id, const SqliteValue *values,
         return r > 0 ? sqlite_damaged(claims->sqlite, "a row is missing", reterr) : r;
 }
 
+/* Reads the current row and calls add. Afterwards base is zeroed. If add returned 0, context owns
+ * the members of the row; else they are freed. */
 static int add_row(Claims *claims, sqlite3_stmt *statement, const Row *row, void *base,
                    StoreAdd add, void *context, Error *reterr)
 {

@@ -1,28 +1,41 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The text of the newest schema, and the checks of a file against it. Each part of the text is one
+ * constant below, and "newest" lists them in the order of their creation. Triggers keep usages,
+ * cell_usages, claim_counts and the column pci, so no statement of the program writes these. The
+ * database enforces the rules that must hold for every writer: unique devices and host CPUs,
+ * positive amounts, and removals for ended claims. A change of any part needs a new version number
+ * (claims/store/schema.h).
+ *
+ * Tests: tests/unit/claims/store/test-schema.c */
+
 #include "claims/store/schema.h"
 
-/* The table and the row that say which version the file has. The specification of version 1 leaves
- * the name of the table open. */
+/* The table and the row with the version of the file. The specification of version 1 leaves the
+ * name of the table open. */
 static const char newest_versions[] =
         "PRAGMA application_id = 1129074003;" /* SCHEMA_APPLICATION_ID */
         "CREATE TABLE versions (table_name TEXT, version INTEGER);"
         "INSERT INTO versions VALUES ('claims', 9);"; /* SCHEMA_NEWEST */
 
-/* - claims holds the living claims only, as in version 1. vcpus, memory_mb and disk_gb are the sums
- *   of the allocations (PCPU counts as vcpus), or what a claim of version 1 had while it is not
- *   placed. pci: the addresses of the whole devices that a claim has, "0000:41:00.1, 0000:41:00.2",
- *   kept by triggers; the specification leaves the form open.
- * - write_state: ClaimWriteState; reported_*: ClaimReported. guest:
- * whose the claim was before it was handed to a migration.
- * - claim_counts: how many claims live; counting 10,000 rows for each change of a property would
- *   make a claim dearer the more there are.
- * - AUTOINCREMENT: an id is never used again.
- * - A claim that ends while something of it may be in Placement leaves a removal, whatever ends
- *   it: a trigger cannot forget. unsure: it is not known whether what was written arrived.
- * - moves: a claim that is about to change hands.
- * - No table is WITHOUT ROWID: the integrity check of SQLite 3.40 takes the columns behind a
- *   primary key that is not first for NULL, and such a file would be set aside. */
+/* Living claims and pending writes.
+ *
+ * The table claims has only living claims, as in version 1. The columns vcpus, memory_mb and
+ * disk_gb are the sums of the allocations (PCPU counts as vcpus). While a claim of version 1 is not
+ * placed, they are its own amounts. The column pci has the addresses of the claim's whole devices,
+ * "0000:41:00.1, 0000:41:00.2". Triggers keep it; the specification leaves its form open. The
+ * column guest is the owner before a migration took the claim over. See ClaimWriteState for
+ * write_state, and ClaimReported for reported_*.
+ *
+ * The table claim_counts has the number of living claims. Without it, each change of a property
+ * would count 10,000 rows. AUTOINCREMENT: an id is never used again.
+ *
+ * A claim that ends while Placement can have its allocations leaves a removal. A trigger makes it,
+ * so every way to end a claim does. The column unsure says that it is unknown whether the
+ * allocations were written. The table moves has claims that are about to get another consumer.
+ *
+ * No table is WITHOUT ROWID. The integrity check of SQLite 3.40 reads columns after a primary key
+ * that is not first as NULL, and such a file would be set aside. */
 static const char newest_claims[] =
         "CREATE TABLE claims ("
         " id INTEGER PRIMARY KEY AUTOINCREMENT,"
@@ -88,9 +101,9 @@ static const char newest_claims[] =
         " to_consumer TEXT NOT NULL UNIQUE,"
         " to_type TEXT NOT NULL);";
 
-/* Ended claims move here: no reader of claims takes them for promises, and the cost of a claim does
- * not grow with the history. What one held is lists of lists in JSON, since it is only ever read
- * with its claim. */
+/* Ended claims have a table of their own. So no reader mistakes them for living ones, and the cost
+ * of a claim does not grow with the history. Their parts are lists of lists in JSON, since they are
+ * only read together with the claim. */
 static const char newest_ended[] = "CREATE TABLE ended_claims ("
                                    " number INTEGER PRIMARY KEY AUTOINCREMENT,"
                                    " id INTEGER NOT NULL UNIQUE,"
@@ -112,9 +125,9 @@ static const char newest_ended[] = "CREATE TABLE ended_claims ("
                                    " cells TEXT NOT NULL DEFAULT '[]',"
                                    " cpus TEXT NOT NULL DEFAULT '[]');";
 
-/* resource_class is the name: the specification's resource_class_id refers to a table of names that
- * a single host does not need. withheld: gone from the host while something of it is claimed.
- * can_host: 0 for sharing providers. */
+/* Providers. resource_class is the name: the specification's resource_class_id refers to a table of
+ * names that a single host does not need. withheld: gone from the host while claims use it.
+ * can_host: 0 for sharing providers. The epoch changes whenever the tree changes. */
 static const char newest_providers[] =
         "CREATE TABLE provider_epoch (epoch INTEGER NOT NULL);"
         "INSERT INTO provider_epoch VALUES (0);"
@@ -151,8 +164,9 @@ static const char newest_providers[] =
         " aggregate TEXT NOT NULL,"
         " PRIMARY KEY (resource_provider_id, aggregate));";
 
-/* usages is the sum over allocations, kept by triggers, so that no code can forget it and a claim
- * need not add up 10,000 rows. Allocations may change hands, and nothing else. */
+/* Allocations. The table usages has the sums of allocations. Triggers keep it, so that every write
+ * is counted, and a claim need not add up 10,000 rows. The consumer of an allocation can change,
+ * and nothing else. */
 static const char newest_allocations[] =
         "CREATE TABLE allocations ("
         " id INTEGER PRIMARY KEY,"
@@ -189,12 +203,16 @@ static const char newest_allocations[] =
         " SELECT RAISE(ABORT, 'allocations are inserted and deleted, never updated');"
         "END;";
 
-/* - claim_devices: which device a claim has for itself. mdev_uuid '' means the whole device, for
- * PCI passthrough. Two claims never have the same one. provider_uuid has no reference: the name of
- * a device outlives its provider. identity: base/device-identity.h; '' when it is not recorded.
- * - claim_cells, claim_cpus: where a guest's memory and CPUs are. Sets of CPUs are text, "0-3,8".
- * - claim_pins: host CPUs that a claim has for itself. Two claims never have the same one.
- * - cell_usages: sums over claim_cells, kept by triggers as usages are. */
+/* Devices and layouts of claims.
+ *
+ * The table claim_devices has the devices that one claim has alone. mdev_uuid '' means the whole
+ * device, for PCI passthrough. Two claims never have the same one. provider_uuid has no reference,
+ * because the name of a device outlives its provider. identity: base/device-identity.h; '' if it is
+ * not recorded.
+ *
+ * The tables claim_cells and claim_cpus have the places of a guest's memory and CPUs. Sets of CPUs
+ * are text, "0-3,8". The table claim_pins has host CPUs that one claim has alone. The table
+ * cell_usages has sums over claim_cells, which triggers keep like usages. */
 static const char newest_parts[] =
         "CREATE TABLE claim_devices ("
         " id INTEGER PRIMARY KEY,"
@@ -272,8 +290,8 @@ static const char newest_parts[] =
         " SELECT RAISE(ABORT, 'cells are inserted and deleted, never updated');"
         "END;";
 
-/* What happened, as claims/claim/event.h has it: allocations and devices are JSON, as it is read.
- */
+/* Events of claims and of the host, as in claims/claim/event.h. allocations and devices are JSON in
+ * the form in which they are read. */
 static const char newest_events[] = "CREATE TABLE events ("
                                     " id INTEGER PRIMARY KEY AUTOINCREMENT,"
                                     " usec INTEGER NOT NULL,"
@@ -308,6 +326,8 @@ int schema_unknown(const Sqlite *sqlite, const char *what, Error *reterr)
                 sqlite->path, what);
 }
 
+/* Checks that the file belongs to this program: its application_id, or a table of versions. Yields
+ * true for a file without tables. */
 static int check_owner(Sqlite *sqlite, bool *ret_empty, Error *reterr)
 {
         int64_t application_id, n_tables, n_columns;
@@ -348,7 +368,7 @@ int schema_read_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
                 *ret_version = 0;
                 return 0;
         }
-        /* Exactly one row, of claims, with a number. */
+        /* Require exactly one row, for claims, with a number. */
         r = sqlite_query_integer(sqlite,
                                  "SELECT iif(count(*) = 1 AND min(table_name) = 'claims'"
                                  " AND typeof(min(version)) = 'integer', min(version), 0)"
@@ -362,6 +382,7 @@ int schema_read_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
         return 0;
 }
 
+/* Returns 0 if the file has a part with exactly this SQL. */
 static int check_part(Sqlite *sqlite, const char *name, const char *sql, Error *reterr)
 {
         _cleanup_(statement_finalizep) sqlite3_stmt *statement = NULL;
@@ -379,11 +400,12 @@ static int check_part(Sqlite *sqlite, const char *name, const char *sql, Error *
         return MIN(r, 0);
 }
 
-/* Indexes and tables that an operator added do no harm, so they are ignored. */
+/* Compares each part of the text with the file, by a model in memory. Indexes and tables that an
+ * operator added do no harm, so they are ignored. */
 int schema_check(Sqlite *sqlite, Error *reterr)
 {
         _cleanup_(sqlite_closep) Sqlite *model = NULL;
-        _cleanup_(statement_finalizep) sqlite3_stmt *parts = NULL; /* goes before model */
+        _cleanup_(statement_finalizep) sqlite3_stmt *parts = NULL; /* finalized before model */
         const char *name, *sql;
         int r = sqlite_open(&model, ":memory:", 0, reterr);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The schema of the database, and the version number that a file carries.
+/* The schema of the database, and the version number in each file.
  *
  * Version 1 is the table of the persistent-claims specification, column for column, and its version
- * table with one row. The newest version adds what this program needs and the provider model of the
- * base-models specification. There is one text of the newest schema; a new file is made of it, and
- * an older file is copied into it (claims/store/upgrade.c).
+ * table with one row. The newest version adds this program's own columns and tables, and the
+ * provider model of the base-models specification. There is one text of the newest schema. A new
+ * file is made from it, and an older file is copied into it (claims/store/upgrade.c).
  *
  * A number is never used twice. The numbers 2 to 8 stand for fourteen shapes on disk, since they
  * were reused before the first release.
  *
- * To change the schema: edit the text, take the next number for SCHEMA_NEWEST and in the text, and
- * add the shape that was newest to tests/unit/claims/store/shapes.sql. */
+ * To change the schema: edit the text, write the next number into SCHEMA_NEWEST and into the text,
+ * and add the shape that was newest to tests/unit/claims/store/shapes.sql. */
 
 #include "claims/store/sqlite.h"
 
@@ -21,23 +21,24 @@
 /* "CLMS" in the header of each file from version 2 on. */
 #define SCHEMA_APPLICATION_ID INT64_C(0x434c4d53)
 
-/* Reads the version of the file; 0 for an empty file. -EUCLEAN for a damaged file, -EMEDIUMTYPE for
- * a database of another program, -EPROTONOSUPPORT for a file of ours without a version. */
+/* Reads the version of the file; 0 for an empty file. Returns -EUCLEAN for a damaged file, and
+ * -EMEDIUMTYPE for a database of another program. Returns -EPROTONOSUPPORT for a file of this
+ * program without a version. */
 int schema_read_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr);
 
-/* Compares the file, which says SCHEMA_NEWEST, with the text. -EPROTONOSUPPORT if a table, an index
- * or a trigger is missing or differs. Writes nothing. */
+/* Compares a file of version SCHEMA_NEWEST with the text. Returns -EPROTONOSUPPORT if a table, an
+ * index or a trigger is missing or differs. Writes nothing. */
 int schema_check(Sqlite *sqlite, Error *reterr);
 
 /* Makes the newest schema in an empty file, or beside tables of other names, within the caller's
  * transaction. */
 int schema_create(Sqlite *sqlite, Error *reterr);
 
-/* Returns -EPROTONOSUPPORT with words for the operator. what names the part that is unknown. */
+/* Returns -EPROTONOSUPPORT with words for the operator. what: name of the unknown part. */
 int schema_unknown(const Sqlite *sqlite, const char *what, Error *reterr);
 
-/* upgrade.c: copies the file from the given version (1 … SCHEMA_NEWEST - 1) into the newest schema,
- * within the caller's transaction; foreign keys must be off. Returns -EPROTONOSUPPORT with words if
- * the file has a table or a column that this program does not know, lacks one that it needs, or has
- * a row that the newest schema refuses. The caller then rolls back. */
+/* Copies the file from the given version (1 … SCHEMA_NEWEST - 1) into the newest schema
+ * (upgrade.c). Runs within the caller's transaction; foreign keys must be off. Returns
+ * -EPROTONOSUPPORT with words if the file has an unknown table or column, lacks a required one, or
+ * has a row that the newest schema rejects. The caller then rolls back. */
 int schema_upgrade(Sqlite *sqlite, int64_t version, Error *reterr);

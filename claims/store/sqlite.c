@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A thin layer over SQLite, for one connection in one thread. Each function returns 0 or a positive
+ * step, or a negative errno with words from translate(). The settings of configure() protect
+ * against hostile files: a defensive mode, no trusted schema, no extensions, and checks of cell
+ * sizes. Waits for other processes are limited by set_patience(). Every write transaction begins
+ * with BEGIN IMMEDIATE, so it fails at its begin and not at its first write.
+ *
+ * Tests: tests/unit/claims/store/test-sqlite.c */
+
 #include "claims/store/sqlite.h"
 
 #include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* Pages are 4 KiB: a claim touches a handful, the daemon should stay small. */
+/* 512 KiB of cache. Pages have 4 KiB and a claim needs only a few, so the daemon stays small. */
 #define CACHE_PRAGMA "PRAGMA cache_size=-512"
 
 int sqlite_system_error(int code, const char *path, const char *doing, Error *reterr)
@@ -47,7 +55,8 @@ int sqlite_damaged(const Sqlite *sqlite, const char *what, Error *reterr)
                           what);
 }
 
-/* SQLite makes its log beside the file. False with errno. */
+/* Returns true if the folder is writable, because SQLite makes its log beside the file. Returns
+ * false with errno. */
 static bool folder_writable(const char *path)
 {
         _cleanup_free_ char *copy = strdup(path);
@@ -57,6 +66,8 @@ static bool folder_writable(const char *path)
         return access(dirname(copy), W_OK) == 0;
 }
 
+/* Returns the error of a file that cannot be written: moved away, without permission, or on a
+ * read-only file system. */
 static int readonly_error(const Sqlite *sqlite, int rc, Error *reterr)
 {
         if (rc == SQLITE_READONLY_DBMOVED)
@@ -69,7 +80,7 @@ static int readonly_error(const Sqlite *sqlite, int rc, Error *reterr)
         return sqlite_system_error(errno, sqlite->path, "write to", reterr);
 }
 
-/* The one place where result codes become errnos. */
+/* Translates a result code. This is the only place where result codes become errnos. */
 static int translate(const Sqlite *sqlite, int rc, Error *reterr)
 {
         int code;
@@ -110,6 +121,7 @@ static int translate(const Sqlite *sqlite, int rc, Error *reterr)
         }
 }
 
+/* Sets the time that SQLite waits for locks: busy_usec, or none. */
 static void set_patience(Sqlite *sqlite, bool patient)
 {
         uint64_t msec = patient ? sqlite->busy_usec / USEC_PER_MSEC : 0;
@@ -118,6 +130,8 @@ static void set_patience(Sqlite *sqlite, bool patient)
         sqlite3_busy_timeout(sqlite->db, (int)MIN(msec, UINT64_C(3600000)));
 }
 
+/* Sets the protections of a new connection. A file that is not writable is an error at once, and
+ * not at the first write. */
 static int configure(Sqlite *sqlite, Error *reterr)
 {
         sqlite3 *db = sqlite->db;
@@ -161,7 +175,7 @@ int sqlite_accept(Sqlite *sqlite, Error *reterr)
 {
         int r;
 
-        /* Where shared memory does not work the mode stays "delete", which is as durable. */
+        /* Without shared memory the mode stays "delete", which is as durable. */
         r = sqlite_exec(sqlite, "PRAGMA journal_mode=WAL", reterr);
         if (r == 0)
                 r = sqlite_exec(sqlite, "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", reterr);
@@ -260,6 +274,7 @@ int sqlite_query_integer(Sqlite *sqlite, const char *sql, int64_t *ret, Error *r
         return 0;
 }
 
+/* After a wait that failed, later calls do not wait until one succeeds. */
 int sqlite_begin_write(Sqlite *sqlite, Error *reterr)
 {
         int moved = 0;
@@ -269,7 +284,7 @@ int sqlite_begin_write(Sqlite *sqlite, Error *reterr)
                 set_patience(sqlite, r == 0);
         if (r < 0)
                 return r;
-        /* What is written to a file that lost its name is lost with the process. */
+        /* Data that are written to a file without a name are lost when the process ends. */
         if (sqlite3_file_control(sqlite->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
             moved) {
                 sqlite_rollback(sqlite);

@@ -4,12 +4,15 @@
 /* A thin layer over SQLite: opens with the settings that claims need, and translates each result
  * code once, into an errno and words that name the file. It knows no table.
  *
- * A step distinguishes a row, the end and an error: an error is never taken for the end of data.
+ * A step distinguishes a row, the end and an error: an error never counts as the end of data. The
+ * translation of result codes:
  *
- * The translation: SQLITE_FULL -ENOSPC; BUSY and LOCKED -EBUSY; CORRUPT and NOTADB, and SQL that
- * the file's own schema does not understand, -EUCLEAN; READONLY -EROFS, -EACCES or, when the file
- * was moved away under the program, -ESTALE; CANTOPEN and IOERR the system's errno, or -EIO;
- * CONSTRAINT -EEXIST. */
+ *   SQLITE_FULL         -ENOSPC.
+ *   BUSY, LOCKED        -EBUSY.
+ *   CORRUPT, NOTADB     -EUCLEAN. SQL that contradicts the file's own schema is -EUCLEAN, too.
+ *   READONLY            -EROFS or -EACCES. If the file was moved away while in use: -ESTALE.
+ *   CANTOPEN, IOERR     The system's errno, or -EIO.
+ *   CONSTRAINT          -EEXIST. */
 
 #include <sqlite3.h>
 
@@ -19,26 +22,26 @@ typedef struct Sqlite {
         sqlite3 *db;
         char *path;
         uint64_t busy_usec;
-        bool impatient; /* a wait for another process's lock was in vain */
+        bool impatient; /* the last wait for another process's lock failed */
 } Sqlite;
 
 /* Opens the file, which must exist, for reading and writing. A wait for another process's lock ends
- * after busy_usec, and from then on there is none until the writer's turn was had again: a lock
- * that stays costs one wait, and not one a request. */
+ * after busy_usec. Then calls do not wait any more until the write lock was taken once. So a lock
+ * that stays costs one wait, and not one for each request. */
 int sqlite_open(Sqlite **ret, const char *path, uint64_t busy_usec, Error *reterr);
 
-/* Sets durable commits (WAL, synchronous=FULL) and foreign keys. Closing moves the log into the
- * file. */
+/* Sets durable commits (WAL, synchronous=FULL) and foreign keys. From then on, closing moves the
+ * log into the file. */
 int sqlite_accept(Sqlite *sqlite, Error *reterr);
 
-/* Statements must be finalized before. */
+/* Closes the file. Statements must be finalized before. */
 Sqlite *sqlite_close(Sqlite *sqlite);
 DEFINE_CLEANUP(Sqlite *, sqlite_close);
 
-/* Words and errno for what failed in the system: doing is "open", "write to", …. Returns -code. */
+/* Writes words for an error of the system. doing: "open", "write to", …. Returns -code. */
 int sqlite_system_error(int code, const char *path, const char *doing, Error *reterr);
 
-/* The file says what none of ours does: -EUCLEAN with words. */
+/* Returns -EUCLEAN with words: the file has contents that this program never writes. */
 int sqlite_damaged(const Sqlite *sqlite, const char *what, Error *reterr);
 
 /* Runs statements that yield no rows. */
@@ -59,7 +62,7 @@ static inline SqliteValue sqlite_value_integer(int64_t value)
         return (SqliteValue){ .type = SQLITE_INTEGER, .integer = value };
 }
 
-/* SQLite has no numbers above INT64_MAX, so a larger one becomes INT64_MAX. */
+/* Makes a value; SQLite has no numbers above INT64_MAX, so a larger one becomes INT64_MAX. */
 static inline SqliteValue sqlite_value_unsigned(uint64_t value)
 {
         return sqlite_value_integer((int64_t)MIN(value, (uint64_t)INT64_MAX));
@@ -109,28 +112,30 @@ typedef enum SqliteStep {
         SQLITE_STEP_ROW = 1,
 } SqliteStep;
 
-/* A SqliteStep or a negative errno. */
+/* Steps a statement. Returns a SqliteStep or a negative errno. */
 int sqlite_step(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr);
 
 /* Steps a statement that yields no rows to its end and resets it. */
 int sqlite_run(Sqlite *sqlite, sqlite3_stmt *statement, Error *reterr);
 
-/* Text of a column, "" for NULL; lives until the next step. -ENOMEM. */
+/* Yields the text of a column, "" for NULL; valid until the next step. Returns -ENOMEM on
+ * failure. */
 int sqlite_column(Sqlite *sqlite, sqlite3_stmt *statement, int column, const char **ret,
                   Error *reterr);
 
-/* The first column of the first row of a query; -EUCLEAN when there is no row. */
+/* Yields the first column of the first row of a query. Returns -EUCLEAN if there is no row. */
 int sqlite_query_integer(Sqlite *sqlite, const char *sql, int64_t *ret, Error *reterr);
 
-/* Takes the file's one writer's turn. */
+/* Begins a write transaction: takes the write lock, which one process can have. Returns -EBUSY if
+ * another process has it. */
 int sqlite_begin_write(Sqlite *sqlite, Error *reterr);
-/* When it fails, the transaction is rolled back. */
+/* Commits. If that fails, the transaction is rolled back. */
 int sqlite_commit(Sqlite *sqlite, Error *reterr);
-/* Does nothing outside a transaction. */
+/* Rolls back. Does nothing outside a transaction. */
 void sqlite_rollback(Sqlite *sqlite);
 DEFINE_CLEANUP(Sqlite *, sqlite_rollback);
 
-/* For _cleanup_(): makes a prepared statement ready for its next use. */
+/* Makes a prepared statement ready for its next use; for _cleanup_(). */
 static inline void statement_resetp(sqlite3_stmt **statement)
 {
         if (!*statement)

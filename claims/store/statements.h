@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Every statement of the store: its name, its SQL, and the rows (rows.h) that its SQL refers to in
- * their order. In the SQL, "%" is the columns of a row, "#" the same as items of a JSON list, and
- * "$" a "?" for each column so far (columns_format()). No header of the usual kind: it is included
- * where STATEMENT is defined, for the numbers (object.h) and the texts (frame.c). */
+/* Every statement of the store: its name, its SQL, and the row types (declared in frame.h) that its
+ * SQL refers to, in their order. In the SQL, "%" is the columns of a row, "#" the same as items of
+ * a JSON list, and "$" a "?" for each column so far (columns_format()). This is no ordinary header.
+ * It is included where STATEMENT is defined, for the numbers (object.h) and for the texts
+ * (frame.c). */
 
 #define LIVING      "SELECT %, %, %, % FROM claims c"
 #define LIVING_ROWS &owner_row, &claim_row, &living_row, &reported_row
 #define ENDED       "SELECT %, %, % FROM ended_claims c"
 #define ENDED_ROWS  &owner_row, &claim_row, &ended_row
 
-/* Parts of claims, by the numbers of the claims. The "+" keeps SQLite from a scan of all ended
- * claims in the order of the numbers, where one claim is read. */
+/* Parts of claims, by a range of claim ids. The "+" keeps SQLite from a scan of all ended claims in
+ * the order of numbers when one claim is read. */
 #define OF_CLAIMS " WHERE claim_id BETWEEN ?1 AND ?2 ORDER BY claim_id"
 #define ENDED_ITEMS(list)                                              \
         "SELECT ended_claims.id, # FROM ended_claims, json_each(" list \
         ") WHERE ended_claims.id BETWEEN ?1 AND ?2 ORDER BY +ended_claims.number DESC, key"
 
-/* Allocations of a claim, a provider and a class. */
+/* Allocations of one claim, provider and class. */
 #define OF_PROVIDER                                                   \
         " JOIN resource_providers p ON p.id = a.resource_provider_id" \
         " WHERE a.claim_id = ?1 AND p.uuid = ?2 AND a.resource_class = ?3"
 
-/* Of what a claim holds, so many pieces are written down, and as many devices: an event is no
- * larger. */
+/* Largest number of allocations, and of devices, that an event of a claim contains. */
 #define EVENT_PARTS "64"
 
 STATEMENT(BEGIN_READ, "BEGIN")
@@ -148,7 +148,8 @@ STATEMENT(INSERT_PART,
           "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used,"
           " claim_id, request_group) SELECT p.id, c.instance_uuid, ?3, ?5, c.id, ?4"
           " FROM claims c, resource_providers p WHERE c.id = ?1 AND p.uuid = ?2")
-/* of one of the two providers it is the device: a name ends with its device's */
+/* moves the devices whose provider is one of the two: its name ends with the device's name or
+ * address */
 STATEMENT(SHIFT_DEVICES, "UPDATE claim_devices SET provider_uuid = ?3 WHERE id IN"
                          " (SELECT DISTINCT d.id FROM claim_devices d, resource_providers p"
                          " WHERE d.claim_id = ?1 AND d.provider_uuid = ?2 AND d.request_group = ?4"

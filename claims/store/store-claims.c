@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads claims. One query has the rows of the claims; one query for each part of claims
- * (allocations, devices, cells, CPUs) has its rows for all claims of the list. A list is one state
- * of the file.
+/* Reads claims. One query yields the rows of the claims. One query for each part of claims
+ * (allocations, devices, cells, CPUs) yields its rows for all claims of the list. Both results are
+ * in the order of the claims, so one pass joins them (add_to_claim()). A list is one state of the
+ * file. Living and ended claims have different tables, and so different queries.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-layout.c
  * tests/unit/claims/test-claims-scale.c */
@@ -23,8 +24,8 @@ typedef struct TakenRow {
         const char *device, *address;
 } TakenRow;
 
-/* Every claim has the columns of owner and claim. A living one has living and reported, which is
- * read only; an ended one has ended. */
+/* Every claim has the columns of owner and claim. A living one also has living and reported, which
+ * is read only. An ended one also has ended. */
 ROW(owner, Claim, "claim", COLUMN("c.id", Claim, id), COLUMN("instance_uuid", Claim, consumer));
 
 ROW(claim, Claim, "claim", COLUMN("resize_target", Claim, resize_target),
@@ -46,8 +47,8 @@ ROW(reported, Claim, "claim", COLUMN("reported_elsewhere <> ''", Claim, was_read
 ROW(ended, Claim, "claim", COLUMN("ended_usec", Claim, ended_usec),
     COLUMN("end_reason", Claim, end_reason));
 
-/* An ended claim has these as JSON lists: a column can be added at the end of a table only, and it
- * must be optional. */
+/* An ended claim has these as JSON lists: a new column must be at the end of a table, and must be
+ * optional. */
 ROW(allocation, AllocationRow, "an allocation of claim", COLUMN("uuid", AllocationRow, provider),
     COLUMN("name", AllocationRow, provider_name),
     COLUMN("resource_class", AllocationRow, resource_class), COLUMN("used", AllocationRow, used),
@@ -81,6 +82,8 @@ ROW(unplaced, StoreUnplaced, "claim", COLUMN("id", StoreUnplaced, id),
     COLUMN("vcpus", StoreUnplaced, vcpus), COLUMN("memory_mb", StoreUnplaced, memory_mb),
     COLUMN("disk_gb", StoreUnplaced, disk_gb), COLUMN("pci", StoreUnplaced, pci));
 
+/* Reads the current row of a query as a claim and adds it to the list. The state of an ended claim,
+ * and of a pending one, has no column of its own. */
 static int read_claim(Claims *claims, sqlite3_stmt *statement, const Row *const *rows,
                       ClaimList *list, Error *reterr)
 {
@@ -151,11 +154,11 @@ static int add_held(Claim *claim, void *row)
         return 0;
 }
 
-typedef int (*ClaimAdd)(Claim *claim, void *row); /* as StoreAdd */
+typedef int (*ClaimAdd)(Claim *claim, void *row); /* like StoreAdd */
 
-/* The parts of claims in the order in which they are read. The first column of each query is the
- * number of the claim, from ?1 to ?2: of living claims in ascending order, of ended ones with the
- * last one first. An ended claim holds no host CPU. */
+/* The parts of claims in the order in which they are read. The first column of each query is the id
+ * of the claim, from ?1 to ?2. Living claims are in ascending order, ended ones begin with the last
+ * one. An ended claim holds no host CPU. */
 static const struct {
         StatementId living, ended;
         ClaimAdd add;
@@ -167,13 +170,15 @@ static const struct {
         { STATEMENT_READ_HELD, _STATEMENT_MAX, add_held },
 };
 
-/* The claims that can have the next row. */
+/* The claims that the next row can belong to. */
 typedef struct Reader {
         ClaimAdd add;
         Claim *const *claims;
         size_t n;
 } Reader;
 
+/* Adds a row to its claim, and skips the claims before it. Rows of claims that are not in the list
+ * are ignored. */
 static int add_to_claim(void *context, int64_t key, void *row)
 {
         Reader *reader = context;
@@ -187,8 +192,8 @@ static int add_to_claim(void *context, int64_t key, void *row)
         return claim->id == key ? reader->add(claim, row) : 1;
 }
 
-/* Each part is read for all claims at once, unless more than this many numbers lie between two of
- * them: then one claim at a time costs less. */
+/* Each part is read for all claims at once, unless more than this many ids per claim lie between
+ * the first and the last: then one claim at a time costs less. */
 #define NUMBERS_PER_CLAIM 16
 
 static bool have_cells(Claim *const *list, size_t n)
@@ -199,7 +204,7 @@ static bool have_cells(Claim *const *list, size_t n)
         return false;
 }
 
-/* Reads parts of living claims with ascending numbers, or of ended claims, the last one first. */
+/* Reads parts of living claims with ascending ids, or of ended claims, the last one first. */
 static int read_parts(Claims *claims, Claim *const *list, size_t n, size_t n_parts, Error *reterr)
 {
         bool ended = n > 0 && list[0]->state == CLAIM_STATE_RELEASED;
@@ -227,8 +232,8 @@ static int read_parts(Claims *claims, Claim *const *list, size_t n, size_t n_par
         return r;
 }
 
-/* Runs a query of claims and adds them to the list: with their devices alone if the query has
- * nothing but the owners of the claims. */
+/* Runs a query of claims and adds them to the list. If the query has only the owners of the claims,
+ * reads only their devices. */
 static int add_claims(Claims *claims, StatementId id, const SqliteValue *values, ClaimList *list,
                       Error *reterr)
 {
@@ -263,8 +268,8 @@ static int list_claims(Claims *claims, StatementId id, StatementId second,
         return r;
 }
 
-/* Yields the first claim of a query. CLAIM_E_NOT_FOUND. The query is not stepped to its end before
- * the parts are read, so that they are of the same state of the file. */
+/* Yields the first claim of a query. Returns CLAIM_E_NOT_FOUND if there is none. The query is not
+ * stepped to its end before the parts are read, so that both are of the same state of the file. */
 static int get_claim(Claims *claims, StatementId id, const SqliteValue *values, Claim **ret,
                      Error *reterr)
 {
@@ -299,7 +304,8 @@ int claims_find(Claims *claims, const Uuid *consumer, bool resize_target, Claim 
 
 int claims_get(Claims *claims, int64_t id, Claim **ret, Error *reterr)
 {
-        /* An ended claim never lives again, so a claim that ends between the queries is found. */
+        /* An ended claim never becomes a living one, so a claim that ends between the queries is
+         * found. */
         int r = get_claim(claims, STATEMENT_GET, VALUES(id), ret, reterr);
 
         if (r == CLAIM_E_NOT_FOUND)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The provider model in SQLite. A HostView is one consistent reading of it; only what changed since
- * the last reading is read again. The host's changes are written row by row, each compared with the
- * generation that the view has.
+/* The provider model in SQLite. A HostView is one consistent read of it. A later read of the same
+ * epoch reads only generations, usages of providers and cells, and held CPUs again. If no
+ * connection wrote, it reads nothing. The host's changes are written row by row, and each is
+ * compared with the generation of the view. A difference returns CLAIM_E_RACE, and the whole
+ * transaction is rolled back.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
  * tests/unit/claims/test-claims-scale.c */
@@ -60,7 +62,7 @@ ROW(cell_usage, HostCellUsage, "host cell", COLUMN("host_cell", HostCellUsage, h
     COLUMN("page_kib", HostCellUsage, page_kib, .max = MEMORY_MAX),
     COLUMN("memory_mb", HostCellUsage, memory_mb), COLUMN("n_shared", HostCellUsage, n_shared));
 
-/* The providers, and what their rows say beside. */
+/* The tree of providers, and the other columns of their rows in the same order. */
 typedef struct ProviderRows {
         ProviderTree *tree;
         HostProvider *rows;
@@ -104,7 +106,7 @@ static int read_providers(Claims *claims, HostView **ret, Error *reterr)
         return 0;
 }
 
-/* Rows in the order of providers' ids, and where each of these stands in the view. */
+/* Ids of providers in ascending order, with the index of each in the view. */
 typedef struct IdIndex {
         int64_t id;
         size_t index;
@@ -183,14 +185,14 @@ static int add_held(void *context, int64_t key, void *row)
         return 0;
 }
 
-typedef int (*ProviderAdd)(HostView *view, size_t index, void *row); /* as StoreAdd */
+typedef int (*ProviderAdd)(HostView *view, size_t index, void *row); /* like StoreAdd */
 
 /* The parts of providers, whose queries have the id of the provider in the first column. Claims
- * change the first two. The query of the providers reads their generations, too. */
+ * change the first two parts. The query of the providers reads their generations, too. */
 static const struct {
         StatementId id;
         ProviderAdd add;
-        bool in_new, in_known; /* read for a new view, and again for the same providers */
+        bool in_new, in_known; /* read for a new view; read again for the same providers */
 } parts[] = {
         { STATEMENT_READ_GENERATIONS, add_generation, false, true },
         { STATEMENT_READ_USAGES, add_usage, true, true },
@@ -214,6 +216,7 @@ static int add_to_provider(void *context, int64_t key, void *row)
         return found ? reader->add(reader->view, found->index, row) : -ENOENT;
 }
 
+/* Reads the parts of all providers: all of them for a new view, else those that claims change. */
 static int read_parts(Claims *claims, HostView *view, bool is_new, Error *reterr)
 {
         _cleanup_free_ IdIndex *ids = NULL;
@@ -235,7 +238,7 @@ static int read_parts(Claims *claims, HostView *view, bool is_new, Error *reterr
         return r;
 }
 
-/* Yields counters of the writes so far, by other connections and by this one; -1 for this one while
+/* Yields counters of the writes so far, by other connections and by this one. This one is -1 while
  * a write is not committed. */
 static int read_stamp(Claims *claims, int64_t *ret_others, int64_t *ret_us, Error *reterr)
 {
@@ -244,6 +247,7 @@ static int read_stamp(Claims *claims, int64_t *ret_others, int64_t *ret_us, Erro
         return store_get_integer(claims, STATEMENT_READ_VERSION, NO_VALUES, ret_others, reterr);
 }
 
+/* Reads a new view if the epoch changed. Otherwise reads only the parts that claims change. */
 static int read_changes(Claims *claims, Error *reterr)
 {
         _cleanup_(host_view_freep) HostView *view = NULL;
@@ -255,7 +259,7 @@ static int read_changes(Claims *claims, Error *reterr)
                 r = read_providers(claims, &view, reterr);
         if (r < 0)
                 return r;
-        /* The same view, with all but its providers read again, is no view if that fails. */
+        /* If the read of its parts fails, the old view is inconsistent, and is freed. */
         if (!is_new)
                 view = TAKE_PTR(claims->view);
         r = read_parts(claims, view, is_new, reterr);
@@ -267,7 +271,7 @@ static int read_changes(Claims *claims, Error *reterr)
         return 0;
 }
 
-/* Reads the view, unless no connection wrote since the last reading. */
+/* Reads the view, unless no connection wrote since the last read. */
 static int load_view(Claims *claims, Error *reterr)
 {
         const HostView *view = claims->view;
@@ -317,6 +321,7 @@ static int write_inventories(Claims *claims, int64_t id, const Provider *provide
         return r;
 }
 
+/* Replaces a set of traits or aggregates. */
 static int write_set(Claims *claims, int64_t id, const StringSet *set, StatementId delete,
                      StatementId insert, Error *reterr)
 {
@@ -341,7 +346,7 @@ static int write_details(Claims *claims, int64_t id, const Provider *provider, E
                          STATEMENT_INSERT_AGGREGATE, reterr);
 }
 
-/* Inserts or updates one provider. CLAIM_E_RACE. */
+/* Inserts or updates one provider. Returns CLAIM_E_RACE if another writer changed it first. */
 static int write_provider(Claims *claims, const HostView *wanted, size_t index, Error *reterr)
 {
         const Provider *provider = wanted->tree->providers[index];
@@ -375,7 +380,7 @@ static int remove_provider(Claims *claims, const HostProvider *row, Error *reter
         int r = store_run(claims, STATEMENT_DELETE_PROVIDER, VALUES(row->id, row->generation),
                           CLAIM_E_RACE, reterr);
 
-        /* A claim got something of it, or a child appeared. */
+        /* A claim uses it now, or it got a child. */
         return r == -EEXIST ? CLAIM_E_RACE : r;
 }
 
@@ -395,6 +400,7 @@ static bool has_row(const HostView *wanted, const HostView *seen, size_t index)
         return false;
 }
 
+/* Returns true if both views have the same providers at the same positions. */
 static bool same_order(const HostView *a, const HostView *b)
 {
         if (a->n_providers != b->n_providers)
@@ -405,6 +411,8 @@ static bool same_order(const HostView *a, const HostView *b)
         return true;
 }
 
+/* Writes the differences between the two views: changed providers, removed ones, and then the
+ * order. */
 static int write_changes(Claims *claims, const HostView *seen, const HostView *wanted,
                          Error *reterr)
 {
@@ -419,7 +427,7 @@ static int write_changes(Claims *claims, const HostView *seen, const HostView *w
                 if (r != 0)
                         return r;
         }
-        /* Children stand behind their parents. */
+        /* Children come after their parents, so they are removed first. */
         for (size_t i = seen->n_providers; i > 0; i--) {
                 if (has_row(wanted, seen, i - 1))
                         continue;

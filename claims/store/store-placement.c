@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The pending writes of claims: what Placement has of them, and what is still to be written,
- * removed or moved there (schema.c has the tables).
+/* The pending writes of claims: the state of consumers in Placement, and the allocations that must
+ * still be written, removed or moved there (schema.c has the tables). This file sends nothing; it
+ * is the outbox on disk. Removals are left by a trigger when a claim ends, so only their end is
+ * here. A move has two steps: its record, and its end, which changes the consumer of the claim.
  *
  * Tests: tests/unit/claims/test-claims-placement.c */
 
@@ -57,6 +59,7 @@ int claims_end_removal(Claims *claims, int64_t id, Error *reterr)
         return store_run_alone(claims, STATEMENT_END_REMOVAL, VALUES(id), 0, reterr);
 }
 
+/* Returns 1 if the consumer has a living first claim, 0 if not, or a negative errno. */
 static int has_claim(Claims *claims, const Uuid *consumer, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -65,6 +68,8 @@ static int has_claim(Claims *claims, const Uuid *consumer, Error *reterr)
         return r < 0 ? r : r == 0;
 }
 
+/* Records a move in one transaction. The UNIQUE columns of the table reject a second move from the
+ * same consumer, or to the same one. */
 static int begin_move(Claims *claims, ClaimMove *move, Error *reterr)
 {
         int r = store_begin(claims, reterr);
@@ -108,6 +113,7 @@ int claims_next_move(Claims *claims, int64_t after, ClaimMove *ret, Error *reter
         return store_get(claims, STATEMENT_NEXT_MOVE, VALUES(after), ret, reterr);
 }
 
+/* Writes the event of a claim that another consumer has now. */
 static int note_move(Claims *claims, const ClaimMove *move, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -121,8 +127,8 @@ static int note_move(Claims *claims, const ClaimMove *move, Error *reterr)
         return store_note_claim(claims, claim->id, &note, clock_usec(CLOCK_REALTIME), reterr);
 }
 
-/* Makes the claim the other consumer's. If the claim ended meanwhile and the agent wrote the
- * allocations (ours), adds a removal. */
+/* Changes the consumer of the claim. If the claim has ended since the move began, and the agent
+ * wrote the allocations (ours), adds a removal. */
 static int hand_over(Claims *claims, const ClaimMove *move, const ClaimReported *reported,
                      bool ours, Error *reterr)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Writes claims: makes, completes, confirms, renews and ends them, and moves what they hold. Each
- * call is one transaction. What happens to a claim is written down in the same transaction, as an
- * event. A write that rests on the view compares the generation of every provider that it takes
- * from ("compare and update").
+/* Writes claims: makes, completes, confirms, renews and ends them, and moves their amounts. Each
+ * call is one transaction. The event of a change is written in the same transaction. A write that
+ * rests on the view compares the generation of every provider that it uses ("compare and update").
+ * Allocations are deleted and inserted, never updated, because triggers count them.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-events.c
  * tests/unit/claims/test-claims-move.c */
@@ -21,7 +21,7 @@ ROW(event, Event, "event", COLUMN("id", Event, id), COLUMN("usec", Event, usec),
     COLUMN("guest", Event, guest), COLUMN("allocations", Event, allocations),
     COLUMN("devices", Event, devices), COLUMN("reason", Event, reason));
 
-/* What a claim has of a class for one request group. The text is owned. */
+/* The amount of a class that a claim has for one request group. The text is owned. */
 typedef struct ShareRow {
         char *group;
         uint64_t used;
@@ -35,11 +35,11 @@ static void share_row_done(ShareRow *share)
 ROW(share, ShareRow, "an allocation", COLUMN("a.request_group", ShareRow, group),
     COLUMN("a.used", ShareRow, used));
 
-/* The author of an event that this program itself caused. */
+/* The author of events that this program causes. */
 static const EventAuthor own = { .uid = -1 };
 
-/* Deletes old events after each EVENTS_LOT-th new one, since to look for them each time costs more.
- * An event with a higher number than a young one stays, since the clock can be set back. */
+/* Deletes old events after each EVENTS_LOT-th new one, since a search each time costs more. An
+ * event with a higher id than a recent one stays, since the clock can be set back. */
 static int trim(Claims *claims, uint64_t now_usec, Error *reterr)
 {
         if (sqlite3_last_insert_rowid(claims->sqlite->db) % EVENTS_LOT != 0)
@@ -77,8 +77,8 @@ static void format_time(uint64_t usec, char text[48])
         snprintf(text, 48, "%s.%06" PRIu64 "Z", date, usec % USEC_PER_SEC);
 }
 
-/* Bumps the generation of each provider that the fit takes from, if it is the one of the view.
- * CLAIM_E_RACE. */
+/* Increments the generation of each provider that the fit uses, if it is the one of the view.
+ * Returns CLAIM_E_RACE if not. */
 static int bump_providers(Claims *claims, const Fit *fit, Error *reterr)
 {
         for (size_t i = 0; i < fit->n_pieces; i++) {
@@ -96,6 +96,8 @@ static int bump_providers(Claims *claims, const Fit *fit, Error *reterr)
         return 0;
 }
 
+/* Inserts the pieces of a fit as allocations. request NULL: all of them belong to the group without
+ * a suffix. */
 static int insert_allocations(Claims *claims, int64_t id, const Uuid *consumer,
                               const ResourceRequest *request, const Fit *fit, Error *reterr)
 {
@@ -123,7 +125,7 @@ static uint64_t sum_pieces(const Fit *fit, const char *resource_class)
         return sum;
 }
 
-/* Sets the sums of a claim. CLAIM_E_NOT_FOUND. */
+/* Sets the sums of a claim. Returns CLAIM_E_NOT_FOUND if the claim has ended. */
 static int fill(Claims *claims, int64_t id, uint64_t vcpus, uint64_t memory_mb, uint64_t disk_gb,
                 Error *reterr)
 {
@@ -131,12 +133,15 @@ static int fill(Claims *claims, int64_t id, uint64_t vcpus, uint64_t memory_mb, 
                          CLAIM_E_NOT_FOUND, reterr);
 }
 
+/* Sets the sums of a claim from its fit. PCPU counts as vcpus, as the schema says. */
 static int fill_from(Claims *claims, int64_t id, const Fit *fit, Error *reterr)
 {
         return fill(claims, id, sum_pieces(fit, "VCPU") + sum_pieces(fit, "PCPU"),
                     sum_pieces(fit, "MEMORY_MB"), sum_pieces(fit, "DISK_GB"), reterr);
 }
 
+/* Inserts the row of a claim and yields its id. Returns CLAIM_E_CONFLICT if the consumer has a
+ * claim of this role. */
 static int insert_row(Claims *claims, const StoreClaim *claim, int64_t *ret_id, Error *reterr)
 {
         const ClaimRequest *request = claim->request;
@@ -171,6 +176,7 @@ static int insert_row(Claims *claims, const StoreClaim *claim, int64_t *ret_id, 
         return 0;
 }
 
+/* Inserts devices. Returns CLAIM_E_CONFLICT if another claim has one of them. */
 static int insert_devices(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n,
                           Error *reterr)
 {
@@ -184,6 +190,8 @@ static int insert_devices(Claims *claims, int64_t id, const ClaimDevice *devices
         return 0;
 }
 
+/* Inserts cells, guest CPUs and held host CPUs. Returns CLAIM_E_CONFLICT if another claim holds one
+ * of these host CPUs. */
 static int write_layout(Claims *claims, int64_t id, const Layout *layout, Error *reterr)
 {
         int r;
@@ -214,6 +222,7 @@ static int has_layout(Claims *claims, int64_t id, bool *ret, Error *reterr)
         return r;
 }
 
+/* Writes all parts of a claim and its event, within a transaction. Yields the claim as stored. */
 static int insert_claim(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim **ret,
                         Error *reterr)
 {
@@ -279,7 +288,7 @@ int store_complete(Claims *claims, int64_t id, const Uuid *consumer, const Fit *
                 r = fill_from(claims, id, fit, reterr);
         if (r == 0)
                 r = bump_providers(claims, fit, reterr);
-        /* The providers that the claim leaves change, too. */
+        /* The providers that the claim no longer uses change, too. */
         if (r == 0)
                 r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(id), CLAIM_DONE, reterr);
         if (r == 0)
@@ -301,8 +310,8 @@ int store_not_found(int64_t id, Error *reterr)
         return CLAIM_E_NOT_FOUND;
 }
 
-/* Says why a call that needs a claim that is not confirmed failed: CLAIM_E_CONFLICT or
- * CLAIM_E_NOT_FOUND. */
+/* Explains the failure of a call that needs an unconfirmed claim. Returns CLAIM_E_CONFLICT or
+ * CLAIM_E_NOT_FOUND, with words. */
 static int explain_missing(Claims *claims, int64_t id, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -346,6 +355,7 @@ int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *rete
         return r == CLAIM_E_NOT_FOUND ? explain_missing(claims, id, reterr) : r;
 }
 
+/* Adds the layout to a claim without cells; else only its held CPUs. */
 static int add_layout(Claims *claims, int64_t id, const Layout *layout, Error *reterr)
 {
         const Layout held = { .held = layout->held };
@@ -391,8 +401,8 @@ int store_renew(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n
         return store_end(claims, r, reterr);
 }
 
-/* Ends a claim within a transaction. A pending claim leaves no event, since no caller was promised
- * it. CLAIM_E_NOT_FOUND. */
+/* Ends a claim within a transaction. A pending claim leaves no event, since no caller got it.
+ * Returns CLAIM_E_NOT_FOUND if there is no such claim. */
 static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventNote *note,
                      uint64_t ended_usec, Error *reterr)
 {
@@ -408,7 +418,7 @@ static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventN
         r = claim->state == CLAIM_STATE_PENDING
                     ? forget_events(claims, id, reterr)
                     : store_note_claim(claims, id, note, ended_usec, reterr);
-        /* The allocations of the claim are deleted with it. */
+        /* Increment before the delete, which removes the allocations as well. */
         if (r == 0)
                 r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(id), CLAIM_DONE, reterr);
         if (r == 0)
@@ -421,6 +431,8 @@ static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventN
         return r;
 }
 
+/* Ends a claim in one transaction. only_claimed: a confirmed claim stays, and the result is
+ * CLAIM_E_NOT_FOUND. */
 static int release(Claims *claims, int64_t id, bool only_claimed, const char *reason, Error *reterr)
 {
         char cut[CLAIM_TEXT_MAX + 1];
@@ -448,7 +460,7 @@ int claims_abort(Claims *claims, int64_t id, const char *reason, Error *reterr)
         return r == CLAIM_E_NOT_FOUND ? explain_missing(claims, id, reterr) : r;
 }
 
-/* Returns r, with words if no claim of that number has that write state. */
+/* Returns r, with words if no claim of that id has that write state. */
 static int note_state(int r, int64_t id, ClaimWriteState write_state, Error *reterr)
 {
         if (r == CLAIM_E_NOT_FOUND)
@@ -457,6 +469,8 @@ static int note_state(int r, int64_t id, ClaimWriteState write_state, Error *ret
         return r;
 }
 
+/* Changes the write state. Without reported, or if its "elsewhere" is empty, the reported columns
+ * stay. */
 static int set_write_state(Claims *claims, int64_t id, ClaimWriteState from, ClaimWriteState to,
                            const ClaimReported *reported, Error *reterr)
 {
@@ -480,6 +494,7 @@ int claims_set_write_state(Claims *claims, int64_t id, ClaimWriteState from, Cla
         return note_state(store_end(claims, r, reterr), id, from, reterr);
 }
 
+/* The write state becomes NONE first, so that the trigger leaves no removal. */
 int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reterr)
 {
         const EventNote note = { .kind = EVENT_RELEASED, .reason = reason };
@@ -495,12 +510,13 @@ int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reter
         return note_state(store_end(claims, r, reterr), id, CLAIM_WRITE_PENDING, reterr);
 }
 
-/* Yields the expired claim that expired first, 0 for none. */
+/* Yields the id of the expired claim that expired first, 0 if there is none. */
 static int next_expired(Claims *claims, uint64_t now_usec, int64_t *ret_id, Error *reterr)
 {
         return store_get_integer(claims, STATEMENT_NEXT_EXPIRED, VALUES(now_usec), ret_id, reterr);
 }
 
+/* Ends expired claims one by one, within a transaction. */
 static int expire_all(Claims *claims, uint64_t now_usec, uint64_t *n, Error *reterr)
 {
         const EventNote note = { .kind = EVENT_EXPIRED, .reason = CLAIM_EXPIRED };
@@ -523,7 +539,7 @@ int claims_expire(Claims *claims, uint64_t now_usec, uint64_t *ret_n, Error *ret
 {
         int64_t id;
         uint64_t n = 0;
-        /* Most of the time no claim is expired, and that needs no turn and no fsync. */
+        /* Usually no claim is expired, and then no write lock and no fsync is needed. */
         int r = next_expired(claims, now_usec, &id, reterr);
 
         if (r == 0 && id != 0) {
@@ -541,7 +557,7 @@ int claims_probe(Claims *claims, Error *reterr)
 {
         int r = store_begin(claims, reterr);
 
-        /* Two changes, since SQLite writes no page for a row that stays the same. */
+        /* Two changes, since SQLite writes no page for an unchanged row. */
         if (r == 0)
                 r = store_run(claims, STATEMENT_PROBE, VALUES(1), CLAIM_DONE, reterr);
         if (r == 0)
@@ -549,9 +565,9 @@ int claims_probe(Claims *claims, Error *reterr)
         return store_end(claims, r, reterr);
 }
 
-/* Moves what claims hold. Rows are deleted and inserted, never updated: the sums of usage depend on
- * that. A row keeps its request group. The devices that a claim names go along, where one of the
- * two providers is theirs. */
+/* Moves of amounts. Rows are deleted and inserted, never updated, because the sums of usage depend
+ * on that. A row keeps its request group. Devices of the claim move with their amount, if one of
+ * the two providers is theirs. */
 
 static int read_used(Claims *claims, int64_t claim, const Uuid *provider,
                      const char *resource_class, const char *group, uint64_t *ret, Error *reterr)
@@ -566,6 +582,7 @@ static int read_used(Claims *claims, int64_t claim, const Uuid *provider,
         return r;
 }
 
+/* Replaces the amount of a claim for one provider, class and group. 0 removes the row. */
 static int write_used(Claims *claims, int64_t claim, const Uuid *provider,
                       const char *resource_class, const char *group, uint64_t used, Error *reterr)
 {
@@ -579,8 +596,8 @@ static int write_used(Claims *claims, int64_t claim, const Uuid *provider,
                          reterr);
 }
 
-/* Moves up to amount of the first row, and yields how much it was. CLAIM_E_NOT_FOUND without a row.
- */
+/* Moves up to amount of the first row, and yields the moved amount. Returns CLAIM_E_NOT_FOUND
+ * without a row. */
 static int move_share(Claims *claims, const StoreShift *shift, uint64_t amount, uint64_t *ret_moved,
                       Error *reterr)
 {
@@ -610,6 +627,7 @@ static int move_share(Claims *claims, const StoreShift *shift, uint64_t amount, 
         return r;
 }
 
+/* Moves the amount of one shift, row by row, until it is moved or the claim has no more of it. */
 static int move_one(Claims *claims, const StoreShift *shift, Error *reterr)
 {
         uint64_t left = shift->amount, moved;
@@ -638,7 +656,7 @@ int store_write_host(Claims *claims, const HostView *wanted, const StoreShift *s
                 r = store_write_changes(claims, wanted, reterr);
         for (size_t i = 0; r == 0 && i < n_shifts; i++) {
                 r = move_one(claims, &shifts[i], reterr);
-                /* The shifts of one claim follow each other. */
+                /* All shifts of one claim are neighbours. */
                 if (r == 0 && (i + 1 == n_shifts || shifts[i + 1].claim != shifts[i].claim))
                         r = store_note_claim(claims, shifts[i].claim, &note,
                                              clock_usec(CLOCK_REALTIME), reterr);

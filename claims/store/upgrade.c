@@ -5,9 +5,9 @@
  * table lacks gets its default. Sums and counts (usages, cell_usages, claim_counts) are not copied,
  * since triggers build them again.
  *
- * No row is lost in silence: the upgrade fails if an old table or column has no place in the newest
- * schema. Only rows of version 1 without a uuid, or twice for one instance, stay in the copy of the
- * old file. */
+ * No row is lost silently: the upgrade fails if an old table or column has no place in the newest
+ * schema. Rows of version 1 without a uuid, or twice for one instance, are the exception: they
+ * remain in the copy of the old file. */
 
 #include "claims/store/schema.h"
 
@@ -16,7 +16,7 @@
 
 #include "base/text.h"
 
-/* Names that changed after a version with them was written. NULL column: the table's own. */
+/* Names that changed after a version with them was written. column NULL: the name of the table. */
 static const struct {
         const char *table, *column, *name;
 } renames[] = {
@@ -54,7 +54,7 @@ static const struct {
         { "events", SCHEMA_NEWEST },
 };
 
-/* Tables of ended claims in the first versions. Each is a column of ended_claims now: a list of
+/* Tables of ended claims in the first versions. Each is now a column of ended_claims: a list of
  * lists (statements.h, END_CLAIM). */
 static const struct {
         const char *table, *column, *items, *order;
@@ -71,11 +71,11 @@ static const struct {
 #define HEX4      "[0-9a-f][0-9a-f][0-9a-f][0-9a-f]"
 #define UUID_GLOB "'" HEX4 HEX4 "-" HEX4 "-" HEX4 "-" HEX4 "-" HEX4 HEX4 HEX4 "'"
 
-/* A claim of version 1 has no provider and no request. It is confirmed, since version 1 knows no
- * other state, and not placed until the host's providers are known; its request is what an equal
- * one would be now. What it says in pci stays until it has devices. Rows without a uuid cannot be
- * distinguished and stay in the copy of the old file; of two rows of one instance and role
- * the later one counts. */
+/* Copies the claims of version 1, which have no provider and no request. They become confirmed,
+ * since version 1 has no other state. They are not placed until the host's providers are known. The
+ * request is that of an equal claim now. The column pci stays until the claim has devices. Rows
+ * without a uuid cannot be distinguished and are not copied. If two rows have the same instance and
+ * role, the later one is copied. */
 static const char version_1_rows[] =
         "INSERT OR IGNORE INTO claims (id, host, node, instance_uuid, vcpus, memory_mb, disk_gb, pci,"
         "  resize_target, created_at, created_usec, state, request, placed)"
@@ -94,8 +94,8 @@ static const char version_1_rows[] =
         "  ifnull(created_at, '') AS created_at FROM old_claims)"
         " WHERE uuid GLOB " UUID_GLOB " ORDER BY id DESC;";
 
-/* Columns of old tables without a place in the newest schema, but for those that are not copied by
- * name. */
+/* Yields columns of old tables without a place in the newest schema, except for those that are not
+ * copied by name. */
 #define NO_PLACE                                                                                   \
         "SELECT substr(m.name, 5) || '.' || o.name FROM sqlite_master m,"                          \
         " pragma_table_info(m.name) o WHERE m.type = 'table' AND m.name GLOB 'old_*'"              \
@@ -103,14 +103,14 @@ static const char version_1_rows[] =
         "  'old_ended_cpus') AND NOT EXISTS (SELECT 1 FROM pragma_table_info(substr(m.name, 5)) n" \
         "  WHERE n.name = o.name)"
 
-/* Columns of the newest schema that have no default and that an old table lacks. */
+/* Yields columns of the newest schema that have no default and that an old table lacks. */
 #define NO_VALUE                                                                           \
         "SELECT m.name || '.' || n.name FROM sqlite_master m, pragma_table_info(m.name) n" \
         " WHERE EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'old_' || m.name)"        \
         " AND n.\"notnull\" = 1 AND n.dflt_value IS NULL AND NOT EXISTS"                   \
         " (SELECT 1 FROM pragma_table_info('old_' || m.name) o WHERE o.name = n.name)"
 
-/* Returns the first column of the first row, owned by the caller, NULL without a row. */
+/* Yields the first column of the first row, owned by the caller. NULL without a row. */
 static int query_text(Sqlite *sqlite, const char *sql, char **ret, Error *reterr)
 {
         _cleanup_(statement_finalizep) sqlite3_stmt *statement = NULL;
@@ -130,7 +130,7 @@ static int query_text(Sqlite *sqlite, const char *sql, char **ret, Error *reterr
         return *ret ? 0 : error_oom(reterr);
 }
 
-/* Runs the statements that a query yields as one text; none if it yields no row or NULL. */
+/* Runs the statements that a query yields as one text. Runs none if it yields no row or NULL. */
 static int run_result(Sqlite *sqlite, const char *query, Error *reterr)
 {
         _cleanup_free_ char *sql = NULL;
@@ -150,6 +150,7 @@ _printf_(3, 4) static int exec_format(Sqlite *sqlite, Error *reterr, const char 
         return sql ? sqlite_exec(sqlite, sql, reterr) : error_oom(reterr);
 }
 
+/* Yields whether the table has the column. column NULL: whether the table exists. */
 static int has_column(Sqlite *sqlite, const char *table, const char *column, bool *ret,
                       Error *reterr)
 {
@@ -164,6 +165,7 @@ static int has_column(Sqlite *sqlite, const char *table, const char *column, boo
         return r;
 }
 
+/* Gives tables and columns their newest names. A name that the file lacks is skipped. */
 static int rename_known(Sqlite *sqlite, Error *reterr)
 {
         int r = 0;
@@ -181,7 +183,8 @@ static int rename_known(Sqlite *sqlite, Error *reterr)
         return r;
 }
 
-/* Names of tables are quoted, since those of a foreign shape can be anything. */
+/* Renames all old tables and drops triggers, indexes and views. Names of tables are quoted, since
+ * those of a foreign shape can be anything. */
 static int move_away(Sqlite *sqlite, Error *reterr)
 {
         int r = run_result(sqlite,
@@ -202,6 +205,8 @@ static int move_away(Sqlite *sqlite, Error *reterr)
                                reterr);
 }
 
+/* Checks that each old column has a place, and that no required table or column is missing. Returns
+ * -EPROTONOSUPPORT with words if not. */
 static int check_places(Sqlite *sqlite, int64_t version, Error *reterr)
 {
         _cleanup_free_ char *column = NULL;
@@ -222,8 +227,8 @@ static int check_places(Sqlite *sqlite, int64_t version, Error *reterr)
         return r;
 }
 
-/* Copies what the two tables of this name have in common. The row that provider_epoch begins with
- * makes way. */
+/* Copies the columns that the two tables of this name have in common. Deletes the row that
+ * provider_epoch begins with. */
 static int copy_table(Sqlite *sqlite, const char *name, Error *reterr)
 {
         _cleanup_free_ char *query =
@@ -236,6 +241,7 @@ static int copy_table(Sqlite *sqlite, const char *name, Error *reterr)
         return query ? run_result(sqlite, query, reterr) : error_oom(reterr);
 }
 
+/* Copies one table of ended claims into its column of JSON lists. */
 static int copy_list(Sqlite *sqlite, size_t i, Error *reterr)
 {
         bool has;
@@ -262,7 +268,8 @@ static int copy_all(Sqlite *sqlite, int64_t version, Error *reterr)
         return r;
 }
 
-/* An id is never used again, so the new tables go on counting where the old ones stopped. */
+/* Drops the old tables. An id is never used again, so the new tables continue the counters of the
+ * old ones. */
 static int drop_old(Sqlite *sqlite, Error *reterr)
 {
         int r = sqlite_exec(sqlite,
@@ -292,7 +299,8 @@ int schema_upgrade(Sqlite *sqlite, int64_t version, Error *reterr)
                 r = copy_all(sqlite, version, &error);
         if (r == 0)
                 r = drop_old(sqlite, &error);
-        /* The caller has checked the pages, so SQL that fails shows a shape and no damage. */
+        /* The caller has checked the pages, so a failure of SQL shows an unknown shape and not
+         * damage. */
         if (r == -EUCLEAN || r == -EEXIST)
                 return schema_unknown(sqlite, sqlite3_errmsg(sqlite->db), reterr);
         if (r < 0 && reterr)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A process that claims is killed at a random moment: what it acknowledged is there, nothing is
- * there in half. (tests/unit/claims/test-claims-faults.c kills at every call that writes.) */
+/* Kills a process that claims at a random moment. Every claim that it acknowledged exists, and no
+ * claim exists in part. The file tests/unit/claims/test-claims-faults.c kills at every call that
+ * writes. */
 
 #include <poll.h>
 #include <signal.h>
@@ -54,14 +55,14 @@ static void assert_acknowledged(Fixture *fixture, const Acknowledged *record)
 
         if (claims_get(fixture->claims, record->id, &claim, &fixture->error) != 0)
                 fail_msg("%s", fixture->error.text);
-        /* The next step may have been done and not told any more. */
+        /* The next step might be done, but not acknowledged. */
         assert_true(claim->state == record->state || claim->state == record->state + 1);
         assert_int_equal(claim_sum(claim, "VCPU"), 1);
         assert_int_equal(claim_sum(claim, "MEMORY_MB"), 2);
         assert_int_equal(claim_sum(claim, "VGPU"), 3);
 }
 
-/* The id of the newest claim, 0 before the first. */
+/* Returns the id of the newest claim, 0 before the first. */
 static int64_t last_id(const Fixture *fixture)
 {
         _cleanup_free_ char *id =
@@ -70,8 +71,8 @@ static int64_t last_id(const Fixture *fixture)
         return strtoll(id, NULL, 10);
 }
 
-/* Lets a process work for some time, kills it, and yields the pipe with what it told. Every fifth
- * is killed soon after its start, the others after their first claim. */
+/* Lets a process work for some time, kills it, and returns the pipe with its acknowledgements.
+ * Every fifth process is killed soon after its start, the others after their first claim. */
 static int work_and_kill(Fixture *fixture, unsigned round)
 {
         struct timespec time = { .tv_nsec = random() % 10000000 };
@@ -122,7 +123,7 @@ static void test_killed_at_random(void **state)
                 if (told)
                         assert_acknowledged(fixture, &previous);
                 fixture_close(fixture);
-                /* At most one more than was told. */
+                /* At most one claim more than was acknowledged. */
                 assert_true(last_id(fixture) - previous.id <= 1);
                 assert_store_sane(fixture->path);
         }

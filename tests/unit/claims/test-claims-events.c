@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What happened is written down with it, and nothing that did not happen. */
+/* Every change of a claim is written with its event, and no other event is written. */
 
 #include "base/text.h"
 #include "claims/claims.h"
@@ -20,7 +20,7 @@ static int64_t claim(Fixture *fixture, const char *name)
         return id;
 }
 
-/* All that happened, oldest first: "kind claim author reason" by lines. */
+/* Returns all events, the oldest first, as lines of "kind claim author reason". */
 static char *read_events(Fixture *fixture)
 {
         char *text = strdup("");
@@ -71,7 +71,7 @@ static void test_claims_come_and_go(void **state)
         assert_int_equal(claims_release(fixture->claims, 1, "twice", NULL), CLAIM_E_NOT_FOUND);
         assert_int_equal(claims_extend(fixture->claims, 2, 5, NULL), 0);
         assert_int_equal(claims_expire(fixture->claims, 10, &n, NULL), 0);
-        /* of a claim the request says who wants it, and these do not */
+        /* a claim has its author in the request, and these requests have none */
         assert_events(fixture, "claimed 1 -1 [] \n"
                                "claimed 2 -1 [] \n"
                                "released 1 0 [root (computectl, pid 7)] its host burns\n"
@@ -79,7 +79,7 @@ static void test_claims_come_and_go(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* A request that is answered with the claim that is there, and one that does not fit. */
+/* A request that yields an existing claim, and one that does not fit, write no event. */
 static void test_nothing_happens(void **state)
 {
         Fixture *fixture = *state;
@@ -92,7 +92,7 @@ static void test_nothing_happens(void **state)
         assert_events(fixture, "claimed 1 -1 [] \n");
 }
 
-/* A claim that Placement is asked about was promised to nobody yet, and may never be. */
+/* A pending claim has no listed event: Placement is being asked, and can refuse. */
 static void test_pending(void **state)
 {
         static const ClaimPlacing pending = { .write_state = CLAIM_WRITE_PENDING };
@@ -152,7 +152,7 @@ static void test_moves(void **state)
                    expected);
 }
 
-/* A claim's event has what it holds then, of each provider once. */
+/* The event of a claim has its allocations at that time, each provider and class once. */
 static void test_parts(void **state)
 {
         Fixture *fixture = *state;
@@ -199,7 +199,7 @@ static void insert_events(Fixture *fixture, int n)
         free(run_sql(fixture->path, sql));
 }
 
-/* By number and by age, with each 64th. */
+/* Events are bounded by number and by age, at each 64th event. */
 static void test_bounds(void **state)
 {
         const EventNote note = { .kind = EVENT_CORDONED };
@@ -217,7 +217,7 @@ static void test_bounds(void **state)
         assert_sql(fixture->path, "SELECT count(*) || ' ' || min(id) FROM events", "177 2000");
 }
 
-/* What cannot be written as a whole is not written in part. */
+/* A change and its event are written together, or not at all. */
 static void test_one_transaction(void **state)
 {
         Fixture *fixture = *state;

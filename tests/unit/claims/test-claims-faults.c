@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A disk that fails, and a process that dies, at every call that touches a file, during every kind
- * of operation. The operation either did not happen, in every table, or it did; it can be done
- * again; and a failing disk is never taken for a damaged file. */
+/* A disk that fails, and a process that dies, at every call that writes to or reads a file, during
+ * every kind of operation. The operation either was done, in every table, or it was not. It can be
+ * repeated. A failing disk never counts as a damaged file. */
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -29,11 +29,11 @@
         "INSERT INTO claims VALUES (3, 'c', 'host', '11111111-2222-4333-8444-555555555501', 2," \
         " 512, 10, '[]', 0, '2014-05-01T10:20:30');"
 
-/* One operation: what is there before, and what is done. */
+/* One operation: its preparation, and the call that is tested. */
 typedef struct Operation {
         const char *name;
         void (*prepare)(Fixture *fixture); /* leaves the database closed */
-        bool opens;                        /* opening is part of what may fail */
+        bool opens;                        /* opening is part of the tested call */
         int (*run)(Fixture *fixture);      /* on the open database; 0 or negative */
 } Operation;
 
@@ -58,7 +58,7 @@ static void prepare_claims(Fixture *fixture)
         fixture_close(fixture);
 }
 
-/* Claim 4 is pending: nobody was promised it. */
+/* Claim 4 is pending: its caller has no answer yet. */
 static void prepare_pending(Fixture *fixture)
 {
         static const ClaimPlacing pending = { .write_state = CLAIM_WRITE_PENDING };
@@ -81,7 +81,7 @@ static void use_facts(Fixture *fixture)
         claims_set_facts(fixture->claims, &facts.facts);
 }
 
-/* The same, and claim 2 names its device. */
+/* Claim 2 names its device, in addition. */
 static void prepare_devices(Fixture *fixture)
 {
         prepare_claims(fixture);
@@ -91,7 +91,7 @@ static void prepare_devices(Fixture *fixture)
         fixture_close(fixture);
 }
 
-/* A host of two cells with CPUs for one guest each, large pages, and a device near the second. */
+/* A host of two cells with dedicated CPUs, large pages, and a device near the second cell. */
 static void use_cells(Fixture *fixture)
 {
         static const NumaCellSpec cells[] = { { 2, 4, 2, 4096, 64, 0, 0 },
@@ -103,7 +103,7 @@ static void use_cells(Fixture *fixture)
         claims_set_facts(fixture->claims, &facts.facts);
 }
 
-/* Cells, CPUs that nobody else may have, large pages and a PCI device, all in one claim. */
+/* Cells, dedicated CPUs, large pages and a PCI device, all in one claim. */
 static int run_claim_laid_out(Fixture *fixture)
 {
         use_cells(fixture);
@@ -130,7 +130,7 @@ static int release(Fixture *fixture, int64_t id)
 {
         int r = claims_release(fixture->claims, id, "done", &fixture->error);
 
-        return r == CLAIM_E_NOT_FOUND ? 0 : r; /* done again */
+        return r == CLAIM_E_NOT_FOUND ? 0 : r; /* it was done already */
 }
 
 static int run_release_laid_out(Fixture *fixture)
@@ -154,7 +154,7 @@ static int run_claim_devices(Fixture *fixture)
         return run_claim(fixture);
 }
 
-/* As the agent does: what has a claim is not adopted again. */
+/* The agent does not adopt a guest that has a claim, so this does not either. */
 static int run_adopt(Fixture *fixture)
 {
         _cleanup_(claim_freep) Claim *held = NULL, *claim = NULL;
@@ -190,12 +190,12 @@ static int run_release(Fixture *fixture)
         return release(fixture, 2);
 }
 
-/* 14.7: at no point does it look promised. */
+/* 14.7: at no point does the claim look like one that its caller got. */
 static int run_withdraw(Fixture *fixture)
 {
         int r = claims_withdraw(fixture->claims, 4, "refused", &fixture->error);
 
-        return r == CLAIM_E_NOT_FOUND ? 0 : r; /* done again */
+        return r == CLAIM_E_NOT_FOUND ? 0 : r; /* it was done already */
 }
 
 static int run_expire(Fixture *fixture)
@@ -205,7 +205,7 @@ static int run_expire(Fixture *fixture)
         return claims_expire(fixture->claims, UINT64_MAX, &n, &fixture->error);
 }
 
-/* Claim 1 holds something else than before. */
+/* Claim 1 gets other allocations than before. */
 static int run_complete(Fixture *fixture)
 {
         _cleanup_(consumer_freep) Consumer *share = make_holding("one", "host VCPU=1,MEMORY_MB=5");
@@ -239,7 +239,7 @@ static const Operation operations[] = {
         { "release with a layout", prepare_held, false, run_release_laid_out },
 };
 
-/* All that the tables say, but for times and generations. */
+/* Returns the contents of all tables, without times and generations. */
 static char *dump(const char *path)
 {
         return run_sql(
@@ -308,7 +308,7 @@ static void restore(Fixture *fixture)
         fclose(file);
 }
 
-/* What the tables say after the operation on a sound disk. */
+/* Returns the contents of the tables after the operation on a sound disk. */
 static char *dump_after(Fixture *fixture, const Operation *operation)
 {
         char *text;
@@ -332,7 +332,7 @@ static void assert_state(Fixture *fixture, const Operation *operation, unsigned 
                          state, a, b ? b : a);
 }
 
-/* The disk works again: the operation can be done, and nothing was set aside. */
+/* The disk works again: the operation can be repeated, and no file was set aside. */
 static void assert_repeatable(Fixture *fixture, const Operation *operation, unsigned n,
                               const char *after)
 {
@@ -353,7 +353,7 @@ static void assert_repeatable(Fixture *fixture, const Operation *operation, unsi
         assert_int_equal(fixture_count_files(fixture, "claim.sqlite.corrupt", NULL), 0);
 }
 
-/* The n-th call fails. False when there was no n-th call. */
+/* Lets the n-th call fail. Returns false if there was no n-th call. */
 static bool fail_once(Fixture *fixture, const Operation *operation, Fault fault, bool sticky,
                       bool reads, unsigned n, const char *after)
 {
@@ -379,7 +379,8 @@ static bool fail_once(Fixture *fixture, const Operation *operation, Fault fault,
         if (r < 0) {
                 if (!delivered || (r != -EIO && r != -ENOSPC) || !fixture->error.text[0])
                         fail_msg("%s, call %u: %d %s", operation->name, n, r, fixture->error.text);
-                /* The upgrade is one transaction; its view is not that of the other tables. */
+                /* Before an operation that opens the file, dump() cannot read it: it has other
+                 * tables, or does not exist. */
                 if (!operation->opens)
                         assert_state(fixture, operation, n, before, NULL);
         }
@@ -389,16 +390,16 @@ static bool fail_once(Fixture *fixture, const Operation *operation, Fault fault,
 }
 
 /* A walk with AddressSanitizer takes ten times as long, and looks for other mistakes than those of
- * the single point: every seventh will do there. */
+ * a single point. Every seventh point is enough there. */
 #ifdef __SANITIZE_ADDRESS__
 #define STRIDE_UNIT 7
 #else
 #define STRIDE_UNIT 1
 #endif
 
-/* I/O errors in writes are tried at all points, kills at all points of the short operations and at
- * every third of the long ones (opening, some 70 points). The other faults take the same ways out:
- * every second and fourth point. */
+/* I/O errors in writes are tried at all points. Kills are tried at all points of the short
+ * operations, and at every third of the long ones (opening, some 70 points). The other faults take
+ * the same exits: every second and fourth point. */
 static unsigned stride(const Operation *operation, Fault fault, bool reads)
 {
         if (fault == FAULT_EIO && !reads)
@@ -408,7 +409,7 @@ static unsigned stride(const Operation *operation, Fault fault, bool reads)
         return (operation->opens ? 4 : 2) * STRIDE_UNIT;
 }
 
-/* Pages in the log: each has a header, and so has the log. */
+/* Returns the number of pages in the log. Each page has a header, and so has the log. */
 static uint64_t count_log_pages(const Fixture *fixture)
 {
         _cleanup_free_ char *path = text_format("%s-wal", fixture->path);
@@ -417,15 +418,15 @@ static uint64_t count_log_pages(const Fixture *fixture)
         return stat(path, &status) == 0 ? (uint64_t)status.st_size / (4096 + 24) : 0;
 }
 
-/* With 1000 pages SQLite empties its log into the file, in the very call that commits: let the next
- * claim be that one. */
+/* With 1000 pages SQLite moves its log into the file, in the call that commits. Fills the log so
+ * that the next claim is that call. */
 static void fill_log(Fixture *fixture)
 {
         while (count_log_pages(fixture) < 995)
                 assert_int_equal(claims_probe(fixture->claims, NULL), 0);
 }
 
-/* Yields the result of a claim whose n-th call fails, with all behind it. */
+/* Returns the result of a claim whose n-th call fails, and all later ones. */
 static int claim_on_full_disk(Fixture *fixture, unsigned n, bool *ret_delivered)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -446,8 +447,8 @@ static int claim_on_full_disk(Fixture *fixture, unsigned n, bool *ret_delivered)
         return r;
 }
 
-/* When that fails the commit has happened: a claim that is refused is not there, and one that is
- * there was promised. */
+/* If that move fails, the commit has happened: a rejected claim does not exist, and an existing
+ * claim was yielded. */
 static void test_full_disk_behind_the_commit(void **state)
 {
         Fixture *fixture = *state;
@@ -467,7 +468,7 @@ static void test_full_disk_behind_the_commit(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* The process dies at the n-th call. False when it lived. */
+/* Kills the process at the n-th call. Returns false if it ended before. */
 static bool kill_once(Fixture *fixture, const Operation *operation, Fault fault, unsigned n,
                       const char *after)
 {
@@ -512,7 +513,7 @@ static void walk(Fixture *fixture, Fault fault, bool sticky, bool reads)
                 while (kills ? kill_once(fixture, &operations[i], fault, n, after)
                              : fail_once(fixture, &operations[i], fault, sticky, reads, n, after))
                         n += stride(&operations[i], fault, reads);
-                /* A walk over nothing would be no test. */
+                /* A walk without any point tests nothing. */
                 assert_true(n >= 1 || strcmp(operations[i].name, "open") == 0);
         }
 }
@@ -543,7 +544,7 @@ static void test_killed(void **state)
         walk(*state, FAULT_KILL_HALF, false, false);
 }
 
-/* What was acknowledged is on the disk. */
+/* Every acknowledged change is on the disk. */
 static void test_synced(void **state)
 {
         Fixture *fixture = *state;
@@ -560,11 +561,11 @@ static void test_synced(void **state)
                         assert_true(fixture_open(fixture) >= 0);
                 assert_int_equal(operation->run(fixture), 0);
                 count = fault_vfs_take_syncs();
-                /* Opening alone writes nothing but the shared index. */
+                /* Opening alone writes only the shared index. */
                 if (strcmp(operation->name, "open") != 0 && (count.n_syncs == 0 || count.unsynced))
                         fail_msg("%s: %u syncs, %s", operation->name, count.n_syncs,
                                  count.unsynced ? "and a write behind them" : "");
-                /* of the folder, and of the copy */
+                /* syncs of the folder, and of the copy */
                 if (strcmp(operation->name, "create") == 0)
                         assert_true(count.n_fsyncs >= 1);
                 if (strcmp(operation->name, "upgrade") == 0)

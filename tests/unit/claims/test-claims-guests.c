@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Claims that name devices, and claims of guests that are there already, on a real database. */
+/* Claims that name devices, and claims of existing guests, on a real database. */
 
 #include "claims/claims.h"
 #include "tests/fixtures/claims.h"
@@ -37,7 +37,7 @@ static void test_a_claim_names_its_devices(void **state)
         assert_int_equal(fixture_claim(fixture, "vm1", "VCPU=1 _A:VGPU=1", &again), CLAIM_DONE);
         assert_string_equal(again->devices[0].mdev.text, make_mdev('1').text);
 
-        /* Two more of a: mdev 3, and a new one. */
+        /* Two more devices of a: mdev 3, and a new one. */
         assert_int_equal(fixture_claim(fixture, "vm2", "VGPU=2", &second), CLAIM_DONE);
         assert_int_equal(second->n_devices, 2);
         assert_string_not_equal(second->devices[0].mdev.text, second->devices[1].mdev.text);
@@ -53,7 +53,7 @@ static void test_a_claim_names_its_devices(void **state)
         assert_int_equal(list.n_claims, 1);
         claim_list_done(&list);
 
-        /* The device of an ended claim is in its history, and free. */
+        /* The device of an ended claim is in the history, and free. */
         id = first->id;
         assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
         assert_int_equal(claims_get(fixture->claims, id, &held, NULL), 0);
@@ -64,7 +64,7 @@ static void test_a_claim_names_its_devices(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* What a claim holds is replaced; what the host does not have is left out. */
+/* The allocations of a claim are replaced, without providers and classes that the host lacks. */
 static void test_a_claim_is_completed(void **state)
 {
         Fixture *fixture = *state;
@@ -88,7 +88,7 @@ static void test_a_claim_is_completed(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* The inventory says three, and the device has no more. */
+/* The inventory has three, but the device can have no more. */
 static void test_no_device_is_no_claim(void **state)
 {
         Fixture *fixture = *state;
@@ -107,8 +107,8 @@ static void test_no_device_is_no_claim(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* A guest without a claim, which does not run, has one GPU of two: claims get the other one, and
- * what is explained is what happens. */
+/* A guest without a claim, which is off, has one GPU of two. Claims get the other one, and an
+ * explanation has the same result as a claim. */
 static void test_the_fit_knows_what_guests_have(void **state)
 {
         Fixture *fixture = *state;
@@ -139,7 +139,7 @@ static void test_the_fit_knows_what_guests_have(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* Its device is not offered any more (drivers/tree/child-provider.h). */
+/* The device of a renamed provider is not offered (drivers/tree/child-provider.h). */
 static void test_what_somebody_renamed_gives_nothing(void **state)
 {
         Fixture *fixture = *state;
@@ -228,18 +228,18 @@ static void test_adoption(void **state)
         assert_true(claim_has_mdev(claim, &facts.mdevs[0].uuid));
         assert_string_equal(claim->request, "resources=MEMORY_MB:512,VCPU:2,VGPU:2");
 
-        /* What it has is no longer given to others. */
+        /* Other claims do not get its devices. */
         assert_int_equal(fixture_claim(fixture, "vm", "VGPU=1", &other), CLAIM_DONE);
         assert_false(claim_has_mdev(other, &facts.mdevs[0].uuid));
         assert_false(claim_has_mdev(other, &facts.mdevs[3].uuid));
         assert_store_sane(fixture->path);
 }
 
-/* What runs is counted; what is wrong with it is said. */
+/* A running guest is counted, and the error text names each problem. */
 static void test_adoption_of_what_does_not_fit(void **state)
 {
         static const struct {
-                const char *mdevs; /* NULL: the one that a claim was given first */
+                const char *mdevs; /* NULL: the one that a claim got first */
                 uint64_t vcpus;
                 int outcome;
                 const char *words;
@@ -289,7 +289,7 @@ static void test_checking_again(void **state)
         free(run_sql(fixture->path, "UPDATE claims SET boot_id = 'old'"));
         claims_set_facts(fixture->claims, &facts.facts);
 
-        /* Its guest has mdev 3: that is the one, not the first that is free. */
+        /* Its guest has mdev 3: the claim gets that one, not the first free one. */
         facts_guest(&facts, 'g', strcmp(claim->provider_names[0], "host_a") == 0 ? "3" : "4");
         assert_int_equal(claims_check_again(fixture->claims, id, &facts.domains[0], NULL),
                          CLAIM_DONE);
@@ -301,7 +301,7 @@ static void test_checking_again(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* What prepare says to a guest of that many CPUs with those mdevs, which does not run. */
+/* Calls claims_prepare() for a guest that is off, with that number of CPUs and those mdevs. */
 static int prepare(Fixture *fixture, FactsFixture *facts, char letter, uint64_t vcpus,
                    const char *mdevs, Claim **ret, Claim **ret_ended)
 {
@@ -337,7 +337,7 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
         assert_true(claim_has_mdev(claim, &facts.mdevs[3].uuid));
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 2);
 
-        /* The next start is another one: its domain may be another one, too. */
+        /* The next start can have another domain, and makes another claim. */
         assert_int_equal(prepare(fixture, &facts, 'g', 4, "3", &again, &ended), CLAIM_DONE);
         assert_int_equal(ended->id, claim->id);
         assert_int_equal(again->write_state, CLAIM_WRITE_OWED);
@@ -349,7 +349,8 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* It may have been deleted elsewhere: what the agent did not write it does not write again. */
+/* Another host can have deleted it: allocations that the agent did not write are not written by
+ * it. */
 static void test_a_guest_that_is_met_running_is_owed_nothing(void **state)
 {
         Fixture *fixture = *state;
@@ -364,7 +365,7 @@ static void test_a_guest_that_is_met_running_is_owed_nothing(void **state)
                          CLAIM_DONE);
         assert_int_equal(claim->write_state, CLAIM_WRITE_NONE);
 
-        /* What it wrote for an earlier claim is the new one's. */
+        /* Allocations that the agent wrote for an earlier claim belong to the new one. */
         free(run_sql(fixture->path, "UPDATE claims SET write_state = 'written'"));
         assert_int_equal(claims_release(fixture->claims, claim->id, "by hand", NULL), CLAIM_DONE);
         assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &again, NULL),
@@ -411,7 +412,7 @@ static void test_a_guest_that_does_not_fit_gets_nothing(void **state)
         assert_int_equal(prepare(fixture, &facts, 'g', 2, "", &none, &ended), -EAGAIN);
 }
 
-/* Who placed the guest claimed for it, and goes on to hold the claim. */
+/* A scheduler that placed the guest made a claim for it, and keeps that claim. */
 static void test_a_claim_of_somebody_else_is_kept(void **state)
 {
         Fixture *fixture = *state;
@@ -428,7 +429,7 @@ static void test_a_claim_of_somebody_else_is_kept(void **state)
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 2);
         claim_free(held);
 
-        /* What runs is not started, whoever says so. */
+        /* A guest that runs already is not started: its claim is kept. */
         claim = claim_free(claim);
         facts.facts.n_domains = 0;
         facts_guest(&facts, 'k', "");

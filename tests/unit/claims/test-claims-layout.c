@@ -50,7 +50,7 @@ static void test_claim(void **state)
                 fixture->path,
                 "SELECT group_concat(host_cell || ':' || page_kib || ':' || memory_mb) FROM cell_usages",
                 "0:2048:64,1:2048:64");
-        /* all of it survives, and goes to the history */
+        /* all of it survives a restart, and is kept in the history */
         fixture_close(fixture);
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
         claims_set_facts(fixture->claims, &facts.facts);
@@ -73,8 +73,8 @@ static void test_claim(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* numa_in_placement: a scheduler took hugepages as a class of the cells' providers, whether the
- * request tells that class or only the size of the pages. */
+/* numa_in_placement: a scheduler allocated hugepages as a class of the cells' providers. The
+ * request names that class, or only the size of the pages. */
 static void test_placed_hugepages(void **state)
 {
         static const struct {
@@ -108,7 +108,7 @@ static void test_placed_hugepages(void **state)
         }
 }
 
-/* Until nothing is left: each host CPU once, also those that "isolate" keeps free. */
+/* Claims until no CPU is free: each host CPU is used once, also those that "isolate" keeps free. */
 static void test_cpus_are_held_once(void **state)
 {
         Fixture *fixture = *state;
@@ -136,7 +136,7 @@ static void test_cpus_are_held_once(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* H5: whole devices, each once, and none that a guest has already. */
+/* H5: whole devices, each used once, and none that a guest has already. */
 static void test_pci(void **state)
 {
         static const char addresses[1][HOST_ADDRESS_SIZE] = { "0000:05:00.1" };
@@ -202,7 +202,8 @@ static void test_adopt(void **state)
         assert_int_equal(fixture_used(fixture, "host_NUMA1", "CUSTOM_HUGEPAGES_2M"), 32);
         assert_int_equal(fixture_used(fixture, "host_NUMA0", "MEMORY_MB"), 0);
         assert_int_equal(fixture_used(fixture, "host_0000:05:00.0", "CUSTOM_NIC"), 1);
-        /* a second one on the same CPU and device is counted, and what is wrong is said */
+        /* a second guest on the same CPU and device is counted, and the error text names the
+         * problem */
         make_domain("h", 8);
         assert_int_equal(claims_adopt(fixture->claims, &domain, &other, &error), CLAIM_E_CONFLICT);
         layout_done(&domain.layout);
@@ -214,7 +215,7 @@ static void test_adopt(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* A claim of an older program learns where its guest is. */
+/* A claim of an older program gets the layout of its guest. */
 static void test_check_again(void **state)
 {
         Fixture *fixture = *state;
@@ -233,8 +234,8 @@ static void test_check_again(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* In the middle of many that say nothing, next to others that ended, and far from the last one:
- * each claim of the list has what it has by itself. */
+/* A list of claims with gaps: among many without parts, next to ended ones, and far from the last
+ * id. Each claim of the list has its own parts only. */
 static void test_a_list_has_each_ones_own(void **state)
 {
         static const unsigned laid_out[] = { 1, 2, 40, 59 }, with_device[] = { 2, 41 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Out of memory at every allocation of every operation: -ENOMEM, nothing written, nothing leaked,
- * and the operation can be done again. */
+/* Lets every allocation of memory fail in every operation. The result is -ENOMEM, nothing is
+ * written or leaked, and the operation can be repeated. */
 
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/host-facts.h"
@@ -100,14 +100,14 @@ static int do_explain(Fixture *fixture)
         int r = claims_explain(fixture->claims, &request.resources, 0, &verdicts, &fixture->error);
 
         fit_verdicts_done(&verdicts);
-        /* What the request asks for, it holds already: it need not fit once more. */
+        /* The claim exists already, so its amounts need not fit once more. */
         return r == CLAIM_E_NO_CAPACITY ? 0 : r;
 }
 
 typedef struct Operation {
         const char *name;
         int (*run)(Fixture *fixture);
-        const char *claims; /* how many live afterwards */
+        const char *claims; /* number of living claims afterwards */
 } Operation;
 
 static void walk(Fixture *fixture, const HostFacts *host, const Operation *operations,
@@ -184,7 +184,7 @@ static int do_adopt_laid_out(Fixture *fixture)
         return r;
 }
 
-/* The same of guests with a layout, and of whole devices. */
+/* The same operations for guests with a layout, and for whole devices. */
 static void test_layouts(void **state)
 {
         static const Operation operations[] = {

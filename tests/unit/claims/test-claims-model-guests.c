@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Thousands of random operations on claims, guests, mdevs and host CPUs, with a reconciliation
- * after what the guests do, each also done on a plain model in memory; both must be equal after
- * each, across restarts. Which of several free devices or CPUs is given is the claims' to choose;
- * the model checks that it was free, and goes on with it. */
+/* Runs thousands of random operations on claims, guests, mdevs and host CPUs, with a reconciliation
+ * after each change of a guest. Each operation is also done on a plain model in memory. Both must
+ * be equal after each operation, across restarts. The claims choose among several free devices or
+ * CPUs. The model checks that the chosen one was free, and takes it over. */
 
 #include <inttypes.h>
 
@@ -12,10 +12,10 @@
 #include "tests/fixtures/numa.h"
 #include "tests/unit/test.h"
 
-#define N_OPERATIONS_DEFAULT 3000 /* CLAIMS_MODEL_OPERATIONS tells another number */
+#define N_OPERATIONS_DEFAULT 3000 /* CLAIMS_MODEL_OPERATIONS sets another number */
 #define N_CONSUMERS          8
 #define N_GPUS               2
-#define GPU_MDEVS            4 /* that a GPU has room for */
+#define GPU_MDEVS            4 /* largest number on one GPU */
 #define N_CPUS               16
 #define MDEVS_MAX            4 /* of one claim */
 #define EXPIRY_USEC          (300 * USEC_PER_SEC)
@@ -30,10 +30,10 @@ typedef struct ModelClaim {
         bool lives, confirmed;
         int64_t id;
         unsigned n_pcpus, n_vgpus;
-        Uuid mdevs[MDEVS_MAX]; /* that it names */
+        Uuid mdevs[MDEVS_MAX]; /* in the claim */
         unsigned n_mdevs;
         bool held[N_CPUS];
-        uint64_t missing_since; /* 0: its guest is there, or was never looked for */
+        uint64_t missing_since; /* 0: its guest exists, or was not looked for yet */
 } ModelClaim;
 
 typedef struct ModelGuest {
@@ -102,7 +102,7 @@ static void remove_guest(Model *model, unsigned i)
 {
         ModelGuest *guest = &model->guests[i];
 
-        /* its mdevs go with it */
+        /* its mdevs are removed with it */
         for (size_t j = 0; j < guest->domain.n_mdevs; j++)
                 for (size_t k = model->facts.facts.n_mdevs; k > 0; k--)
                         if (uuid_equal(&model->mdevs[k - 1].uuid, &guest->mdevs[j]))
@@ -112,7 +112,7 @@ static void remove_guest(Model *model, unsigned i)
         make_facts(model);
 }
 
-/* A guest with these pins, the lowest first; its cell is that of the first. */
+/* Adds a guest with these pins, the lowest first. Its cell is that of the first pin. */
 static void add_guest(Model *model, unsigned i, const bool pins[static N_CPUS], const Uuid *mdevs,
                       unsigned n_mdevs)
 {
@@ -145,7 +145,7 @@ static void add_guest(Model *model, unsigned i, const bool pins[static N_CPUS], 
         make_facts(model);
 }
 
-/* What the model says of rooms. */
+/* The free resources of the model. */
 
 static bool is_held(const Model *model, unsigned cpu)
 {
@@ -205,7 +205,7 @@ static void take_claim(Model *model, unsigned i, const Claim *claim)
         for (size_t j = 0; j < claim->n_devices; j++) {
                 Uuid mdev = claim->devices[j].mdev;
 
-                to->lives = false; /* of the others */
+                to->lives = false; /* compare with other claims only */
                 assert_false(is_named(model, &mdev));
                 to->lives = true;
                 to->mdevs[to->n_mdevs++] = mdev;
@@ -298,7 +298,7 @@ static void do_reopen(Fixture *fixture, Model *model)
         claims_set_facts(fixture->claims, &model->facts.facts);
 }
 
-/* What the agent does of it. */
+/* The agent's handling of the actions. */
 
 static void model_adopt(Fixture *fixture, Model *model, const HostDomain *domain)
 {
@@ -339,7 +339,7 @@ static void model_check(Fixture *fixture, Model *model, const ReconcileAction *a
         while (model->claims[i].id != action->claim_id)
                 i++;
         assert_int_equal(claims_get(fixture->claims, action->claim_id, &claim, NULL), 0);
-        /* it may have got devices, and learned where it is: none of another's */
+        /* it can have got devices and a layout: none that another claim has */
         since = model->claims[i].missing_since;
         model->claims[i].lives = false;
         model->last_id = claim->id - 1;
@@ -403,15 +403,15 @@ static void do_reconcile(Fixture *fixture, Model *model)
         assert_int_equal(reconcile_make(&input, &model->memory, &reconcile), 0);
         for (size_t i = 0; i < reconcile.n_actions; i++)
                 act(fixture, model, &reconcile.actions[i]);
-        /* a guest has a claim, unless all that it has is another's */
+        /* a guest has a claim, unless another claim has all of its resources */
         for (size_t i = 0; i < N_CONSUMERS; i++)
                 if (model->guests[i].there && cpu_set_count(&model->guests[i].domain.layout.held))
                         assert_true(model->claims[i].lives);
 }
 
-/* Operations on guests; a reconciliation follows. */
+/* Operations on guests, each with a reconciliation. */
 
-/* As its claim says it, with the mdevs that are to be made. */
+/* Starts a guest with the resources of its claim, and creates the new mdevs. */
 static void do_start(Fixture *fixture, Model *model)
 {
         unsigned i = roll(N_CONSUMERS);
@@ -427,7 +427,7 @@ static void do_start(Fixture *fixture, Model *model)
         do_reconcile(fixture, model);
 }
 
-/* Whatever its CPUs and devices are promised to. */
+/* Starts a guest on any CPUs and devices, even if claims have them. */
 static void do_start_without_claim(Fixture *fixture, Model *model)
 {
         unsigned i = roll(N_CONSUMERS), n = 1 + roll(2), first = 4 + 8 * roll(2) + roll(2);
@@ -440,7 +440,7 @@ static void do_start_without_claim(Fixture *fixture, Model *model)
                 return;
         for (unsigned j = 0; j < n; j++)
                 pins[first + j] = true;
-        /* one that exists and is another's promise, sometimes */
+        /* sometimes an existing one that another claim has */
         if (takes_mdev && model->facts.facts.n_mdevs > 0 && roll(3) == 0)
                 mdev = model->mdevs[roll((unsigned)model->facts.facts.n_mdevs)].uuid;
         if (takes_mdev && facts_has_guest_with(&model->facts.facts, &mdev))
@@ -461,7 +461,7 @@ static void do_stop(Fixture *fixture, Model *model)
         do_reconcile(fixture, model);
 }
 
-/* Equal? */
+/* Compares the claims of the model and of the store. */
 
 static void compare_claim(const Model *model, const Claim *claim)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Thousands of random operations, each also done on a plain model in memory; both must say the same
- * after each, across restarts and changes of the host. */
+/* Runs thousands of random operations, each also on a plain model in memory. Both must have the
+ * same results after each operation, across restarts and changes of the host. */
 
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
@@ -75,7 +75,7 @@ static ModelClaim *find_id(Model *model, int64_t id)
         return NULL;
 }
 
-/* The GPU with most left; N_GPUS when none has enough. */
+/* Returns the GPU with most free capacity; N_GPUS if none has enough. */
 static size_t choose_gpu(const Model *model, unsigned vgpus)
 {
         size_t best = N_GPUS;
@@ -115,7 +115,7 @@ static ClaimOutcome model_claim(Model *model, unsigned consumer, bool target, un
         return CLAIM_DONE;
 }
 
-/* A confirmed target that is left alone becomes the first. */
+/* A confirmed target without a first claim becomes the first. */
 static void model_promote(Model *model, unsigned consumer)
 {
         ModelClaim *target = find(model, consumer, true);
@@ -193,7 +193,7 @@ static void do_claim(Fixture *fixture, Model *model)
                 assert_int_equal(claim->id, find(model, consumer, target)->id);
 }
 
-/* An id that lives, mostly; else one that ended or never was. */
+/* Returns the id of a living claim in most cases; else one that ended or never existed. */
 static int64_t pick_id(Model *model)
 {
         for (int i = 0; i < 20; i++) {
@@ -243,7 +243,7 @@ static void do_abort(Fixture *fixture, Model *model)
                 model_end(model, claim);
 }
 
-/* Times of the model are all far in the future, so that only do_expire() is late. */
+/* Times of the model are all far in the future, so that only do_expire() ends claims. */
 #define FUTURE (UINT64_C(4102444800) * USEC_PER_SEC)
 
 static void do_extend(Fixture *fixture, Model *model)

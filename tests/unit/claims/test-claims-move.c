@@ -50,12 +50,12 @@ static void test_what_leads_from_one_to_the_other(void **state)
                 { "cell_0 VCPU=2; cell_1 VCPU=1", "host VCPU=3",
                   "2 cell_0 VCPU>host VCPU, 1 cell_1 VCPU>host VCPU" },
                 { "host VCPU=2", "host PCPU=2", "2 host VCPU>host PCPU" },
-                /* within a class first, whatever else goes */
+                /* within a class first, in any order */
                 { "host VCPU=3", "cell_0 PCPU=2; cell_1 VCPU=1",
                   "1 host VCPU>cell_1 VCPU, 2 host VCPU>cell_0 PCPU" },
                 { "gpu_a VGPU=1; host VCPU=1", "gpu_a CUSTOM_SLICE=1; host VCPU=1",
                   "1 gpu_a VGPU>gpu_a CUSTOM_SLICE" },
-                /* what came or went of itself is no move */
+                /* amounts that only appeared or disappeared are no move */
                 { "host VGPU=1", "gpu_a VGPU=2", "1 host VGPU>gpu_a VGPU" },
                 { "host VGPU=2", "gpu_a VGPU=1", "1 host VGPU>gpu_a VGPU" },
                 { "host VGPU=2", "", "" },
@@ -72,7 +72,7 @@ static void test_what_leads_from_one_to_the_other(void **state)
                 assert_int_equal(
                         claims_make_shifts(1, before, after, &moves, &n_moves, &n_allocated), 0);
                 format_moves(moves, n_moves, text, sizeof(text));
-                /* providers are held in the order of their uuids */
+                /* providers are in the order of their uuids */
                 ok = strlen(text) == strlen(cases[i].moves);
                 for (size_t j = 0; ok && j < n_moves; j++) {
                         char one[128];
@@ -86,7 +86,7 @@ static void test_what_leads_from_one_to_the_other(void **state)
         }
 }
 
-/* A claim on a host that has everything on its root. */
+/* Makes a claim on a host that has everything on its root. */
 static int set_up(void **state)
 {
         if (fixture_setup(state) < 0)
@@ -120,18 +120,17 @@ static void test_claims_hold_it_elsewhere_then(void **state)
         assert_int_equal(fixture_used(fixture, "host", "VGPU"), 1);
         assert_int_equal(fixture_used(fixture, "gpu_a", "VGPU"), 2);
         assert_int_equal(fixture_used(fixture, "gpu_b", "VGPU"), 1);
-        /* more than it has left there */
+        /* more than the claim has left there */
         move(fixture, claim->id, "gpu_a VGPU=4", "gpu_b VGPU=4");
         assert_int_equal(fixture_used(fixture, "gpu_b", "VGPU"), 3);
-        /* a claim that ended meanwhile has nothing to be moved */
+        /* a claim that has ended has nothing that can be moved */
         assert_int_equal(claims_release(fixture->claims, claim->id, "", NULL), 0);
         move(fixture, claim->id, "gpu_b VGPU=3", "host VGPU=3");
         assert_int_equal(fixture_used(fixture, "gpu_b", "VGPU"), 0);
         assert_int_equal(fixture_used(fixture, "host", "VGPU"), 1);
 }
 
-/* Rows of devices name the provider that the claim holds them of: one on each GPU, and one that is
- * of another group. */
+/* Rows of devices name their provider: one on each GPU, and one of another group. */
 static void test_devices_go_along(void **state)
 {
         static const struct {
@@ -139,7 +138,7 @@ static void test_devices_go_along(void **state)
         } steps[] = {
                 { "host VGPU=2", "gpu_a VGPU=1; gpu_b VGPU=1", "gpu_a gpu_b host" },
                 { "gpu_a VGPU=1; gpu_b VGPU=1", "host VGPU=2", "host host host" },
-                /* CPUs leave the devices where they are */
+                /* a move of CPUs does not move the devices */
                 { "host VCPU=2", "cell_0 VCPU=2", "host host host" },
                 { "host VGPU=1", "gpu_b VGPU=1", "host gpu_b host" },
                 { "gpu_b VGPU=1", "gpu_a CUSTOM_SLICE=1", "host gpu_a host" },

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What Placement was told of claims, and what is still to be reported, in the file. */
+/* Pending writes in the file: which claims were reported to Placement, and which must still be. */
 
 #include "claims/claims.h"
 
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 
-/* Yields the number of the claim. */
+/* Returns the id of the claim. */
 static int64_t claim_reported(Fixture *fixture, const char *name, ClaimWriteState write_state,
                               ClaimReported reported)
 {
@@ -47,7 +47,7 @@ static void test_pending(void **state)
         open_host(fixture);
         id = claim_as(fixture, "a", CLAIM_WRITE_PENDING);
         assert_state(fixture, id, CLAIM_STATE_PENDING, "");
-        /* Nobody was promised it yet. */
+        /* Its caller has no answer yet. */
         assert_int_equal(claims_confirm(fixture->claims, id, NULL), CLAIM_E_NOT_FOUND);
         fixture_close(fixture);
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
@@ -97,8 +97,7 @@ static void test_owed_is_counted(void **state)
         assert_owed(fixture, 0, 3, 1);
 }
 
-/* Nothing was written of it: it goes without a trace in Placement's books, and only while it is
- * pending. */
+/* Nothing was written of the claim: it ends without a removal, and only while it is pending. */
 static void test_withdrawn(void **state)
 {
         static const ClaimWriteState others[] = { CLAIM_WRITE_NONE, CLAIM_WRITE_WRITTEN };
@@ -120,7 +119,8 @@ static void test_withdrawn(void **state)
         }
 }
 
-/* Whatever ends a claim: what Placement may have of it is remembered in the same transaction. */
+/* Each way to end a claim leaves a removal in the same transaction, if Placement can have its
+ * allocations. */
 static void test_removals(void **state)
 {
         static const struct {
@@ -199,7 +199,7 @@ static void test_move(void **state)
         assert_int_equal(
                 claims_begin_move(fixture->claims, &a, &c, "MIGRATION", &read, &fixture->error),
                 CLAIM_E_CONFLICT);
-        /* It survives, and ends as it was. */
+        /* The move survives a restart, and its end can change nothing. */
         fixture_close(fixture);
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
         assert_int_equal(claims_next_move(fixture->claims, 0, &read, NULL), 0);
@@ -219,7 +219,7 @@ static void test_move(void **state)
         assert_int_equal(claim->write_state, CLAIM_WRITE_WRITTEN);
         claim_free(claim);
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 1);
-        /* On its way through other hands, and back. */
+        /* The claim moves through several consumers, and back. */
         hand_over(fixture, &b, &c);
         assert_int_equal(claims_find(fixture->claims, &c, false, &claim, NULL), 0);
         assert_string_equal(claim->guest.text, a.text);
@@ -229,7 +229,7 @@ static void test_move(void **state)
         assert_true(uuid_empty(&claim->guest));
         claim_free(claim);
         hand_over(fixture, &a, &b);
-        /* Nobody takes it from who has one. */
+        /* A consumer with a claim cannot take over another one. */
         claim_as(fixture, "a", CLAIM_WRITE_NONE);
         assert_int_equal(
                 claims_begin_move(fixture->claims, &b, &a, "INSTANCE", &move, &fixture->error),
@@ -251,7 +251,7 @@ static void assert_departs(Fixture *fixture, const ClaimReported *reported)
         assert_int_equal(claims_end_removal(fixture->claims, removal.id, NULL), 0);
 }
 
-/* How Placement had the consumer goes with the claim to its removal, whoever it is told of. */
+/* A removal has the consumer's last state in Placement, from each call that can report it. */
 static void test_told(void **state)
 {
         const ClaimReported first = { .generation = -1,
@@ -284,8 +284,8 @@ static void test_told(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* Whoever wrote it at first: after a move of ours it is ours to remove; and what was moved for a
- * claim that ended meanwhile is to be removed at once. */
+/* After a move by the agent, the agent must remove the allocations, even if another program wrote
+ * them first. If the claim has ended during the move, the removal is left at once. */
 static void test_move_is_ours(void **state)
 {
         static const struct {
@@ -334,7 +334,7 @@ static void test_move_is_ours(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* A scheduler's choice is kept to, with its devices' groups, and survives in the file. */
+/* The choice of a scheduler is kept, with the groups of its devices, and survives in the file. */
 static void test_placed(void **state)
 {
         ClaimRequest request = { .consumer = make_uuid("a") };
@@ -366,15 +366,15 @@ static void test_placed(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* Nobody wrote what it gets: a group comes from where it is mapped to, or not at all. */
+/* Without allocations, a group comes from the provider of its mapping, or not at all. */
 static void test_mapped_but_not_placed(void **state)
 {
         static const struct {
-                const char *consumer, *provider, *expected; /* NULL: refused */
+                const char *consumer, *provider, *expected; /* NULL: rejected */
         } cases[] = {
                 { "a", "gpu2", "VGPU=1 on gpu2" },
                 { "b", "gpu1", "VGPU=1 on gpu1" },
-                { "c", "gpu1", NULL }, /* full, though the other is not */
+                { "c", "gpu1", NULL }, /* full, though the other one is not */
                 { "d", "host", NULL },
                 { "e", "elsewhere", NULL },
         };

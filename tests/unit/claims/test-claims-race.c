@@ -12,7 +12,7 @@
 #define CAPACITY    200
 #define HOST        "host VCPU=100/0/1/100/1/2 MEMORY_MB=100000; gpu<host VGPU=200"
 
-/* Runs f in n processes at once; yields the sum of their exit codes, each 0 to 250. */
+/* Runs f in n processes at the same time. Returns the sum of their exit codes, each 0 to 250. */
 static unsigned run_processes(Fixture *fixture, unsigned n, int (*f)(Fixture *, unsigned))
 {
         pid_t pids[N_PROCESSES];
@@ -53,7 +53,7 @@ static int failed(const Fixture *fixture, int r)
         return 255;
 }
 
-/* Claims until nothing fits; yields how many claims were promised. */
+/* Claims until nothing fits. Returns the number of claims. */
 static int claim_all(Fixture *fixture, unsigned process)
 {
         int r = fixture_open(fixture), n = 0;
@@ -89,7 +89,7 @@ static void test_never_over_commits(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* Claims, confirms and releases in turn; what is left at the end is released too. */
+/* Claims, confirms and releases in turn. Releases the remaining claims at the end. */
 static int churn(Fixture *fixture, unsigned process)
 {
         int r = fixture_open(fixture);
@@ -153,7 +153,7 @@ static void test_same_consumers(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* All processes find no file, or a damaged one, and tell the same host. */
+/* All processes find no file, or a damaged one, and set the same host. */
 static int open_and_tell(Fixture *fixture, unsigned process)
 {
         int r = fixture_open(fixture);
@@ -164,7 +164,7 @@ static int open_and_tell(Fixture *fixture, unsigned process)
         return r == CLAIMS_CREATED || r == CLAIMS_SET_ASIDE ? 1 : 0;
 }
 
-/* A process that ends without closing leaves its log. */
+/* A process that ends without closing the file leaves its log. */
 static void remove_file(Fixture *fixture)
 {
         char path[128];
@@ -195,7 +195,7 @@ static void test_opened_at_once(void **state)
         }
 }
 
-/* Hosts that change while others claim. */
+/* Hosts that change while other processes claim. */
 static int tell_or_claim(Fixture *fixture, unsigned process)
 {
         static const char *const hosts[] = { HOST, "host VCPU=100/0/1/100/1/2; gpu2<host VGPU=5" };
@@ -228,13 +228,13 @@ static void test_host_changes(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* The store as claims.c calls it (--wrap), where something happens before each write of a host and
- * each insert that is not the rival's own. */
+/* Wraps the store as claims.c calls it (--wrap). Before each write of a host, and each insert that
+ * is not its own, the rival acts. */
 static struct {
         Fixture *rival; /* claims on the same file */
         const char *rival_request;
-        int n_rival_claims;     /* how many more the rival makes, before as many writes */
-        const char *rival_host; /* what the rival tells before the next host is written */
+        int n_rival_claims;     /* number of claims that the rival makes, one before each write */
+        const char *rival_host; /* host that the rival sets before the next host is written */
         bool always_lose;
         bool rival_acts;
         int n_writes, n_turns;
@@ -331,7 +331,8 @@ static void test_lost_race_is_fitted_again(void **state)
         assert_int_equal(race.n_turns, 1);
         assert_int_equal(fixture_used(rival, "host", "VCPU"), 2);
 
-        /* the rival takes what was free: no over-commitment, and the words are of now */
+        /* the rival takes the free capacity: nothing is over-committed, and the error text has the
+         * current amounts */
         race.rival_request = "VCPU=2";
         race.n_rival_claims = 1;
         race.n_writes = 0;
@@ -361,7 +362,7 @@ static void test_race_lost_too_often(void **state)
         assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), -EBUSY);
         assert_int_equal(race.n_writes, 16);
         assert_string_equal(error.text, "Other writers of the claim database were faster 16 times");
-        /* no turn is left behind */
+        /* the write lock is released */
         race.always_lose = false;
         assert_int_equal(fixture_claim(rival, "other", "VCPU=1", NULL), CLAIM_DONE);
         assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), CLAIM_DONE);
@@ -374,7 +375,8 @@ static void set_host(Claims *claims, const char *text)
         assert_int_equal(claims_set_providers(claims, tree, NULL), 0);
 }
 
-/* Between the reading of the host and its writing another process claims what is about to go. */
+/* Between the read of the host and its write, another process claims the provider that is
+ * removed. */
 static void test_claimed_while_it_vanishes(void **state)
 {
         Fixture *rival = *state;
@@ -392,7 +394,7 @@ static void test_claimed_while_it_vanishes(void **state)
         assert_store_sane(rival->path);
 }
 
-/* Two processes tell different hosts at once: one of them wins, there is no mixture. */
+/* Two processes set different hosts at the same time: one of them wins, and there is no mixture. */
 static void test_two_hosts_at_once(void **state)
 {
         Fixture *rival = *state;

@@ -39,7 +39,7 @@ static void fill(Fixture *fixture, const char *claims)
         assert_store_sane(fixture->path);
 }
 
-/* CPU time of claim, confirm, expire and release; the best of some passes. */
+/* Returns the CPU time of claim, confirm, expire and release; the best of some passes. */
 static uint64_t measure(Fixture *fixture)
 {
         uint64_t best = UINT64_MAX;
@@ -74,8 +74,8 @@ static void test_cost_does_not_grow(void **state)
         fill(fixture, "10000");
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
         many = measure(fixture);
-        /* Adding up 30,000 allocations, or looking at 10,000 claims, would take more than ten times
-         * as long; the depth of the indexes takes some tens of per cent. */
+        /* Adding up 30,000 allocations, or a scan of 10,000 claims, would take more than ten times
+         * as long. The depth of the indexes costs some tens of per cent. */
         if (many > few * 4)
                 fail_msg("%" PRIu64 " usec with few claims, %" PRIu64 " usec with %d", few, many,
                          N_MANY);
@@ -85,7 +85,7 @@ static void test_cost_does_not_grow(void **state)
         assert_int_equal(fixture_used(fixture, "gpu", "VGPU"), N_MANY);
 }
 
-/* The query plan, in one line. The caller frees. */
+/* Returns the query plan in one line. The caller frees it. */
 static char *explain(const char *path, const char *query)
 {
         sqlite3_stmt *statement;
@@ -142,7 +142,7 @@ static void test_plans_use_indexes(void **state)
         }
 }
 
-/* CPU time of reading one ended claim; the best of some passes. */
+/* Returns the CPU time of reading one ended claim; the best of some passes. */
 static uint64_t measure_ended(Fixture *fixture, int64_t id)
 {
         uint64_t best = UINT64_MAX;
@@ -182,7 +182,7 @@ static void test_cost_of_an_ended_claim_does_not_grow(void **state)
                 fail_msg("%" PRIu64 " usec with one, %" PRIu64 " usec with 1000", few, many);
 }
 
-/* CPU time of going through all that is owed, as settling does. */
+/* Returns the CPU time of a pass over all pending writes, as settling does it. */
 static uint64_t measure_owed(Fixture *fixture, size_t n)
 {
         uint64_t start = clock_usec(CLOCK_PROCESS_CPUTIME_ID);
@@ -205,7 +205,7 @@ static uint64_t measure_owed(Fixture *fixture, size_t n)
         return clock_usec(CLOCK_PROCESS_CPUTIME_ID) - start;
 }
 
-/* Ten times as many owed writes cost ten times as much, not a hundred times. */
+/* Ten times as many pending writes cost ten times as much, not a hundred times. */
 static void test_cost_of_owed_is_linear(void **state)
 {
         Fixture *fixture = *state;

@@ -59,7 +59,7 @@ static void test_claim(void **state)
         assert_string_equal(claim->mappings.items[1].suffix, "_G");
         assert_string_equal(claim->mappings.items[1].provider.text, make_uuid("gpu_a").text);
 
-        /* It is on disk, in the specification's columns too. */
+        /* The claim is on disk, also in the specification's columns. */
         assert_sql(fixture->path,
                    "SELECT host || ' ' || node || ' ' || vcpus || ' ' || memory_mb || ' ' ||"
                    " disk_gb || ' ' || resize_target || ' ' || state FROM claims",
@@ -79,8 +79,8 @@ static void test_claim(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* By what its guest is known stands on disk, and follows who claims the same again. Whose
- * it is stays. */
+/* The text that identifies the guest is stored, and replaced by a later equal request. The owner
+ * stays. */
 static void test_life(void **state)
 {
         static const char *const lives[] = { "process 1", "", "process 2", "process 2" };
@@ -196,7 +196,7 @@ static void test_confirm_and_expire(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* Nobody looked for expired claims yet, and the consumer asks again. */
+/* An expired claim was not ended yet, and its consumer claims again. */
 static void test_expired_claim_asked_again(void **state)
 {
         Fixture *fixture = *state;
@@ -288,7 +288,8 @@ static void test_resize(void **state)
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 6);
         assert_int_equal(fixture_claim_target(fixture, "vm", "VCPU=5", NULL), CLAIM_E_CONFLICT);
 
-        /* Confirmed beside the first it stays a target; left alone it becomes the first. */
+        /* A target that is confirmed beside the first claim stays a target. Without the first claim
+         * it becomes the first. */
         assert_int_equal(claims_confirm(fixture->claims, target->id, NULL), 0);
         assert_int_equal(claims_find(fixture->claims, &target->consumer, true, &found, NULL), 0);
         assert_int_equal(claims_release(fixture->claims, first->id, "resized", NULL), 0);
@@ -303,7 +304,7 @@ static void test_resize(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* The first claim went before the target was confirmed. */
+/* The first claim ended before the target was confirmed. */
 static void test_resize_first_goes_early(void **state)
 {
         Fixture *fixture = *state;
@@ -335,14 +336,14 @@ static void test_providers_written_once(void **state)
         assert_sql(fixture->path,
                    "SELECT group_concat(name) FROM resource_providers WHERE generation > 0",
                    "gpu_b");
-        /* a trait is a change, an order is none */
+        /* a changed trait is a change, a changed order is none */
         fixture_set_host(fixture, "host VCPU=8/0/1/8/1/2 MEMORY_MB=1024 DISK_GB=100 +HW_X;"
                                   "gpu_b<host VGPU=3 +NVIDIA; gpu_a<host VGPU=4 +NVIDIA +NEW");
         assert_sql(fixture->path,
                    "SELECT group_concat(name || generation, ' ') FROM"
                    " (SELECT * FROM resource_providers WHERE generation > 0 ORDER BY name)",
                    "gpu_a1 gpu_b1");
-        /* one goes, and the other moves below a new one */
+        /* one provider is removed, and the other one moves below a new one */
         fixture_set_host(fixture, "host VCPU=8; cell<host MEMORY_MB=5; gpu_b<cell VGPU=3 +NVIDIA");
         assert_sql(
                 fixture->path,
@@ -375,12 +376,12 @@ static void test_vanished_provider(void **state)
         assert_int_equal(fixture_used(fixture, "gpu_b", "VGPU"), 1);
         assert_int_equal(fixture_claim(fixture, "vm3", "VGPU=2", NULL), CLAIM_E_NO_CAPACITY);
 
-        /* back again: its claim still counts */
+        /* the provider is back: its claim still counts */
         fixture_set_host(fixture, HOST);
         assert_int_equal(fixture_claim(fixture, "vm3", "VGPU=2", NULL), CLAIM_E_NO_CAPACITY);
         assert_int_equal(fixture_claim(fixture, "vm3", "_A:VGPU=1 _B:VGPU=1 isolate", NULL),
                          CLAIM_DONE);
-        /* gone for good once nothing of it is used */
+        /* it is removed once no claim uses it */
         fixture_set_host(fixture, "host VCPU=8");
         for (int id = 1; id <= 3; id++)
                 assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
@@ -389,7 +390,7 @@ static void test_vanished_provider(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* The whole host got a new identity while guests run: what they have is told of it under that. */
+/* The whole host got a new uuid while guests run: their claims move to it. */
 static void test_root_replaced(void **state)
 {
         Fixture *fixture = *state;
@@ -443,7 +444,7 @@ static void test_changed_expiry_is_of_new_claims(void **state)
         assert_int_equal(never->expires_usec, 0);
 }
 
-/* A host that is taken out of use: what is promised stays promised, and nothing new is. */
+/* A host that is taken out of use: existing claims stay, and new ones are rejected. */
 static void test_closed(void **state)
 {
         Fixture *fixture = *state;

@@ -12,11 +12,11 @@ typedef struct Row {
         const char *name;
         const char *claim; /* the guest has 2 VCPUs */
         ReconcileWord word;
-        uint64_t placed; /* VCPUs; 0: not asked */
+        uint64_t placed; /* VCPUs in Placement; 0: not read */
         const char *actions, *problem;
 } Row;
 
-/* What Placement has of the guest. */
+/* Makes the allocations of the guest. */
 static Consumer *make_holding(uint64_t vcpus)
 {
         const Uuid host = make_uuid("host");
@@ -53,7 +53,7 @@ static void check(const Row *row)
         look_expect(&look, row->name, row->actions, row->problem);
 }
 
-/* What a guest has is claimed anew as soon as Placement says the same. */
+/* A resized guest gets a new claim as soon as Placement has the same amounts. */
 static void test_resized(void **state)
 {
         static const char has_less[] = "guest g has 2 VCPUs, its claim has 1";

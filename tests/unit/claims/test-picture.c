@@ -5,12 +5,12 @@
 #include "tests/fixtures/audit.h"
 #include "tests/fixtures/reconcile.h"
 
-/* Consumer x: what Placement, the claims and the guests of this host show of it. */
+/* Consumer x: the picture of its allocations, claims and guests on this host. */
 static void test_consumers(void **state)
 {
         static const struct {
                 const char *name;
-                const char *held; /* NULL: Placement was not asked */
+                const char *held; /* NULL: Placement was not read */
                 bool here;
                 const char *type;
                 const char *claims;

@@ -10,7 +10,7 @@ static void test_table(void **state)
                 const char *claims;
                 const char *guest; /* letter, then its mdevs; "" for none */
                 const char *actions;
-                const char *problem; /* part of the only one, or NULL */
+                const char *problem; /* part of the only problem, or NULL */
         } rows[] = {
                 { "nothing", "", "", "", NULL },
                 { "a guest without a claim", "", "g", "adopt g", NULL },
@@ -43,7 +43,8 @@ static void test_table(void **state)
         }
 }
 
-/* Of a guest that cannot be read nothing is said: its claim stays as it is, and none is made. */
+/* A guest that cannot be read causes no problem if it has a claim: the claim stays unchanged, and
+ * no claim is made. */
 static void test_unread_guest(void **state)
 {
         static const struct {
@@ -65,7 +66,7 @@ static void test_unread_guest(void **state)
         }
 }
 
-/* An orphan is released when its guest was missed for all of the expiry time, and not before. */
+/* An orphan is released after its guest was missing for the whole expiry time, and not before. */
 static void test_orphan(void **state)
 {
         static const struct {
@@ -110,14 +111,14 @@ static void test_orphan_with_a_folder(void **state)
 #define ALONE   RECONCILE_ALONE
 #define AWAY    RECONCILE_AWAY
 #define CAN_ASK RECONCILE_CAN_ASK
-/* A guest's claim that Placement was read for, and had; its guest does not run. */
+/* A guest's claim whose allocations were read and existed; the guest is off. */
 #define OFF          "g confirmed read type=LIBVIRT"
 #define ONLY_STOPPED .started_only = true, .stopped = true, .guest = 'g'
 
 typedef struct WordRow {
         const char *name, *claim;
         ReconcileWord word;
-        char answer; /* 'h': its consumer holds something here, 'n': nothing; 0: not asked */
+        char answer; /* 'h': its consumer has an allocation here, 'n': none; 0: not read */
         const char *actions;
         bool urgent, touched, started_only, stopped;
         bool folder, unread_folders; /* Nova has a folder of the claim's consumer */
@@ -156,7 +157,7 @@ static void check_rows(const WordRow rows[], size_t n)
                 check_row(&rows[i]);
 }
 
-/* Whether a claim that is not confirmed ends, by what Placement says. */
+/* Placement's answer decides whether an unconfirmed claim ends. */
 static void test_unconfirmed_by_placement(void **state)
 {
         static const WordRow rows[] = {
@@ -204,7 +205,7 @@ static void test_unconfirmed_by_placement(void **state)
         check_rows(rows, ARRAY_SIZE(rows));
 }
 
-/* The same of claims whose guests were here. */
+/* Placement's answer decides whether the claim of a missing guest ends. */
 static void test_confirmed_by_placement(void **state)
 {
         static const WordRow rows[] = {
@@ -230,7 +231,8 @@ static void test_confirmed_by_placement(void **state)
         check_rows(rows, ARRAY_SIZE(rows));
 }
 
-/* Guests are asked about before they are adopted, or else afterwards. */
+/* Placement is asked about guests before they are adopted, or afterwards if it was not
+ * available. */
 static void test_adopted_by_placement(void **state)
 {
         static const WordRow rows[] = {
@@ -249,8 +251,8 @@ static void test_adopted_by_placement(void **state)
         check_rows(rows, ARRAY_SIZE(rows));
 }
 
-/* A confirmed claim that Placement still has the allocations of stays, is listed after the expiry
- * time, and is asked about again after twice the time, at most each expiry time. */
+/* A confirmed claim stays while Placement has its allocations, and is listed after the expiry time.
+ * It is asked about again after twice the time, at most once each expiry time. */
 static void test_asked_seldomer(void **state)
 {
         static const unsigned expected[] = { 1000, 1060, 1120, 1240, 1480, 1780, 2080 };
@@ -279,7 +281,7 @@ static void test_asked_seldomer(void **state)
         assert_int_equal(n, ARRAY_SIZE(expected));
 }
 
-/* Of a host that is a recording the guests are not here. */
+/* A recorded host has no guests here. */
 static void test_recorded(void **state)
 {
         _cleanup_(look_done) Look look;
@@ -293,7 +295,7 @@ static void test_recorded(void **state)
         assert_string_equal(look.actions, "ask 2");
 }
 
-/* What another host has is not taken for a new guest, unless it runs here all the same. */
+/* A guest that another host has is not adopted, unless it runs here. */
 static void test_away(void **state)
 {
         const Uuid away = make_guest('g');
@@ -310,8 +312,8 @@ static void test_away(void **state)
         }
 }
 
-/* F8 1879878, 1849165: a guest whose claim was handed to a migration is not taken for a new one,
- * and the claim is held for as long as the move takes, wherever the guest is. */
+/* F8 1879878, 1849165: a guest whose claim a migration took over is not adopted. The claim is held
+ * for the whole move, on whichever host the guest is. */
 static void test_moved(void **state)
 {
         static const struct {
@@ -374,7 +376,8 @@ static void make_layout(Layout *ret, unsigned host_cell, int cpu, uint64_t page_
                 assert_int_equal(cpu_set_add(&layout_add_cpu(ret)->cpus, (unsigned)cpu), 0);
 }
 
-/* Guests claim when they start: shut off, they hold only what somebody asked for. */
+/* Guests claim when they start: while they are off, they hold only claims that a caller
+ * requested. */
 static void test_started_only(void **state)
 {
         static const struct {
@@ -404,8 +407,8 @@ static void test_started_only(void **state)
         }
 }
 
-/* The CPUs that a claim holds for the threads of its guest, the guest's, and those of all claims.
- */
+/* The host CPUs that a claim holds for the threads of its guest, those of the guest, and those of
+ * all claims. */
 static void test_held_cpus(void **state)
 {
         static const struct {
@@ -416,9 +419,10 @@ static void test_held_cpus(void **state)
                 { "g confirmed vcpus=2", "4", "4", "4", "", NULL },
                 { "g confirmed vcpus=2", "", "4", "5", "check 1",
                   "guest g is pinned to host CPU 4, which its claim does not hold" },
-                /* nothing to be done while another claim holds it */
+                /* no action while another claim holds it */
                 { "g confirmed vcpus=2", "", "4", "4", "", "is pinned to host CPU 4" },
-                /* what the caller of a claim got stays, what was read of the guest does not */
+                /* CPUs of a requested claim stay; CPUs of a claim that was made of the guest do
+                 * not */
                 { "g confirmed vcpus=2", "4-5", "4", "4-5", "", NULL },
                 { "g confirmed type=LIBVIRT vcpus=2", "4-5", "4", "4-5", "check 1", NULL },
                 { "g confirmed vcpus=2;g claimed target vcpus=2", "", "4", "", "", NULL },
@@ -463,7 +467,7 @@ static void test_layouts(void **state)
                 { 1, -1, -1, -1, 0, NULL, "",
                   "does not say where its cell 0 is, its claim has it in" },
                 { 1, -1, 1, -1, 2048, NULL, "", "has pages of 2048 KiB (0: small), its claim 0" },
-                /* learned, not complained about */
+                /* recorded, and no problem */
                 { -1, -1, 1, 5, 0, NULL, "check 1", NULL },
                 { -1, -1, -1, -1, 0, "0000:05:00.1", "",
                   "guest g does not have PCI device 0000:05:00.1, which its claim names" },
@@ -517,7 +521,7 @@ static void test_a_device_that_the_host_does_not_list(void **state)
                   "PCI device 0000:05:00.2 of guest g is gone from this host" },
                 { "g confirmed vcpus=2", false, true, false, true,
                   "guest g has PCI device 0000:05:00.2, which this host does not list" },
-                /* it is in no spec, and there */
+                /* the host does not offer the device, but lists it */
                 { "g confirmed vcpus=2", false, true, true, true, NULL },
                 { "g claimed vcpus=2", true, false, false, true,
                   "claim 1 names PCI device 0000:05:00.2, which this host does not list" },
@@ -548,7 +552,7 @@ static void test_a_device_that_the_host_does_not_list(void **state)
         }
 }
 
-/* The identity that a claim recorded, and the device that is at the address now. */
+/* The identity that a claim recorded, and the device that is now at the address. */
 static void test_identities(void **state)
 {
         static const struct {
@@ -590,7 +594,7 @@ static void test_identities(void **state)
         }
 }
 
-/* More is held than there is: told, unless all of it is reserved. */
+/* Usage above the capacity is a problem, unless all of it is reserved. */
 static void test_more_than_there_is(void **state)
 {
         static const struct {
@@ -615,14 +619,15 @@ static void test_more_than_there_is(void **state)
         }
 }
 
-/* A guest that is no domain: its claim says by what it is known, and lives as long as that. */
+/* A guest that is no domain: its claim has the text that identifies it, and ends when it is
+ * gone. */
 static void test_lives(void **state)
 {
         static const struct {
                 const char *name;
                 const char *claim;
                 bool recorded, lives;
-                uint64_t missing_sec; /* for so long */
+                uint64_t missing_sec; /* missing for this time */
                 const char *actions;
         } rows[] = {
                 { "runs", "x claimed life=1", false, true, 0, "confirm 1" },
@@ -659,7 +664,7 @@ static void test_lives(void **state)
         }
 }
 
-/* Many guests, each with its claim, a VF and an mdev of its own. */
+/* Returns the time for n guests, each with its claim, a VF and an mdev. */
 static uint64_t measure(size_t n)
 {
         _cleanup_free_ HostDomain *domains = calloc(n, sizeof(HostDomain));

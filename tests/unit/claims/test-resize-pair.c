@@ -18,8 +18,8 @@ typedef struct Row {
         const char *name, *claims;
         ReconcileWord word;
         bool complete;
-        uint64_t placed;    /* VCPUs of the guest's consumer; 0: nothing */
-        uint64_t migration; /* the same of another consumer without a guest */
+        uint64_t placed;    /* VCPUs of the guest's consumer; 0: none */
+        uint64_t migration; /* VCPUs of another consumer without a guest; 0: none */
         const char *project, *type;
         const char *actions;
         bool wants_all, later;
@@ -142,7 +142,7 @@ static void test_pairs(void **state)
                 check(&rows[i]);
 }
 
-/* A migration that is known is asked about alone, and less and less often. */
+/* Only a known migration is asked about, at growing intervals. */
 static void test_migration_is_followed(void **state)
 {
         _cleanup_(host_view_freep) HostView *view = look_make_view("host");
@@ -169,7 +169,7 @@ static void test_migration_is_followed(void **state)
         assert_string_equal(look.actions, "ask 1");
         assert_true(uuid_equal(&look.result.actions[0].consumer, &placed.answers[1].consumer));
         assert_false(look.result.wants_all);
-        /* It is gone: then all is read again. */
+        /* The migration is gone: all consumers are read again. */
         look.input.word = AWAY;
         look.input.answers = &(PictureConsumer){ .consumer = make_guest('m') };
         look.input.n_answers = 1;

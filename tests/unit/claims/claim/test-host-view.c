@@ -87,7 +87,7 @@ static void test_merge(void **state)
         assert_int_equal(merged->tree->providers[used]->aggregates.n_items, 1);
         assert_false(host_view_same_host(seen, merged));
 
-        /* The same tree again changes nothing; without usage the rest goes. */
+        /* The same tree again changes nothing. Without usage, the other providers are removed. */
         assert_int_equal(host_view_merge(&again, merged, tree, NULL), 0);
         assert_true(host_view_same_host(merged, again));
         resources_done(&merged->providers[used].used);
@@ -120,7 +120,7 @@ static void test_merge_name_taken(void **state)
         assert_string_equal(name_of(merged, 1), expected);
 }
 
-/* Placement has the host and one of its devices under other uuids: the rows stay. */
+/* Placement has the host and one of its devices under other uuids: their rows stay. */
 static void test_merge_another_uuid(void **state)
 {
         _cleanup_(host_view_freep) HostView *merged = NULL,

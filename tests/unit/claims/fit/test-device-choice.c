@@ -4,7 +4,7 @@
 #include "tests/fixtures/host-facts.h"
 #include "tests/unit/test.h"
 
-/* "2 4": these mdevs are claimed, on that device. */
+/* Takes mdevs for claims on that device: "2 4" are their numbers. */
 static void make_taken(Taken *taken, const HostFacts *facts, const char *device,
                        const char *numbers)
 {
@@ -17,8 +17,8 @@ static void make_taken(Taken *taken, const HostFacts *facts, const char *device,
         assert_int_equal(taken_add_guests(taken, facts), 0);
 }
 
-/* The facts: GPU a has mdevs 1, 2 (of another type) and 3; b has 4. Guest uses what the row says.
- */
+/* The facts: GPU a has mdevs 1, 2 (of another type) and 3; GPU b has mdev 4. The guest uses the
+ * mdevs of the row. */
 static void test_choice(void **state)
 {
         static const struct {
@@ -27,7 +27,7 @@ static void test_choice(void **state)
                 const char *in_use, *taken;
                 uint64_t available;
                 char expected;      /* an mdev's number, 'n' for a new one, '-' for none */
-                const char *was_on; /* name of the device when it was claimed, if another */
+                const char *was_on; /* name of the device when it was claimed; NULL: the same */
         } rows[] = {
                 { "the lowest free one", "a", "", "", 1, '1', NULL },
                 { "not one of a guest", "a", "1", "", 1, '3', NULL },
@@ -89,7 +89,8 @@ static uint64_t choose_all(const HostFacts *facts, const HostDevice *device, Tak
         return n;
 }
 
-/* What the fit is told is what can be chosen, for all that may be in use or claimed. */
+/* The number of free devices for the fit is the number that can be chosen, for all sets of used and
+ * claimed mdevs. */
 static void test_rooms_are_what_can_be_chosen(void **state)
 {
         for (unsigned i = 0; i < 1 << 10; i++) {
@@ -101,7 +102,7 @@ static void test_rooms_are_what_can_be_chosen(void **state)
                 for (unsigned j = 0; j < 4; j++) {
                         if (i >> j & 1)
                                 used[strlen(used)] = (char)('1' + j);
-                        if (i >> (4 + j) & 1) /* 5 and 6 are not made */
+                        if (i >> (4 + j) & 1) /* mdevs 5 and 6 do not exist */
                                 claimed[strlen(claimed)] = (char)('3' + j);
                 }
                 make_facts(&facts);
@@ -122,8 +123,8 @@ static void test_rooms_are_what_can_be_chosen(void **state)
         }
 }
 
-/* Two virtual functions and a card of another class are a room each; a guest and a claim have some.
- */
+/* Two virtual functions are one room, and a card of another class is another one. A guest and a
+ * claim use some of them. */
 static void test_rooms_of_pci_devices(void **state)
 {
         static const char addresses[][HOST_ADDRESS_SIZE] = { "0000:10:00.1" };
@@ -147,7 +148,7 @@ static void test_rooms_of_pci_devices(void **state)
                          0);
 }
 
-/* A card of two functions, of which the second has an mdev, and a GPU with an mdev. */
+/* A card with two functions, the second of which has an mdev, and a GPU with an mdev. */
 typedef struct Cards {
         HostFunction functions[2];
         HostMdev mdevs[2];
@@ -186,7 +187,7 @@ static void make_cards(Cards *ret)
         };
 }
 
-/* Compares the rooms of all classes with "VF PF GPU VGPU-of-f2 VGPU-of-gpu". */
+/* Compares the free devices of all classes with "VF PF GPU VGPU-of-f2 VGPU-of-gpu". */
 static void expect_rooms(const HostFacts *facts, const Taken *taken, const char *name,
                          const char *expected)
 {
@@ -260,7 +261,8 @@ static void test_cards_and_their_parts(void **state)
         }
 }
 
-/* The same of claims, also within one claim, whose devices are chosen one after the other. */
+/* Claims block cards and parts in the same way. The devices of one claim are chosen one after the
+ * other. */
 static void test_claims_of_cards_and_parts(void **state)
 {
         static const struct {

@@ -12,13 +12,13 @@
 
 typedef struct Case {
         const char *host;
-        const char *used; /* "gpu_a VGPU=3": provider, class, amount; NULL: nothing */
+        const char *used; /* "gpu_a VGPU=3": provider, class, amount; NULL: no usage */
         const char *request;
         int r;
-        const char *text; /* the fit, or the words */
+        const char *text; /* the fit, or the error text */
 } Case;
 
-/* in_tree: of the first group, and a provider that is withheld; NULL: none. */
+/* Runs a case. in_tree: of the first group; withheld: a provider; NULL: none. */
 static void run_case(const Case *c, const char *in_tree, const char *withheld)
 {
         _cleanup_(host_view_freep) HostView *view = make_view(c->host);
@@ -57,7 +57,7 @@ static void test_unsuffixed(void **state)
                 { GPUS, NULL, "VGPU=1", CLAIM_DONE, "VGPU=1 on gpu_a" },
                 { GPUS, "gpu_a VGPU=1", "VGPU=1", CLAIM_DONE, "VGPU=1 on gpu_c" },
                 { GPUS, "gpu_a VGPU=1", "VGPU=8", CLAIM_DONE, "VGPU=8 on gpu_c" },
-                /* not split over providers */
+                /* an amount is not split over providers */
                 { GPUS, NULL, "VGPU=9", CLAIM_E_NO_CAPACITY,
                   "VGPU: asks for 9, free are 8 of 8 on gpu_a" },
                 { GPUS, "host VCPU=15", "VCPU=1", CLAIM_DONE, "VCPU=1 on host" },
@@ -73,10 +73,10 @@ static void test_unsuffixed(void **state)
                   "No provider of this host has resource class CUSTOM_X" },
                 { "", NULL, "VCPU=1", CLAIM_E_UNKNOWN_CLASS,
                   "The host was not polled yet, so it is not known what it has: \"computectl status\" says why" },
-                /* the root before others that have more */
+                /* the root is preferred to others with more capacity */
                 { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=2", CLAIM_DONE, "VCPU=2 on host" },
                 { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=3", CLAIM_DONE, "VCPU=3 on cell" },
-                /* over capacity already */
+                /* usage above the capacity */
                 { "host VCPU=2", "host VCPU=5", "VCPU=1", CLAIM_E_NO_CAPACITY,
                   "VCPU: asks for 1, free are 0 of 2 on host" },
         };
@@ -94,7 +94,7 @@ static void test_traits(void **state)
                   "Group \"_G\": VGPU: gpu_a lacks the required trait NONE" },
                 { "host VGPU=1 +X", NULL, "_G:VGPU=1:!X", CLAIM_E_NO_CAPACITY,
                   "Group \"_G\": VGPU: host has the forbidden trait X" },
-                /* the unsuffixed group has its traits from all of its providers together */
+                /* all providers of the unsuffixed group together have its traits */
                 { "host VCPU=4 +A; gpu<host VGPU=1 +B", NULL, "VCPU=1,VGPU=1:A,B", CLAIM_DONE,
                   "VCPU=1 on host, VGPU=1 on gpu" },
                 { GPUS, NULL, "VCPU=1,VGPU=1:NVIDIA_B", CLAIM_DONE,
@@ -117,7 +117,7 @@ static void test_groups(void **state)
         static const Case cases[] = {
                 { GPUS, NULL, "VCPU=1 _A:VGPU=1 _B:VGPU=1 isolate", CLAIM_DONE,
                   "VCPU=1 on host, _A VGPU=1 on gpu_a, _B VGPU=1 on gpu_c" },
-                /* the most room: after the first, gpu_a has less */
+                /* most free capacity: after the first group, gpu_a has less */
                 { GPUS, NULL, "_A:VGPU=1 _B:VGPU=1", CLAIM_DONE,
                   "_A VGPU=1 on gpu_a, _B VGPU=1 on gpu_c" },
                 { GPUS, NULL, "_A:VGPU=1 _B:VGPU=1 _C:VGPU=1 _D:VGPU=1 isolate",
@@ -129,7 +129,7 @@ static void test_groups(void **state)
                   "VGPU: all groups together ask for 21, one request can have 16" },
                 { GPUS, NULL, "_A:VGPU=6 _B:VGPU=5 _C:VGPU=5", CLAIM_E_NO_CAPACITY,
                   "Each part of the request fits alone, but not all of them together" },
-                /* _A fits three, but _B needs the one that _A would like best */
+                /* _A fits on three providers, but _B needs the one that _A prefers */
                 { "host VCPU=1; a<host VGPU=2; b<host VGPU=4", NULL, "_A:VGPU=2 _B:VGPU=4",
                   CLAIM_DONE, "_A VGPU=2 on a, _B VGPU=4 on b" },
                 { "host VCPU=1; a<host VGPU=1 +T; b<host VGPU=1", NULL, "_A:VGPU=1 _B:VGPU=1:T",
@@ -139,12 +139,12 @@ static void test_groups(void **state)
                   "Group \"_A\": no single provider has all of its classes" },
                 { "host; n0<host VCPU=4 MEMORY_MB=10; n1<host VCPU=2 MEMORY_MB=100", NULL,
                   "_N:VCPU=2,MEMORY_MB=50", CLAIM_DONE, "_N MEMORY_MB=50 on n1, _N VCPU=2 on n1" },
-                /* max_unit counts for what one request takes of a provider in all */
+                /* max_unit limits the sum of one request on a provider */
                 { "host VCPU=8/0/1/2", NULL, "VCPU=1 _A:VCPU=1", CLAIM_DONE,
                   "VCPU=1 on host, _A VCPU=1 on host" },
                 { "host VCPU=8/0/1/2", NULL, "VCPU=1 _A:VCPU=2", CLAIM_E_NO_CAPACITY,
                   "VCPU: all groups together ask for 3, one request can have 2" },
-                /* isolate says nothing about the unsuffixed group */
+                /* isolate does not concern the unsuffixed group */
                 { "host VGPU=2", NULL, "VGPU=1 _A:VGPU=1 isolate", CLAIM_DONE,
                   "VGPU=1 on host, _A VGPU=1 on host" },
         };
@@ -164,7 +164,7 @@ static void test_trees(void **state)
                   "VCPU=1,DISK_GB=2", CLAIM_DONE, "DISK_GB=2 on pool, VCPU=1 on host" },
                 { "host VCPU=1 @B; pool DISK_GB=8 +MISC_SHARES_VIA_AGGREGATE @A", NULL, "DISK_GB=2",
                   CLAIM_E_NO_CAPACITY, "DISK_GB: pool is not part of this node" },
-                /* the pool comes first in the tree, and is not taken for the host */
+                /* the pool comes first in the tree, but is not the host */
                 { "pool DISK_GB=8 +MISC_SHARES_VIA_AGGREGATE @A; renamed VCPU=1 @A", NULL,
                   "VCPU=1,DISK_GB=2", CLAIM_DONE, "DISK_GB=2 on pool, VCPU=1 on renamed" },
         };
@@ -180,7 +180,7 @@ static void test_withheld(void **state)
         run_case(&c, NULL, "gpu");
 }
 
-/* What is not reached in one pass: many equal devices, and one too few of them. */
+/* Many equal devices, and one group too many for them: the search needs more than one pass. */
 static void test_many_devices(void **state)
 {
         _cleanup_free_ char *host = NULL;
@@ -208,7 +208,7 @@ static void test_many_devices(void **state)
         }
 }
 
-/* Packings that no shortcut decides end within the bound. */
+/* Packings that no shortcut decides end at the bound. */
 static void test_bound(void **state)
 {
         _cleanup_free_ char *host = NULL, *words = NULL;
@@ -219,8 +219,8 @@ static void test_bound(void **state)
         Error error = ERROR_NULL;
         int r;
 
-        /* Three parts of more than a third each and less than a half never fill a bin: in total
-         * there is room, yet 40 bins take 80 of the 81 parts. */
+        /* Three parts of more than a third and less than a half never fill a bin. In total there is
+         * enough capacity, yet 40 bins take 80 of the 81 parts. */
         append_text(&host, "host VCPU=1");
         for (int i = 0; i < 40; i++)
                 append_text(&host, "; bin_%d<host MEMORY_MB=%d", i, 1000 + i);
@@ -246,14 +246,14 @@ static void check_pieces(const Fit *fit, const char *expected)
         assert_string_equal(text, expected);
 }
 
-/* Of this thread. */
+/* Returns the CPU time of this thread. */
 static double cpu_seconds(void)
 {
         return (double)clock_usec(CLOCK_THREAD_CPUTIME_ID) / 1e6;
 }
 
-/* Many groups of one subtree that are one too many for any provider, and the providers are
- * siblings: only the last one placed shows that none is above all others, for each way to place the
+/* Makes many groups of one subtree, one too many for any provider, on providers that are siblings.
+ * Only the last placed group shows that no provider is above all others, for each way to place the
  * rest. */
 static void make_hard_subtree(ResourceRequest *request)
 {
@@ -276,7 +276,7 @@ static void make_hard_subtree(ResourceRequest *request)
         "c<host VGPU=4000/0/1/255 +T_2; d<host VGPU=3000/0/1/255 +T_3;"              \
         "e<host VGPU=2000/0/1/255 +T_4; f<host VGPU=1000/0/1/255 +T_5"
 
-/* Looking whether a subtree holds is work, too: it was not counted, and took minutes. */
+/* Checks of subtrees count as work. Without that, this request took minutes. */
 static void test_bound_of_subtrees(void **state)
 {
         _cleanup_(host_view_freep) HostView *view = make_view(SIX_GPUS);
@@ -292,7 +292,7 @@ static void test_bound_of_subtrees(void **state)
         assert_true(cpu_seconds() - begin < 5);
 }
 
-/* The time ends it before the work does, in the search and before it. */
+/* The time ends the effort before the work does, during the search and before it. */
 static void test_bound_in_time(void **state)
 {
         _cleanup_(host_view_freep) HostView *view = make_view(SIX_GPUS);
@@ -313,7 +313,7 @@ static void test_bound_in_time(void **state)
         assert_int_equal(verdicts.n_items, 0);
 }
 
-/* What is said of each provider is bounded; what is left out is counted. */
+/* The number of verdicts is bounded, and omitted ones are counted. */
 static void test_many_verdicts(void **state)
 {
         _cleanup_free_ char *host = NULL, *words = NULL;
@@ -348,7 +348,7 @@ static void test_force(void **state)
         assert_int_equal(fit_force(view, "host", &resources, &fit), 0);
         check_pieces(&fit, "DISK_GB=10 on 0, MEMORY_MB=91 on 2, MEMORY_MB=8 on 1, VCPU=2 on 2");
         fit_done(&fit);
-        /* over cells when none has room for all, and the first of two full ones */
+        /* over several cells if none has enough, and the excess on the first of two full ones */
         use_some(view, "n0", "MEMORY_MB", 8);
         use_some(view, "n1", "MEMORY_MB", 9);
         assert_int_equal(resources_set(&resources, "VCPU", 5), 0);
@@ -356,7 +356,7 @@ static void test_force(void **state)
         check_pieces(&fit, "DISK_GB=10 on 0, MEMORY_MB=99 on 1, VCPU=4 on 2, VCPU=1 on 1");
 }
 
-/* Every provider that has the class says the first term that fails, and by how much. */
+/* Every provider that has the class yields the first term that fails, and the missing amount. */
 static void test_explain(void **state)
 {
         static const struct {
@@ -405,7 +405,7 @@ static void test_explain(void **state)
         }
 }
 
-/* What the machine does meanwhile is not the request's fault. */
+/* Other load on the machine does not use up the time of a fit. */
 static void test_the_time_is_the_thread_s_own(void **state)
 {
         FitEffort waits = fit_effort_begin(20 * USEC_PER_MSEC), runs = fit_effort_begin(1);
@@ -417,7 +417,8 @@ static void test_the_time_is_the_thread_s_own(void **state)
         assert_true(runs.late);
 }
 
-/* E8: in_tree takes a group's providers from the tree of any of its members. */
+/* E8: in_tree allows the providers of the tree of the named provider, which can be any of its
+ * members. */
 static void test_in_tree(void **state)
 {
 #define SHARE                                 \
@@ -436,7 +437,7 @@ static void test_in_tree(void **state)
         run_case(&cases[2], "nobody", NULL);
 }
 
-/* E8: a group without resources is there for its traits; the cell that has both is found. */
+/* E8: a group without resources selects by its traits; the cell with both is found. */
 static void test_same_subtree(void **state)
 {
         _cleanup_(host_view_freep) HostView *view = make_view(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The fit of guests with a layout against brute force, on small random hosts. */
+/* Compares the fit of guests with a layout with brute force, on small random hosts. */
 
 #include <inttypes.h>
 
@@ -11,21 +11,21 @@
 
 #define ROUNDS_DEFAULT 20000
 
-/* One random host and guest; devices a, b and c in random cells. */
+/* One random host and guest, with devices a, b and c in random cells. */
 typedef struct Round {
         NumaCellSpec specs[3];
         size_t n_cells;
         NumaFixture facts;
         HostView *view;
         ResourceRequest request;
-        uint64_t gpus; /* asked for, in a group of their own */
+        uint64_t gpus; /* requested, in a group of their own */
         bool by_cell;  /* cells are providers */
         double cpu_ratio, ram_ratio;
-        Consumer *placed;         /* or NULL */
+        Consumer *placed;         /* NULL: none */
         uint64_t placed_on[3][3]; /* by cell: shared and dedicated CPUs, MiB */
         size_t placed_gpu;
         size_t room_of[3];
-        bool far; /* brute force looks at the second pass of "preferred" */
+        bool far; /* brute force also tries the second pass of "preferred" */
 } Round;
 
 static void round_done(Round *round)
@@ -35,7 +35,7 @@ static void round_done(Round *round)
         consumer_free(round->placed);
 }
 
-/* Where cells are providers the root has nothing that they have. */
+/* If cells are providers, the root lacks the classes of the cells. */
 static HostView *make_round_view(const Round *round)
 {
         char text[1000], amounts[200];
@@ -70,7 +70,7 @@ static void make_host(Round *round)
         numa_fixture_make(&round->facts, round->specs, round->n_cells);
         for (size_t i = 0; i < round->n_cells; i++) {
                 round->facts.pages[i][1].size_kib = 4096;
-                /* some are for no guest */
+                /* some CPUs are for no guest */
                 for (size_t j = 0; j < round->facts.cells[i].n_cpus; j++)
                         if (roll(8) == 0)
                                 round->facts.cpus[i][j].shared = round->facts.cpus[i][j].dedicated =
@@ -118,7 +118,7 @@ static bool make_guest(Round *round)
                 options.dedicated_mask = roll(2) ? "0" : "^0";
         if (strcmp(options.cpu_policy, "shared") != 0)
                 options.thread_policy = threads[roll(3)];
-        /* such as memory that is no whole number of pages */
+        /* invalid, for example memory that is no whole number of pages */
         if (numa_request_make(&options, &group->resources, &round->request.numa, NULL) < 0)
                 return false;
         if (round->gpus > 0) {
@@ -128,7 +128,7 @@ static bool make_guest(Round *round)
         return true;
 }
 
-/* The rules again, in other words. */
+/* A second implementation of the rules. */
 
 static bool cpu_is_free(const Round *round, const HostCpu *cpu)
 {
@@ -157,7 +157,7 @@ static bool cpus_suffice(const Round *round, size_t cell, size_t guest)
         if (n_shared > 0 && n_shared + round->view->cell_usages[3 * cell + 2].n_shared >
                                     round->cpu_ratio * n_for_sharing)
                 return false;
-        /* core by core: two threads, or one that is left over */
+        /* core by core: two threads, or one that is left */
         for (size_t i = 0; i < host->n_cpus; i++) {
                 unsigned n_free = 0, n_all = 0;
 
@@ -176,7 +176,7 @@ static bool cpus_suffice(const Round *round, size_t cell, size_t guest)
         return n <= n_usable;
 }
 
-/* The guest's memory in pages of that many MiB; 0: small ones. */
+/* Returns true if the guest's memory fits in pages of page_mb MiB; 0: small pages. */
 static bool pages_suffice(const Round *round, size_t cell, uint64_t page_mb, uint64_t memory_mb)
 {
         const HostCellUsage *used = &round->view->cell_usages[3 * cell];
@@ -223,7 +223,7 @@ static bool memory_suffices(const Round *round, size_t cell, size_t guest)
         }
 }
 
-/* Was enough for the guest's cell placed there? */
+/* Returns true if the allocations on the cell are enough for the guest cell. */
 static bool placing_suffices(const Round *round, size_t cell, size_t guest)
 {
         unsigned n_shared, n_dedicated;
@@ -294,7 +294,7 @@ static bool brute_force(Round *round, size_t guest)
         return false;
 }
 
-/* Nobody else gets the other threads of its core. */
+/* No other guest gets the other threads of its core. */
 static void check_isolated(const Round *round, unsigned id, const CpuSet *held, const CpuSet *given)
 {
         const HostCpu *cpu = NULL;
@@ -316,7 +316,7 @@ static void check_isolated(const Round *round, unsigned id, const CpuSet *held, 
                         }
 }
 
-/* What was found keeps the rules: every host CPU is free and given once, and so on. */
+/* The fit obeys the rules: every host CPU is free and used once, and so on. */
 static void check_fit(Round *round, const Fit *fit)
 {
         const NumaRequest *numa = &round->request.numa;
@@ -363,14 +363,14 @@ static void check_fit(Round *round, const Fit *fit)
                                 near = device_is_near(round, &round->facts.devices[j]);
                 }
         if (!near) {
-                /* "preferred": only when no place at all is near */
+                /* "preferred": far devices only if no set has near ones */
                 assert_int_equal(numa->affinity, NUMA_AFFINITY_PREFERRED);
                 assert_false(brute_force(round, 0));
         }
 }
 
-/* Somebody placed it: each cell of the guest on the provider of some cell of the host, or all on
- * the root, and its devices on one provider. */
+/* Makes allocations as a scheduler: each guest cell on the provider of some host cell, or all on
+ * the root, and the devices on one provider. */
 static void place_guest(Round *round)
 {
         static const char *const classes[] = { "VCPU", "PCPU", "MEMORY_MB" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* F7 without Nova: cells, dedicated, shared and mixed CPUs, threads, pages, devices near and far,
- * what was placed. tests/unit/claims/fit/test-numa-search.c compares with brute force. */
+ * allocations. The file tests/unit/claims/fit/test-numa-search.c compares with brute force. */
 
 #include "claims/fit/numa.h"
 
@@ -10,8 +10,8 @@
 #include "tests/fixtures/numa.h"
 #include "tests/unit/test.h"
 
-/* Two cells of 2 shared and 6 dedicated CPUs, two threads a core, 4096 MiB with 512 pages of 2 MiB
- * each; cell 1 has a page of 1 GiB. */
+/* Two cells of 2 shared and 6 dedicated CPUs, with two threads for each core, and 4096 MiB with 512
+ * pages of 2 MiB each. Cell 1 has a page of 1 GiB. */
 static const NumaCellSpec two_cells[] = { { 2, 6, 2, 4096, 512, 0, 0 },
                                           { 2, 6, 2, 4096, 512, 1, 1 } };
 
@@ -49,7 +49,7 @@ static char *run(const HostView *view, const HostFacts *facts, const char *ask, 
 typedef struct Case {
         const char *ask;
         int r;
-        const char *text; /* its beginning */
+        const char *text; /* beginning of the fit or of the error text */
 } Case;
 
 static void run_cases(const HostView *view, const HostFacts *facts, const Case *cases, size_t n)
@@ -116,7 +116,7 @@ static void test_pages(void **state)
                   "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 1024 MiB in 64 KiB pages, free are 0" },
                 { "VCPU=2,MEMORY_MB=2048 & nodes=2 page_size=2M", CLAIM_DONE,
                   "0@0:0 2048 1024, 1@1:1 2048 1024;" },
-                /* a guest is not overcommitted against itself, others are */
+                /* the memory of one guest is not overcommitted, the sum of all guests can be */
                 { "VCPU=1,MEMORY_MB=4097 & nodes=1", CLAIM_E_NO_CAPACITY, "Cell 0" },
         };
 
@@ -131,7 +131,7 @@ static void test_pages(void **state)
                 const Case more[] = {
                         { "VCPU=1,MEMORY_MB=1024 & page_size=2M", CLAIM_E_NO_CAPACITY,
                           "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 1024 MiB in 2048 KiB pages, free are 1022" },
-                        /* cell 1 may hold 6144 MiB by the ratio, and its CPUs are full */
+                        /* cell 1 can have 6144 MiB by the ratio, but its CPUs are full */
                         { "VCPU=2,MEMORY_MB=4096 & nodes=2", CLAIM_E_NO_CAPACITY,
                           "Each cell of the guest fits a cell of the host, but" },
                         /* memory of guests with dedicated CPUs is not overcommitted */
@@ -143,7 +143,7 @@ static void test_pages(void **state)
         }
 }
 
-/* What is in large pages is not there for small ones, and the other way round. */
+/* Memory in large pages is not available as small pages, and the reverse. */
 static void test_memory(void **state)
 {
         /* 16 GiB, of which 12 are in pages of 1 GiB */
@@ -157,7 +157,7 @@ static void test_memory(void **state)
                   "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 16384 MiB, free are 4096 of 6144" },
                 { "VCPU=1,MEMORY_MB=12288 & page_size=1G", CLAIM_DONE, "0@0:0 1048576 12288;" },
         };
-        /* 5 GiB of the small pages' 4 are promised: by 1.5 there are 6 */
+        /* 5 GiB of the 4 GiB in small pages are claimed: the ratio of 1.5 allows 6 GiB */
         const Case full[] = {
                 { "VCPU=1,MEMORY_MB=1024 & nodes=1", CLAIM_DONE, "0@0:0 0 1024;" },
                 { "VCPU=1,MEMORY_MB=1025 & nodes=1", CLAIM_E_NO_CAPACITY,
@@ -176,7 +176,7 @@ static void test_memory(void **state)
         run_cases(view, &facts.facts, full, ARRAY_SIZE(full));
 }
 
-/* A thread that is for no guest is no neighbour; one that guests share is. */
+/* A thread that is for no guest is no neighbour; a thread that guests share is one. */
 static void test_isolate(void **state)
 {
         static const NumaCellSpec cell = { 0, 6, 2, 4096, 0, 0, 0 };
@@ -195,7 +195,7 @@ static void test_isolate(void **state)
         run_cases(view, &facts.facts, cases, ARRAY_SIZE(cases));
 }
 
-/* The order of the header: the use of the CPUs that are asked for, memory, id; spread and pack. */
+/* The order of the header: usage of CPUs of the requested kind, memory, id; for spread and pack. */
 static void test_order(void **state)
 {
         _cleanup_(host_view_freep) HostView *view = make_view(ROOT);
@@ -212,7 +212,8 @@ static void test_order(void **state)
                                 { pack, CLAIM_DONE, "0@0" },
                                 { share, CLAIM_DONE, "0@1" },
                                 { share_pack, CLAIM_DONE, "0@0" } };
-        /* the kind of CPU that it asks for counts before memory, the other kind does not */
+        /* usage of the requested kind of CPU counts before memory, usage of the other kind does not
+         * count */
         const Case shared[] = { { spread, CLAIM_DONE, "0@1" },
                                 { pack, CLAIM_DONE, "0@0" },
                                 { share, CLAIM_DONE, "0@0" },
@@ -222,7 +223,7 @@ static void test_order(void **state)
                 { share_pack, CLAIM_DONE, "0@1" },
                 { spread, CLAIM_DONE, "0@0:0-1 0 64; 0=2 1=3" },
                 { pack, CLAIM_DONE, "0@1:0-1 0 64; 0=12 1=13" },
-                /* the last thread of a core is the last to be taken */
+                /* the last thread of a core is used last */
                 { "PCPU=5 & strategy=pack", CLAIM_DONE, "0@1:0-4 0 0; 0=12 1=13 2=14 3=15 4=11" },
                 { "PCPU=5 & strategy=pack thread_policy=require", CLAIM_DONE, "0@0" },
         };
@@ -242,7 +243,7 @@ static void test_devices(void **state)
         _cleanup_(host_view_freep) HostView *view = make_view(ROOT GPUS);
         NumaFixture facts;
         const Case cases[] = {
-                /* cells with devices when devices are asked for, the others when not */
+                /* cells with devices if devices are requested, the others if not */
                 { "PCPU=1 & nodes=1", CLAIM_DONE, "0@0" },
                 { "PCPU=1,VGPU=1 & nodes=1", CLAIM_DONE,
                   "0@1:0 0 0; 0=10 | PCPU=1 on host, VGPU=1 on host_b" },
@@ -262,7 +263,7 @@ static void test_devices(void **state)
         numa_fixture_make(&facts, two_cells, 2);
         numa_fixture_device(&facts, "b", 1);
         numa_fixture_device(&facts, "c", HOST_CELL_NONE);
-        numa_fixture_device(&facts, "a", 7); /* of a cell that is not there */
+        numa_fixture_device(&facts, "a", 7); /* of a cell that does not exist */
         run_cases(view, &facts.facts, cases, ARRAY_SIZE(cases));
         facts.devices[2].cell = 0;
         facts.cells[1].socket = 0;
@@ -278,7 +279,7 @@ static void test_devices(void **state)
 
                 run_cases(view, &facts.facts, more, ARRAY_SIZE(more));
         }
-        /* the device's cell is full: another one does when it is only preferred */
+        /* the device's cell is full: with "preferred" another one is used */
         for (unsigned cpu = 10; cpu < 16; cpu++)
                 assert_int_equal(cpu_set_add(&view->held, cpu), 0);
         use_some(view, "host_a", "VGPU", 2);
@@ -294,7 +295,7 @@ static void test_devices(void **state)
         }
 }
 
-/* numa_in_placement: what cells have is taken from their providers. */
+/* numa_in_placement: classes of the cells are taken from their providers. */
 static void test_cells_as_providers(void **state)
 {
         _cleanup_(host_view_freep) HostView *view = make_view(CELLS);
@@ -306,7 +307,7 @@ static void test_cells_as_providers(void **state)
                   "0@0:0 2048 512, 1@1:1 2048 512; 0=0-1s 1=8-9s | CUSTOM_HUGEPAGES_2M=256 on "
                   "host_NUMA0, MEMORY_MB=512 on host_NUMA0, MEMORY_MB=512 on host_NUMA1, VCPU=1 on "
                   "host_NUMA0, VCPU=1 on host_NUMA1" },
-                /* Who asks for the pages as a class, too, asks for the same pages. */
+                /* A request for the pages as a class, too, means the same pages. */
                 { "VCPU=1,MEMORY_MB=512,CUSTOM_HUGEPAGES_2M=256 & nodes=1 page_size=2M", CLAIM_DONE,
                   "0@0:0 2048 512; 0=0-1s | CUSTOM_HUGEPAGES_2M=256 on host_NUMA0, MEMORY_MB=512 "
                   "on host_NUMA0, VCPU=1 on host_NUMA0" },
@@ -322,7 +323,7 @@ static void test_cells_as_providers(void **state)
 
         numa_fixture_make(&facts, two_cells, 2);
         run_cases(view, &facts.facts, cases, ARRAY_SIZE(cases));
-        use_some(view, "host_NUMA0", "PCPU", 5); /* by somebody who named no CPU */
+        use_some(view, "host_NUMA0", "PCPU", 5); /* by a consumer that named no CPU */
         {
                 const Case used[] = {
                         { "PCPU=4 & nodes=2", CLAIM_E_NO_CAPACITY,
@@ -334,7 +335,7 @@ static void test_cells_as_providers(void **state)
         }
 }
 
-/* Exactly what was placed, and the host as it is: its ratios, its devices, its cells. */
+/* The fit takes exactly the allocations, with the ratios, devices and cells of the host. */
 static void test_placed(void **state)
 {
         static const struct {
@@ -345,13 +346,13 @@ static void test_placed(void **state)
                 /* both cells have two guest CPUs on two CPUs; the ratio is 2 */
                 { ROOT, "host VCPU=2,MEMORY_MB=64", "VCPU=2,MEMORY_MB=64 & nodes=1", CLAIM_DONE,
                   "0@0:0-1 0 64; 0=0-1s 1=0-1s | MEMORY_MB=64 on host, VCPU=2 on host" },
-                /* the GPU is in cell 0, and none is asked for */
+                /* the GPU is in cell 0, and the request has none */
                 { ROOT GPUS, "host VCPU=2", "VCPU=2 & nodes=1", CLAIM_DONE,
                   "0@1:0-1 0 0; 0=8-9s 1=8-9s | VCPU=2 on host" },
                 { CELLS, "host_NUMA1 VCPU=2,MEMORY_MB=64", "VCPU=2,MEMORY_MB=64 & nodes=1",
                   CLAIM_DONE,
                   "0@1:0-1 0 64; 0=8-9s 1=8-9s | MEMORY_MB=64 on host_NUMA1, VCPU=2 on host_NUMA1" },
-                /* pages that nobody placed are not counted */
+                /* pages without an allocation are not counted */
                 { CELLS, "host_NUMA0 VCPU=2,MEMORY_MB=64", "VCPU=2,MEMORY_MB=64 & page_size=2M",
                   CLAIM_DONE,
                   "0@0:0-1 2048 64; 0=0-1s 1=0-1s | MEMORY_MB=64 on host_NUMA0, VCPU=2 on host_NUMA0" },
@@ -406,7 +407,7 @@ static void test_explain(void **state)
         assert_int_equal(verdicts.items[2].missing, 1);
 }
 
-/* A host and a guest on which the search cannot end soon: it says so within the bound. */
+/* On this host the search for this guest cannot end soon: it ends at the bound. */
 static void test_bound(void **state)
 {
         HostCell cells[64] = { 0 };
@@ -444,8 +445,8 @@ static void test_bound(void **state)
         assert_true(effort.work < 100000);
 }
 
-/* A try of a set of host cells costs what the devices are, not what the host is: here are 4,960
- * sets, and 1,000 providers that have nothing to do with it. */
+/* The cost of a try of a set of host cells depends on the devices, not on the host: here 4,960
+ * sets, and 1,000 providers that are not concerned. */
 static void test_many_sets(void **state)
 {
         HostCell cells[32] = { 0 };

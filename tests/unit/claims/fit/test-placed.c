@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Requests whose providers somebody chose: which group got what, and the fit that may choose
- * nothing else (claims/fit/placed.h). */
+/* Requests whose providers a scheduler chose: the provider of each group, and the fit that can
+ * choose no other one (claims/fit/placed.h). */
 
 #include "base/clock.h"
 #include "claims/fit/placed.h"
@@ -9,7 +9,7 @@
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 
-/* "_1=eth0 _2=eth1"; NULL: not told. */
+/* Parses "_1=eth0 _2=eth1". Returns false for NULL: no mappings. */
 static bool make_mappings(const char *text, RequestMappings *ret)
 {
         _cleanup_free_ char *copy = text ? strdup(text) : NULL;
@@ -34,7 +34,7 @@ static bool make_mappings(const char *text, RequestMappings *ret)
 typedef struct Case {
         const char *host, *used, *request, *holding, *mappings;
         int r;
-        const char *text; /* the fit, or a part of the words */
+        const char *text; /* the fit, or a part of the error text */
         bool ambiguous;
 } Case;
 
@@ -88,12 +88,12 @@ static void test_placed(void **state)
         static const Case cases[] = {
                 { GPUS, NULL, "VCPU=2,MEMORY_MB=64", "host VCPU=2,MEMORY_MB=64", NULL, 0,
                   "MEMORY_MB=64 on host, VCPU=2 on host", false },
-                /* The fit by itself would take gpu_a. */
+                /* A free fit would choose gpu_a. */
                 { GPUS, NULL, "VGPU=1", "gpu_b VGPU=1", NULL, 0, "VGPU=1 on gpu_b", false },
                 { GPUS, NULL, "_G:VGPU=1", "gpu_b VGPU=1", "_G=gpu_b", 0, "_G VGPU=1 on gpu_b",
                   false },
                 { GPUS, NULL, "_G:VGPU=1", "gpu_b VGPU=1", NULL, 0, "_G VGPU=1 on gpu_b", false },
-                /* What was promised here counts, whatever Placement thinks. */
+                /* Existing claims of this host count, whatever Placement has. */
                 { GPUS, "gpu_b VGPU=4", "VGPU=1", "gpu_b VGPU=1", NULL, NO_ROOM,
                   "VGPU: Placement gave this consumer 1 of gpu_b, where claims of this host hold 4 of 4",
                   false },
@@ -105,28 +105,28 @@ static void test_placed(void **state)
                   false },
                 { GPUS, NULL, "VCPU=1", "host VCPU=1,DISK_GB=5", NULL, OTHER,
                   "holds 5 of DISK_GB here, and the request asks for 0", false },
-                /* The disk is on a provider that is not of this host. */
+                /* The disk is on a provider of another host. */
                 { GPUS, NULL, "VCPU=1,DISK_GB=5", "host VCPU=1; shared DISK_GB=5", NULL, 0,
                   "VCPU=1 on host", false },
                 { GPUS, NULL, "VCPU=1 _G:VGPU=1 _H:VGPU=1", "host VCPU=1; gpu_a VGPU=1; x VGPU=1",
                   "_G=x _H=gpu_a", 0, "VCPU=1 on host, _H VGPU=1 on gpu_a", false },
-                /* A consumer that moves holds all of it twice. */
+                /* A consumer that moves has all of it twice. */
                 { GPUS, NULL, "VCPU=1", "host VCPU=1; other VCPU=1", NULL, 0, "VCPU=1 on host",
                   false },
                 { GPUS, NULL, "VCPU=1", "other VCPU=1", NULL, OTHER, "holds nothing of this host",
                   false },
-                /* The traits of where it was placed are looked at here, too. */
+                /* The traits of the provider are checked here, too. */
                 { GPUS, NULL, "_G:VGPU=1:A", "gpu_b VGPU=1", "_G=gpu_b", NO_FIT, "", false },
         };
 
         run_cases(cases, ARRAY_SIZE(cases));
 }
 
-/* Specification 5: ports by their amounts. */
+/* Specification 5: the providers of ports are found by their amounts. */
 static void test_mappings(void **state)
 {
         static const Case cases[] = {
-                /* Example 2: one of two ways does. */
+                /* Example 2: one of two assignments fits. */
                 { NICS, NULL, "_1:EGR=1000,IGR=1000 _2:EGR=1000,IGR=2000 isolate",
                   "eth0 EGR=1000,IGR=1000; eth1 EGR=1000,IGR=2000", NULL, 0,
                   "_1 EGR=1000 on eth0, _1 IGR=1000 on eth0, _2 EGR=1000 on eth1, _2 IGR=2000 on eth1",
@@ -140,12 +140,12 @@ static void test_mappings(void **state)
                   "eth0 EGR=200; eth1 EGR=300; eth2 EGR=300; eth3 EGR=100", NULL, 0,
                   "_1 EGR=100 on eth3, _2 EGR=200 on eth0, _3 EGR=300 on eth2, _4 EGR=300 on eth1",
                   false },
-                /* Equal ports: the amounts cannot tell; the mappings can. */
+                /* Equal ports: only the mappings distinguish them. */
                 { NICS, NULL, "_1:EGR=100 _2:EGR=100 isolate", "eth0 EGR=100; eth1 EGR=100", NULL,
                   0, "_1 EGR=100 on eth0, _2 EGR=100 on eth1", true },
                 { NICS, NULL, "_1:EGR=100 _2:EGR=100 isolate", "eth0 EGR=100; eth1 EGR=100",
                   "_1=eth1 _2=eth0", 0, "_1 EGR=100 on eth1, _2 EGR=100 on eth0", false },
-                /* One is mapped: the other is what is left. */
+                /* One is mapped: the other one gets the remaining provider. */
                 { NICS, NULL, "_1:EGR=100 _2:EGR=100 isolate", "eth0 EGR=100; eth1 EGR=100",
                   "_1=eth0", 0, "_1 EGR=100 on eth0, _2 EGR=100 on eth1", false },
                 { NICS, NULL, "_1:EGR=100 _2:EGR=100 _3:EGR=100", "eth0 EGR=200; eth1 EGR=100",
@@ -156,13 +156,14 @@ static void test_mappings(void **state)
                   NULL, 0, "_1 EGR=100 on eth0, _2 EGR=100 on eth0, _3 EGR=100 on eth1", true },
                 { NICS, NULL, "_1:EGR=100 _2:EGR=100 isolate", "eth0 EGR=200", NULL, NO_FIT, "",
                   false },
-                /* Of different size. */
+                /* Groups of different sizes. */
                 { NICS, NULL, "_1:EGR=100 _2:EGR=200 _3:EGR=300", "eth0 EGR=300; eth1 EGR=300",
                   NULL, 0, "_1 EGR=100 on eth1, _2 EGR=200 on eth1, _3 EGR=300 on eth0", false },
                 /* The group without a suffix has some of the class, too. */
                 { NICS, NULL, "EGR=50 _1:EGR=100", "eth0 EGR=100; eth1 EGR=50", NULL, 0,
                   "EGR=50 on eth1, _1 EGR=100 on eth0", false },
-                /* Equal amounts, and only one of the two may be where the other is. */
+                /* Equal amounts, but only one of the two groups fits on the provider of the
+                 * other. */
                 { NICS, NULL, "_1:EGR=100 _2:EGR=100:NET_1 isolate", "eth0 EGR=100; eth2 EGR=100",
                   NULL, 0, "_1 EGR=100 on eth2, _2 EGR=100 on eth0", false },
                 { NICS, NULL, "VCPU=1 _1:EGR=100", "host VCPU=1; eth1 EGR=100", NULL, 0,
@@ -172,7 +173,7 @@ static void test_mappings(void **state)
         run_cases(cases, ARRAY_SIZE(cases));
 }
 
-/* What was placed is found from the amounts alone, within the effort, and takes all of it. */
+/* Finds the providers by the amounts alone, within the effort, and takes all of the allocations. */
 static void assert_found(const char *host, const char *request, const char *holding)
 {
         _cleanup_(resource_request_done) ResourceRequest wanted = RESOURCE_REQUEST_INIT,
@@ -191,7 +192,7 @@ static void assert_found(const char *host, const char *request, const char *hold
         assert_true(effort.work < FIT_WORK_MAX / 10);
 }
 
-/* 64 ports of which each amount is there once, in the other order. */
+/* 64 ports with different amounts, in the reverse order. */
 static void test_64_ports(void **state)
 {
         _cleanup_free_ char *host = strdup("host VCPU=8"), *request = strdup("VCPU=1 isolate"),
@@ -205,8 +206,8 @@ static void test_64_ports(void **state)
         assert_found(host, request, holding);
 }
 
-/* Up to 16 groups of one or two classes, some with a trait, on up to 12 providers, with or without
- * isolate, and beside an amount of the group without a suffix. */
+/* Up to 16 groups of one or two classes, some with a trait, on up to 12 providers. With or without
+ * isolate, and with an amount of the group without a suffix. */
 static void test_random(void **state)
 {
         srandom(17);
@@ -248,7 +249,7 @@ static void test_random(void **state)
         }
 }
 
-/* What was placed costs about what a free choice does: the host is not copied. */
+/* The fit of allocations costs about as much as a free choice: the host is not copied. */
 static void test_4096_providers(void **state)
 {
         static char host[200000] = "host VCPU=8";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The search against brute force: on small random hosts every request that any assignment fits is
- * fitted, and every fit keeps the rules. */
+/* Compares the search with brute force on small random hosts. Every request is fitted that any
+ * assignment fits, and every fit obeys the rules. */
 
 #include <inttypes.h>
 
@@ -9,7 +9,7 @@
 #include "tests/unit/test.h"
 
 #define FITS_MIN         20000
-#define SEARCHED_MIN     400 /* that no shortcut refuses */
+#define SEARCHED_MIN     400 /* requests that no shortcut rejects */
 #define SUBTREE_FITS_MIN 1500
 #define PARTS_MAX        8
 #define PROVIDERS_MAX    5
@@ -17,7 +17,7 @@
 static const char *const classes[] = { "VCPU", "VGPU", "MEMORY_MB" };
 static const char *const traits[] = { "A", "B" };
 
-/* What is placed as a whole: a suffixed group, or a class of the unsuffixed one. */
+/* A unit of the assignment: a suffixed group, or a class of the unsuffixed one. */
 typedef struct Part {
         const RequestGroup *group;
         const ResourceAmount *amounts;
@@ -32,7 +32,8 @@ typedef struct Problem {
         size_t chosen[PARTS_MAX];
 } Problem;
 
-/* The words of one provider. Small ranges: twins, with and without traits, are frequent. */
+/* Returns the words of one provider. The ranges are small, so twins, with and without traits, are
+ * frequent. */
 static char *random_provider(void)
 {
         char *text = NULL;
@@ -50,7 +51,7 @@ static char *random_provider(void)
         return text;
 }
 
-/* nested: providers below others than the root. */
+/* nested: with providers below others than the root */
 static char *random_host(bool nested)
 {
         _cleanup_free_ char *words = random_provider();
@@ -152,7 +153,7 @@ static bool units_keep(const Problem *problem, const Part *part, size_t provider
         return true;
 }
 
-/* Counts the first n parts. */
+/* Returns true if the first n parts fit on the provider together. */
 static bool sums_keep(const Problem *problem, size_t n, size_t provider)
 {
         for (size_t c = 0; c < ARRAY_SIZE(classes); c++) {
@@ -203,7 +204,7 @@ static bool subtree_keeps(const Problem *problem, const StringSet *suffixes)
         return false;
 }
 
-/* The rules of claims/fit/fit.h, one after the other, on a whole assignment. */
+/* Returns true if a complete assignment obeys the rules of claims/fit/fit.h. */
 static bool keeps_rules(const Problem *problem)
 {
         StringSet together = STRING_SET_INIT;
@@ -271,8 +272,8 @@ static void take_fit(Problem *problem, const Fit *fit)
         assert_int_equal(n, fit->n_pieces);
 }
 
-/* Adds a list of groups that share a subtree, sometimes with one that asks for traits alone. False
- * when there are not enough groups. */
+/* Adds a list of groups that share a subtree, sometimes with one that has only traits. Returns
+ * false if there are not enough groups. */
 static bool add_subtree(ResourceRequest *request)
 {
         _cleanup_(string_set_done) StringSet suffixes = STRING_SET_INIT;
@@ -289,7 +290,8 @@ static bool add_subtree(ResourceRequest *request)
         return resource_request_add_subtree(request, &suffixes, NULL) == 0;
 }
 
-/* The providers of groups without resources are not told: some choice of them must do. */
+/* The fit does not contain the providers of groups without resources: some choice of them must obey
+ * the rules. */
 static bool complete(Problem *problem, size_t level)
 {
         if (level == problem->n_parts)
@@ -306,12 +308,12 @@ static bool complete(Problem *problem, size_t level)
 
 typedef enum Round {
         ROUND_FITS,
-        ROUND_SEARCHED, /* no shortcut refuses it */
+        ROUND_SEARCHED, /* no shortcut rejects it */
         ROUND_REFUSED,
-        ROUND_NONE, /* a request of too few groups for a subtree */
+        ROUND_NONE, /* the request has too few groups for a subtree */
 } Round;
 
-/* One random host and request; nested: with subtrees. */
+/* Runs one random host and request. nested: with subtrees. */
 static Round run_round(bool nested)
 {
         uint64_t round = seed;
@@ -351,7 +353,7 @@ static void test_against_brute_force(void **state)
                 n[run_round(false)]++;
 }
 
-/* E8, same_subtree: the same on trees with more levels. */
+/* E8, same_subtree: the same test on trees with more levels. */
 static void test_subtrees_against_brute_force(void **state)
 {
         unsigned n[ROUND_NONE + 1] = { 0 };
@@ -361,8 +363,8 @@ static void test_subtrees_against_brute_force(void **state)
                 n[run_round(true)]++;
 }
 
-/* Found by longer runs of the above: each fits only when one condition of the cuts is kept (twins
- * need the same number of suffixed groups, the same candidates, the same parts placed). */
+/* Cases that longer runs of the above found. Each fits only if one condition of the cuts is kept:
+ * twins need the same number of suffixed groups, the same candidates, and the same placed parts. */
 static void test_narrow_cases(void **state)
 {
         static const struct {
@@ -399,7 +401,7 @@ static void test_narrow_cases(void **state)
         }
 }
 
-/* The same input, the same fit. */
+/* The same input yields the same fit. */
 static void test_deterministic(void **state)
 {
         seed = 4711;

@@ -74,7 +74,7 @@ static void test_empty_file(void **state)
         fixture_create(fixture, HOST);
 }
 
-/* The file is set aside with its name in the words, and claims can be taken at once. */
+/* The file is set aside, its name is in the error text, and claims are possible at once. */
 static void assert_set_aside(Fixture *fixture, const char *why)
 {
         _cleanup_free_ char *aside = NULL;
@@ -112,8 +112,8 @@ static void test_not_a_database(void **state)
         }
 }
 
-/* Every page of the file in turn is overwritten, cut off, or zeroed. Whatever SQLite finds, opening
- * works, and a claim is either still there or the file was set aside. */
+/* Overwrites, cuts off or zeroes every page of the file in turn. In each case opening works, and
+ * either a claim still exists or the file was set aside. */
 static void test_damaged_pages(void **state)
 {
         Fixture *fixture = *state;
@@ -147,16 +147,16 @@ static void test_damaged_pages(void **state)
                         fixture_close(fixture);
                         unlink(fixture->path);
                 }
-        /* Free and empty pages may go unnoticed, most may not. */
+        /* Damage of free and empty pages can stay unnoticed, but not of most pages. */
         assert_true(n_set_aside > size / 4096 * 3 / 2);
 }
 
-/* A claim that ended, with the lists of what it held. */
+/* A claim that ended, with the lists of its parts. */
 #define ENDED(allocations, cells)                                                           \
         "INSERT INTO ended_claims SELECT 1, 9, host, node, instance_uuid, 0, 0, 0, '', ''," \
         " request, '', 1, '', '', " allocations ", '[]', " cells ", '[]' FROM claims"
 
-/* A file that SQLite takes for sound, with rows that no claim store writes. */
+/* A file that is sound for SQLite, with rows that no claim store writes. */
 static void test_damaged_rows(void **state)
 {
         Fixture *fixture = *state;
@@ -206,7 +206,7 @@ static void leave_log(Fixture *fixture)
         assert_true(WIFSIGNALED(status));
 }
 
-/* The log of the damaged file goes with it: it must not be played into the new one. */
+/* The log of the damaged file is set aside with it, and must not be replayed into the new file. */
 static void test_damaged_with_log(void **state)
 {
         Fixture *fixture = *state;
@@ -224,7 +224,7 @@ static void test_damaged_with_log(void **state)
         assert_int_equal(fixture_count_files(fixture, "claim.sqlite.corrupt-", NULL), 3);
 }
 
-/* The same when nothing is left of the file itself, or it is gone. */
+/* The log is set aside also if the file itself is empty or missing. */
 static void test_emptied_with_log(void **state)
 {
         Fixture *fixture = *state;
@@ -266,7 +266,7 @@ static void assert_untouched(Fixture *fixture, int expected, const char *const w
         assert_int_equal(fixture_count_files(fixture, "claim", NULL), 1);
 }
 
-/* Of a newer program, or of one that was never released: it had versions up to 8. */
+/* Files of a newer program are rejected, and files of versions up to 8 that were never released. */
 static void test_newer_file(void **state)
 {
         Fixture *fixture = *state;
@@ -277,12 +277,12 @@ static void test_newer_file(void **state)
         free(run_sql(fixture->path, "UPDATE versions SET version = 99; DROP TABLE allocations;"
                                     "CREATE TABLE hologram (x)"));
         assert_untouched(fixture, -EPROTONOSUPPORT, words);
-        /* in the other journal mode too */
+        /* in the other journal mode, too */
         free(run_sql(fixture->path, "PRAGMA journal_mode = DELETE"));
         assert_untouched(fixture, -EPROTONOSUPPORT, words);
 }
 
-/* The newer program was killed: its log stays too. */
+/* The newer program was killed: its log stays unchanged, too. */
 static void test_newer_file_with_log(void **state)
 {
         Fixture *fixture = *state;
@@ -313,7 +313,7 @@ static void test_newer_file_with_log(void **state)
         assert_memory_equal(before, after, n_before);
 }
 
-/* A header that only another version of SQLite writes, with its checksum. */
+/* Writes a header that only another version of SQLite writes, with its checksum. */
 static void make_other_log(char *log)
 {
         uint32_t words[8];
@@ -383,7 +383,7 @@ static void test_bad_paths(void **state)
         assert_int_equal(fixture_open(fixture), -EINVAL);
 }
 
-/* Runs f in a child that permissions apply to; its result comes back as the exit status. */
+/* Runs f in a child process that permissions apply to. The exit status is its result. */
 static void run_unprivileged(Fixture *fixture, int (*f)(Fixture *))
 {
         int status;
@@ -416,16 +416,16 @@ static void test_no_permission(void **state)
 {
         Fixture *fixture = *state;
 
-        /* no file, and a folder that none can be made in */
+        /* no file, in a folder that is not writable */
         assert_int_equal(chmod(fixture->folder, 0555), 0);
         run_unprivileged(fixture, expect_denied);
-        /* a folder that cannot be looked into */
+        /* a folder that cannot be searched */
         assert_int_equal(chmod(fixture->folder, 0000), 0);
         run_unprivileged(fixture, expect_denied);
         assert_int_equal(chmod(fixture->folder, 0755), 0);
         make_store(fixture);
-        /* a file that cannot be read, one that cannot be written, and one whose log cannot be made
-         */
+        /* a file that is not readable, one that is not writable, and one whose log cannot be
+         * made */
         assert_int_equal(chmod(fixture->folder, 0777), 0);
         assert_int_equal(chmod(fixture->path, 0000), 0);
         run_unprivileged(fixture, expect_denied);
@@ -439,7 +439,7 @@ static void test_no_permission(void **state)
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 1);
 }
 
-/* Damaged, and the folder does not allow to set it aside: words, and the file stays. */
+/* A damaged file in a folder that is not writable is an error, and stays. */
 static void test_damaged_in_read_only_folder(void **state)
 {
         Fixture *fixture = *state;
@@ -484,7 +484,7 @@ static void test_locked(void **state)
         assert_int_equal(claims_confirm(fixture->claims, 1, NULL), -EBUSY);
         assert_int_equal(claims_expire(fixture->claims, UINT64_MAX, &n, NULL), -EBUSY);
         assert_int_equal(claims_set_providers(fixture->claims, tree, NULL), -EBUSY);
-        /* what needs no write works */
+        /* calls without a write work */
         assert_int_equal(fixture_claim(fixture, "vm", "VCPU=1", NULL), CLAIM_DONE);
         assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=99", NULL), CLAIM_E_NO_CAPACITY);
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 1);
@@ -517,8 +517,8 @@ static void test_opening_while_locked(void **state)
         assert_int_equal(open_impatient(fixture), CLAIMS_OPENED);
 }
 
-/* The administrator moved the file away under the running program: a claim that would be lost with
- * the process is refused. */
+/* An operator moved the file away while the program was running: a claim that would be lost at the
+ * end of the process is rejected. */
 static void test_moved_away(void **state)
 {
         Fixture *fixture = *state;
@@ -534,7 +534,8 @@ static void test_moved_away(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
 }
 
-/* A new file has no room to grow: opening says so, and works when there is room again. */
+/* A new file has no space to grow: opening returns an error, and works again once there is
+ * space. */
 static void test_no_room(void **state)
 {
         Fixture *fixture = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The upgrade from the specification's table, which is written by hand with SQL, so that a change
- * of the step cannot hide. */
+/* The upgrade from the specification's table. The table is written by hand in SQL, so that no
+ * change of the program changes it. */
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -37,7 +37,7 @@ static void make_version_1(Fixture *fixture, const char *rows)
         free(run_sql(fixture->path, rows));
 }
 
-/* The columns of a table as "name TYPE, …". */
+/* Compares the columns of a table with "name TYPE, …". */
 static void assert_columns(const char *path, const char *table, const char *expected)
 {
         char sql[200];
@@ -48,7 +48,7 @@ static void assert_columns(const char *path, const char *table, const char *expe
         assert_sql(path, sql, expected);
 }
 
-/* A new file and an upgraded one end with the same tables. */
+/* A new file and an upgraded one have the same tables. */
 static void test_upgrade_equals_creation(void **state)
 {
         static const char sql[] = "SELECT group_concat(sql, ';') FROM"
@@ -108,13 +108,13 @@ static void test_upgrade(void **state)
                    " resources=DISK_GB:10,MEMORY_MB:1024,VCPU:4 0\n"
                    "7 aaaaaaaa-2222-4333-8444-555555555502 1 256 0 0 1420070400000000 confirmed"
                    " resources=MEMORY_MB:256,VCPU:1 0");
-        /* once only */
+        /* the upgrade happens once only */
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
         fixture_close(fixture);
         assert_int_equal(fixture_count_files(fixture, "claim", NULL), 2);
 }
 
-/* What was promised under version 1 stays promised, also when it is more than there is. */
+/* Claims of version 1 stay, even if they exceed the capacity. */
 static void test_upgraded_claims_count(void **state)
 {
         Fixture *fixture = *state;
@@ -136,7 +136,7 @@ static void test_upgraded_claims_count(void **state)
         assert_sql(fixture->path, "SELECT count(*) FROM claims WHERE placed = 0", "0");
         assert_store_sane(fixture->path);
 
-        /* An equal request is that claim, and an id is not used again. */
+        /* An equal request yields that claim, and an id is not used again. */
         assert_int_equal(uuid_from_text(VM1, &request.consumer), 0);
         make_request(&request.resources, "VCPU=2,MEMORY_MB=512,DISK_GB=10");
         assert_int_equal(claims_claim(fixture->claims, &request, NULL, &same, NULL, NULL),
@@ -150,7 +150,7 @@ static void test_upgraded_claims_count(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* Without a root there is nothing to count on yet; the claims wait. */
+/* Without a root the claims cannot be counted, and wait. */
 static void test_upgraded_claims_wait_for_the_host(void **state)
 {
         Fixture *fixture = *state;
@@ -167,12 +167,12 @@ static void test_upgraded_claims_wait_for_the_host(void **state)
         assert_int_equal(claims_release(fixture->claims, 4, "gone", NULL), 0);
         fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096");
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 3);
-        /* of the disk the host says nothing */
+        /* the host has no disk */
         assert_sql(fixture->path, "SELECT disk_gb FROM claims WHERE id = 3", "10");
         assert_store_sane(fixture->path);
 }
 
-/* Two VFs of one card. */
+/* Makes two VFs of one card. */
 static void make_vfs(HostPci pci[static 2], HostFacts *ret)
 {
         pci[0] = (HostPci){
@@ -186,7 +186,7 @@ static void make_vfs(HostPci pci[static 2], HostFacts *ret)
 
 #define VF_HOST "host VCPU=8 MEMORY_MB=4096; host_0000:05:00.0<host CUSTOM_VF=2"
 
-/* Whatever form they have there, the devices that the text names are held. */
+/* Claims hold the devices that the text names, in any form. */
 static void test_upgrade_holds_devices(void **state)
 {
         static const struct {
@@ -222,7 +222,7 @@ static void test_upgrade_holds_devices(void **state)
                 assert_int_equal(fixture_used(fixture, "host_0000:05:00.0", "CUSTOM_VF"),
                                  2 - cases[i].n_left);
                 assert_store_sane(fixture->path);
-                /* What is left, and no other, is for the next. */
+                /* The next claims get the remaining devices, and no others. */
                 while (n < 3 && fixture_claim(fixture, names[n], "_A:CUSTOM_VF=1", NULL) == 0)
                         n++;
                 assert_int_equal(n, cases[i].n_left);
@@ -232,7 +232,7 @@ static void test_upgrade_holds_devices(void **state)
         fixture_open(*state);
 }
 
-/* The column of the specification says what a claim has, as it comes and goes. */
+/* The column of the specification has the current devices of a claim. */
 static void test_pci_column(void **state)
 {
         Fixture *fixture = *state;
@@ -261,7 +261,7 @@ static void test_strange_rows(void **state)
         make_version_1(
                 fixture,
                 "INSERT INTO claims VALUES"
-                /* the later of two */
+                /* the later of two rows */
                 " (1, 'h', 'n', '" VM1 "', 1, 1, 1, '', 0, ''),"
                 " (2, 'h', 'n', '" VM1 "', 2, 2, 2, '', NULL, NULL),"
                 /* no uuid */
@@ -280,7 +280,7 @@ static void test_strange_rows(void **state)
         assert_store_sane(fixture->path);
 }
 
-/* A negative time would make the upgraded file a damaged one. */
+/* A negative time would make the upgraded file a damaged one, so it becomes 0. */
 static void test_time_before_1970_becomes_0(void **state)
 {
         Fixture *fixture = *state;
@@ -308,9 +308,8 @@ static void sleep_usec(uint64_t usec)
         nanosleep(&time, NULL);
 }
 
-/* Killed at many moments of the upgrade: the next start finds one of the versions, whole, and goes
- * on.
- */
+/* The process is killed at many moments of the upgrade. The next start finds one of the two
+ * versions, complete, and continues. */
 static void test_upgrade_interrupted(void **state)
 {
         Fixture *fixture = *state;
@@ -338,7 +337,7 @@ static void test_upgrade_interrupted(void **state)
                 assert_string_equal(version, "9");
                 assert_sql(fixture->path, "SELECT sum(vcpus) FROM claims", "7");
                 assert_store_sane(fixture->path);
-                /* every copy that has its name is whole */
+                /* every copy with its final name is complete */
                 for (char *copy = NULL; fixture_count_files(fixture, "claim.sqlite.v1-", &copy) > 0;
                      copy = NULL) {
                         assert_version_1_rows(copy);

@@ -53,7 +53,8 @@ static void test_rows(void **state)
         assert_true(sqlite3_column_double(select, 2) == 1.5);
         assert_int_equal(sqlite_step(sqlite, select, NULL), SQLITE_STEP_ROW);
         assert_true(sqlite3_column_int64(select, 0) == INT64_MAX);
-        /* NULL was bound as an empty text; what was not bound is NULL, and reads as one */
+        /* a bound NULL is an empty text; an unbound parameter is NULL, and reads as an empty
+         * text */
         assert_int_equal(sqlite3_column_type(select, 1), SQLITE_TEXT);
         assert_int_equal(sqlite3_column_type(select, 2), SQLITE_NULL);
         assert_int_equal(sqlite_column(sqlite, select, 2, &text, NULL), 0);
@@ -127,7 +128,7 @@ static void test_transactions(void **state)
         open_table(fixture, &one);
         assert_int_equal(sqlite_accept(one, NULL), 0);
         assert_int_equal(sqlite_open(&two, fixture->path, 50 * USEC_PER_MSEC, NULL), 0);
-        sqlite_rollback(one); /* outside a transaction: nothing */
+        sqlite_rollback(one); /* does nothing outside a transaction */
         assert_int_equal(sqlite_begin_write(one, NULL), 0);
         assert_int_equal(sqlite_exec(one, "INSERT INTO t (a) VALUES (1)", NULL), 0);
         assert_int_equal(sqlite_begin_write(two, &error), -EBUSY);
@@ -143,7 +144,7 @@ static void test_transactions(void **state)
 
 #define WAIT_USEC (400 * USEC_PER_MSEC)
 
-/* How long that many tries to write take, all of which meet the lock. */
+/* Returns the time of n attempts to write, all of which find the lock taken. */
 static uint64_t refused_usec(Sqlite *sqlite, unsigned n)
 {
         uint64_t begin = clock_usec(CLOCK_MONOTONIC);
@@ -164,10 +165,10 @@ static void test_a_lock_that_stays_costs_one_wait(void **state)
         for (int i = 0; i < 2; i++) {
                 assert_int_equal(sqlite_begin_write(one, NULL), 0);
                 assert_true(refused_usec(two, 1) >= WAIT_USEC);
-                /* also on a busy machine: 20 waits would be eight seconds */
+                /* also on a busy machine: 20 waits would take eight seconds */
                 assert_true(refused_usec(two, 20) < 10 * WAIT_USEC);
                 sqlite_rollback(one);
-                /* who had its turn is patient again */
+                /* once the write lock was taken, calls wait again */
                 assert_int_equal(sqlite_begin_write(two, NULL), 0);
                 sqlite_rollback(two);
         }

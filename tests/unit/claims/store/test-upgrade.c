@@ -22,7 +22,7 @@ static const char *const shapes[] = {
         "7 4a80e93", "8 88a1340", "8 1ff5903", "2 6819ac6", "3 5039db0", "3 a70aebe", "2 79ced10",
 };
 
-/* Rows for the shapes that have this column. Claim 9 is gone without a trace but its number. */
+/* Rows for the shapes that have this column. Claim 9 left nothing but its id in the counter. */
 static const struct {
         const char *table, *column, *sql;
 } rows[] = {
@@ -185,7 +185,7 @@ static char *read_shapes(void)
         return text;
 }
 
-/* Runs the sections from the last that begins with an empty file up to that of the shape. */
+/* Runs the sections from the last one that begins with an empty file to that of the shape. */
 static void make_shape(const char *path, const char *shape)
 {
         _cleanup_free_ char *text = read_shapes();
@@ -245,7 +245,7 @@ static void assert_words(const Fixture *fixture, const char *shape)
         assert_text(fixture->error.text, words);
 }
 
-/* The store reads the upgraded file, and goes on counting. */
+/* The store reads the upgraded file, and continues its counters. */
 static void assert_usable(Fixture *fixture)
 {
         _cleanup_(claim_freep) Claim *claim = NULL, *ended = NULL, *next = NULL;
@@ -297,7 +297,7 @@ static void test_every_shape(void **state)
         }
 }
 
-/* The file stays as it is, under its name, and the words say what to do. */
+/* The file stays unchanged, under its name, and the error text says what to do. */
 static void assert_refused(Fixture *fixture, const char *why, const char *word)
 {
         _cleanup_free_ char *before = describe_schema(fixture->path), *after = NULL;
@@ -313,7 +313,8 @@ static void assert_refused(Fixture *fixture, const char *why, const char *word)
         unlink(fixture->path);
 }
 
-/* Of older versions: nothing that the newest schema has no place for is dropped. */
+/* Files of older versions with an unknown table or column are rejected, so that no data are
+ * dropped. */
 static void test_unknown_older_shapes(void **state)
 {
         Fixture *fixture = *state;
