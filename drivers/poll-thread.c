@@ -404,7 +404,6 @@ int poll_thread_start(Driver **ret, const char *name, const PollSource *source, 
         return 0;
 }
 
-/* Removes a poller whose turn has not come from the list. */
 /* Removes the poller from the list if it is not the first one. The thread serves the first one,
  * so it removes it. */
 static void drop_waiting(VirtThread *thread, Poller *poller)

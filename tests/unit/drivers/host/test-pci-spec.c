@@ -81,7 +81,7 @@ static void test_matching(void **state)
         }
 }
 
-/* The bounds of a match: it ends, and matches nothing. */
+/* A match of a costly pattern ends at its limits, and matches nothing. */
 static void test_costly_patterns_end(void **state)
 {
         static const char *const patterns[] = {
@@ -120,7 +120,7 @@ static void test_managed(void **state)
         }
 }
 
-/* As in Nova: one that tells no serial number is for the next spec. */
+/* As in Nova: a device without a serial number does not match, so the next spec is tried. */
 static void test_remote_managed(void **state)
 {
         _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;

@@ -24,7 +24,7 @@ static char *address_0[] = { TEXT("0000:41:00.0"), NULL };
 static char *address_1[] = { TEXT("0000:41:01.0"), NULL };
 static char *address_mtty[] = { TEXT("/sys/devices/virtual/mtty/mtty"), NULL };
 
-/* "device type existing/total; …" */
+/* Writes "device type existing/total; …". */
 static void describe(const MdevPlan *plan, char *text, size_t size)
 {
         text[0] = '\0';
