@@ -52,7 +52,7 @@ static int check_address(const HostMdevType *type, const char *address, Error *r
                 type->type, address);
 }
 
-/* PCI addresses have hexadecimal digits, so the comparison ignores case. */
+/* Returns whether the type lists the address. Hexadecimal digits can be in upper or lower case. */
 static bool type_has_address(const HostMdevType *type, const char *address)
 {
         for (char **other = type->device_addresses; other && *other; other++)
@@ -122,7 +122,8 @@ static int check_memory(const HostConfig *config, Error *reterr)
         return 0;
 }
 
-/* A volume group of LVM is measured through its storage pool in libvirt. */
+/* Rejects images_type = lvm without a storage pool, because only libvirt measures a volume group.
+ */
 static int check_images(const HostConfig *config, Error *reterr)
 {
         if (config->images_type != HOST_IMAGES_LVM || config->images_storage_pool)

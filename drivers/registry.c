@@ -43,7 +43,7 @@ int driver_new(Driver **ret, const char *name, const DriverConfig *config, Drive
         return r < 0 ? r : poll_thread_start(ret, ops->name, &source, before, reterr);
 }
 
-/* Only libvirt has a hook that passes the description of a guest. */
+/* Parses libvirt's form, because only libvirt has a hook that passes the description of a guest. */
 int driver_read_domain(const char *text, SnapshotDomain *ret, Error *reterr)
 {
         return domain_parse(text, ret, reterr);

@@ -25,6 +25,8 @@ static int read_file(const char *path, char **ret, size_t *ret_size, Error *rete
         return r < 0 ? error_setf(reterr, r, "%s", strerror(-r)) : 0;
 }
 
+/* Reads the host of the file. The driver, the times and guests_unknown describe this poll and
+ * not the file. */
 static int read_host(const char *path, Snapshot **ret, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;

@@ -171,6 +171,8 @@ static const PageSize *find_pages(const Snapshot *snapshot, const HugePagesReser
         return NULL;
 }
 
+/* Warns of reserved pages that a cell lacks, and of reservations without effect. Malformed
+ * entries are errors of driver_config_check(). */
 static int verify_huge_pages(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         for (char **text = config->reserved_huge_pages; text && *text; text++) {
@@ -254,8 +256,8 @@ static int verify_disk(const HostConfig *config, const Snapshot *snapshot, Findi
 
 /* Emulators */
 
-/* Without the capabilities of emulators the agent does not change their traits, and an emulated
- * TPM cannot be verified. */
+/* Warns of unknown emulators, whose traits the agent does not change, and of a missing emulated
+ * TPM. */
 static int verify_emulators(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         static const char *const virt_types[_HOST_VIRT_TYPE_MAX] = { "kvm", "qemu", "lxc",
@@ -484,7 +486,7 @@ static int warn_pinned(const Guests *guests, Findings *findings)
                 guests->n, names, guests->pin->vcpu, text);
 }
 
-/* anywhere_shared: the host has shared CPUs. */
+/* Warns of guests that float over dedicated CPUs. anywhere_shared: the host has shared CPUs. */
 static int warn_floating(const Guests *guests, bool anywhere_shared, Findings *findings)
 {
         char names[512];
@@ -594,6 +596,8 @@ static int verify_entries(const PciSpecs *specs, const Snapshot *snapshot, Findi
         return r;
 }
 
+/* Warns of entries without a device, and of too many providers of one class. Providers of one
+ * class are neighbours in the sorted set. */
 static int verify_pci(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         _cleanup_(string_set_done) StringSet providers = STRING_SET_INIT;

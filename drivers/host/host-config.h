@@ -74,7 +74,7 @@ typedef struct HostConfig {
         char **image_type_exclude_list;       /* [compute], words, or NULL */
         const char *cpu_shared_set;           /* [compute], lists of CPUs; NULL or "" if not set */
         const char *cpu_dedicated_set;
-        const char *vcpu_pin_set;    /* [DEFAULT], the older name of both */
+        const char *vcpu_pin_set;    /* [DEFAULT], the older option */
         bool cpu_power_management;   /* [libvirt] cpu_power_management */
         int numa_in_placement;       /* [compute] numa_in_placement, HostNuma */
         uint64_t file_backed_memory; /* [libvirt], MiB; 0: use the memory of the host */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Parses [pci] device_spec and matches devices with it. A PciSpec has a matcher for each part of
- * the address: a number, ANY, or a regular expression. Parsing reports errors in Nova's terms
- * and checks every value, so matching cannot fail. pci_specs_find() tries the specs in their
+ * the address: a number, ANY, or a regular expression. Parsing checks every value and reports
+ * errors in Nova's terms, so matching has no errors. pci_specs_find() tries the specs in their
  * order and returns the first match. Only this file calls PCRE2.
  *
  * Limits: PCI_SPECS_MAX specs, PCI_SPEC_TEXT_MAX bytes of a value, and the limits of a regular
@@ -396,6 +396,7 @@ static int read_regexes(const json_t *address, PciSpec *spec, Error *reterr)
         return 0;
 }
 
+/* Reads the address of a spec. Without one every number matches. Sets is_single. */
 static int read_address(const json_t *object, PciSpec *spec, Error *reterr)
 {
         const json_t *address = json_object_get(object, "address");
@@ -643,8 +644,7 @@ int pci_specs_add(PciSpecs *specs, const char *text, Error *reterr)
         return 0;
 }
 
-/* Both options need each other's value, so this check runs after the whole configuration was
- * read. */
+/* Checks rules that depend on a second option, after the whole configuration was read. */
 int pci_specs_check(const PciSpecs *specs, bool report_in_placement, Error *reterr)
 {
         for (size_t i = 0; i < specs->n_items; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs "ceph df" as a child process and parses its output. The child has its own process group,
- * so that its children end with it. Both outputs are read until they and the child end, or
+/* Runs "ceph df" as a child process and parses its output. The child has its own process group, so
+ * that a kill also ends its children. Both outputs are read until they and the child end, or
  * RBD_TIMEOUT_USEC is over.
  *
  * Standard error is untrusted text that can contain a key. An error text quotes at most its last

@@ -206,7 +206,7 @@ static const Field domain_fields[] = {
 };
 static const FieldList domain_list = LIST(domain_fields, sizeof(SnapshotDomain));
 
-/* Times before taken_realtime_usec, errors and guests_unknown are not in the JSON form. */
+/* The start times, the errors and guests_unknown are not in the JSON form. */
 static const Field snapshot_fields[] = {
         OPTIONAL("driver", FIELD_TEXT, Snapshot, driver),
         REQUIRED("nodename", FIELD_TEXT, Snapshot, nodename),
@@ -323,6 +323,7 @@ static int copy_items(const FieldList *list, char **ret, const char *items, size
         return 0;
 }
 
+/* Copies the member, if it is a pointer or has one. ret has the bytes of base already. */
 static int copy_field(const Field *field, void *ret, const void *base)
 {
         void *copy = (char *)ret + field->offset;
@@ -497,6 +498,8 @@ static json_t *write_array(const Field *field, const void *base)
         return TAKE_PTR(array);
 }
 
+/* Returns the JSON value of a member, or NULL if out of memory. A number above INT64_MAX is
+ * written as INT64_MAX, because JSON integers are signed here. */
 static json_t *write_value(const Field *field, const void *base)
 {
         const void *member = (const char *)base + field->offset;
@@ -564,7 +567,7 @@ static int read_string(const json_t *value, const char **ret, Error *reterr)
         return 0;
 }
 
-/* max applies to positive numbers only. */
+/* Reads an integer from min to max. max applies to positive numbers only, because min can be -1. */
 static int read_integer(const json_t *value, int64_t min, uint64_t max, int64_t *ret, Error *reterr)
 {
         int64_t number = json_integer_value(value);
@@ -577,6 +580,7 @@ static int read_integer(const json_t *value, int64_t min, uint64_t max, int64_t 
         return 0;
 }
 
+/* Reads a number of one of three types into the member, within its limits. */
 static int read_number(const Field *field, const json_t *value, void *member, Error *reterr)
 {
         int64_t number;
@@ -701,6 +705,8 @@ static int read_value(const Field *field, const json_t *value, void *base, Error
         return -EINVAL;
 }
 
+/* Reads a struct. Keys that are missing get their defaults, unless they are required. Other keys
+ * are ignored. */
 static int read_fields(const FieldList *list, const json_t *object, void *base, Error *reterr)
 {
         if (!json_is_object(object))

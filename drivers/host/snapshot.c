@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Sorts, checks and searches a snapshot. snapshot_seal() sorts each list, which the binary
- * searches need, and rejects duplicates. Devices get the serial number of their physical
- * function there, because it needs the sorted list. The fields of a snapshot are in the tables
- * of drivers/host/snapshot-fields.c.
+ * searches need, and rejects duplicates. Devices get the serial number of their physical function
+ * there, because it needs the sorted list. The fields of a snapshot are in the tables of
+ * drivers/host/snapshot-fields.c.
  *
- * Every search needs a sealed snapshot; only the linear ones also work before.
+ * The binary searches need a sealed snapshot; the linear ones do not.
  *
  * Tests: tests/unit/drivers/host/test-snapshot.c */
 
@@ -144,6 +144,7 @@ static int seal_emulators(Snapshot *snapshot, Error *reterr)
         return 0;
 }
 
+/* Sorts the domains and their lists. Mdevs and addresses keep the order of the XML. */
 static int seal_domains(Snapshot *snapshot, Error *reterr)
 {
         const SnapshotDomain *twice = sort_unique(snapshot->domains, snapshot->n_domains,
@@ -168,7 +169,8 @@ static int seal_domains(Snapshot *snapshot, Error *reterr)
         return 0;
 }
 
-/* A virtual function with a driver is complete: its mdev types would be there already. */
+/* Decides by the class of the device. A virtual function with a driver is complete: its mdev types
+ * would be there already. */
 bool snapshot_device_changes_silently(const SnapshotDevice *device)
 {
         uint32_t base_class = device->class_code >> 16;

@@ -295,7 +295,7 @@ void snapshot_device_identity(const SnapshotDevice *device, char ret[static DEVI
 /* Sets the serial number to a copy, which is shortened and safe to print. -ENOMEM. */
 int snapshot_device_set_serial(SnapshotDevice *device, const char *serial);
 
-/* Deep copies. The old content of ret is not freed. -ENOMEM, with ret zeroed. */
+/* Make deep copies. The old content of ret is not freed. -ENOMEM, with ret zeroed. */
 int snapshot_device_copy(SnapshotDevice *ret, const SnapshotDevice *device);
 int snapshot_mdev_copy(SnapshotMdev *ret, const SnapshotMdev *mdev);
 int snapshot_domain_copy(SnapshotDomain *ret, const SnapshotDomain *domain);
@@ -304,9 +304,9 @@ int snapshot_emulator_copy(SnapshotEmulator *ret, const SnapshotEmulator *emulat
 /* Sets every text that is NULL to "". -ENOMEM. */
 int snapshot_device_complete(SnapshotDevice *device);
 
-/* JSON form. snapshot_to_json() returns a new reference, or NULL if out of memory.
- * snapshot_from_json() checks all types and limits. It returns -EBADMSG with the path of the
- * wrong member, or -ENOMEM. Most members are optional, so that an operator can write a host by
+/* Write and read the JSON form. snapshot_to_json() returns a new reference, or NULL if out of
+ * memory. snapshot_from_json() checks all types and limits. It returns -EBADMSG with the path of
+ * the wrong member, or -ENOMEM. Most members are optional, so that an operator can write a host by
  * hand. Unknown members are ignored, so that an older program can read a newer file. */
 json_t *snapshot_to_json(const Snapshot *snapshot);
 int snapshot_from_json(const json_t *object, Snapshot **ret, Error *reterr);

@@ -23,8 +23,8 @@
 /* Longest name of a type, in bytes. */
 #define NAME_MAX_ 255
 
-/* Parses the number at the start of text and sets *ret_end behind it. Returns 0 if there is
- * none, or if it is too large for a type; *ret_end is then undefined for the latter. */
+/* Parses the number at the start of text and sets *ret_end behind it. Returns 0 if there is none,
+ * or if it is too large for a type. A number that is too large leaves *ret_end unset. */
 static uint32_t parse_number(const char *text, const char **ret_end)
 {
         uint64_t number = 0;

@@ -215,6 +215,7 @@ static int read_emulator(const XmlNode *arch, const char *domain_type, GuestEmul
                              reterr);
 }
 
+/* Reads the emulator of each <guest>. One without an architecture is skipped. */
 static int read_guests(const XmlNode *root, const char *domain_type,
                        GuestCapabilities *capabilities, Error *reterr)
 {
@@ -309,6 +310,7 @@ static int enum_has(const XmlNode *parent, const char *name, const char *value, 
         return r;
 }
 
+/* Reads the values that guests can have for each kind of device. */
 static int read_devices(const XmlNode *devices, SnapshotEmulator *emulator, Error *reterr)
 {
         const struct {

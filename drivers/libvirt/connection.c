@@ -48,6 +48,7 @@ static void *run_event_loop(void *data)
         return NULL;
 }
 
+/* Initializes libvirt and starts the thread. Sets start_result and start_error. */
 static void start(void)
 {
         pthread_t thread;

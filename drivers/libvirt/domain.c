@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Parses the elements of a domain that name a part of the host. There are two groups: the CPUs
- * and memory of the guest, and its devices. The lists have limits. That of devices also limits
- * the time, because each device is compared with all others. domain_set_config() compares the
- * two definitions of one domain.
+/* Parses the elements of a domain that name a part of the host. There are two groups: the CPUs and
+ * memory of the guest, and its devices. The lists have limits. That of devices also limits the
+ * time, because each device is compared with all others. domain_set_config() compares the two
+ * definitions of one domain.
  *
- * Elements for a guest's cell that does not exist are ignored, because libvirt accepts them as
- * well.
+ * Elements for a guest's cell that does not exist are ignored.
  *
  * Tests: tests/unit/drivers/libvirt/test-domain.c */
 

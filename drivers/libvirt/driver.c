@@ -164,6 +164,8 @@ static int poll_link(const LibvirtState *state, const Link *link, DriverPollKind
         return 0;
 }
 
+/* Connects if necessary, polls, and posts the result. A loss during the poll is posted after the
+ * snapshot, which would replace it. */
 static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
 {
         LibvirtState *state = data;
@@ -225,6 +227,7 @@ static LibvirtState *state_new(const DriverConfig *config)
         return NULL;
 }
 
+/* Creates the source and starts the event loop, but does not connect. */
 static int libvirt_open(const DriverConfig *config, PollSource *ret, Error *reterr)
 {
         LibvirtState *state;

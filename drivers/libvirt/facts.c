@@ -92,7 +92,8 @@ static int read_host_features(Snapshot *facts, virConnectPtr connection,
                        : 0;
 }
 
-/* Adds the features of the configured models, or of Nova's default model for cpu_mode = none. */
+/* Adds the features of the configured models, or with cpu_mode = none those of the architecture's
+ * default model. */
 static int read_model_features(Snapshot *facts, virConnectPtr connection,
                                const GuestCapabilities *capabilities, const HostConfig *config,
                                Error *reterr)
@@ -113,8 +114,7 @@ static int read_model_features(Snapshot *facts, virConnectPtr connection,
         return 0;
 }
 
-/* Reads the features that guests can have. cpu_mode = none ignores the extra flags, as Nova
- * does. */
+/* Reads the features that guests can have. The extra flags do not apply to cpu_mode = none. */
 static int read_features(Snapshot *facts, virConnectPtr connection,
                          const GuestCapabilities *capabilities, const HostConfig *config,
                          Error *reterr)
@@ -132,7 +132,7 @@ static int read_features(Snapshot *facts, virConnectPtr connection,
 
 /* Emulators */
 
-/* Returns Nova's default machine type, or NULL for libvirt's default. */
+/* Returns the machine type of guests that request none, or NULL for libvirt's default. */
 static const char *default_machine(const char *arch)
 {
         static const struct {

@@ -190,6 +190,7 @@ static int uuid_from_name(const char *name, Uuid *ret)
         return uuid_from_text(text, ret);
 }
 
+/* Reads an mdev. Older versions of libvirt have its uuid only in the name. */
 static int read_mdev(const XmlNode *mdev, const char *name, NodeDevice *device, Error *reterr)
 {
         _cleanup_free_ char *text = NULL;
@@ -214,6 +215,7 @@ static int read_mdev(const XmlNode *mdev, const char *name, NodeDevice *device, 
         return 0;
 }
 
+/* Reads the name, the parent, and the parts of one kind. */
 static int read_node_device(const XmlNode *root, NodeDevice *device, Error *reterr)
 {
         _cleanup_free_ char *name = NULL;

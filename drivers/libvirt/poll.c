@@ -181,6 +181,7 @@ static int find_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
         return read_domain(poll, handle, uuid, ret, reterr);
 }
 
+/* Adds one domain to the snapshot, from the cache or from libvirt. */
 static int poll_domain(DomainPoll *poll, virDomainPtr handle, Error *reterr)
 {
         Snapshot *snapshot = poll->snapshot;
@@ -276,7 +277,7 @@ static int guess_online_cpus(const Snapshot *snapshot, unsigned n_cpus, CpuSet *
         return r;
 }
 
-/* A CPU that the map lists is present. */
+/* Reads the map of CPUs. Every CPU in the map is present, whether online or not. */
 static int poll_online_cpus(virConnectPtr connection, unsigned n_cpus, Snapshot *snapshot,
                             Error *reterr)
 {
@@ -296,6 +297,8 @@ static int poll_online_cpus(virConnectPtr connection, unsigned n_cpus, Snapshot 
         return r < 0 ? error_setf(reterr, r, "Online CPUs: %s", strerror(-r)) : 0;
 }
 
+/* Reads the host itself. Cells and the map of CPUs must be read before the cells of offline
+ * CPUs. */
 static int poll_host(virConnectPtr connection, Snapshot *snapshot, Error *reterr)
 {
         virNodeInfo info;

@@ -4,8 +4,8 @@
  *
  * The callbacks of the parser enforce the limits while it reads, so that a hostile document does
  * not use much memory. They reject a document type, count elements and attributes, and skip
- * elements of a namespace. All other files see only nodes and texts. Function results are
- * borrowed from the document, and NULL nodes are allowed everywhere.
+ * elements of a namespace. All other files see only nodes and texts. Nodes and texts that the
+ * functions return are borrowed from the document. NULL nodes are allowed everywhere.
  *
  * Tests: tests/unit/drivers/libvirt/test-xml.c */
 #include "drivers/libvirt/xml.h"
@@ -101,6 +101,8 @@ static int explain_failure(xmlParserCtxt *parser, const Limits *limits, Error *r
                           error && error->message ? error->message : "unknown");
 }
 
+/* Parses the text with the callbacks above. A document that broke a limit is freed, even if
+ * libxml2 accepted it. */
 static int parse_document(const char *text, size_t size, xmlDoc **ret, Error *reterr)
 {
         _cleanup_(xmlFreeParserCtxtp) xmlParserCtxt *parser = xmlNewParserCtxt();

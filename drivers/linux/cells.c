@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads NUMA cells, CPUs and their threads, memory and pages, the kind of CPU, and encrypted
- * memory. The CPU lists and the memory of a cell are necessary: an error there fails the poll.
- * Another bad file leaves out only its own number and adds a problem.
+ * memory. The CPU lists, and the memory and pages of a cell, are necessary: an error there fails
+ * the poll. Another bad file leaves out only its own number and adds a problem.
  *
  * While no event comes, the topology of CPUs is copied from the last snapshot, because a large
  * host has thousands of these files. All sizes are KiB.
@@ -93,6 +93,7 @@ static int read_topology(LinuxReader *reader, SnapshotCpu *cpu, Error *reterr)
                        : error_oom(reterr);
 }
 
+/* Reads the CPUs of a cell, or copies them from the last snapshot. */
 static int read_cpus(LinuxReader *reader, SnapshotCell *cell, const CpuSet *ids, Error *reterr)
 {
         size_t place = (size_t)(cell - reader->snapshot->cells);

@@ -478,6 +478,7 @@ static int add_other(DeviceReader *devices, const char *parent, Error *reterr)
         return r == 0 && add_device(devices, &device) < 0 ? error_oom(reterr) : r;
 }
 
+/* Reads the mdev types of all parents. A PCI function without its device in the list is skipped. */
 static int poll_mdev_parents(DeviceReader *devices, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;

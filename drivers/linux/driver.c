@@ -89,7 +89,7 @@ static int read_names(const LinuxReader *reader, Error *reterr)
                        : read_nodename(names.nodename, snapshot, reterr);
 }
 
-/* The readers need the architecture, so names come first. */
+/* Reads all parts. The names come first, because linux_read_host() needs the architecture. */
 static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr)
 {
         Snapshot *snapshot = reader->snapshot;
@@ -111,6 +111,8 @@ static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr
         return snapshot_seal(snapshot, reterr);
 }
 
+/* Polls the host. After a failure the next poll reads everything that can change with an event.
+ * Parts are copied only if the kernel's events can be received. */
 static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
 {
         LinuxState *state = data;
@@ -128,7 +130,8 @@ static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
                 snapshot->began_usec = clock_usec(CLOCK_MONOTONIC);
                 if (state->uevents >= 0 && uevents_read(state->uevents))
                         state->changed = true;
-                /* a poll without a last snapshot reads everything, and reports problems again */
+                /* after problems nothing is copied, so that each part is tried and reported again
+                 */
                 if (kind != DRIVER_POLL_ALL && state->last && state->last->problems.n_items == 0)
                         reader.last = state->last;
                 reader.quiet = reader.last && state->uevents >= 0 && !state->changed &&
@@ -175,6 +178,7 @@ static bool needs_serials(const PciSpecs *specs)
         return false;
 }
 
+/* Creates the source. Without a socket for events every poll reads everything. */
 static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr)
 {
         LinuxState *state = calloc(1, sizeof(LinuxState));

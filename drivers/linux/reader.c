@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Functions that the readers of /sys share: paths, numbers, lists and errors, and the socket of
- * kernel events. reader->path has the path of the last file, which error texts and problems
- * name. A file that is gone is never an error.
+ * kernel events. reader->path has the path of the last file, which error texts and problems name.
+ * The function linux_note() ignores files that are gone, because devices and drivers can vanish at
+ * any time.
  *
  * Tests: tests/unit/drivers/linux/test-reader.c */
 

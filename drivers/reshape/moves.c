@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Moves allocations with their inventories, class by class, by comparing the tree before and
- * after the update.
+/* Moves allocations with their inventories, class by class, by comparing the tree before and after
+ * the update.
  *
  * For each class that leaves a provider, reshape_moves_make() collects a Move for each consumer
  * that has some of it. rules.c decides where the amount goes. If one consumer cannot be placed,
  * all moves of the class are undone, and the class keeps the inventories of the old tree
- * (keep_class()). Moves.usage is the sum of all consumers, which limits the amount that a
- * provider can take.
+ * (keep_class()). Moves.usage is the sum of all consumers, which limits the amount that a provider
+ * can take.
  *
- * Invariant: after each function the sum of a consumer's amounts is the same as before, except
- * for CPUs that become dedicated and classes that are renamed. Generations are not known here.
+ * A move keeps the amount of a consumer, except that the mdevs of the guest count for mediated
+ * devices (facts C5.1). CPUs can become dedicated, and a class can get a new name. Generations are
+ * not known here.
  *
  * Tests: tests/unit/drivers/reshape/test-moves.c */
 

@@ -157,7 +157,7 @@ typedef struct GuestCells {
 
 #define NO_CELL SIZE_MAX
 
-/* One item more than cells, because calloc() of 0 items can return NULL. */
+/* Allocates one item more than cells, because calloc() of 0 items can return NULL. */
 static int weights_init(GuestWeights *weights, const Snapshot *snapshot)
 {
         weights->of_cell = calloc(snapshot->n_cells + 1, sizeof(uint64_t));
@@ -243,8 +243,8 @@ static void follow_cpus(const Snapshot *snapshot, uint64_t memory_kib, GuestCell
         add_weight(&ret->memory, NO_CELL, memory_kib - before);
 }
 
-/* Memory without cells of the guest follows <numatune>, or else the CPUs. Memory of a guest's
- * cell follows its <memnode>. */
+/* Weighs the memory of the guest. Memory without cells of the guest follows <numatune>, or else
+ * the CPUs. Memory of a guest's cell follows its <memnode>. */
 static void weigh_memory(const Snapshot *snapshot, const SnapshotDomain *domain, GuestCells *ret)
 {
         size_t bound = find_single_cell(snapshot, &domain->memory_cells);

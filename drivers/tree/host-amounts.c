@@ -30,7 +30,7 @@ int class_amount_limit(ClassAmount *amount, Error *reterr)
                           amount->resource_class, (unsigned long long)amount->total);
 }
 
-/* Memory in files replaces the memory of the host. */
+/* Returns the memory in MiB. Memory in files replaces the memory of the host. */
 static uint64_t memory_mb(const HostConfig *config, const Snapshot *snapshot)
 {
         return config->file_backed_memory > 0 ? config->file_backed_memory

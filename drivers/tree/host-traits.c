@@ -32,7 +32,7 @@ typedef struct CpuTrait {
         }
 
 /* Nova's map, with libvirt's own names as aliases. Nova does not know these names, so it never
- * reports such a trait. */
+ * reports a trait whose feature has no other name. */
 static const CpuTrait cpu_traits[] = {
         X86("3dnow", "3DNOW", NULL),
         X86("abm", "ABM", NULL),
@@ -241,7 +241,7 @@ static bool emulators_have(const Snapshot *snapshot, size_t offset, const char *
 #define EMULATORS_HAVE(snapshot, member, word) \
         emulators_have((snapshot), offsetof(SnapshotEmulator, member), (word))
 
-/* lxc and parallels guests have fixed buses, as in Nova. */
+/* Reports the buses of disks. The virt_types lxc and parallels have fixed buses, as in Nova. */
 static void note_storage_buses(Traits *traits)
 {
         static const char *const buses[] = { "fdc", "ide", "lxc", "sata",  "scsi",
@@ -422,7 +422,8 @@ static void note_remote_managed_ports(Traits *traits)
                       on && has_version(snapshot, VERSION(7, 9, 0), 0));
 }
 
-/* Images on block devices are always raw, unless Nova converts them (force_raw_images). */
+/* Reports the formats of images. Without conversion by Nova (force_raw_images), LVM and RBD need
+ * raw images. */
 static void note_image_types(Traits *traits)
 {
         const HostConfig *config = traits->config;

@@ -2,9 +2,9 @@
 
 /* Parses reserved_huge_pages, and names the resource classes of hugepages.
  *
- * An entry has the parts node, size and count, in any order and each once. The parser accepts
- * what oslo.config's dictionaries accept: blanks around words, and keys in any case. A size
- * without a unit is in KiB. All functions parse the texts again; nothing is cached.
+ * An entry has the parts node, size and count, in any order and each once. Blanks around words are
+ * allowed, as in oslo.config. A size without a unit is in KiB. All functions parse the texts
+ * again; nothing is cached.
  *
  * Tests: tests/unit/drivers/tree/test-huge-pages.c */
 #include "drivers/tree/huge-pages.h"

@@ -20,7 +20,7 @@
 /* Prefix of the traits that mark owners. */
 static const char owner_prefix[] = "OWNER_";
 
-/* The name of the provider of a device, as in Nova. */
+/* Writes the name of the provider of a device, as in Nova. */
 static void make_name(const Provider *root, const SnapshotDevice *device, char ret[CHILD_NAME_SIZE])
 {
         snprintf(ret, CHILD_NAME_SIZE, "%s_%s", root->name, device->name);
@@ -141,7 +141,7 @@ static bool is_renamed(const TreeUpdate *update, const Provider *provider)
 
 static void remove_gone(const TreeUpdate *update)
 {
-        /* backwards: removing a provider moves only the providers behind it */
+        /* backwards, because children are behind their parents */
         for (size_t i = update->tree->n_providers; i > 0; i--) {
                 Provider *provider = update->tree->providers[i - 1];
 

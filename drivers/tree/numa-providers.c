@@ -26,7 +26,7 @@
 static const char cell_trait[] = "HW_NUMA_ROOT";
 static const char infix[] = "_NUMA";
 
-/* The name of the provider of a cell. */
+/* Writes the name of the provider of a cell. */
 static void make_name(const char *nodename, unsigned cell, char ret[static CHILD_NAME_SIZE])
 {
         snprintf(ret, CHILD_NAME_SIZE, "%s%s%u", nodename, infix, cell);

@@ -228,7 +228,7 @@ static int add_used(const TreeUpdate *update, PciViews *views)
 
 /* Providers */
 
-/* The name of the provider, as in Nova: the address in upper case. */
+/* Writes the name of the provider, as in Nova: the address in upper case. */
 static void make_name(const TreeUpdate *update, const char *address, char ret[CHILD_NAME_SIZE])
 {
         size_t n = (size_t)snprintf(ret, CHILD_NAME_SIZE, "%s_", update->root->name);
@@ -350,7 +350,7 @@ static bool is_renamed(const TreeUpdate *update, const PciViews *views, const Pr
 
 static void remove_gone(const TreeUpdate *update, const PciViews *views)
 {
-        /* backwards: removing a provider moves only the providers behind it */
+        /* backwards, because children are behind their parents */
         for (size_t i = update->tree->n_providers; i > 0; i--) {
                 Provider *provider = update->tree->providers[i - 1];
                 char address[PCI_ADDRESS_SIZE];
