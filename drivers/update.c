@@ -3,10 +3,10 @@
 /* Makes the tree that the host should have. An update first makes the plans (CPUs, amounts,
  * mdevs), then copies the tree, edits it, and lets drivers/reshape move the allocations.
  *
- * TreeUpdate has everything that one update needs. The order of the steps matters: NUMA cells
- * come before the devices below them, and cells that are gone are removed after their devices.
- * If allocations would have to move but must not, the edited tree is replaced by its copy. The
- * function keeps no state between calls.
+ * TreeUpdate has everything that one update needs. The order of the steps matters: NUMA cells come
+ * before the devices below them, and cells that are gone are removed after their devices. If
+ * allocations would have to move but must not, the edited tree is replaced by its copy. No state
+ * is kept between calls of provider_update().
  *
  * Tests: tests/unit/drivers/test-update.c */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads small files of sysfs, and facts that libvirt lacks: cells of offline CPUs, and serial
- * numbers of NVMe controllers. A missing file is never an error here, because devices come and
+ * numbers of NVMe controllers. Facts whose file is missing are left out, because devices come and
  * go at any time. Nothing is cached.
  *
  * Tests: tests/unit/drivers/host/test-sysfs.c, and the cells

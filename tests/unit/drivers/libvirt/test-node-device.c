@@ -284,8 +284,8 @@ static void test_changes_silently(void **state)
         }
 }
 
-/* A host can have many virtual functions. Their driver is bound before they are listed, so a
- * change has an event. */
+/* A host can have many virtual functions. One with a driver is complete, so it does not change
+ * silently. */
 static void test_a_bound_virtual_function_tells_its_changes(void **state)
 {
         _cleanup_(node_device_done) NodeDevice node = { 0 };
