@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests whole updates: inventories of the root, ownership, providers of mdev parents, and the
+ * reshape from the root to them. The names of tests and their comments have the ids of facts,
+ * for example C10 and G2.5. */
 #include "tests/fixtures/host.h"
 
 #define UUID_FOREIGN "aaaaaaaa-0000-4000-8000-000000000009"
@@ -18,6 +21,7 @@
 
 static HostMdevType type_a[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
 
+/* Compares the inventory of a class with these values and the defaults for the others. */
 static void expect_inventory(const Provider *provider, const char *resource_class, uint64_t total,
                              uint64_t reserved, double ratio)
 {
@@ -409,6 +413,7 @@ static void make_old_shape(const Held *held, size_t n_held, ProviderTree **ret_t
         *ret_allocations = allocations;
 }
 
+/* Returns the amount that the consumer has on the provider with this name. */
 static uint64_t held_on(const Allocations *allocations, Uuid uuid, const ProviderTree *tree,
                         const char *name, const char *resource_class)
 {

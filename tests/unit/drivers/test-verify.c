@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Compares the findings for a valid host (GOOD) with additions, and a configuration that one
+ * setter changes. A Case expects one finding, or none. */
 #include "base/json.h"
 #include "drivers/verify.h"
 #include "tests/fixtures/host.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests the parser and the matcher of [pci] device_spec. The rows "H5" are cases of these facts
+ * of Nova. */
 #include "drivers/host/pci-spec.h"
 #include "tests/fixtures/host.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests the JSON form, the copies and the searches of snapshots. whole_host has every member of
+ * the JSON form, so a copy that loses a member is noticed. */
 #include "drivers/host/snapshot.h"
 #include "tests/fixtures/json.h"
 

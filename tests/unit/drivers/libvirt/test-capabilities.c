@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Parses capabilities, domain capabilities and CPU models, and formats CPU models. Hostile and
+ * incomplete texts are included. */
 #include "drivers/libvirt/capabilities.h"
 #include "tests/unit/test.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Parses domain XML. DOMAIN() and DEVICES() put elements into a domain, so a row has only the
+ * elements that it is about. */
 #include <inttypes.h>
 
 #include "base/text.h"

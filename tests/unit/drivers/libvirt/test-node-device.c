@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Parses the XML of node devices. The texts have the form of libvirt, shortened. */
 #include "drivers/libvirt/node-device.h"
 #include "tests/unit/test.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests the cache without libvirt. Each test fills the same cache, marks some of it, and
+ * compares the objects that the next poll would not have to read. */
 #include "drivers/libvirt/poll-cache.h"
 #include "tests/fixtures/host.h"
 
@@ -22,6 +24,7 @@ static int free_cache(void **state)
         return 0;
 }
 
+/* Puts a device. With types it is a parent of mdevs, which changes silently. */
 static void put_device(PollCache *cache, const char *name, size_t n_types)
 {
         NodeDevice device = { .kind = NODE_DEVICE_DEVICE };

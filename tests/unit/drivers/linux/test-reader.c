@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Reads a small invented host below a scratch folder: two NUMA nodes, a GPU with mdev types, a
+ * network card and mtty with an mdev. Each case changes some of its files. "host" has the files,
+ * "links" the symbolic links. */
 #include "drivers/linux/reader.h"
 
 #include <sys/socket.h>
@@ -58,6 +61,7 @@ static const File links[] = {
         { "sys/bus/mdev/devices/" UUID, "../../../devices/virtual/mtty/mtty/" UUID },
 };
 
+/* Makes the host. The caller removes the folder. */
 static char *host_make(void)
 {
         char *folder = scratch_folder_make();

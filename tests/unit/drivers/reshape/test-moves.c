@@ -22,6 +22,7 @@
 #define PIN(vcpu, cpus) "{'vcpu': " #vcpu ", 'cpus': '" cpus "'}"
 #define PINS(list)      ", 'pins': [" list "]"
 
+/* The options that decide the shape of the tree. */
 typedef struct Shape {
         bool numa;
         const char *shared, *dedicated;
@@ -29,6 +30,7 @@ typedef struct Shape {
         char **renamed;
 } Shape;
 
+/* A move from one shape to the other. r and words are the expected result of the update. */
 typedef struct Case {
         const char *about, *host;
         Shape from, to;
@@ -59,6 +61,7 @@ static Uuid uuid_of_letter(char letter)
         return uuid;
 }
 
+/* Parses allocations in the notation above. */
 static Allocations *allocations_of(const char *text, const ProviderTree *tree)
 {
         Allocations *allocations = NULL;

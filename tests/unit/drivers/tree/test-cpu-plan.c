@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Compares the plan of CPUs and the amounts that follow from it, for each configuration (facts
+ * C3) and host. */
 #include "drivers/tree/cpu-plan.h"
 #include "drivers/tree/host-amounts.h"
 #include "tests/fixtures/host.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Compares the traits of the root for each host and option. The rows follow facts C8. */
 #include "base/text.h"
 #include "drivers/tree/host-traits.h"
 #include "tests/fixtures/host.h"
@@ -20,6 +21,7 @@ static void expect(const Provider *root, const char *what, const char *expected)
                         fail_msg("%s: %s", what, word);
 }
 
+/* Sets the option with this short name; "" changes nothing. */
 static void set_options(HostConfig *config, const char *option)
 {
         static char *none[] = { NULL }, *user[] = { TEXT("USER"), NULL },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Makes plans for up to two types and compares their offers in one line of text. */
 #include "drivers/tree/mdev-plan.h"
 #include "tests/fixtures/host.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Updates a tree with invented PCI devices and compares its providers in one line of text. CARD
+ * is a physical function with two virtual functions. */
 #include "drivers/tree/pci-providers.h"
 #include "tests/fixtures/host.h"
 
