@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The poll thread starts a thread that reads, and takes its answer under the lock. Each side has a
- * reference. An answer that comes after the poll thread stopped waiting stays in "facts" until the
- * next run. Only a good figure replaces good_bytes. */
+/* Reads the size of the disk and the folders of servers on a thread. The poll thread starts it,
+ * waits for a limited time, and takes the answer under the lock.
+ *
+ * DiskCheck is shared: the driver and the running thread each own a reference. At most one
+ * thread runs for a DiskCheck. An answer that comes after the poll thread stopped waiting stays
+ * in "facts" until the next run. good_bytes changes only after a check without error.
+ *
+ * Tests: tests/unit/drivers/test-disk-check.c */
 
 #include "drivers/disk-check.h"
 
@@ -17,11 +22,12 @@
 #include "drivers/host/rbd.h"
 #include "drivers/poll-thread.h"
 
+/* Suffix of the folder of a server while its resize waits for confirmation. */
 #define RESIZED "_resize"
 
 DEFINE_CLEANUP(DIR *, closedir);
 
-/* The findings of one check: the members of Snapshot of these names. */
+/* Result of one check. The members are those of Snapshot with the same names. */
 typedef struct DiskFacts {
         uint64_t total_bytes;
         Error error;
@@ -31,11 +37,13 @@ typedef struct DiskFacts {
 } DiskFacts;
 
 struct DiskCheck {
-        unsigned n_references; /* atomic: each driver that uses it, and the thread */
-        char *path;            /* [DEFAULT] instances_path; "": there is none */
-        RbdPool rbd; /* its texts are owned; pool NULL: the disks are files below path. Only the
-thread uses its answer */
-        uint64_t good_bytes;  /* the last good figure; disk_check_run() alone uses it */
+        unsigned
+                n_references; /* atomic: one for each driver that uses it, and one for the thread */
+        char *path;           /* [DEFAULT] instances_path; "": none */
+        /* Names of the Ceph pool; the texts are owned. pool is NULL if the disks are files below
+         * path. Only the thread uses the answer in it. */
+        RbdPool rbd;
+        uint64_t good_bytes;  /* last size without error; used by disk_check_run() only */
         pthread_mutex_t lock; /* guards the members below */
         pthread_cond_t changed;
         bool running;
@@ -45,12 +53,12 @@ thread uses its answer */
 
 /* The folders of servers
  *
- * Nova makes the folder UUID when it begins to build a server or to copy one to this host, before
- * libvirt knows the domain. It renames the folder to UUID_resize while a resize waits for its
- * confirmation. Both show that the server is alive. A folder UUID_del shows nothing: Nova is
- * deleting it, or failed to. */
+ * Nova creates the folder UUID when it begins to build a server or to copy one to this host,
+ * before libvirt knows the domain. It renames the folder to UUID_resize while a resize waits for
+ * confirmation. Both prove that the server exists. A folder UUID_del proves nothing, because
+ * Nova is deleting it or failed to delete it. */
 
-/* Returns true if a folder of that name belongs to a server that is alive. */
+/* Returns true if a folder with this name belongs to a server that exists. */
 static bool is_of_server(const char *name, Uuid *ret)
 {
         char text[UUID_TEXT_LENGTH + 1] = "";
@@ -67,6 +75,7 @@ static int order_uuids(const void *a, const void *b)
         return uuid_order(a, b);
 }
 
+/* Sorts the uuids and removes duplicates. Returns the new number. */
 static size_t sort_unique(Uuid *uuids, size_t n)
 {
         size_t n_kept = 0;
@@ -79,7 +88,8 @@ static size_t sort_unique(Uuid *uuids, size_t n)
         return n_kept;
 }
 
-/* -E2BIG above SNAPSHOT_LIST_MAX: a list that is cut would hide servers. */
+/* Appends the uuids of the folders. -E2BIG above SNAPSHOT_LIST_MAX, because a shorter list would
+ * hide servers. */
 static int read_names(DIR *dir, Uuid **uuids, size_t *n)
 {
         size_t n_allocated = 0;
@@ -102,9 +112,9 @@ static int read_names(DIR *dir, Uuid **uuids, size_t *n)
         }
 }
 
-/* Reads the folder names of path into a list that is sorted and has no duplicates. A path that is
- * empty or does not exist has no folders. -errno with words that name the option, -ENOMEM; then it
- * is unknown which servers have a folder. */
+/* Reads the folder names below path into a list that is sorted and has no duplicates. A path
+ * that is empty or does not exist has no folders. On an error it is unknown which servers have a
+ * folder: -ENOMEM, or another -errno with an error text that names the option. */
 static int read_folders(const char *path, Uuid **ret, size_t *ret_n, Error *reterr)
 {
         _cleanup_(closedirp) DIR *dir = path[0] ? opendir(path) : NULL;
@@ -124,8 +134,10 @@ static int read_folders(const char *path, Uuid **ret, size_t *ret_n, Error *rete
         return 0;
 }
 
-/* What the thread reads */
+/* The thread: these functions can hang for ever */
 
+/* Reads the size of the file system, in bytes. A size above 64 bits becomes INT64_MAX, which
+ * Placement cannot hold either. */
 static void measure_files(const char *path, DiskFacts *ret)
 {
         struct statvfs fs;
@@ -201,6 +213,7 @@ static DiskCheck *disk_check_ref(DiskCheck *check)
         return check;
 }
 
+/* Returns true if both checks read the same folder and the same pool. */
 static bool is_same_place(const DiskCheck *a, const DiskCheck *b)
 {
         const RbdPool *x = &a->rbd, *y = &b->rbd;
@@ -235,7 +248,7 @@ static void *run(void *data)
         return NULL;
 }
 
-/* With the lock held. */
+/* Starts the thread, which gets a reference. The lock must be held. */
 static int start(DiskCheck *check)
 {
         pthread_t thread;
@@ -252,7 +265,7 @@ static int start(DiskCheck *check)
         return 0;
 }
 
-/* With the lock held. */
+/* Waits until the thread has answered or the time is over. The lock must be held. */
 static void wait_for_answer(DiskCheck *check, uint64_t timeout_usec)
 {
         uint64_t until_usec = clock_usec(CLOCK_MONOTONIC) + timeout_usec;
@@ -265,8 +278,8 @@ static void wait_for_answer(DiskCheck *check, uint64_t timeout_usec)
                         return;
 }
 
-/* With the lock held. Moves the answer that came since the last run into the snapshot, if there is
- * one. */
+/* Moves the answer since the last run, if there is one, into the snapshot. The lock must be
+ * held. */
 static bool take_answer(DiskCheck *check, Snapshot *snapshot)
 {
         DiskFacts *facts = &check->facts;
@@ -284,7 +297,7 @@ static bool take_answer(DiskCheck *check, Snapshot *snapshot)
         return true;
 }
 
-/* Explains why there is no answer. r: the error of the thread, 0 if it runs. */
+/* Explains why there is no answer. r is the error of the start of the thread, or 0 if it runs. */
 static void explain(const DiskCheck *check, int r, Error *ret)
 {
         if (r < 0)

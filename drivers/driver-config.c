@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Checks the configuration that all drivers obey. Each check_…() function checks one option, or
+ * options that depend on each other. It returns -EINVAL with an error text that names the
+ * option. driver_config_check() calls them in a fixed order and returns the first error. Checks
+ * that need the hardware are in drivers/verify.c.
+ *
+ * Tests: tests/unit/drivers/test-driver-config.c */
 #include "drivers/driver-config.h"
 
 #include <errno.h>
@@ -10,8 +16,11 @@
 #include "drivers/tree/cpu-plan.h"
 #include "drivers/tree/huge-pages.h"
 
+/* Devices without a PCI address, for example those of the kernel's module mtty, have paths below
+ * this folder. */
 #define VIRTUAL_DEVICES "/sys/devices/virtual/"
 
+/* Checks an allocation ratio. 0 is valid: the option is not set. */
 static int check_ratio(const char *option, double ratio, Error *reterr)
 {
         if (!isfinite(ratio) || ratio < 0 || ratio > INVENTORY_MAX_RATIO)
@@ -19,6 +28,7 @@ static int check_ratio(const char *option, double ratio, Error *reterr)
         return 0;
 }
 
+/* Checks an amount in any unit, for example CPUs or MiB. */
 static int check_amount(const char *option, uint64_t amount, Error *reterr)
 {
         if (amount > INVENTORY_MAX_AMOUNT)
@@ -26,6 +36,7 @@ static int check_amount(const char *option, uint64_t amount, Error *reterr)
         return 0;
 }
 
+/* Checks an entry of device_addresses. The device does not have to exist. */
 static int check_address(const HostMdevType *type, const char *address, Error *reterr)
 {
         char parsed[PCI_ADDRESS_SIZE];
@@ -41,6 +52,7 @@ static int check_address(const HostMdevType *type, const char *address, Error *r
                 type->type, address);
 }
 
+/* Returns whether the type lists the address. Hexadecimal digits can be in upper or lower case. */
 static bool type_has_address(const HostMdevType *type, const char *address)
 {
         for (char **other = type->device_addresses; other && *other; other++)
@@ -49,6 +61,9 @@ static bool type_has_address(const HostMdevType *type, const char *address)
         return false;
 }
 
+/* Checks the mdev type at this index against itself and against the types before it. Each pair
+ * of types is thus compared once. An address must not belong to two types, because a device is
+ * offered with one type. */
 static int check_mdev_type(const HostConfig *config, size_t index, Error *reterr)
 {
         const HostMdevType *type = &config->mdev_types[index];
@@ -81,6 +96,8 @@ static int check_mdev_type(const HostConfig *config, size_t index, Error *reterr
         return 0;
 }
 
+/* Checks file_backed_memory, in MiB. It needs a ratio of 1.0 because memory in files is limited
+ * by the disk. An unset ratio (0) becomes 1.0 later (host_amounts_make()). */
 static int check_memory(const HostConfig *config, Error *reterr)
 {
         int r = check_amount("[libvirt] file_backed_memory", config->file_backed_memory, reterr);
@@ -105,6 +122,8 @@ static int check_memory(const HostConfig *config, Error *reterr)
         return 0;
 }
 
+/* Rejects images_type = lvm without a storage pool, because only libvirt measures a volume group.
+ */
 static int check_images(const HostConfig *config, Error *reterr)
 {
         if (config->images_type != HOST_IMAGES_LVM || config->images_storage_pool)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Judging the options that every driver obeys, before any hypervisor is asked. Pure. */
+/* Checks the options that every driver obeys, without a hypervisor. Pure. */
 
 #include "drivers/host/host-config.h"
 
-/* -EINVAL with the option's name in the words when a value makes no sense: an mdev type without a
- * name or listed twice, a device address that is none or stands under two types, an mdev_class that
- * is neither VGPU nor CUSTOM_…, an amount or a ratio that Placement would refuse, sets of CPUs that
- * contradict each other (facts C3), reserved_huge_pages of another form, file_backed_memory with
- * overcommitment, images_type = lvm without a pool to measure. */
+/* Returns -EINVAL and the name of the option for a value that no host can have. Examples are an
+ * mdev type without a name or listed twice, a device address that is malformed or belongs to two
+ * types, and an mdev_class other than VGPU or CUSTOM_…. Further examples are an amount or a
+ * ratio that Placement would reject, sets of CPUs that contradict each other (facts C3), and a
+ * malformed reserved_huge_pages. It also rejects file_backed_memory with overcommit, and
+ * images_type = lvm without a storage pool. */
 int driver_config_check(const HostConfig *config, Error *reterr);

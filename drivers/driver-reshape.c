@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Memory of DriverReshape, and searches in it. Tests: tests/unit/drivers/test-driver-reshape.c */
 #include "drivers/driver-reshape.h"
 
 #include <string.h>
@@ -25,6 +26,7 @@ void driver_reshape_done(DriverReshape *reshape)
         *reshape = (DriverReshape){ 0 };
 }
 
+/* Compares texts, because the creator of the aliases sorts them in this order. */
 static int compare_alias(const void *key, const void *member)
 {
         return strcmp(((const Uuid *)key)->text, ((const ReshapeAlias *)member)->consumer.text);

@@ -1,61 +1,66 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a driver gets of allocations when the tree may change its shape, and what it says back
- * (specification 4, "Changes to update_provider_tree()"). Plain data. */
+/* Allocations that a driver gets when the tree can change its shape, and the outcome that it
+ * returns (specification 4, "Changes to update_provider_tree()"). Plain data. */
 
 #include "base/allocation.h"
 #include "base/error.h"
 #include "base/provider-tree.h"
 #include "base/string-set.h"
 
-/* Expected outcomes of provider_update(). */
+/* Outcomes of provider_update() that are no errors. */
 typedef enum DriverUpdate {
         DRIVER_UPDATED = 0,
-        DRIVER_RESHAPE_NEEDED = 1,  /* something allocated must move, and nothing may */
-        DRIVER_UPDATED_IN_PART = 2, /* all but some devices or classes, which were left as they are:
-                                       reterr says why */
+        DRIVER_RESHAPE_NEEDED =
+                1, /* something allocated must move, but the caller allows no moves */
+        DRIVER_UPDATED_IN_PART =
+                2, /* all but some devices or classes, which are unchanged; reterr has the reason */
         _DRIVER_UPDATE_MAX,
 } DriverUpdate;
 
-/* A consumer that stands for a guest under another uuid: a migration, or a claim. */
+/* A consumer that belongs to a guest but has another uuid: a migration, or a claim. */
 typedef struct ReshapeAlias {
         Uuid consumer;
         Uuid guest; /* uuid of a domain */
 } ReshapeAlias;
 
-/* A consumer that could not be placed; the class stays where it is for everybody. */
+/* A consumer whose resources cannot be moved. The class then stays where it is for all
+ * consumers. */
 typedef struct ReshapeProblem {
         Uuid consumer;
         char *resource_class;
-        char *reason; /* "it has no domain on this host" */
+        char *reason; /* for example "it has no domain on this host" */
 } ReshapeProblem;
 
 typedef struct DriverReshape {
-        Allocations *consumers;      /* whole, edited in place; borrowed. NULL: nothing may move */
-        const Allocations *others;   /* who else holds something of the tree's providers: counted,
-                                        never moved; borrowed, may be NULL */
+        /* All allocations of these consumers, edited in place. Borrowed. NULL: nothing can move. */
+        Allocations *consumers;
+        /* Other consumers of the tree's providers. Their allocations are counted, but never
+         * moved. Borrowed; can be NULL. */
+        const Allocations *others;
         const ReshapeAlias *aliases; /* sorted by consumer; borrowed */
         size_t n_aliases;
-        const ProviderTree *before; /* a tree that equals the one to be edited, which spares a copy;
-                                       borrowed, NULL: none */
-        StringSet classes; /* out, with DRIVER_RESHAPE_NEEDED: whoever holds one of these may have
-                              to move */
-        StringSet kept;    /* classes that stay where they are, whatever the host is like; the
-                              driver adds those of which a consumer cannot be placed */
-        ReshapeProblem *problems; /* out */
+        /* A tree that equals the one that is edited, which saves a copy. Borrowed; NULL: none. */
+        const ProviderTree *before;
+        /* Out, with DRIVER_RESHAPE_NEEDED: consumers of one of these classes might have to move. */
+        StringSet classes;
+        /* Classes that stay where they are on every host. The driver adds those of which a
+         * consumer cannot be moved. */
+        StringSet kept;
+        ReshapeProblem *problems; /* out: owned */
         size_t n_problems, n_problems_allocated;
 } DriverReshape;
 
-/* Frees what the driver filled, and kept. */
+/* Frees everything that the driver filled in, and "kept". */
 void driver_reshape_done(DriverReshape *reshape);
 
-/* Forgets what an earlier call said; kept stays. */
+/* Clears the results of an earlier call. "kept" stays. */
 void driver_reshape_clear(DriverReshape *reshape);
 
-/* The domain that the consumer is, or stands for. */
+/* Returns the uuid of the domain that the consumer is, or belongs to. The result is borrowed. */
 const Uuid *driver_reshape_guest(const DriverReshape *reshape, const Uuid *consumer);
 
-/* -ENOMEM. */
+/* Copies both texts. -ENOMEM. */
 int driver_reshape_add_problem(DriverReshape *reshape, const Uuid *consumer,
                                const char *resource_class, const char *reason);

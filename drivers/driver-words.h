@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What people are advised to do where polls of a driver fail. Pure. */
+/* Advice for the operator when polls of a driver fail. Pure. */
 
 typedef struct DriverWords {
-        const char *command; /* to be looked at next */
-        const char *advice;  /* a sentence without its stop */
+        const char *command; /* the command to run next */
+        const char *advice;  /* a sentence without its full stop */
 } DriverWords;
 
-/* Static; name NULL, or of no driver: as of "libvirt". */
+/* Returns the words of the driver, which are static. A name that is NULL or unknown gets those
+ * of "libvirt". */
 const DriverWords *driver_words(const char *name);

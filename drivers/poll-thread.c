@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The main thread sets "requested" of a Poller under its lock and writes the order eventfd. The
- * virt thread sleeps until that, or the source's descriptor, can be read. It serves the first
- * Poller of its list; the others wait. The list changes under the lock of the VirtThread, and only
- * the thread itself removes the first Poller.
+/* The thread that polls, and the mailbox through which its results reach the main thread.
  *
- * Each Poller has a reference to its VirtThread, and the thread has one to itself and one to each
- * Poller of the list. driver_free() waits two seconds for the thread. A thread that is still in a
- * call is left behind, and frees everything if it ever returns.
+ * The main thread sets "requested" of a Poller under its lock and writes to the order eventfd.
+ * The virt thread sleeps until that eventfd, or the descriptor of the source, is readable. It
+ * serves the first Poller of its list until that one is stopped; the others wait. The list
+ * changes under the lock of the VirtThread, and only the thread removes the first Poller.
+ *
+ * Each driver owns a reference to its Poller and to the VirtThread. The thread owns one to
+ * itself, and one to each Poller of the list. driver_free() waits two seconds for the thread. A
+ * thread that is still in a call keeps running and frees everything when it returns.
  *
  * Tests: tests/unit/drivers/test-poll-thread.c */
 
@@ -22,12 +24,14 @@
 #include <sys/queue.h>
 #include <time.h>
 
+/* Seconds that driver_free() waits for the thread. */
 #define STOP_TIMEOUT_SEC 2
 
 struct Mailbox {
         unsigned n_references; /* atomic */
         int fd;
-        pthread_mutex_t lock; /* guards what follows, and that fd is readable when any is set */
+        pthread_mutex_t lock; /* guards the members below, and that fd is readable while an event is
+                                 pending */
         bool pending[_DRIVER_EVENT_TYPE_MAX];
         Snapshot *snapshot;
         Error errors[_DRIVER_EVENT_TYPE_MAX];
@@ -35,25 +39,26 @@ struct Mailbox {
 
 typedef struct VirtThread {
         unsigned n_references; /* atomic */
-        unsigned n_drivers;    /* that were not freed; main thread */
+        unsigned n_drivers;    /* drivers that are not freed; main thread only */
         pthread_t id;
-        pthread_mutex_t lock; /* guards what follows */
+        pthread_mutex_t lock; /* guards the members below */
         pthread_cond_t changed;
         TAILQ_HEAD(, Poller) pollers;
-        bool ended;
+        bool ended; /* the list is empty, and the thread takes no more pollers */
 } VirtThread;
 
 typedef struct Poller {
-        unsigned n_references; /* atomic: the driver and the list of the thread */
+        unsigned n_references; /* atomic: one for the driver, and one for the list of the thread */
         PollSource source;
         Mailbox *mailbox;
         int order_fd;
-        int event_fd; /* of the mailbox */
+        int event_fd; /* owned by the mailbox */
         VirtThread *thread;
         TAILQ_ENTRY(Poller) link;
 
-        pthread_mutex_t lock; /* guards what follows */
-        bool requested;       /* a poll is wanted that has not begun */
+        pthread_mutex_t lock; /* guards the members below */
+        bool requested;       /* a poll is requested and has not begun */
+        /* the most that a request asked for since the last poll */
         DriverPollKind kind;
         bool polling;
         bool stopping;
@@ -79,8 +84,7 @@ int thread_start(const char *name, void *(*run)(void *data), void *data, pthread
         return 0;
 }
 
-/* The mailbox. Its lock is held for a few instructions at a time, never across a call into foreign
- * code. */
+/* The mailbox. Its lock is held for a few instructions only, never during a call into a library. */
 
 int mailbox_new(Mailbox **ret, int *ret_fd)
 {
@@ -127,7 +131,8 @@ static DriverEventType next_pending(const Mailbox *mailbox)
         return DRIVER_EVENT_NONE;
 }
 
-/* An eventfd's counter cannot overflow here: it is written only when nothing was pending. */
+/* Marks the event as pending. The counter of the eventfd cannot overflow, because it is written
+ * only when no event was pending. */
 static void set_pending(Mailbox *mailbox, DriverEventType type)
 {
         bool readable = next_pending(mailbox) != DRIVER_EVENT_NONE;
@@ -190,6 +195,7 @@ void mailbox_take(Mailbox *mailbox, DriverEvent *ret)
 
 /* The virt thread */
 
+/* Frees the poller and its source with the last reference, on the thread that releases it. */
 static Poller *poller_unref(Poller *poller)
 {
         if (!poller || __atomic_sub_fetch(&poller->n_references, 1, __ATOMIC_ACQ_REL) > 0)
@@ -202,7 +208,7 @@ static Poller *poller_unref(Poller *poller)
         return NULL;
 }
 
-/* Waits for an order. Meanwhile it forwards the events that the source reports by itself. */
+/* Waits for an order. Until then it forwards the events that the source reports between polls. */
 static int wait_for_word(const Poller *poller)
 {
         struct pollfd fds[] = { { .fd = poller->order_fd, .events = POLLIN },
@@ -222,7 +228,8 @@ static int wait_for_word(const Poller *poller)
         }
 }
 
-/* Returns true when a poll was ordered, which is then under way; false to end. */
+/* Waits for a request or a stop. Returns true for a request, and marks the poll as running;
+ * false ends the service of this poller. */
 static bool wait_for_order(Poller *poller, DriverPollKind *ret_kind)
 {
         for (;;) {
@@ -243,6 +250,7 @@ static bool wait_for_order(Poller *poller, DriverPollKind *ret_kind)
         }
 }
 
+/* Serves the requests of one poller until it is stopped. */
 static void serve(Poller *poller)
 {
         DriverPollKind kind;
@@ -266,6 +274,8 @@ static void thread_unref(VirtThread *thread)
         free(thread);
 }
 
+/* Serves the pollers one after another. Each lock is released during calls, so other drivers can
+ * join the list. */
 static void *run(void *data)
 {
         VirtThread *thread = data;
@@ -290,7 +300,7 @@ static void *run(void *data)
 
 /* The main thread */
 
-/* Appends to the list of a thread that still serves. Returns false if it ended. */
+/* Appends the poller to the list of a running thread. Returns false if the thread has ended. */
 static bool join_thread(VirtThread *thread, Poller *poller)
 {
         bool serves;
@@ -308,6 +318,7 @@ static bool join_thread(VirtThread *thread, Poller *poller)
         return true;
 }
 
+/* Starts a thread with the poller as the only one of its list. */
 static int start_thread(Poller *poller)
 {
         VirtThread *thread = calloc(1, sizeof(VirtThread));
@@ -315,7 +326,7 @@ static int start_thread(Poller *poller)
 
         if (!thread)
                 return -ENOMEM;
-        thread->n_references = 2; /* the driver's and its own */
+        thread->n_references = 2; /* for the driver and for the thread */
         thread->n_drivers = 1;
         thread->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
         thread->changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
@@ -330,7 +341,7 @@ static int start_thread(Poller *poller)
         return r;
 }
 
-/* Frees the source on failure. */
+/* Takes over the source, and frees it on failure. */
 static int poller_new(Poller **ret, const PollSource *source)
 {
         Poller *poller = calloc(1, sizeof(Poller));
@@ -352,7 +363,7 @@ static int poller_new(Poller **ret, const PollSource *source)
         return r;
 }
 
-/* Returns the thread on which the driver before asks what the source asks, or NULL. */
+/* Returns the thread of the driver before if it has the same name and address, else NULL. */
 static VirtThread *find_common(const Driver *before, const char *name, const PollSource *source)
 {
         return before && strcmp(before->name, name) == 0 &&
@@ -378,7 +389,7 @@ int poll_thread_start(Driver **ret, const char *name, const PollSource *source, 
                 return error_setf(reterr, r, "Cannot make the driver: %s", strerror(-r));
         if (common && source->inherit)
                 source->inherit(source->data, before->poller->source.data);
-        poller->n_references = 2; /* the driver's and the thread's */
+        poller->n_references = 2; /* for the driver and for the thread */
         r = common && join_thread(common, poller) ? 0 : start_thread(poller);
         if (r < 0) {
                 poller->n_references = 1;
@@ -393,7 +404,8 @@ int poll_thread_start(Driver **ret, const char *name, const PollSource *source, 
         return 0;
 }
 
-/* Removes a poller whose turn has not come from the list. */
+/* Removes the poller from the list if it is not the first one. The thread serves the first one,
+ * so it removes it. */
 static void drop_waiting(VirtThread *thread, Poller *poller)
 {
         Poller *other, *first;
@@ -410,6 +422,7 @@ static void drop_waiting(VirtThread *thread, Poller *poller)
                 poller_unref(poller);
 }
 
+/* Returns false if the thread has not ended after STOP_TIMEOUT_SEC. */
 static bool wait_for_end(VirtThread *thread)
 {
         struct timespec deadline;
@@ -427,7 +440,8 @@ static bool wait_for_end(VirtThread *thread)
         return ended;
 }
 
-/* Leaves the thread behind if it does not end in time, or if the driver waits for nothing. */
+/* Releases the thread. The last driver of a thread joins it if it ends in time, and else
+ * detaches it. */
 static void leave_thread(VirtThread *thread, Poller *poller, bool waits)
 {
         drop_waiting(thread, poller);

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How drivers are made. Polls run on a thread of their own, one after another. Orders that come
- * while one runs are merged into the next. What a poll finds goes into a mailbox. The source knows
- * what a hypervisor is asked.
+/* Polls of drivers on a thread. Polls run one after another. Requests during a poll become one
+ * request for the next poll. A PollSource has the calls into the hypervisor, and posts its
+ * results into a mailbox.
  *
- * A call into a hypervisor's library can hang for ever. A driver that replaces one that hangs waits
- * on the same thread, so there is one thread for each hypervisor, however often that happens. The
- * source is touched on that thread alone, except while it is made. It has copies of the
- * configuration: a thread that hangs outlives the driver. */
+ * A call into a hypervisor's library can hang for ever. A driver that replaces a hanging one
+ * waits on the same thread, so one hypervisor has one thread, however many drivers are replaced.
+ * Only that thread uses the source, except while the source is created. The source has copies of
+ * the configuration, because a thread that hangs outlives the driver. */
 
 #include <pthread.h>
 
 #include "drivers/driver.h"
 
-/* Where a driver's threads leave what driver_take() returns: one place for each kind of event, and
- * an eventfd that is readable exactly while one of them is taken up. Any thread can post. Shared by
- * reference count. */
+/* Events that a driver's thread posts and driver_take() returns. It has one slot for each kind
+ * of event, and an eventfd that is readable exactly while a slot is filled. Any thread can post.
+ * Reference-counted. */
 typedef struct Mailbox Mailbox;
 
-/* *ret_fd is readable when mailbox_take() has something; the mailbox owns it. -ENOMEM, -EMFILE, …
- */
+/* Sets *ret_fd, which is readable while mailbox_take() has an event. The mailbox owns it.
+ * -ENOMEM, -EMFILE, … */
 int mailbox_new(Mailbox **ret, int *ret_fd);
 Mailbox *mailbox_ref(Mailbox *mailbox);
 Mailbox *mailbox_unref(Mailbox *mailbox); /* NULL-safe */
 
-/* Posts a poll that ended well, and takes over the reference. Replaces an older snapshot, and the
- * failure and the loss before it, which are over. */
+/* Posts the result of a successful poll and takes over the reference. It replaces an older
+ * snapshot, and removes an older failure and loss, which are over. */
 void mailbox_post_snapshot(Mailbox *mailbox, Snapshot *snapshot);
 
 /* Posts DRIVER_EVENT_POLL_FAILED or DRIVER_EVENT_LOST. Copies the error, which replaces an older
@@ -35,38 +35,44 @@ void mailbox_post_error(Mailbox *mailbox, DriverEventType type, const Error *err
 
 void mailbox_post_changed(Mailbox *mailbox);
 
-/* Takes one event, in the order of DriverEventType; DRIVER_EVENT_NONE when there is none. */
+/* Takes one event, in the order of DriverEventType, or DRIVER_EVENT_NONE. */
 void mailbox_take(Mailbox *mailbox, DriverEvent *ret);
 
+/* Calls into one hypervisor. The virt thread makes them, except inherit() and free(). */
 typedef struct PollSource {
-        /* Asks the host and posts one snapshot, or DRIVER_EVENT_POLL_FAILED with words. */
+        /* Reads the host and posts one snapshot, or DRIVER_EVENT_POLL_FAILED with an error text. */
         void (*poll)(void *data, DriverPollKind kind, Mailbox *mailbox);
-        /* Reads from the descriptor and posts what it says. May be NULL. */
+        /* Reads from fd and posts the events in it. Optional. */
         void (*listen)(void *data, Mailbox *mailbox);
-        /* Runs after the last poll, on the same thread. May be NULL. */
+        /* Runs after the last poll. Optional. */
         void (*close)(void *data);
-        /* Takes over what a hanging call must not start twice from the source of the driver that it
-         * replaces, which asks the same address. Main thread, before the first poll. May be NULL.
-         */
+        /* Takes over, from the source of the driver that it replaces, the parts that a hanging
+         * call must not start twice. Both sources have the same address. Runs on the main thread
+         * before the first poll. Optional. */
         void (*inherit)(void *data, void *before);
-        void (*free)(void *data); /* once, on either thread: nothing uses data any more */
-        int fd;                   /* for listen(); < 0: none */
-        const char *address;      /* whom it asks: what hangs at one need not hang at another */
+        void (*free)(void *data); /* called once, on either thread, after all other calls */
+        int fd;                   /* descriptor for listen(); < 0: none */
+        /* Address of the hypervisor. A call that hangs at one address does not affect another
+         * address. */
+        const char *address;
         void *data;
 } PollSource;
 
+/* A kind of driver. */
 typedef struct DriverOps {
         const char *name;
-        /* Makes the source; connects to nothing yet. As of driver_new() (drivers/registry.h). */
+        /* Creates the source without connecting. Errors as for driver_new()
+         * (drivers/registry.h). */
         int (*open)(const DriverConfig *config, PollSource *ret, Error *reterr);
 } DriverOps;
 
-/* Makes a driver whose thread polls the source. Takes over the source, and frees it on failure. The
- * driver replaces before (may be NULL). If both have the same name and address, it waits on that
- * one's thread for its calls to end. Negative errno with words. */
+/* Creates a driver whose thread polls the source. Takes over the source, and frees it on
+ * failure. The driver replaces before (NULL: none). If both have the same name and address, the
+ * driver shares the thread of before and polls after its calls have returned. Negative errno
+ * with an error text. */
 int poll_thread_start(Driver **ret, const char *name, const PollSource *source, Driver *before,
                       Error *reterr);
 
-/* Starts a thread that runs run(data). No signal reaches it: signals are the main loop's. name has
- * at most 15 characters, and "ps -T" shows it. Negative errno. */
+/* Starts a thread that calls run(data). All signals are blocked in it, because the main loop
+ * handles them. name has at most 15 characters; "ps -T" shows it. Negative errno. */
 int thread_start(const char *name, void *(*run)(void *data), void *data, pthread_t *ret);

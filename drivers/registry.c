@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The table of drivers. Tests: tests/unit/drivers/test-registry.c */
 #include "drivers/registry.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ int driver_new(Driver **ret, const char *name, const DriverConfig *config, Drive
         return r < 0 ? r : poll_thread_start(ret, ops->name, &source, before, reterr);
 }
 
-/* Only libvirt has a hook that hands guests over. */
+/* Parses libvirt's form, because only libvirt has a hook that passes the description of a guest. */
 int driver_read_domain(const char *text, SnapshotDomain *ret, Error *reterr)
 {
         return domain_parse(text, ret, reterr);

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which drivers there are. */
+/* Creates drivers by their names. */
 
 #include "drivers/driver.h"
 
-/* Makes the driver of that name ("libvirt", "linux", "static") and starts its threads; it does not
- * connect yet. The configuration is borrowed and must not change while the driver lives. before
- * (may be NULL) is the one whose place it takes, and which is freed next: no call of that one is
- * waited for then, and where both ask the same hypervisor this one asks when that one's call is
- * over. -ENOENT for an unknown name, -EINVAL for a configuration that the driver refuses (with the
- * option's name), -ENOMEM, -EAGAIN. */
+/* Creates the driver with this name ("libvirt", "linux", "static") and starts its thread. The
+ * thread does not connect before the first poll. The configuration is borrowed and must not
+ * change while the driver exists.
+ *
+ * The new driver replaces before (NULL: none), which the caller frees next. Freeing it then
+ * waits for none of its calls. If both drivers have the same address, the new one polls after
+ * the last call of the old one has returned.
+ *
+ * Errors: -ENOENT for an unknown name, -EINVAL with the name of the option for a configuration
+ * that the driver rejects, -ENOMEM, -EAGAIN. */
 int driver_new(Driver **ret, const char *name, const DriverConfig *config, Driver *before,
                Error *reterr);
 
-/* Reads a guest as the hypervisor describes it (libvirt's domain XML): all of a SnapshotDomain but
- * its state. Pure. -EBADMSG with words, -ENOMEM. */
+/* Parses the hypervisor's description of a guest (libvirt's domain XML): all members of a
+ * SnapshotDomain except its state. Pure. -EBADMSG with an error text, -ENOMEM. */
 int driver_read_domain(const char *text, SnapshotDomain *ret, Error *reterr);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Each poll reads the file, parses it, and corrects the members that belong to this host and
+ * this poll. Tests: tests/unit/drivers/test-static-driver.c */
 #include "drivers/static-driver.h"
 
 #include <errno.h>
@@ -9,6 +11,7 @@
 #include "base/json.h"
 #include "base/read-file.h"
 
+/* Largest file that is read, in bytes. */
 #define FILE_SIZE_MAX (64 * 1024 * 1024)
 
 static int read_file(const char *path, char **ret, size_t *ret_size, Error *reterr)
@@ -22,6 +25,8 @@ static int read_file(const char *path, char **ret, size_t *ret_size, Error *rete
         return r < 0 ? error_setf(reterr, r, "%s", strerror(-r)) : 0;
 }
 
+/* Reads the host of the file. The driver, the times and guests_unknown describe this poll and
+ * not the file. */
 static int read_host(const char *path, Snapshot **ret, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
@@ -35,11 +40,11 @@ static int read_host(const char *path, Snapshot **ret, Error *reterr)
             (r = json_parse(text, size, &json, reterr)) < 0 ||
             (r = snapshot_from_json(json, &snapshot, reterr)) < 0)
                 return r;
-        /* the file says which driver found it, and when */
+        /* the file has the driver that wrote it, and its time */
         r = snapshot_set_text(&snapshot->driver, static_driver_ops.name, reterr);
         if (r < 0)
                 return r;
-        snapshot->guests_unknown = true; /* those of another host */
+        snapshot->guests_unknown = true; /* the file lists guests of another host */
         snapshot->taken_realtime_usec = clock_usec(CLOCK_REALTIME);
         snapshot->begun_realtime_usec = snapshot->taken_realtime_usec;
         snapshot->began_usec = began_usec;

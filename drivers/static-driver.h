@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The driver of a host that is written down in a JSON file (the one that "computectl discover
- * --json" prints): for trials, tests and scale. The file is read anew at each poll. It sees no
- * changes between polls. */
+/* The driver of a host that a JSON file describes, for trials, tests and benchmarks. The file
+ * has the form that "computectl discover --json" prints. Each poll reads the file again. Changes
+ * between polls are not reported. */
 
 #include "drivers/poll-thread.h"
 

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes the plans of one update, copies the tree, edits it, and lets drivers/reshape move what is
- * allocated. A tree that would move allocations without the right to do so is swapped for its copy.
- */
+/* Makes the tree that the host should have. An update first makes the plans (CPUs, amounts,
+ * mdevs), then copies the tree, edits it, and lets drivers/reshape move the allocations.
+ *
+ * TreeUpdate has everything that one update needs. The order of the steps matters: NUMA cells come
+ * before the devices below them, and cells that are gone are removed after their devices. If
+ * allocations would have to move but must not, the edited tree is replaced by its copy. No state
+ * is kept between calls of provider_update().
+ *
+ * Tests: tests/unit/drivers/test-update.c */
 
 #include "drivers/update.h"
 
@@ -23,6 +29,7 @@ static void update_done(TreeUpdate *update)
         free(update->heir.inventories);
 }
 
+/* Limits the amounts to what an inventory can hold. Adds the reasons to problem. */
 static void limit_amounts(HostAmounts *amounts, Error *problem)
 {
         ClassAmount *const all[] = { &amounts->vcpu, &amounts->memory, &amounts->disk };
@@ -35,7 +42,7 @@ static void limit_amounts(HostAmounts *amounts, Error *problem)
         }
 }
 
-/* moves: allocations move with the tree. */
+/* Makes the plans of the update. moves: the caller allows allocations to move. */
 static int make_plans(TreeUpdate *update, bool moves, Error *reterr)
 {
         const HostConfig *config = update->config;
@@ -45,7 +52,8 @@ static int make_plans(TreeUpdate *update, bool moves, Error *reterr)
         r = cpu_plan_make(config, snapshot, &update->cpus, &update->problem, reterr);
         if (r < 0)
                 return r;
-        /* Allocations that move must fit. The update after the reshape reserves these CPUs. */
+        /* A reshape needs the CPUs of guests as capacity, so only an update without moves
+         * reserves them. The update after the reshape does so. */
         if (!moves && cpu_guests_find(snapshot, &update->cpus, NULL) < 0)
                 return error_oom(reterr);
         host_amounts_make(config, snapshot, &update->cpus, &update->amounts);
@@ -57,17 +65,17 @@ static int make_plans(TreeUpdate *update, bool moves, Error *reterr)
         return 0;
 }
 
-/* Returns whether the folder is missing, as on a host whose guests have their disks elsewhere. */
+/* Returns whether the folder is missing, as on a host that has no local disks of guests. */
 static bool is_never_there(const HostConfig *config, const Error *disk_error)
 {
         return !config->images_storage_pool &&
                (disk_error->code == ENOENT || disk_error->code == ENOTDIR);
 }
 
-/* Replaces the root's inventories, which are the driver's own (facts C2). A class with a total of 0
- * is left out (facts G4.7). DISK_GB of unknown size stays as the root has it; that is a problem,
- * unless the root has none and the folder is missing. -ENOMEM.
- */
+/* Replaces the root's inventories, all of which belong to the driver (facts C2). A class with a
+ * total of 0 is left out (facts G4.7). If the size of the disk is unknown, DISK_GB keeps the
+ * value that the root has. This is a problem, except when the root has no DISK_GB and the folder
+ * is missing. -ENOMEM. */
 static int update_root(TreeUpdate *update, Error *reterr)
 {
         const HostConfig *config = update->config;
@@ -81,7 +89,7 @@ static int update_root(TreeUpdate *update, Error *reterr)
         Inventory records[ARRAY_SIZE(classes)];
         int r;
 
-        /* all of them before the old ones go: the ratios are read from those */
+        /* make all records first, because the ratios are read from the old ones */
         for (size_t i = 0; i < ARRAY_SIZE(classes); i++)
                 records[i] = keep_disk && classes[i] == &amounts->disk
                                      ? *disk
@@ -107,7 +115,7 @@ static int update_root(TreeUpdate *update, Error *reterr)
         return 0;
 }
 
-/* Cells come first, since devices go under them. */
+/* Edits the providers with amounts. The cells come first, because devices go below them. */
 static int edit_providers(TreeUpdate *update, Error *reterr)
 {
         int r;
@@ -119,8 +127,8 @@ static int edit_providers(TreeUpdate *update, Error *reterr)
         return update_root(update, reterr);
 }
 
-/* Edits the tree into what the host should have, whatever is allocated. Returns DRIVER_UPDATED or
- * DRIVER_UPDATED_IN_PART. */
+/* Edits the tree into the one that the host should have, without regard to allocations. Returns
+ * DRIVER_UPDATED or DRIVER_UPDATED_IN_PART. On an error the tree is undefined. */
 static int edit(TreeUpdate *update, Error *reterr)
 {
         int r = edit_providers(update, reterr);
@@ -134,7 +142,7 @@ static int edit(TreeUpdate *update, Error *reterr)
         r = pci_providers_update(update, reterr);
         if (r < 0)
                 return r;
-        /* last: cells go when devices have left them */
+        /* last, because a cell can go only after its devices have left it */
         numa_providers_remove_gone(update);
         if (!update->problem.code)
                 return DRIVER_UPDATED;
@@ -143,7 +151,7 @@ static int edit(TreeUpdate *update, Error *reterr)
         return DRIVER_UPDATED_IN_PART;
 }
 
-/* Makes the tree as it was before. */
+/* Replaces the content of the tree by a copy of before. Pointers into the tree become invalid. */
 static int restore(ProviderTree *tree, const ProviderTree *before, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *copy = NULL;

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each verify_…() function compares one part of the configuration with the host and adds warnings.
- * verify_update() makes the plans that an update makes, and adds the reasons why it would refuse
- * them or do without a part.
+/* Compares the configuration with the hardware of the host. Each verify_…() function compares
+ * one part and appends warnings to Findings. The function verify_update() makes the plans of an
+ * update, and appends an error for each reason why the update would reject the host or leave out a
+ * part.
+ *
+ * A finding names the option to change. For an error, this is the first option in its text.
+ * Every function returns -ENOMEM or 0; a finding is never an error of the function. The result
+ * does not depend on Placement.
  *
  * Tests: tests/unit/drivers/test-verify.c */
 
@@ -20,9 +25,11 @@
 #include "drivers/tree/mdev-plan.h"
 #include "drivers/tree/numa-providers.h"
 
+/* Longest text of a warning, in bytes. */
 #define TEXT_MAX 512
 
-/* Options that the words of an error may name; the first that is found is the one to change. */
+/* Options that an error text can contain. The option that comes first in the text is the one to
+ * change. */
 static const char *const options[] = {
         "[compute] cpu_dedicated_set",
         "[compute] cpu_shared_set",
@@ -55,7 +62,7 @@ static int add_finding(json_t *list, const char *level, const char *option, cons
                        : 0;
 }
 
-/* Adds a warning. -ENOMEM. */
+/* Appends a warning. -ENOMEM. */
 static int findings_warn(Findings *findings, const char *option, const char *format, ...)
         _printf_(3, 4);
 static int findings_warn(Findings *findings, const char *option, const char *format, ...)
@@ -69,7 +76,8 @@ static int findings_warn(Findings *findings, const char *option, const char *for
         return add_finding(findings->warnings, "warning", option, text);
 }
 
-/* What makes the update refuse the host. */
+/* Appends an error because of which the update rejects the host or a part. r is the result of
+ * the function that set the error: 0 appends nothing. */
 static int add_error(Findings *findings, int r, const Error *error)
 {
         const char *first = NULL, *option = "";
@@ -87,6 +95,8 @@ static int add_error(Findings *findings, int r, const Error *error)
         return add_finding(findings->errors, "error", option, error->text);
 }
 
+/* Makes the plans of an update and appends their errors. Sets cpus, which the other functions
+ * need; it stays empty after an error of the configuration. */
 static int verify_update(const HostConfig *config, const Snapshot *snapshot, CpuPlan *cpus,
                          Findings *findings)
 {
@@ -114,8 +124,11 @@ static int verify_update(const HostConfig *config, const Snapshot *snapshot, Cpu
         return r < 0 || !problem.code ? r : add_error(findings, -problem.code, &problem);
 }
 
-/* CPUs: a core is one machine for those who share it */
+/* CPUs. The threads of a core share its caches and units, so a shared thread slows a dedicated
+ * one. */
 
+/* Warns if this CPU and a sibling with a higher number are in different sets. Lower numbers are
+ * skipped, so each pair is found once. */
 static int verify_cpu(const SnapshotCpu *cpu, const CpuPlan *cpus, Findings *findings)
 {
         for (unsigned other = cpu->id + 1; other < CPU_SET_MAX; other++) {
@@ -145,8 +158,9 @@ static int verify_cpus(const Snapshot *snapshot, const CpuPlan *cpus, Findings *
         return 0;
 }
 
-/* Memory */
+/* Memory and disk */
 
+/* Returns the pages that the entry of reserved_huge_pages names, or NULL. */
 static const PageSize *find_pages(const Snapshot *snapshot, const HugePagesReserve *reserve)
 {
         for (size_t i = 0; i < snapshot->n_cells; i++)
@@ -157,6 +171,8 @@ static const PageSize *find_pages(const Snapshot *snapshot, const HugePagesReser
         return NULL;
 }
 
+/* Warns of reserved pages that a cell lacks, and of reservations without effect. Malformed
+ * entries are errors of driver_config_check(). */
 static int verify_huge_pages(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         for (char **text = config->reserved_huge_pages; text && *text; text++) {
@@ -181,7 +197,8 @@ static int verify_huge_pages(const HostConfig *config, const Snapshot *snapshot,
         return 0;
 }
 
-/* Guests that need memory in the cell of their CPUs cannot run there. */
+/* Warns of cells that have CPUs but no memory. A guest that needs memory in the cell of its CPUs
+ * cannot run there. */
 static int verify_cells(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                         Findings *findings)
 {
@@ -211,6 +228,8 @@ static int verify_cells(const HostConfig *config, const Snapshot *snapshot, cons
         return 0;
 }
 
+/* Warns if DISK_GB is missing although the host should report it. A missing folder is a case of
+ * its own, because it can be intended. */
 static int verify_disk(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         bool rbd = config->images_type == HOST_IMAGES_RBD && !config->images_storage_pool;
@@ -237,6 +256,8 @@ static int verify_disk(const HostConfig *config, const Snapshot *snapshot, Findi
 
 /* Emulators */
 
+/* Warns of unknown emulators, whose traits the agent does not change, and of a missing emulated
+ * TPM. */
 static int verify_emulators(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         static const char *const virt_types[_HOST_VIRT_TYPE_MAX] = { "kvm", "qemu", "lxc",
@@ -259,7 +280,7 @@ static int verify_emulators(const HostConfig *config, const Snapshot *snapshot, 
 
 /* Mediated devices */
 
-/* The device that this address of this type stands for; NULL when there is none. */
+/* Returns the device with this address, for the type, or NULL. */
 static const SnapshotDevice *find_addressed(const HostMdevType *type, char *address,
                                             const Snapshot *snapshot)
 {
@@ -299,6 +320,8 @@ static bool anybody_has_type(const Snapshot *snapshot, const char *type)
         return false;
 }
 
+/* Counts the mdevs of the type. Some devices list each mdev; for others only the number of
+ * created instances is known. */
 static uint64_t count_mdevs(const Snapshot *snapshot, const char *type)
 {
         uint64_t n = 0;
@@ -312,6 +335,8 @@ static uint64_t count_mdevs(const Snapshot *snapshot, const char *type)
         return n;
 }
 
+/* Warns of a type that no device offers, of addresses without a device, and of a max_instances
+ * below the number of existing mdevs. */
 static int verify_mdev_type(const HostMdevType *type, const Snapshot *snapshot, Findings *findings)
 {
         uint64_t n_existing = count_mdevs(snapshot, type->type);
@@ -335,7 +360,7 @@ static int verify_mdev_type(const HostMdevType *type, const Snapshot *snapshot, 
                 (unsigned long long)type->max_instances);
 }
 
-/* Nothing of the type can be made there, and nothing of it is there. */
+/* Returns true if the device has no mdev of the type and cannot create one. */
 static bool is_full(const Snapshot *snapshot, const SnapshotDevice *device, const MdevType *type)
 {
         for (size_t i = 0; i < snapshot->n_mdevs; i++)
@@ -345,7 +370,7 @@ static bool is_full(const Snapshot *snapshot, const SnapshotDevice *device, cons
         return type->available_instances == 0 && type->created_instances == 0;
 }
 
-/* A device that could offer something, and of which nothing is reported. */
+/* Warns of a device that offers mdevs but is not in Placement. */
 static int verify_idle_device(const HostConfig *config, const Snapshot *snapshot,
                               const SnapshotDevice *device, Findings *findings)
 {
@@ -377,21 +402,22 @@ static int verify_mdevs(const HostConfig *config, const Snapshot *snapshot, Find
         return 0;
 }
 
-/* Guests that run on other CPUs than [compute] cpu_shared_set and cpu_dedicated_set give them
+/* Guests that run on CPUs other than those of [compute] cpu_shared_set and cpu_dedicated_set
  * (facts C3, last row).
  *
- * A guest CPU that is pinned to one CPU of the host is a dedicated one, every other one floats over
- * the shared CPUs; one of which libvirt lists no CPUs may run anywhere. Nova does not start beside
- * such a guest. The agent warns: the guest is there, and stopping would not move it. Nothing is
- * found without cpu_dedicated_set, where pinned guests share the shared CPUs. */
+ * A guest CPU that is pinned to one CPU of the host is dedicated. Every other guest CPU floats
+ * over the shared CPUs; without a list of CPUs it can run on all of them. nova-compute does not
+ * start beside such a guest. The agent only warns, because the guest exists and a stopped agent
+ * would not move it. Without cpu_dedicated_set there is no warning, because pinned guests then
+ * use the shared CPUs. */
 
-/* How many names of guests a warning has: 490 of them are one, not 490. */
+/* Number of guests that a warning names. One warning covers all guests with the same fault. */
 #define NAMES_MAX 5
 
 typedef enum Fault {
         FAULT_NONE,
-        FAULT_PINNED,   /* to a CPU that is not dedicated */
-        FAULT_FLOATING, /* over dedicated CPUs, or without shared ones */
+        FAULT_PINNED,   /* pinned to a CPU that is not dedicated */
+        FAULT_FLOATING, /* floats over dedicated CPUs, or there are no shared ones */
         _FAULT_MAX,
 } Fault;
 
@@ -399,10 +425,10 @@ typedef enum Fault {
 typedef struct Guests {
         size_t n;
         const SnapshotDomain *first[NAMES_MAX];
-        const DomainPin *pin; /* of the first, when it is pinned */
+        const DomainPin *pin; /* of the first guest, if it is pinned */
 } Guests;
 
-/* Returns a Fault, or -ENOMEM. */
+/* Returns the Fault of the guest, or -ENOMEM. *ret_pin is set for FAULT_PINNED only. */
 static int judge(const SnapshotDomain *domain, const CpuPlan *cpus, const DomainPin **ret_pin)
 {
         bool has_shared = cpu_set_count(&cpus->shared) + cpu_set_count(&cpus->shared_offline) > 0;
@@ -428,7 +454,7 @@ static int judge(const SnapshotDomain *domain, const CpuPlan *cpus, const Domain
         return r > 0 || !has_shared ? FAULT_FLOATING : FAULT_NONE;
 }
 
-/* "a, b, c, d, e, …" */
+/* Writes "a, b, c, d, e, …". */
 static void list_names(const Guests *guests, char *ret, size_t size)
 {
         size_t n = 0;
@@ -460,6 +486,7 @@ static int warn_pinned(const Guests *guests, Findings *findings)
                 guests->n, names, guests->pin->vcpu, text);
 }
 
+/* Warns of guests that float over dedicated CPUs. anywhere_shared: the host has shared CPUs. */
 static int warn_floating(const Guests *guests, bool anywhere_shared, Findings *findings)
 {
         char names[512];
@@ -480,6 +507,7 @@ static int warn_floating(const Guests *guests, bool anywhere_shared, Findings *f
                 guests->n, names);
 }
 
+/* Collects the guests by fault, then adds one warning for each fault. */
 static int verify_guests(const CpuPlan *cpus, const Snapshot *snapshot, Findings *findings)
 {
         Guests faulty[_FAULT_MAX] = { 0 };
@@ -509,13 +537,15 @@ static int verify_guests(const CpuPlan *cpus, const Snapshot *snapshot, Findings
         return r;
 }
 
-/* [pci] device_spec: what matches nothing, and what Placement gets too much of. */
+/* [pci] device_spec: entries that match no device, and too many providers of one class. */
 
-/* From so many providers of one class on, a request with several groups for it has more
- * combinations than Placement's default lets it look at (LP 2126751). */
+/* Largest number of providers of one class without a warning. Above it, a request with several
+ * groups for the class has more combinations than Placement tries by default (LP 2126751). */
 #define PCI_SIBLINGS_MAX 7
 
-/* The providers of the devices that match, by class: "CLASS ADDRESS" in one set, in order. */
+/* Lists the providers of devices that match: "CLASS ADDRESS", sorted, without duplicates.
+ * Virtual functions count as their physical function. Devices with a physical_network are not in
+ * Placement. */
 static int list_providers(const HostConfig *config, const Snapshot *snapshot, StringSet *ret)
 {
         for (size_t i = 0; i < snapshot->n_devices; i++) {
@@ -535,6 +565,7 @@ static int list_providers(const HostConfig *config, const Snapshot *snapshot, St
         return 0;
 }
 
+/* Compares the classes of two texts of list_providers(), up to and including the space. */
 static bool same_class(const char *a, const char *b)
 {
         size_t n = strcspn(a, " ");
@@ -552,7 +583,7 @@ static bool matches_any(PciSpec **spec, const Snapshot *snapshot)
         return false;
 }
 
-/* Entries are counted from 1: one value of the option may hold several. */
+/* Entries are counted from 1, because one value of the option can contain several of them. */
 static int verify_entries(const PciSpecs *specs, const Snapshot *snapshot, Findings *findings)
 {
         int r = 0;
@@ -565,6 +596,8 @@ static int verify_entries(const PciSpecs *specs, const Snapshot *snapshot, Findi
         return r;
 }
 
+/* Warns of entries without a device, and of too many providers of one class. Providers of one
+ * class are neighbours in the sorted set. */
 static int verify_pci(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         _cleanup_(string_set_done) StringSet providers = STRING_SET_INIT;

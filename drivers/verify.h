@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Compares the configuration with the hardware: what does not fit, and which option to change.
- * Pure. */
+/* Compares the configuration with the hardware: finds options that do not fit, and names the one
+ * to change. Pure. */
 
 #include "drivers/host/host-config.h"
 
-/* Returns {"nodename", "errors": n, "findings": [{"level", "option", "text"}]}, errors first. Level
- * "error": the agent publishes nothing of this host with it, as driver_config_check() or the update
- * refuses the configuration. "warning": it has no effect, or not the one that was meant. option is
- * "[compute] cpu_shared_set", "reserved_huge_pages" for one of [DEFAULT]. A new reference, NULL
- * when out of memory. */
+/* Returns {"nodename", "errors": n, "findings": [{"level", "option", "text"}]}, errors first.
+ * Level "error": the agent publishes nothing, or not everything, because driver_config_check()
+ * or the update rejects the configuration. Level "warning": the option has no effect, or an
+ * unintended one. option is "[compute] cpu_shared_set", or "reserved_huge_pages" for one of
+ * [DEFAULT]. The caller owns the result. NULL if out of memory. */
 json_t *verify_host(const HostConfig *config, const Snapshot *snapshot);

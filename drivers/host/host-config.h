@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a host is to offer, under nova.conf's names: the options that count whatever driver looks.
- * Filled by agent/; everything in it belongs to whoever filled it. */
+/* Options about the host under their names in nova.conf, which count for every driver. agent/
+ * fills the struct and owns everything in it. */
 
 #include "drivers/host/pci-spec.h"
 
 /* One mdev type of [devices] enabled_mdev_types with its [mdev_TYPE] section. */
 typedef struct HostMdevType {
         char *type;
-        char **device_addresses; /* PCI addresses or /sys/devices/virtual/… paths; NULL-terminated,
+        char **device_addresses; /* PCI addresses or paths /sys/devices/virtual/…; NULL-terminated,
                                     or NULL */
         char *mdev_class;        /* "VGPU" or "CUSTOM_…" */
         uint64_t max_instances;  /* 0: no limit */
@@ -39,55 +39,57 @@ typedef enum HostImagesType {
         _HOST_IMAGES_TYPE_MAX,
 } HostImagesType;
 
-/* [compute] numa_in_placement: what of VCPU, PCPU, MEMORY_MB and hugepages is where */
+/* [compute] numa_in_placement: the providers of VCPU, PCPU, MEMORY_MB and hugepages. */
 typedef enum HostNuma {
-        HOST_NUMA_FLAT,  /* at the root, without hugepages */
-        HOST_NUMA_CELLS, /* in cells */
+        HOST_NUMA_FLAT,  /* all at the root, without hugepages */
+        HOST_NUMA_CELLS, /* all in cells */
         HOST_NUMA_ROOT,  /* VCPU and MEMORY_MB at the root, the others in cells */
 } HostNuma;
 
 /* [compute] report_local_disk: whether the root has DISK_GB. */
 typedef enum HostLocalDisk {
-        HOST_LOCAL_DISK_AUTO, /* while no sharing provider has it */
+        HOST_LOCAL_DISK_AUTO, /* unless a sharing provider has it */
         HOST_LOCAL_DISK_YES,
         HOST_LOCAL_DISK_NO,
 } HostLocalDisk;
 
-/* A ratio of 0 means "not set". */
+/* Options about the host. A ratio of 0 means "not set". */
 typedef struct HostConfig {
-        const char *instances_path;       /* [DEFAULT] instances_path, where DISK_GB lies */
-        int virt_type;                    /* [libvirt] virt_type, HostVirtType */
-        int cpu_mode;                     /* [libvirt] cpu_mode, HostCpuMode */
-        char **cpu_models;                /* [libvirt] cpu_models, of cpu_mode = custom; or NULL */
-        char **cpu_model_extra_flags;     /* [libvirt] cpu_model_extra_flags, or NULL */
-        int images_type;                  /* [libvirt] images_type, HostImagesType */
-        const char *images_storage_pool;  /* [libvirt] images_storage_pool: DISK_GB is the size of
-                                             this pool of libvirt; NULL for instances_path */
-        const char *images_rbd_pool;      /* [libvirt], of images_type = rbd without such a pool */
-        const char *images_rbd_ceph_conf; /* [libvirt], "" when not set */
-        const char *rbd_user;             /* [libvirt], "" when not set */
+        const char *instances_path;   /* [DEFAULT], the folder whose file system is DISK_GB */
+        int virt_type;                /* [libvirt] virt_type, HostVirtType */
+        int cpu_mode;                 /* [libvirt] cpu_mode, HostCpuMode */
+        char **cpu_models;            /* [libvirt] cpu_models, for cpu_mode = custom; or NULL */
+        char **cpu_model_extra_flags; /* [libvirt] cpu_model_extra_flags, or NULL */
+        int images_type;              /* [libvirt] images_type, HostImagesType */
+        /* [libvirt] images_storage_pool: DISK_GB is the size of this storage pool. NULL: of
+         * instances_path. */
+        const char *images_storage_pool;
+        const char *images_rbd_pool; /* [libvirt], for images_type = rbd without a storage pool */
+        const char *images_rbd_ceph_conf; /* [libvirt], "" if not set */
+        const char *rbd_user;             /* [libvirt], "" if not set */
         int report_local_disk;            /* [compute] report_local_disk, HostLocalDisk */
         bool force_raw_images;
         bool swtpm_enabled;                   /* [libvirt] swtpm_enabled */
         char **supported_tpm_secret_security; /* [libvirt], words, or NULL */
         char **image_type_exclude_list;       /* [compute], words, or NULL */
-        const char *cpu_shared_set; /* [compute], lists of CPUs; NULL or "" when not set */
+        const char *cpu_shared_set;           /* [compute], lists of CPUs; NULL or "" if not set */
         const char *cpu_dedicated_set;
-        const char *vcpu_pin_set;    /* [DEFAULT], what was before the two */
+        const char *vcpu_pin_set;    /* [DEFAULT], the older option */
         bool cpu_power_management;   /* [libvirt] cpu_power_management */
         int numa_in_placement;       /* [compute] numa_in_placement, HostNuma */
-        uint64_t file_backed_memory; /* [libvirt] file_backed_memory, MiB; 0: the host's memory */
-        char **reserved_huge_pages;  /* "node:0,size:2048,count:64", or NULL */
+        uint64_t file_backed_memory; /* [libvirt], MiB; 0: use the memory of the host */
+        char **reserved_huge_pages;  /* entries such as "node:0,size:2048,count:64", or NULL */
+        /* reserved for the host */
         uint64_t reserved_host_cpus;
         uint64_t reserved_host_memory_mb;
         uint64_t reserved_host_disk_mb;
         double cpu_allocation_ratio, initial_cpu_allocation_ratio;
         double ram_allocation_ratio, initial_ram_allocation_ratio;
         double disk_allocation_ratio, initial_disk_allocation_ratio;
-        const char *owner_trait; /* [agent] owner_trait, "" for none */
+        const char *owner_trait; /* [agent] owner_trait, "": none */
         HostMdevType *mdev_types;
         size_t n_mdev_types;
         PciSpecs pci_specs;       /* [pci] device_spec */
         bool report_in_placement; /* [pci] report_in_placement */
-        char **renamed_classes;   /* [agent] renamed_resource_classes, "OLD:NEW" each; or NULL */
+        char **renamed_classes;   /* [agent] renamed_resource_classes, entries "OLD:NEW"; or NULL */
 } HostConfig;

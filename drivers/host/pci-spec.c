@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads [pci] device_spec and matches devices with it. A PciSpec has a matcher for each part of the
- * address: a number (or ANY), or a regular expression. pci_specs_find() tries the specs in their
- * order. This is the one place that calls PCRE2.
+/* Parses [pci] device_spec and matches devices with it. A PciSpec has a matcher for each part of
+ * the address: a number, ANY, or a regular expression. Parsing checks every value and reports
+ * errors in Nova's terms, so matching has no errors. pci_specs_find() tries the specs in their
+ * order and returns the first match. Only this file calls PCRE2.
+ *
+ * Limits: PCI_SPECS_MAX specs, PCI_SPEC_TEXT_MAX bytes of a value, and the limits of a regular
+ * expression below.
  *
  * Tests: tests/unit/drivers/host/test-pci-spec.c */
 
@@ -21,16 +25,18 @@
 
 /* Regular expressions
  *
- * Nova's options have those of Python's re. A pattern that PCRE2 would read in another way is
- * refused, so that it means here what it means in Nova, or nothing. For this each pattern is read
- * once before PCRE2 compiles it. "{,n}", which PCRE2 takes as it stands, is written as "{0,n}".
- * Length, memory and time are bounded, whatever the pattern is. */
+ * Nova's patterns are those of Python's module re. A pattern that PCRE2 would read differently
+ * is rejected, so that no pattern matches other devices than in Nova. The reader checks each
+ * pattern before PCRE2 compiles it. "{,n}" is a literal text for PCRE2, so the reader writes it
+ * as "{0,n}". The length of a pattern, and the memory and steps of a match, are limited. */
 
 #define REGEX_LENGTH_MAX 128    /* bytes of a pattern */
 #define MATCH_LIMIT      100000 /* steps of a match */
-#define DEPTH_LIMIT      1000
-#define HEAP_LIMIT_KIB   1024
+/* depth of nested backtracking */
+#define DEPTH_LIMIT    1000
+#define HEAP_LIMIT_KIB 1024
 
+/* A compiled pattern, and the limits of its matches. */
 typedef struct Regex {
         pcre2_code *code;
         pcre2_match_context *context;
@@ -47,13 +53,15 @@ static Regex *regex_free(Regex *regex)
 }
 DEFINE_CLEANUP(Regex *, regex_free);
 
-/* Letters that stand for something behind a backslash in both; Python refuses all others. */
+/* Returns true if a backslash before c means the same in Python and PCRE2. Python rejects other
+ * letters. */
 static bool is_known_escape(char c)
 {
         return !isalpha((unsigned char)c) || strchr("AbBdDsSwWZafnrtvx", c);
 }
 
-/* What may follow "(?". Flags for all of the pattern stand at its start. */
+/* Returns true if both read the group "(?" + c in the same way. first: the group begins the
+ * pattern, where Python allows flags for all of it. */
 static bool is_known_group(const char *c, bool first)
 {
         size_t n = strspn(c, "imsx-");
@@ -67,6 +75,8 @@ static bool is_known_group(const char *c, bool first)
         return n > 0 && (c[n] == ':' || (first && c[n] == ')' && !memchr(c, '-', n)));
 }
 
+/* A pattern that is read: c is the next character, output the end of the copy, in_class inside
+ * of "[…]". */
 typedef struct Reader {
         const char *pattern, *c;
         char *output;
@@ -80,7 +90,7 @@ static int refuse(const Reader *reader, Error *reterr)
                           reader->c);
 }
 
-/* One thing of the pattern: moves c behind it. */
+/* Reads one element of the pattern, copies it to the output, and moves c behind it. */
 static int read_one(Reader *reader, Error *reterr)
 {
         const char *c = reader->c;
@@ -116,6 +126,8 @@ static int read_one(Reader *reader, Error *reterr)
         return 0;
 }
 
+/* Copies the pattern in the form that PCRE2 reads as Python does. Each element grows by at most
+ * one byte. */
 static int translate(const char *pattern, char ret[static 2 * REGEX_LENGTH_MAX + 1], Error *reterr)
 {
         Reader reader = { .pattern = pattern, .c = pattern, .output = ret };
@@ -132,7 +144,7 @@ static int translate(const char *pattern, char ret[static 2 * REGEX_LENGTH_MAX +
         return 0;
 }
 
-/* -EINVAL with words for what is no pattern, -ENOMEM. */
+/* Compiles a pattern. -EINVAL with an error text, -ENOMEM. */
 static int regex_new(Regex **ret, const char *pattern, Error *reterr)
 {
         _cleanup_(regex_freep) Regex *regex = calloc(1, sizeof(Regex));
@@ -163,8 +175,8 @@ static int regex_new(Regex **ret, const char *pattern, Error *reterr)
         return 0;
 }
 
-/* As re.match(): it begins where the text does, and the text's end may be left over. False also
- * when the bounds were met, or there is no memory. */
+/* Matches like Python's re.match(): at the start of the text, but not up to its end. Also
+ * returns false if a limit is reached or memory is short. */
 static bool regex_matches(const Regex *regex, const char *text)
 {
         pcre2_match_data *data = pcre2_match_data_create(1, NULL);
@@ -177,7 +189,9 @@ static bool regex_matches(const Regex *regex, const char *text)
         return r >= 0;
 }
 
+/* Matches every number. */
 #define ANY (-1)
+/* The classes of the library os-resource-classes. Another name becomes a custom class. */
 #define STANDARD_CLASSES                                                                          \
         "VCPU", "MEMORY_MB", "DISK_GB", "PCI_DEVICE", "SRIOV_NET_VF", "NUMA_SOCKET", "NUMA_CORE", \
                 "NUMA_THREAD", "NUMA_MEMORY_MB", "IPV4_ADDRESS", "VGPU", "VGPU_DISPLAY_HEAD",     \
@@ -185,12 +199,14 @@ static bool regex_matches(const Regex *regex, const char *text)
                 "MEM_ENCRYPTION_CONTEXT", "FPGA", "PGPU", "NET_PACKET_RATE_KILOPACKET_PER_SEC",   \
                 "NET_PACKET_RATE_EGR_KILOPACKET_PER_SEC", "NET_PACKET_RATE_IGR_KILOPACKET_PER_SEC"
 
+/* Traits that Nova sets on the providers of PCI devices. */
 static const char managed_trait[] = "COMPUTE_MANAGED_PCI_DEVICE";
 static const char live_migratable_trait[] = "HW_PCI_LIVE_MIGRATABLE";
 static const char one_time_use_trait[] = "HW_PCI_ONE_TIME_USE";
 
 typedef enum Part { PART_DOMAIN, PART_BUS, PART_SLOT, PART_FUNCTION, _PART_MAX } Part;
 
+/* The parts of an address: name of the key, largest number, and place in "0000:41:00.0". */
 static const struct {
         const char *name;
         uint32_t max;
@@ -227,7 +243,8 @@ void pci_specs_done(PciSpecs *specs)
 
 /* Numbers */
 
-/* A hexadecimal number with or without 0x, spaces around it allowed; "*" is ANY. */
+/* Parses a hexadecimal number with or without 0x. Spaces around it are ignored. "*" is ANY.
+ * Errors begin with what. */
 static int read_hex(const char *text, size_t n, const char *what, uint32_t max, int32_t *ret,
                     Error *reterr)
 {
@@ -258,9 +275,9 @@ static int read_hex(const char *text, size_t n, const char *what, uint32_t max, 
         return 0;
 }
 
-/* Texts of the object */
+/* Texts of the JSON object */
 
-/* NULL stays NULL when the key is not there; anything but a string is refused. */
+/* Sets *ret to the borrowed string, or to NULL if the key is missing. Rejects other types. */
 static int read_text(const json_t *object, const char *key, const char **ret, Error *reterr)
 {
         const json_t *value = json_object_get(object, key);
@@ -274,6 +291,7 @@ static int read_text(const json_t *object, const char *key, const char **ret, Er
         return 0;
 }
 
+/* Copies the string; *ret stays as it is if the string is missing or empty. */
 static int copy_text(const json_t *object, const char *key, char **ret, Error *reterr)
 {
         const char *text;
@@ -285,7 +303,8 @@ static int copy_text(const json_t *object, const char *key, char **ret, Error *r
         return *ret ? 0 : error_oom(reterr);
 }
 
-/* oslo's strict booleans: also a number or true itself. */
+/* Accepts the words of oslo.utils' strict booleans, JSON booleans, 0 and 1. *value stays as it
+ * is if the key is missing. */
 static int read_bool(const json_t *object, const char *key, bool *value, Error *reterr)
 {
         static const char *const words[][6] = { { "0", "f", "false", "off", "n", "no" },
@@ -316,6 +335,7 @@ static int read_bool(const json_t *object, const char *key, bool *value, Error *
 
 /* Address */
 
+/* Parses "domain:bus:slot.function". Parts that are missing on the left match every number. */
 static int read_glob(const char *text, PciSpec *spec, Error *reterr)
 {
         const char *dot = strchr(text, '.'), *end = dot ? dot : text + strlen(text);
@@ -328,7 +348,7 @@ static int read_glob(const char *text, PciSpec *spec, Error *reterr)
                 if (r < 0)
                         return r;
         }
-        /* from the right: what is left out on the left is any */
+        /* from the right: parts that are missing on the left stay ANY */
         while (end > text) {
                 const char *colon = memrchr(text, ':', (size_t)(end - text));
                 const char *begin = colon ? colon + 1 : text;
@@ -356,6 +376,8 @@ static bool is_hex_text(const char *text)
         return text[strspn(text, "0123456789abcdefABCDEF")] == '\0';
 }
 
+/* Parses the object of regular expressions. Such a spec is the address of one device if each
+ * part is a plain hexadecimal number. */
 static int read_regexes(const json_t *address, PciSpec *spec, Error *reterr)
 {
         spec->is_single = true;
@@ -374,6 +396,7 @@ static int read_regexes(const json_t *address, PciSpec *spec, Error *reterr)
         return 0;
 }
 
+/* Reads the address of a spec. Without one every number matches. Sets is_single. */
 static int read_address(const json_t *object, PciSpec *spec, Error *reterr)
 {
         const json_t *address = json_object_get(object, "address");
@@ -401,6 +424,7 @@ static int read_address(const json_t *object, PciSpec *spec, Error *reterr)
         return 0;
 }
 
+/* Compares the address in the form of pci_address_parse() with all four parts. */
 static bool address_matches(const PciSpec *spec, const char *address)
 {
         for (Part part = 0; part < _PART_MAX; part++) {
@@ -418,10 +442,11 @@ static bool address_matches(const PciSpec *spec, const char *address)
         return true;
 }
 
-/* Names */
+/* Names of resource classes and traits */
 
-/* Runs of anything but letters and digits become one '_', as os-traits and os-resource-classes do
- * it. -EINVAL when it is no name then. */
+/* Writes "CUSTOM_" and the text in upper case. Each run of other characters than letters and
+ * digits becomes one '_', as in os-traits and os-resource-classes. -EINVAL if the name is too
+ * long. */
 static int make_custom_name(const char *text, char ret[RESOURCE_CLASS_MAX + 1])
 {
         static const char prefix[] = "CUSTOM_";
@@ -464,7 +489,7 @@ static bool is_standard_class(const char *name)
         return false;
 }
 
-/* By its namespace: which of these a Placement has is Placement's to say. */
+/* Decides by the prefix, because the set of standard traits depends on the release of Placement. */
 static bool is_standard_trait(const char *name)
 {
         static const char *const prefixes[] = { "HW_", "COMPUTE_", "STORAGE_", "MISC_", "OWNER_" };
@@ -475,6 +500,7 @@ static bool is_standard_trait(const char *name)
         return false;
 }
 
+/* Makes a custom name, unless the text in upper case is one already. -EINVAL with an error text. */
 static int make_name(const char *text, char ret[RESOURCE_CLASS_MAX + 1], Error *reterr)
 {
         char name[RESOURCE_CLASS_MAX + 1];
@@ -518,7 +544,7 @@ static int add_trait(PciSpec *spec, const char *text, Error *reterr)
         return string_set_add(&spec->traits, text) < 0 ? error_oom(reterr) : 0;
 }
 
-/* Commas between them, and no spaces: Nova would make '_' of those. */
+/* Parses a list that is separated by commas. Spaces become part of a name, as in Nova. */
 static int read_traits(const json_t *object, PciSpec *spec, Error *reterr)
 {
         _cleanup_free_ char *copy = NULL;
@@ -539,8 +565,9 @@ static int read_traits(const json_t *object, PciSpec *spec, Error *reterr)
         return 0;
 }
 
-/* Objects */
+/* Specs */
 
+/* Parses a vendor or product id; ANY if it is missing. */
 static int read_id(const json_t *object, const char *key, int32_t *ret, Error *reterr)
 {
         const char *text;
@@ -552,6 +579,8 @@ static int read_id(const json_t *object, const char *key, int32_t *ret, Error *r
         return read_hex(text, strlen(text), key, 0xffff, ret, reterr);
 }
 
+/* Reads all keys of a spec. Unknown keys are ignored. An error leaves a partial spec, which the
+ * caller frees. */
 static int read_spec(const json_t *object, PciSpec *spec, Error *reterr)
 {
         int r;
@@ -615,6 +644,7 @@ int pci_specs_add(PciSpecs *specs, const char *text, Error *reterr)
         return 0;
 }
 
+/* Checks rules that depend on a second option, after the whole configuration was read. */
 int pci_specs_check(const PciSpecs *specs, bool report_in_placement, Error *reterr)
 {
         for (size_t i = 0; i < specs->n_items; i++) {
@@ -632,11 +662,14 @@ int pci_specs_check(const PciSpecs *specs, bool report_in_placement, Error *rete
 
 /* Matching */
 
+/* Returns true if ids and address match. A spec with the address of one physical function also
+ * matches its virtual functions. A spec with a devname matches nothing here, because device
+ * names are not in the snapshot. */
 static bool spec_matches(const PciSpec *spec, const SnapshotDevice *device)
 {
         if (spec->devname)
                 return false;
-        /* who manages it from afar knows it by the card's serial number */
+        /* a remote manager identifies the function by the serial number of the card */
         if (spec->remote_managed && !device->has_card_serial)
                 return false;
         if ((spec->vendor_id != ANY && (uint32_t)spec->vendor_id != device->vendor_id) ||

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs "ceph df" as a child in a process group of its own, and reads both of its outputs until they
- * and the child end, or time is up. Its words are foreign text that can hold a key, so at most
- * their last line is quoted. */
+/* Runs "ceph df" as a child process and parses its output. The child has its own process group, so
+ * that a kill also ends its children. Both outputs are read until they and the child end, or
+ * RBD_TIMEOUT_USEC is over.
+ *
+ * Standard error is untrusted text that can contain a key. An error text quotes at most its last
+ * line, and nothing if that line mentions a key. Each run ends with a child that is reaped.
+ *
+ * Tests: tests/unit/drivers/host/test-rbd.c */
 
 #include "drivers/host/rbd.h"
 
@@ -23,13 +28,14 @@
 #include "base/macros.h"
 #include "base/text.h"
 
+/* Longest quotation of standard error, in bytes. */
 #define WORDS_MAX   160
-#define CONNECT_SEC "5" /* the limit of ceph itself, below RBD_TIMEOUT_USEC */
+#define CONNECT_SEC "5" /* seconds, the limit of ceph itself; shorter than RBD_TIMEOUT_USEC */
 
 extern char **environ;
 
-/* Reads the output of "ceph df --format=json". -EBADMSG if it is not that, -ENODEV if the cluster
- * has no such pool. */
+/* Parses the output of "ceph df --format=json". -EBADMSG if it is malformed, -ENODEV if the
+ * cluster does not have the pool. */
 static int parse(const char *text, size_t n, const char *pool, uint64_t *ret_bytes, Error *reterr)
 {
         _cleanup_json_ json_t *document = json_loadb(text, n, 0, NULL);
@@ -52,8 +58,8 @@ static int parse(const char *text, size_t n, const char *pool, uint64_t *ret_byt
                           RBD_WHAT ": the cluster has no pool %.60s (images_rbd_pool)", pool);
 }
 
-/* Copies the last line of words that is no log line of librados, or "". A line that mentions a key
- * is not copied: ceph prints the key of a malformed keyring. */
+/* Copies the last line that is not a log line of librados, or "". Log lines begin with a digit.
+ * A line that mentions a key is not copied, because ceph prints the key of a malformed keyring. */
 static void copy_summary(const char *words, char *ret, size_t size)
 {
         ret[0] = '\0';
@@ -69,8 +75,7 @@ static void copy_summary(const char *words, char *ret, size_t size)
         text_sanitize(ret, '?');
 }
 
-/* Returns the error for the standard error of a "ceph df" that failed, which may be any text.
- * Quotes at most its last line, because earlier ones can hold the key of a keyring. */
+/* Sets the error of a failed "ceph df" from its standard error, which can be any text. */
 static int explain_words(const char *words, const RbdPool *pool, Error *reterr)
 {
         const char *user = pool->user[0] ? pool->user : "admin";
@@ -97,10 +102,12 @@ static int explain_words(const char *words, const RbdPool *pool, Error *reterr)
                           line[0] ? line : "no reason given");
 }
 
-/* A running child, and what it wrote so far to standard output and to standard error. */
+/* A running child, and its standard output and standard error so far. */
 typedef struct Child {
+        /* for poll(); -1: none */
         pid_t pid;
         int pidfd;
+        /* read ends; -1: at the end */
         int fds[2];
         char *texts[2];
         size_t lengths[2];
@@ -117,7 +124,8 @@ static void child_done(Child *child)
         }
 }
 
-/* Starts ceph in a group of its own, with no signal blocked. */
+/* Starts ceph in its own process group, with no signal blocked. The virt and disk threads block
+ * all signals, and a child would inherit this. Standard input is /dev/null. */
 static int spawn(char *const argv[], Child *child, const int writers[2])
 {
         posix_spawn_file_actions_t actions;
@@ -145,6 +153,8 @@ static int spawn(char *const argv[], Child *child, const int writers[2])
         return -r;
 }
 
+/* Creates the pipes and starts the child. The write ends are closed here, so that the read ends
+ * reach their end with the child. */
 static int start(char *const argv[], Child *child)
 {
         int pipes[2][2] = { { -1, -1 }, { -1, -1 } }, writers[2], r = 0;
@@ -163,7 +173,8 @@ static int start(char *const argv[], Child *child)
         return r;
 }
 
-/* Reads what is there. Returns 1 at the end of the text, -EFBIG if it is too long. */
+/* Reads available bytes. Returns 1 at the end of the text, -EFBIG if it is longer than
+ * RBD_OUTPUT_MAX. */
 static int read_some(Child *child, size_t i)
 {
         char part[4096], *grown;
@@ -188,7 +199,7 @@ static int read_some(Child *child, size_t i)
         return 0;
 }
 
-/* Reads both texts to their end, and waits for the end of the child. -ETIMEDOUT, -EFBIG. */
+/* Reads both texts up to their end, and waits for the end of the child. -ETIMEDOUT, -EFBIG. */
 static int read_all(Child *child)
 {
         uint64_t end_usec = clock_usec(CLOCK_MONOTONIC) + RBD_TIMEOUT_USEC;
@@ -216,7 +227,7 @@ static int read_all(Child *child)
         return 0;
 }
 
-/* Kills the group of the child unless it ended by itself, and reaps it. Returns its wait status. */
+/* Reaps the child, and kills its process group first if it still runs. Returns its wait status. */
 static int reap(const Child *child, bool kills)
 {
         int status = -1;
@@ -228,6 +239,7 @@ static int reap(const Child *child, bool kills)
         return status;
 }
 
+/* Sets the error. r is the error of the run, or 0 if the child ended with this status. */
 static int explain(int r, const Child *child, int status, const RbdPool *pool, Error *reterr)
 {
         const char *words = child->texts[1] ? child->texts[1] : "";
@@ -245,6 +257,8 @@ static int explain(int r, const Child *child, int status, const RbdPool *pool, E
         return explain_words(words, pool, reterr);
 }
 
+/* Runs "ceph df" once. *ret_bytes is the total of the cluster, without regard to replication, as
+ * in Nova. */
 static int read_capacity(const RbdPool *pool, uint64_t *ret_bytes, Error *reterr)
 {
         _cleanup_free_ char *id = text_format("--id=%s", pool->user),

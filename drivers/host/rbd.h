@@ -1,38 +1,43 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The capacity of a Ceph cluster, as Nova's driver takes it for DISK_GB with images_type = rbd:
- * total_bytes of "ceph df --format=json". The program "ceph" runs as a child, because the agent is
- * not linked with librados. */
+/* Reads the capacity of a Ceph cluster, which is DISK_GB with images_type = rbd. As in Nova's
+ * driver it is total_bytes of "ceph df --format=json". The program "ceph" runs as a child,
+ * because the agent is not linked with librados. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
+/* Time that one run of ceph can take. */
 #define RBD_TIMEOUT_USEC UINT64_C(8000000)
-#define RBD_KEEP_USEC    UINT64_C(20000000)
-#define RBD_OUTPUT_MAX   (1024 * 1024)
-#define RBD_WHAT         "[libvirt] images_type = rbd"
+/* Time for which an answer is used again. */
+#define RBD_KEEP_USEC UINT64_C(20000000)
+/* Largest output of ceph, in bytes. */
+#define RBD_OUTPUT_MAX (1024 * 1024)
+/* Start of each error text. */
+#define RBD_WHAT "[libvirt] images_type = rbd"
 
-/* A pool, and the latest answer of its cluster. */
+/* A pool, and the latest answer of its cluster. The texts are borrowed. */
 typedef struct RbdPool {
         const char *pool; /* [libvirt] images_rbd_pool */
-        const char *conf; /* images_rbd_ceph_conf; "": the one that ceph finds */
-        const char *user; /* rbd_user; "": the one that ceph takes */
+        const char *conf; /* images_rbd_ceph_conf; "": ceph's default */
+        const char *user; /* rbd_user; "": ceph's default */
 
-        uint64_t read_usec; /* CLOCK_MONOTONIC, before the program was started; 0: there is no
-                               answer */
+        /* CLOCK_MONOTONIC before the program started. 0: no answer yet. */
+        uint64_t read_usec;
+        /* answer: size of the cluster, or the error */
         uint64_t bytes;
         Error error;
 } RbdPool;
 
-/* Returns the latest answer while it is younger than RBD_KEEP_USEC, an error too; else runs "ceph
- * df" again. Polls can follow each other closely (each event of libvirt leads to one), and each run
- * of ceph costs about half a second of CPU.
+/* Returns the latest answer, also an error, while it is younger than RBD_KEEP_USEC; otherwise
+ * runs "ceph df" again. The answer is kept because each event of libvirt starts a poll, and each
+ * run of ceph uses about half a second of CPU time.
  *
- * Waits for the end of ceph, at most RBD_TIMEOUT_USEC; then its process group is killed. Call it on
- * a thread of its own. Errors begin with RBD_WHAT: -ENOPKG (ceph is not installed), -ETIMEDOUT (no
- * answer, or no monitor accepted the connection), -EBADMSG, -ENODEV (no such pool), -EIO, -ENOMEM.
- */
+ * Blocks until ceph ends, at most RBD_TIMEOUT_USEC; then it kills the process group. Do not call
+ * it on the main thread. Error texts begin with RBD_WHAT: -ENOPKG (ceph is not installed),
+ * -ETIMEDOUT (no answer, or no monitor accepted the connection), -EBADMSG, -ENODEV (no such
+ * pool), -EIO, -ENOMEM. */
 int rbd_read(RbdPool *pool, uint64_t now_usec, uint64_t *ret_bytes, Error *reterr);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What a snapshot is made of: one table of fields for each struct. The JSON form, copies and the
- * freeing all walk these tables, so a new field of the snapshot is a new line in a table, except
- * for plain values that the JSON form does not have. Nesting is as deep as the tables are, whatever
- * the text holds.
+/* Tables of the fields of a snapshot: one FieldList for each struct. The JSON form, copies and
+ * the freeing walk these tables. A new member of a snapshot is thus a new line in a table,
+ * except for plain numbers that the JSON form does not have.
+ *
+ * A field names its member by offset and type. A list of plain values (texts, uuids, addresses)
+ * is a list of structs with one field without a key. The tables also limit the nesting, so a
+ * hostile text cannot cause deep recursion. All texts, numbers and lists have limits.
  *
  * Tests: tests/unit/drivers/host/test-snapshot.c */
 
@@ -13,17 +16,18 @@
 #include "base/json.h"
 #include "drivers/host/snapshot.h"
 
+/* Type of a member. "Missing" means that the JSON form lacks the key. */
 typedef enum FieldType {
-        FIELD_TEXT,    /* char *; "" when missing */
+        FIELD_TEXT,    /* char *; "" if missing */
         FIELD_U64,     /* uint64_t */
         FIELD_U32,     /* uint32_t, unsigned */
-        FIELD_INT,     /* int; -1 when missing */
+        FIELD_INT,     /* int, at least -1; -1 if missing */
         FIELD_BOOL,    /* bool */
         FIELD_UUID,    /* Uuid */
-        FIELD_ADDRESS, /* char[PCI_ADDRESS_SIZE]; "" when missing */
+        FIELD_ADDRESS, /* char[PCI_ADDRESS_SIZE]; "" if missing */
         FIELD_CPU_SET, /* CpuSet */
         FIELD_STATE,   /* DomainState */
-        FIELD_STRINGS, /* StringSet; in order only after snapshot_seal() */
+        FIELD_STRINGS, /* StringSet; sorted only after snapshot_seal() */
         FIELD_ARRAY,   /* a pointer and a count */
 } FieldType;
 
@@ -32,16 +36,18 @@ typedef struct FieldList FieldList;
 typedef struct Field {
         const char *key; /* NULL: the value itself, in a list of plain values */
         FieldType type;
+        /* the key must be there, and a text must not be empty */
         bool required;
         size_t offset;
-        uint64_t max; /* of numbers */
+        uint64_t max; /* largest number */
 
-        /* FIELD_STRINGS and FIELD_ARRAY */
+        /* Only for FIELD_STRINGS and FIELD_ARRAY: the member with the number of items, and their
+         * fields. */
         size_t count_offset;
         const FieldList *of;
 } Field;
 
-/* A struct, or the plain value that a list has. */
+/* The fields of a struct, or of the plain value of a list. size is that of one item. */
 struct FieldList {
         const Field *fields;
         size_t n_fields, size;
@@ -57,7 +63,7 @@ struct FieldList {
                 .key = (key_), .type = (type_), .offset = offsetof(struct_, member_), \
                 .max = INT64_MAX, .required = true                                    \
         }
-/* The number of a CPU, of the host or of a guest. */
+/* The number of a CPU of the host or of a guest. */
 #define CPU(key_, struct_, member_)                                                     \
         {                                                                               \
                 .key = (key_), .type = FIELD_U32, .offset = offsetof(struct_, member_), \
@@ -78,7 +84,7 @@ struct FieldList {
                 .fields = (fields_), .n_fields = ARRAY_SIZE(fields_), .size = (size_) \
         }
 
-/* of a StringSet, as of any list, the items are what stands at its offset */
+/* the array of a StringSet is at its offset, as the array of any list */
 _Static_assert(offsetof(StringSet, items) == 0, "the items come first");
 
 static const Field text_fields[] = { { .type = FIELD_TEXT } };
@@ -139,7 +145,7 @@ static const Field device_fields[] = {
         REQUIRED("name", FIELD_TEXT, SnapshotDevice, name),
         OPTIONAL("parent", FIELD_TEXT, SnapshotDevice, parent),
         OPTIONAL("driver", FIELD_TEXT, SnapshotDevice, driver),
-        OPTIONAL("address", FIELD_ADDRESS, SnapshotDevice, address), /* is_pci follows from it */
+        OPTIONAL("address", FIELD_ADDRESS, SnapshotDevice, address), /* is_pci depends on it */
         OPTIONAL("vendor_id", FIELD_U32, SnapshotDevice, vendor_id),
         OPTIONAL("product_id", FIELD_U32, SnapshotDevice, product_id),
         OPTIONAL("class_code", FIELD_U32, SnapshotDevice, class_code),
@@ -200,6 +206,7 @@ static const Field domain_fields[] = {
 };
 static const FieldList domain_list = LIST(domain_fields, sizeof(SnapshotDomain));
 
+/* The start times, the errors and guests_unknown are not in the JSON form. */
 static const Field snapshot_fields[] = {
         OPTIONAL("driver", FIELD_TEXT, Snapshot, driver),
         REQUIRED("nodename", FIELD_TEXT, Snapshot, nodename),
@@ -226,7 +233,7 @@ static const Field snapshot_fields[] = {
 };
 static const FieldList snapshot_field_list = LIST(snapshot_fields, sizeof(Snapshot));
 
-/* What a field is when nothing gives it. -ENOMEM. */
+/* Sets a member to its default. The struct is zeroed before. -ENOMEM. */
 static int field_set_default(const Field *field, void *base)
 {
         void *member = (char *)base + field->offset;
@@ -251,7 +258,7 @@ int snapshot_device_complete(SnapshotDevice *device)
         return 0;
 }
 
-/* Freeing */
+/* Freeing of structs and their lists */
 
 static void fields_done(const FieldList *list, void *base);
 
@@ -285,7 +292,7 @@ static void free_field(const Field *field, void *base)
         }
 }
 
-/* Frees what the struct at base owns and leaves it zeroed. */
+/* Frees everything that the struct at base owns, and zeroes it. */
 static void fields_done(const FieldList *list, void *base)
 {
         for (size_t i = 0; i < list->n_fields; i++)
@@ -293,8 +300,8 @@ static void fields_done(const FieldList *list, void *base)
         memset(base, 0, list->size);
 }
 
-/* Copying. A copy begins as the struct itself, numbers and all; then what it points to is replaced.
- * On failure nothing is left of it. */
+/* Copying. A copy starts as the bytes of the struct; then each pointer in it is replaced by a
+ * copy. After a failure nothing of it is allocated, and it is zeroed. */
 
 static int fields_copy(const FieldList *list, void *ret, const void *base);
 
@@ -316,6 +323,7 @@ static int copy_items(const FieldList *list, char **ret, const char *items, size
         return 0;
 }
 
+/* Copies the member, if it is a pointer or has one. ret has the bytes of base already. */
 static int copy_field(const Field *field, void *ret, const void *base)
 {
         void *copy = (char *)ret + field->offset;
@@ -324,7 +332,7 @@ static int copy_field(const Field *field, void *ret, const void *base)
 
         switch (field->type) {
         case FIELD_TEXT:
-                /* NULL stays NULL, as in a struct that is not filled */
+                /* NULL stays NULL, as in a struct that is not filled yet */
                 text = *(const char *const *)member;
                 *(char **)copy = text ? strdup(text) : NULL;
                 return text && !*(char **)copy ? -ENOMEM : 0;
@@ -369,7 +377,8 @@ int snapshot_new(Snapshot **ret)
         return 0;
 }
 
-/* The count is the one thing in a sealed snapshot that changes: hence the casts. */
+/* References. The count is the only member of a sealed snapshot that changes, which is the
+ * reason for the casts. */
 
 Snapshot *snapshot_ref(const Snapshot *snapshot)
 {
@@ -449,10 +458,11 @@ static DomainState domain_state_from_text(const char *text)
         return _DOMAIN_STATE_INVALID;
 }
 
-/* JSON, written */
+/* Writing of the JSON form */
 
 static int write_fields(const FieldList *list, const void *base, json_t *object);
 
+/* Returns true for a list of plain values, whose field has no key. */
 static bool is_plain(const FieldList *list)
 {
         return !list->fields[0].key;
@@ -488,6 +498,8 @@ static json_t *write_array(const Field *field, const void *base)
         return TAKE_PTR(array);
 }
 
+/* Returns the JSON value of a member, or NULL if out of memory. A number above INT64_MAX is
+ * written as INT64_MAX, because JSON integers are signed here. */
 static json_t *write_value(const Field *field, const void *base)
 {
         const void *member = (const char *)base + field->offset;
@@ -538,8 +550,8 @@ json_t *snapshot_to_json(const Snapshot *snapshot)
         return TAKE_PTR(object);
 }
 
-/* JSON, read. A value that is wrong is reported without its name, which the caller puts in front.
- */
+/* Parsing of the JSON form. An error text does not contain the name of the value; the caller
+ * adds it as a prefix. A partial snapshot after an error is safe to free. */
 
 static int read_fields(const FieldList *list, const json_t *object, void *base, Error *reterr);
 
@@ -555,6 +567,7 @@ static int read_string(const json_t *value, const char **ret, Error *reterr)
         return 0;
 }
 
+/* Reads an integer from min to max. max applies to positive numbers only, because min can be -1. */
 static int read_integer(const json_t *value, int64_t min, uint64_t max, int64_t *ret, Error *reterr)
 {
         int64_t number = json_integer_value(value);
@@ -567,6 +580,7 @@ static int read_integer(const json_t *value, int64_t min, uint64_t max, int64_t 
         return 0;
 }
 
+/* Reads a number of one of three types into the member, within its limits. */
 static int read_number(const Field *field, const json_t *value, void *member, Error *reterr)
 {
         int64_t number;
@@ -601,7 +615,7 @@ static int read_text(const Field *field, const json_t *value, void *member, Erro
         return *(char **)member ? 0 : error_oom(reterr);
 }
 
-/* Strings with a meaning of their own. */
+/* Parses strings that have a format. */
 static int read_special(const Field *field, const json_t *value, void *member, Error *reterr)
 {
         const char *text;
@@ -633,6 +647,8 @@ static int read_special(const Field *field, const json_t *value, void *member, E
 
 static int read_value(const Field *field, const json_t *value, void *base, Error *reterr);
 
+/* Allocates all items before it parses the first one. They are zeroed, so an error can free them
+ * all. */
 static int read_array(const Field *field, const json_t *array, void *base, Error *reterr)
 {
         void **items = (void **)((char *)base + field->offset);
@@ -689,6 +705,8 @@ static int read_value(const Field *field, const json_t *value, void *base, Error
         return -EINVAL;
 }
 
+/* Reads a struct. Keys that are missing get their defaults, unless they are required. Other keys
+ * are ignored. */
 static int read_fields(const FieldList *list, const json_t *object, void *base, Error *reterr)
 {
         if (!json_is_object(object))

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Sorting, checking and searching a snapshot. snapshot_seal() brings each list into its one order,
- * which the binary searches below need, and refuses items that are listed twice. The fields
- * themselves are the tables of drivers/host/snapshot-fields.c. */
+/* Sorts, checks and searches a snapshot. snapshot_seal() sorts each list, which the binary
+ * searches need, and rejects duplicates. Devices get the serial number of their physical function
+ * there, because it needs the sorted list. The fields of a snapshot are in the tables of
+ * drivers/host/snapshot-fields.c.
+ *
+ * The binary searches need a sealed snapshot; the linear ones do not.
+ *
+ * Tests: tests/unit/drivers/host/test-snapshot.c */
 
 #include "drivers/host/snapshot.h"
 
@@ -13,6 +18,7 @@
 #include "base/array.h"
 #include "base/text.h"
 
+/* Base classes of PCI. */
 #define CLASS_NETWORK     0x02
 #define CLASS_DISPLAY     0x03
 #define CLASS_ACCELERATOR 0x12
@@ -39,7 +45,7 @@ int snapshot_add_problem(Snapshot *snapshot, const char *text)
                        : 0;
 }
 
-/* Of cells and pins, which begin with their number. */
+/* Compares cells, pins and cells of guests, which begin with their number. */
 static int order_numbers(const void *a, const void *b)
 {
         unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
@@ -86,11 +92,11 @@ static int order_domains(const void *a, const void *b)
         return uuid_order(&((const SnapshotDomain *)a)->uuid, &((const SnapshotDomain *)b)->uuid);
 }
 
-/* Sorts, and returns an item that is there twice, or NULL. */
+/* Sorts the items. Returns an item that is listed twice, or NULL. */
 static const void *sort_unique(void *items, size_t n, size_t size,
                                int (*order)(const void *, const void *))
 {
-        /* qsort() must not be given a null pointer, not even with nothing behind it */
+        /* qsort() must not get a null pointer, even with 0 items */
         if (n > 1)
                 qsort(items, n, size, order);
         for (size_t i = 1; i < n; i++) {
@@ -102,7 +108,7 @@ static const void *sort_unique(void *items, size_t n, size_t size,
         return NULL;
 }
 
-/* A set that was filled from foreign text is neither in order nor without repetitions. */
+/* Sorts the set and removes duplicates. A driver fills it in the order of the hypervisor. */
 static void put_in_order(StringSet *set)
 {
         size_t n = 0;
@@ -138,6 +144,7 @@ static int seal_emulators(Snapshot *snapshot, Error *reterr)
         return 0;
 }
 
+/* Sorts the domains and their lists. Mdevs and addresses keep the order of the XML. */
 static int seal_domains(Snapshot *snapshot, Error *reterr)
 {
         const SnapshotDomain *twice = sort_unique(snapshot->domains, snapshot->n_domains,
@@ -162,6 +169,8 @@ static int seal_domains(Snapshot *snapshot, Error *reterr)
         return 0;
 }
 
+/* Decides by the class of the device. A virtual function with a driver is complete: its mdev types
+ * would be there already. */
 bool snapshot_device_changes_silently(const SnapshotDevice *device)
 {
         uint32_t base_class = device->class_code >> 16;
@@ -205,7 +214,8 @@ int snapshot_device_set_serial(SnapshotDevice *device, const char *serial)
         return 0;
 }
 
-/* A virtual function may have no VPD of its own. */
+/* Copies the serial number of the physical function, because a virtual function can lack its own
+ * VPD. */
 static int inherit_serial(const Snapshot *snapshot, SnapshotDevice *device)
 {
         _cleanup_free_ char *name = NULL;
@@ -277,7 +287,7 @@ const SnapshotDevice *snapshot_find_device(const Snapshot *snapshot, const char 
         return found ? &snapshot->devices[place] : NULL;
 }
 
-/* Where the first of its mdevs stands, or would: never at one. */
+/* Compares so that the search ends at the first mdev of the device. It never returns 0. */
 static int order_parent(const void *key, const void *item)
 {
         return strcmp(key, ((const SnapshotMdev *)item)->parent) > 0 ? 1 : -1;
@@ -305,6 +315,7 @@ const SnapshotMdev *snapshot_find_mdev(const Snapshot *snapshot, const Uuid *uui
         return NULL;
 }
 
+/* Searches the list, which is in the order of the domain's XML. */
 static bool has_mdev(const Uuid *mdevs, size_t n, const char *thing)
 {
         for (size_t i = 0; i < n; i++)
@@ -360,7 +371,7 @@ int pci_address_parse(const char *text, char ret[PCI_ADDRESS_SIZE])
                         return -EINVAL;
                 address[i] = (char)tolower(c);
         }
-        /* slots have five bits, functions three */
+        /* a slot has five bits, a function three */
         if (address[8] > '1' || address[11] > '7')
                 return -EINVAL;
         memcpy(ret, address, PCI_ADDRESS_SIZE);

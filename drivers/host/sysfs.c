@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests: tests/unit/drivers/host/test-sysfs.c, and the cells tests/unit/drivers/linux/test-reader.c
- */
+/* Reads small files of sysfs, and facts that libvirt lacks: cells of offline CPUs, and serial
+ * numbers of NVMe controllers. Facts whose file is missing are left out, because devices come and
+ * go at any time. Nothing is cached.
+ *
+ * Tests: tests/unit/drivers/host/test-sysfs.c, and the cells
+ * tests/unit/drivers/linux/test-reader.c */
 
 #include "drivers/host/sysfs.h"
 
@@ -14,9 +18,11 @@
 #include "base/read-file.h"
 #include "base/text.h"
 
-/* 64 KiB of a stack are nothing, but a thread's may be small: what is read is what is kept. */
+/* Bytes of the first attempt, which is enough for almost every file. The second one reads up to
+ * the limit. */
 #define CHUNK 4096
 
+/* PCI class and subclass of NVMe. */
 #define CLASS_NVME 0x0108
 
 int sysfs_read(const char *path, char **ret)
@@ -48,13 +54,14 @@ bool sysfs_is_gone(int r)
         return r == -ENOENT || r == -ENOTDIR || r == -ENODEV || r == -ENXIO || r == -EIO;
 }
 
-/* The NUMA cells of CPUs that are offline.
+/* The NUMA cells of offline CPUs
  *
- * Linux takes an offline CPU out of its node's cpulist, and removes its topology. libvirt lists the
- * CPUs that were online when libvirtd first read them. The links cpuN below nodeM in sysfs stay, so
- * they tell the cell. The siblings and the socket of such a CPU are unknown: it is a core of its
- * own, of no socket. */
+ * Linux removes an offline CPU from the cpulist of its node, and removes its topology. libvirt
+ * lists the CPUs that were online when libvirtd first read them. The links cpuN below nodeM in
+ * sysfs stay, so they identify the cell. The siblings and the socket of such a CPU are unknown.
+ * It gets a core of its own and no socket. */
 
+/* Returns whether the node of the cell has a link to the CPU. */
 static bool has_link(const char *sys, const SnapshotCell *cell, unsigned cpu)
 {
         char path[512];
@@ -64,6 +71,8 @@ static bool has_link(const char *sys, const SnapshotCell *cell, unsigned cpu)
         return lstat(path, &st) == 0;
 }
 
+/* Returns whether the cell is the node of this machine with the same number: the node has all of
+ * its CPUs. */
 static bool is_node(const char *sys, const SnapshotCell *cell)
 {
         for (size_t i = 0; i < cell->n_cpus; i++)
@@ -72,7 +81,7 @@ static bool is_node(const char *sys, const SnapshotCell *cell)
         return true;
 }
 
-/* The present CPUs that no cell lists. */
+/* Returns the present CPUs that no cell lists. */
 static int find_unlisted(const Snapshot *snapshot, CpuSet *ret)
 {
         if (cpu_set_copy(ret, &snapshot->present_cpus) < 0)
@@ -104,6 +113,7 @@ static int add_cpu(SnapshotCell *cell, unsigned id)
         return 0;
 }
 
+/* Moves the unlisted CPUs that the node has into the cell. */
 static int complete_cell(const char *sys, SnapshotCell *cell, CpuSet *unlisted)
 {
         if (!is_node(sys, cell))
@@ -132,10 +142,11 @@ int sysfs_complete_cells(const char *sys, Snapshot *snapshot)
         return 0;
 }
 
-/* The serial number of an NVMe controller, which has no VPD: nvme/nvmeN/serial in its folder of
- * sysfs. The file exists only while the kernel's nvme driver is bound. */
+/* The serial number of an NVMe controller, which has no VPD: nvme/nvmeN/serial in its sysfs
+ * folder. The file exists only while the kernel's nvme driver is bound. */
 
-/* Returns the path of the file of the first controller; NULL without one or without memory. */
+/* Returns the path of the file of the first controller. NULL if there is none or memory is
+ * short. */
 static char *find_file(const char *folder, const char *address)
 {
         _cleanup_free_ char *path = text_format("%s/%s/nvme", folder, address);

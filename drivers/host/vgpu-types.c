@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Parses the two sysfs files of a virtual function that becomes a vGPU without an mdev. Each
+ * line of creatable_vgpu_types is one MdevType with one available instance. current_vgpu_type is
+ * a type with one created instance, and then no type has an available one.
+ *
+ * Type names are untrusted text: they are shortened and sanitized. Lines that cannot be parsed
+ * are ignored, because the format belongs to NVIDIA's driver and can change.
+ *
+ * Tests: tests/unit/drivers/host/test-vgpu-types.c */
 #include "drivers/host/vgpu-types.h"
 
 #include <ctype.h>
@@ -10,11 +18,13 @@
 #include "base/text.h"
 #include "drivers/host/sysfs.h"
 
+/* PCI vendor id. */
 #define VENDOR_NVIDIA 0x10de
-#define NAME_MAX_     255
+/* Longest name of a type, in bytes. */
+#define NAME_MAX_ 255
 
-/* The number that text begins with, and where it ends; 0 when it begins with none, or with one that
- * is no type. */
+/* Parses the number at the start of text and sets *ret_end behind it. Returns 0 if there is none,
+ * or if it is too large for a type. A number that is too large leaves *ret_end unset. */
 static uint32_t parse_number(const char *text, const char **ret_end)
 {
         uint64_t number = 0;
@@ -30,7 +40,7 @@ static uint32_t parse_number(const char *text, const char **ret_end)
         return (uint32_t)number;
 }
 
-/* The type of that number, added unless it is there. name is NULL when it is not known. */
+/* Returns the type with this number, and adds it if it is missing. name is NULL if unknown. */
 static int ensure_type(SnapshotDevice *device, uint32_t number, const char *name, size_t length,
                        size_t *n_allocated, MdevType **ret)
 {
@@ -56,7 +66,7 @@ static int ensure_type(SnapshotDevice *device, uint32_t number, const char *name
         return 0;
 }
 
-/* "1428  : NVIDIA L40S-2Q" */
+/* Parses a line such as "1428 : NVIDIA L40S-2Q". */
 static int parse_line(const char *line, size_t length, SnapshotDevice *device, size_t *n_allocated)
 {
         const char *end = line + length, *text;
@@ -80,6 +90,8 @@ static int parse_line(const char *line, size_t length, SnapshotDevice *device, s
         return 0;
 }
 
+/* Marks the current type as created. Its name is unknown if the function cannot become this type
+ * again. */
 static int set_current(const char *text, SnapshotDevice *device, size_t *n_allocated)
 {
         const char *end;
@@ -111,7 +123,7 @@ int vgpu_types_parse(const char *creatable, const char *current, SnapshotDevice 
         return set_current(current, device, &n_allocated);
 }
 
-/* NULL when it is not there, or the driver does not answer. */
+/* Reads one file. *ret stays NULL if it is missing, or if the driver does not answer. */
 static int read_file(const char *folder, const char *address, const char *name, char **ret,
                      Error *reterr)
 {

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* vGPUs of newer NVIDIA drivers, which are no mediated devices: a virtual function of the GPU is
- * made into a vGPU itself, by writing the number of a type to nvidia/current_vgpu_type in its
- * folder of sysfs, and given to a guest as a PCI function.
+/* vGPUs of newer NVIDIA drivers, which are not mediated devices. A virtual function of the GPU
+ * becomes a vGPU when the number of a type is written to nvidia/current_vgpu_type in its sysfs
+ * folder. A guest gets it as a PCI function.
  *
- * nvidia/creatable_vgpu_types lists what a function can become now, a line "1428 : NVIDIA L40S-2Q"
- * each. The numbers are those of the mediated device types, so that the type is named as there:
- * "nvidia-1428". A function that can become a type has one instance available of it; one that is a
- * vGPU already has one created, and nothing available.
+ * nvidia/creatable_vgpu_types lists the types that the function can become now, for example
+ * "1428 : NVIDIA L40S-2Q". The numbers are those of mediated device types, so the type has the
+ * same name here: "nvidia-1428". A function that can become a type has one available instance of
+ * it. A function that is a vGPU has one created instance, and none available.
  *
- * LIMITATIONS: the sysfs of this machine is read, whichever machine libvirtd runs on. How many of
- * its functions a GPU can serve at a time is in no file: see [mdev_TYPE] in compute-agent.conf(5).
- */
+ * Limits: the sysfs of this machine is read, even if libvirtd runs on another one. No file says
+ * how many functions of a GPU can be vGPUs at the same time; see [mdev_TYPE] in
+ * compute-agent.conf(5). */
 
 #include "drivers/host/snapshot.h"
 
 #define VGPU_TYPES_FOLDER "/sys/bus/pci/devices"
 
-/* Adds what the texts of the two files say to a device. Lines that say nothing are passed over:
- * the file has a heading. Pure. -ENOMEM. */
+/* Adds the types in the texts of the two files to the device. Ignores lines without a type; the
+ * file has a heading. Pure. -ENOMEM. */
 int vgpu_types_parse(const char *creatable, const char *current, SnapshotDevice *device);
 
-/* Reads the files of a virtual function of NVIDIA's below folder; any other device, and one whose
- * driver is of another kind or does not answer, is left as it is. -ENOMEM; another -errno with
- * words when the files are there and cannot be read. */
+/* Reads the files of a virtual function of NVIDIA below folder. Other devices stay unchanged. The
+ * same is true for a device whose driver lacks the files or does not answer. Returns -ENOMEM, or
+ * another -errno with an error text if the files exist but cannot be read. */
 int vgpu_types_read(const char *folder, SnapshotDevice *device, Error *reterr);

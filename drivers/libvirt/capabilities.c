@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads the XML with which libvirt describes a host: the capabilities twice, since a poll needs
- * other parts of them than a new connection does, the domain capabilities, and a model of a CPU.
- * Text in, structs out.
+/* Parses the XML in which libvirt describes a host. There are four kinds of input: the
+ * capabilities for a poll, the capabilities that stay the same during a connection, the domain
+ * capabilities, and a CPU model.
+ *
+ * The functions get a text and fill structs. They check the form of numbers and the limits of
+ * lists, but not whether the host makes sense; the code that uses a snapshot decides that.
+ * Elements that an older libvirt lacks are optional.
  *
  * Tests: tests/unit/drivers/libvirt/test-capabilities.c */
 
@@ -24,7 +28,7 @@ static int read_cpu(const XmlNode *node, SnapshotCpu *cpu, Error *reterr)
         if (r < 0)
                 return r;
         cpu->id = (unsigned)id;
-        cpu->socket_id = -1; /* left out for CPUs that are offline */
+        cpu->socket_id = -1; /* libvirt omits it for offline CPUs */
         r = xml_optional_int(xml_attribute(node, "socket_id"), "socket_id", &cpu->socket_id,
                              reterr);
         if (r < 0)
@@ -49,7 +53,7 @@ static int read_cpus(const XmlNode *node, SnapshotCell *cell, Error *reterr)
         return 0;
 }
 
-/* <pages unit='KiB' size='2048'>8</pages>: the unit is that of the size. */
+/* Parses elements such as <pages unit='KiB' size='2048'>8</pages>. The unit belongs to the size. */
 static int read_pages(const XmlNode *node, SnapshotCell *cell, Error *reterr)
 {
         int r = xml_make_array(node, "pages", XML_ITEMS_MAX, sizeof(PageSize), &cell->pages,
@@ -128,7 +132,7 @@ int capabilities_parse(const char *text, Snapshot *snapshot, Error *reterr)
         return r < 0 ? error_prefixf(reterr, r, "Capabilities") : 0;
 }
 
-/* The capabilities that do not change while libvirt runs */
+/* The capabilities that stay the same while libvirt runs */
 
 #define EMULATORS_MAX 1024
 
@@ -152,6 +156,7 @@ void guest_capabilities_done(GuestCapabilities *capabilities)
         *capabilities = (GuestCapabilities){ 0 };
 }
 
+/* Adds the text to the set, unless it is empty. */
 static int add_copy(const char *text, const char *what, StringSet *ret, Error *reterr)
 {
         _cleanup_free_ char *copy = NULL;
@@ -179,7 +184,8 @@ static int read_cpu_model(const XmlNode *cpu, GuestCapabilities *capabilities, E
         return 0;
 }
 
-/* A machine with "canonical" is a short name for that one. */
+/* Reads the machine types with an attribute "canonical". Each is a short name of the canonical
+ * one, for example "q35". */
 static int read_machines(const XmlNode *parent, StringSet *ret, Error *reterr)
 {
         XML_FOREACH(machine, parent, "machine") {
@@ -193,7 +199,7 @@ static int read_machines(const XmlNode *parent, StringSet *ret, Error *reterr)
         return 0;
 }
 
-/* <domain> says for its type what is otherwise than <arch> says for all. */
+/* Reads one emulator. Elements of <domain> with this type replace those of <arch>. */
 static int read_emulator(const XmlNode *arch, const char *domain_type, GuestEmulator *emulator,
                          Error *reterr)
 {
@@ -209,6 +215,7 @@ static int read_emulator(const XmlNode *arch, const char *domain_type, GuestEmul
                              reterr);
 }
 
+/* Reads the emulator of each <guest>. One without an architecture is skipped. */
 static int read_guests(const XmlNode *root, const char *domain_type,
                        GuestCapabilities *capabilities, Error *reterr)
 {
@@ -255,8 +262,10 @@ int guest_capabilities_parse(const char *text, const char *domain_type, GuestCap
         return 0;
 }
 
-/* Domain capabilities: what guests of one architecture and machine type may have */
+/* Domain capabilities: abilities of guests with one architecture and machine type */
 
+/* Returns true for an element without the attribute "supported", which older versions of libvirt
+ * write. */
 static bool is_supported(const XmlNode *node)
 {
         return node && strcmp(xml_attribute(node, "supported"), "no") != 0;
@@ -270,7 +279,7 @@ static const XmlNode *find_enum(const XmlNode *parent, const char *name)
         return NULL;
 }
 
-/* The values of <enum name='…'> of a device that is supported. */
+/* Adds the values of <enum name='…'>, if the device is supported. */
 static int read_enum(const XmlNode *parent, const char *name, StringSet *ret, Error *reterr)
 {
         if (!is_supported(parent))
@@ -301,6 +310,7 @@ static int enum_has(const XmlNode *parent, const char *name, const char *value, 
         return r;
 }
 
+/* Reads the values that guests can have for each kind of device. */
 static int read_devices(const XmlNode *devices, SnapshotEmulator *emulator, Error *reterr)
 {
         const struct {
@@ -325,6 +335,8 @@ static int read_devices(const XmlNode *devices, SnapshotEmulator *emulator, Erro
         return 0;
 }
 
+/* Reads the abilities of AMD SEV. An older libvirt does not report the number of guests: the
+ * limit of SEV is then unknown (INT64_MAX), and SEV-ES is off. */
 static int read_sev(const XmlNode *features, SnapshotEmulator *emulator, Error *reterr)
 {
         const XmlNode *sev = xml_child(features, "sev");
@@ -352,7 +364,7 @@ static int read_all(const XmlNode *root, SnapshotEmulator *emulator, Error *rete
         if ((r = xml_copy_child(root, "arch", &emulator->arch, reterr)) < 0 ||
             (r = xml_copy_child(root, "machine", &emulator->machine, reterr)) < 0)
                 return r;
-        /* containers, and some other kinds, have no machine types */
+        /* containers and some other kinds have no machine types, but an arch */
         if (!emulator->arch[0])
                 return error_setf(reterr, EBADMSG, "No arch");
         if ((r = enum_has(loader, "secure", "yes", &emulator->secure_boot, reterr)) < 0 ||
@@ -376,11 +388,10 @@ int domain_capabilities_parse(const char *text, SnapshotEmulator *ret, Error *re
         return 0;
 }
 
-/* libvirt's XML of a CPU, as virConnectBaselineCPU() takes and returns it */
+/* libvirt's XML of a CPU, which virConnectBaselineCPU() takes and returns */
 
-/* Letters, digits and what libvirt's names have between them: nothing that XML would take
- * otherwise.
- */
+/* Returns whether the text has only letters, digits and the other characters of libvirt's names.
+ * Such a text needs no escapes in XML. */
 static bool is_name(const char *text)
 {
         for (const char *c = text; *c; c++)

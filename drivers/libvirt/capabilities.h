@@ -1,55 +1,55 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* libvirt's XML of what a host is and what its guests may have. Pure: text in, struct out. */
+/* Parses libvirt's XML about a host and the abilities of its guests. Pure: text in, struct out. */
 
 #include "drivers/host/snapshot.h"
 
-/* Reads the architecture, CPU model and NUMA cells of the host from the capabilities. It judges
- * nothing: sparse cell ids, cells without CPUs or memory, a CPU in two cells and a host without
- * cells are read as they are. The snapshot has none of it yet; what was read before a failure stays
- * there. A missing text is "". -EBADMSG with words, -ENOMEM. */
+/* Reads the architecture, CPU model and NUMA cells of the host from the capabilities. It accepts
+ * cell ids with gaps, cells without CPUs or memory, a CPU in two cells, and a host without
+ * cells. The snapshot must have none of these members yet. After a failure it has those that
+ * were read before. A missing text is "". -EBADMSG with an error text, -ENOMEM. */
 int capabilities_parse(const char *text, Snapshot *snapshot, Error *reterr);
 
-/* An architecture for which there is an emulator. */
+/* An architecture with an emulator. */
 typedef struct GuestEmulator {
         char *arch;
-        char *path;         /* "/usr/bin/qemu-system-x86_64", "" when not given */
-        StringSet machines; /* short names that stand for the newest of a kind: "pc", "q35" */
+        char *path;         /* "/usr/bin/qemu-system-x86_64"; "" if missing */
+        StringSet machines; /* short names of the newest machine types: "pc", "q35" */
 } GuestEmulator;
 
-/* The parts of the capabilities that do not change while libvirt runs: the host's CPU in full, and
- * the emulators. */
+/* The parts of the capabilities that stay the same while libvirt runs: the full CPU of the host,
+ * and the emulators. */
 typedef struct GuestCapabilities {
-        char *cpu_arch, *cpu_model, *cpu_vendor; /* "" when not given */
-        StringSet cpu_features;                  /* beside those that the model has anyway */
+        char *cpu_arch, *cpu_model, *cpu_vendor; /* "" if missing */
+        StringSet cpu_features;                  /* features beyond those of the model */
         GuestEmulator *emulators;
         size_t n_emulators;
 } GuestCapabilities;
 
 void guest_capabilities_done(GuestCapabilities *capabilities);
 
-/* Reads these parts. domain_type ("kvm", "qemu") chooses the emulator where an architecture has
- * several. -EBADMSG with words, -ENOMEM. */
+/* Reads these parts. domain_type ("kvm", "qemu") selects the emulator of an architecture with
+ * several ones. The caller frees ret with guest_capabilities_done(). -EBADMSG with an error
+ * text, -ENOMEM. */
 int guest_capabilities_parse(const char *text, const char *domain_type, GuestCapabilities *ret,
                              Error *reterr);
 
-/* Reads what guests of one architecture and machine type may have from the domain capabilities. The
- * caller frees ret with snapshot_emulator_done(). -EBADMSG with words, -ENOMEM. */
+/* Reads the domain capabilities of one architecture and machine type. The caller frees ret with
+ * snapshot_emulator_done(). -EBADMSG with an error text, -ENOMEM. */
 int domain_capabilities_parse(const char *text, SnapshotEmulator *ret, Error *reterr);
 
-/* Formats the XML of a model of that architecture with these features beside it; vendor and
- * features may be NULL. NULL when out of memory, and when a name is none that XML or libvirt could
- * have. */
+/* Formats the XML of a CPU model with these additional features. vendor and features can be
+ * NULL. The caller frees the result. NULL if out of memory, and if a name has a character that
+ * libvirt's names cannot have. */
 char *cpu_model_format(const char *arch, const char *model, const char *vendor,
                        const StringSet *features);
 
-/* Adds the names of the features of such XML to ret. -EBADMSG with words, -ENOMEM. */
+/* Adds the names of the features in such XML to ret. -EBADMSG with an error text, -ENOMEM. */
 int cpu_model_read_features(const char *text, StringSet *ret, Error *reterr);
 
-/* Applies [libvirt] cpu_model_extra_flags: "+x" and "x" add a feature, "-x" takes it away. -ENOMEM.
- */
+/* Applies [libvirt] cpu_model_extra_flags: "+x" and "x" add a feature, "-x" removes it. -ENOMEM. */
 int cpu_model_apply_flags(char *const flags[], StringSet *features);
 
-/* Returns the model that guests of that architecture have with cpu_mode = none, or NULL. */
+/* Returns the CPU model of guests of this architecture with cpu_mode = none, or NULL. */
 const char *cpu_model_of_arch(const char *arch);

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each event callback holds a reference to its connection: libvirt can still call one after it was
- * deregistered, and reports when it is done with it. The close callback holds none: libvirt holds a
- * lock while it calls or deregisters that one, and for hypervisors without it pretends to register
- * it and never frees.
+/* The event loop of libvirt, and connections with their callbacks.
+ *
+ * Each event callback owns a reference to its connection, because libvirt can call it after it
+ * was deregistered, and reports when it does not need it any more. The close callback owns none.
+ * libvirt holds a lock while it calls or deregisters the close callback. For hypervisors without
+ * this event libvirt claims to register it and never frees its data.
+ *
+ * A callback only marks the cache and posts an event. It does nothing when the connection is
+ * closing. Members that callbacks share with the virt thread are atomic, or have their own lock.
  *
  * Tests: tests/unit/drivers/libvirt/test-driver.c tests/unit/drivers/libvirt/test-poll.c */
 
@@ -20,26 +25,30 @@
 
 /* The event loop */
 
-/* Once per process, as libvirt's own registration is. Written before pthread_once() returns. */
+/* Once for each process, as libvirt's own registration. pthread_once() orders the writes before
+ * the reads. */
 static pthread_once_t start_once = PTHREAD_ONCE_INIT;
 static int start_result;
 static Error start_error;
 
-/* libvirt writes its errors to standard error unless it is given something else to do with them. */
+/* Replaces libvirt's default handler, which writes errors to standard error. */
 static void ignore_error(void *data, virErrorPtr error)
 {
 }
 
+/* Runs until the process ends. The pause limits the CPU time of a loop that fails again and
+ * again. */
 static void *run_event_loop(void *data)
 {
         const struct timespec pause = { .tv_nsec = 100 * 1000 * 1000 };
 
         for (;;)
                 if (virEventRunDefaultImpl() < 0)
-                        nanosleep(&pause, NULL); /* never spin */
+                        nanosleep(&pause, NULL);
         return NULL;
 }
 
+/* Initializes libvirt and starts the thread. Sets start_result and start_error. */
 static void start(void)
 {
         pthread_t thread;
@@ -70,8 +79,7 @@ int libvirt_event_loop_start(Error *reterr)
 
 /* Connections */
 
-/* Domains: start, stop, define; a device plugged into or out of a running one; its CPUs pinned
- * anew. */
+/* Domains: started, stopped or defined; a device attached or detached; CPUs pinned. */
 static const int domain_events[LIBVIRT_DOMAIN_EVENTS] = {
         VIR_DOMAIN_EVENT_ID_LIFECYCLE,
         VIR_DOMAIN_EVENT_ID_DEVICE_ADDED,
@@ -90,7 +98,7 @@ static LibvirtConnection *connection_ref(LibvirtConnection *connection)
         return connection;
 }
 
-/* Also what libvirt calls when a callback is gone. */
+/* Releases a reference. libvirt calls it when it does not need a callback any more. */
 static void connection_unref(void *data)
 {
         LibvirtConnection *connection = data;
@@ -102,9 +110,9 @@ static void connection_unref(void *data)
         free(connection);
 }
 
-/* What a callback begins with; connection_unref() is what it ends with. Together with the store in
- * libvirt_connection_open() this orders it after what was written before it was registered, and
- * before the end of the object, whatever locks libvirt takes or does not take. */
+/* Starts a callback; connection_unref() ends it. The acquire here and the store in
+ * libvirt_connection_open() order the callback after all writes before its registration. The
+ * reference keeps the object until the callback ends, whatever locks libvirt takes. */
 static LibvirtConnection *enter_callback(void *data, bool *ret_closing)
 {
         LibvirtConnection *connection = data;
@@ -192,7 +200,8 @@ static void on_device_update(virConnectPtr handle, virNodeDevicePtr device, void
         on_device(data, device);
 }
 
-/* Events that a hypervisor does not have are lived without: polls find the change later. */
+/* Returns the id of the callback. If the hypervisor lacks the event, it releases the reference
+ * of the callback and returns -1; polls then find the change later. */
 static int keep_or_forget(LibvirtConnection *connection, int id, const char *what)
 {
         if (id >= 0)
@@ -202,6 +211,8 @@ static int keep_or_forget(LibvirtConnection *connection, int id, const char *wha
         return -1;
 }
 
+/* Registers all callbacks. The cache keeps devices or domains only if every event of the kind is
+ * there. */
 static void register_callbacks(LibvirtConnection *connection)
 {
         static const virConnectDomainEventGenericCallback
@@ -239,8 +250,8 @@ static void register_callbacks(LibvirtConnection *connection)
         poll_cache_keep(connection->cache, devices, domains);
 }
 
-/* libvirt asks for passwords with this when it was given credential types to ask for: it was not,
- * and gets a refusal. */
+/* Rejects requests of libvirt for credentials. libvirt makes none, because it got no credential
+ * types. */
 static int refuse_credentials(virConnectCredentialPtr credentials, unsigned n_credentials,
                               void *data)
 {
@@ -254,7 +265,7 @@ int libvirt_connect(virConnectPtr *ret, const LibvirtConfig *config, unsigned fl
 
         if (!handle)
                 return libvirt_error(reterr, "Cannot connect to the hypervisor");
-        /* refused by libvirt's test driver, unknown to very old daemons */
+        /* libvirt's test driver and very old daemons have no keepalive */
         if (config->keepalive_interval_sec > 0 &&
             virConnectSetKeepAlive(handle, (int)MIN(config->keepalive_interval_sec, INT32_MAX),
                                    (unsigned)MIN(config->keepalive_count, INT32_MAX)) != 0)
@@ -271,7 +282,7 @@ int libvirt_connection_open(LibvirtConnection **ret, const LibvirtConfig *config
         virConnectPtr handle;
         int r;
 
-        /* a daemon may have no socket for readers */
+        /* some daemons have no read-only socket */
         r = libvirt_connect(&handle, config, flags, reterr);
         if (r < 0 && flags)
                 r = libvirt_connect(&handle, config, 0, reterr);
@@ -292,6 +303,8 @@ int libvirt_connection_open(LibvirtConnection **ret, const LibvirtConfig *config
         return 0;
 }
 
+/* Closes the connection. Callbacks that still run see "closing" and keep the object until they
+ * end. */
 LibvirtConnection *libvirt_connection_free(LibvirtConnection *connection)
 {
         virConnectPtr handle;

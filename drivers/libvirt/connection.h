@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One connection to a hypervisor: opened without ever asking a person, kept alive, and listened to.
+/* A connection to a hypervisor: opened without interaction, kept alive, and with events.
  *
- * Events that libvirt reports between calls become DRIVER_EVENT_CHANGED in the mailbox when a
- * domain or a device came, went or changed, which is also marked in the connection's poll cache,
- * and DRIVER_EVENT_LOST when the connection broke. The callbacks run on libvirt's event thread and
- * do nothing else. Everything here can block as long as the hypervisor does: virt thread only. */
+ * When a domain or a device appears, vanishes or changes, the event is posted as
+ * DRIVER_EVENT_CHANGED, and the object is marked in the connection's poll cache. When the
+ * connection breaks, DRIVER_EVENT_LOST is posted. The callbacks run on libvirt's event thread
+ * and do nothing else. All functions here can block as long as the hypervisor does, so only the
+ * virt thread calls them. */
 
 #include <libvirt/libvirt.h>
 
@@ -18,38 +19,40 @@
 
 typedef struct LibvirtConnection {
         virConnectPtr handle;
-        PollCache *cache; /* of what was read over this connection */
+        PollCache *cache; /* objects that were read over this connection */
 
-        /* the rest belongs to connection.c */
+        /* private members of connection.c */
         unsigned n_references; /* atomic */
         bool lost;             /* atomic */
         bool closing;          /* atomic */
         Mailbox *mailbox;
         bool has_close_callback;
-        int domain_ids[LIBVIRT_DOMAIN_EVENTS]; /* of callbacks; -1: not registered */
-        int device_ids[LIBVIRT_DEVICE_EVENTS]; /* the same */
+        int domain_ids[LIBVIRT_DOMAIN_EVENTS]; /* ids of callbacks; -1: not registered */
+        int device_ids[LIBVIRT_DEVICE_EVENTS]; /* ids of callbacks; -1: not registered */
 } LibvirtConnection;
 
-/* libvirt_event_loop_start() must have been called. With VIR_CONNECT_RO in flags it is read-only
- * where the hypervisor has that, else the other kind. Negative errno with words. */
+/* Opens a connection. Call libvirt_event_loop_start() before. VIR_CONNECT_RO in flags requests a
+ * read-only connection; if that fails, a writable one is opened. The connection takes its own
+ * reference to the mailbox. Negative errno with an error text. */
 int libvirt_connection_open(LibvirtConnection **ret, const LibvirtConfig *config, unsigned flags,
                             Mailbox *mailbox, Error *reterr);
 
-/* A bare connection, for virConnectClose(); flags are virConnectOpenAuth()'s. The same errors. */
+/* Opens a connection without events, which the caller closes with virConnectClose(). flags are
+ * those of virConnectOpenAuth(). Errors as above. */
 int libvirt_connect(virConnectPtr *ret, const LibvirtConfig *config, unsigned flags, Error *reterr);
 LibvirtConnection *libvirt_connection_free(LibvirtConnection *connection);
 DEFINE_CLEANUP(LibvirtConnection *, libvirt_connection_free);
 
-/* False once it broke, whether or not a call has noticed. Does not block. */
+/* Returns false after the connection broke, even if no call has noticed it. Does not block. */
 bool libvirt_connection_is_alive(const LibvirtConnection *connection);
 
-/* Posts DRIVER_EVENT_LOST again when it broke: for after a snapshot, which covered the first one
- * up. */
+/* Posts DRIVER_EVENT_LOST again if the connection broke. Call it after posting a snapshot, which
+ * removes an earlier loss. */
 void libvirt_connection_report_loss(const LibvirtConnection *connection);
 
-/* Starts libvirt's event loop, on a thread of its own, the first time; must come before the first
- * connection. Without it no keepalive is sent and no event arrives. It must not be the thread that
- * makes calls, because a call waits where the loop would have to run. libvirt allows one event loop
- * per process and cannot stop it: it runs until the process ends. Any thread. Negative errno with
- * words, every time when it failed the first time. */
+/* Starts libvirt's event loop on a thread, the first time that it is called. It must run before the
+ * first connection: without it, no keepalive is sent and no event arrives. The thread must not make
+ * calls, because a call waits for the loop. A process has one event loop, which cannot be stopped.
+ * Any thread can call the function. Negative errno with an error text. A failure of the first call
+ * is final. */
 int libvirt_event_loop_start(Error *reterr);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests: tests/unit/drivers/libvirt/test-poll.c tests/unit/drivers/libvirt/test-driver.c */
+/* Reads the node devices of a host into a snapshot. Known devices come from the cache; others cost
+ * one call each. A poll without a listing reads only the devices that change silently. A device
+ * that vanishes is skipped, and one that cannot be read is a problem of the snapshot. A failed
+ * read marks the device in the cache, so the next poll lists the devices again.
+ *
+ * Tests: tests/unit/drivers/libvirt/test-poll.c tests/unit/drivers/libvirt/test-driver.c */
 
 #include "drivers/libvirt/devices.h"
 
@@ -12,15 +17,18 @@
 #include "drivers/host/vgpu-types.h"
 #include "drivers/libvirt/error.h"
 
+/* The state of one poll of devices. */
 typedef struct DevicePoll {
         virConnectPtr connection;
         PollCache *cache;
         Snapshot *snapshot;
+        /* names of devices that have a vDPA device */
         StringSet vdpa_parents;
         size_t n_devices_allocated;
         size_t n_mdevs_allocated;
 } DevicePoll;
 
+/* Copies the device into the snapshot, and adds the facts of sysfs. */
 static int add_device(DevicePoll *poll, const SnapshotDevice *device, Error *reterr)
 {
         Snapshot *snapshot = poll->snapshot;
@@ -32,7 +40,7 @@ static int add_device(DevicePoll *poll, const SnapshotDevice *device, Error *ret
                        &poll->n_devices_allocated) < 0 ||
             snapshot_device_copy(&snapshot->devices[snapshot->n_devices], device) < 0)
                 return error_oom(reterr);
-        /* libvirt does not know this, and sends no event when it changes. */
+        /* libvirt has no such facts, and sends no event when they change */
         added = &snapshot->devices[snapshot->n_devices++];
         if (sysfs_read_nvme_serial(VGPU_TYPES_FOLDER, added) < 0)
                 return error_oom(reterr);
@@ -52,7 +60,7 @@ static int add_mdev(DevicePoll *poll, const SnapshotMdev *mdev)
         return 0;
 }
 
-/* 1 when it was read, 0 when it is gone, or cannot be read. */
+/* Reads the device into the cache. Returns 1 if it was read, 0 if it is gone or unreadable. */
 static int read_device(DevicePoll *poll, virNodeDevicePtr handle, const char *name,
                        const NodeDevice **ret, Error *reterr)
 {
@@ -62,7 +70,7 @@ static int read_device(DevicePoll *poll, virNodeDevicePtr handle, const char *na
         int r = 0;
 
         if (!xml && (libvirt_error_is_gone() || libvirt_error_is_unexplained())) {
-                /* should it not be gone, the next poll is to find it again */
+                /* if it still exists, the next poll finds it again */
                 poll_cache_mark_device(poll->cache, name);
                 return 0;
         }
@@ -78,6 +86,7 @@ static int read_device(DevicePoll *poll, virNodeDevicePtr handle, const char *na
         return poll_cache_put_device(poll->cache, name, &device, ret) < 0 ? error_oom(reterr) : 1;
 }
 
+/* Adds the device to the snapshot, by its kind. */
 static int add(DevicePoll *poll, const NodeDevice *device, Error *reterr)
 {
         int r = 0;
@@ -105,7 +114,7 @@ static int poll_device(DevicePoll *poll, virNodeDevicePtr handle, Error *reterr)
         return r <= 0 ? r : add(poll, device, reterr);
 }
 
-/* 1 when it was read, 0 when it is gone. */
+/* Reads a device that the cache has. Returns 1 if it was read, 0 if it is gone. */
 static int read_again(DevicePoll *poll, const NodeDevice **device, Error *reterr)
 {
         _cleanup_free_ char *name = strdup((*device)->device.name);
@@ -126,6 +135,7 @@ static int read_again(DevicePoll *poll, const NodeDevice **device, Error *reterr
         return r;
 }
 
+/* Adds all devices of the cache without a listing. */
 static int poll_known(DevicePoll *poll, Error *reterr)
 {
         const NodeDevice *device;
@@ -144,7 +154,7 @@ static int poll_known(DevicePoll *poll, Error *reterr)
         return 0;
 }
 
-/* The number of devices, or -1 with libvirt's error. */
+/* Lists the devices. Returns their number, or -1 with libvirt's error. */
 static int list_devices(virConnectPtr connection, virNodeDevicePtr **ret)
 {
         const unsigned kinds = VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV |
@@ -153,7 +163,7 @@ static int list_devices(virConnectPtr connection, virNodeDevicePtr **ret)
                                VIR_CONNECT_LIST_NODE_DEVICES_CAP_VDPA;
         int n;
 
-        /* a mediated device that is defined and not started takes nothing from its parent */
+        /* an mdev that is defined but not started uses nothing of its parent */
         n = virConnectListAllNodeDevices(connection, ret,
                                          kinds | VIR_CONNECT_LIST_NODE_DEVICES_ACTIVE);
         if (n < 0 && libvirt_error_is_unsupported())
@@ -161,6 +171,7 @@ static int list_devices(virConnectPtr connection, virNodeDevicePtr **ret)
         return n;
 }
 
+/* Lists the devices and adds them. A hypervisor without node devices has none. */
 static int poll_listed(DevicePoll *poll, Error *reterr)
 {
         virNodeDevicePtr *devices = NULL;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Walks the elements that name a part of the host, in two parts: where the guest runs, and its
- * devices. Each device is compared with the others, so their number is bounded. domain_set_config()
- * compares two definitions of one domain.
+/* Parses the elements of a domain that name a part of the host. There are two groups: the CPUs and
+ * memory of the guest, and its devices. The lists have limits. That of devices also limits the
+ * time, because each device is compared with all others. domain_set_config() compares the two
+ * definitions of one domain.
+ *
+ * Elements for a guest's cell that does not exist are ignored.
  *
  * Tests: tests/unit/drivers/libvirt/test-domain.c */
 
@@ -15,10 +18,10 @@
 #include "base/array.h"
 #include "drivers/libvirt/xml.h"
 
-/* Where on the host a guest runs: <vcpu cpuset>, <cputune>, <numatune>, <memoryBacking> and the
+/* CPUs and memory of a guest: <vcpu cpuset>, <cputune>, <numatune>, <memoryBacking> and the
  * cells of <cpu> */
 
-/* A set of CPUs or cells in an attribute; a missing one is the empty set. */
+/* Parses a set of CPUs or cells in an attribute. A missing attribute is the empty set. */
 static int read_set(const XmlNode *node, const char *name, CpuSet *ret, Error *reterr)
 {
         int r = cpu_set_parse(xml_attribute(node, name), ret, NULL);
@@ -52,7 +55,7 @@ static int read_pins(const XmlNode *cputune, SnapshotDomain *domain, Error *rete
         return 0;
 }
 
-/* Adds the CPUs of each element of that name. */
+/* Adds the CPUs of each element with this name. */
 static int add_emulator_cpus(const XmlNode *cputune, const char *name, CpuSet *ret, Error *reterr)
 {
         XML_FOREACH(pin, cputune, name) {
@@ -68,7 +71,7 @@ static int add_emulator_cpus(const XmlNode *cputune, const char *name, CpuSet *r
         return 0;
 }
 
-/* Reads the pins of the threads that run no guest CPU: the emulator's and the I/O threads. */
+/* Reads the pins of threads that run no guest CPU: emulator threads and I/O threads. */
 static int read_emulator_cpus(const XmlNode *cputune, SnapshotDomain *domain, Error *reterr)
 {
         int r = add_emulator_cpus(cputune, "emulatorpin", &domain->emulator_cpus, reterr);
@@ -77,7 +80,7 @@ static int read_emulator_cpus(const XmlNode *cputune, SnapshotDomain *domain, Er
                      : add_emulator_cpus(cputune, "iothreadpin", &domain->emulator_cpus, reterr);
 }
 
-/* A cell without an id has the next number, as libvirt counts them. */
+/* Reads a cell. libvirt counts the cells, so a cell without an id has its number. */
 static int read_cell(const XmlNode *node, size_t number, DomainCell *cell, Error *reterr)
 {
         uint64_t id = number;
@@ -137,7 +140,8 @@ static int read_numatune(const XmlNode *numatune, SnapshotDomain *domain, Error 
         return 0;
 }
 
-/* <page> of all the guest, or of the cells that it names. A guest without cells is its cell 0. */
+/* Reads a <page>, which applies to the cells that it names, or to the whole guest. A guest
+ * without cells is its cell 0. */
 static int read_page(const XmlNode *page, SnapshotDomain *domain, Error *reterr)
 {
         _cleanup_(cpu_set_done) CpuSet cells = CPU_SET_INIT;
@@ -159,6 +163,7 @@ static int read_page(const XmlNode *page, SnapshotDomain *domain, Error *reterr)
         return 0;
 }
 
+/* Reads the size of pages. A cell without its own size has that of the guest. */
 static int read_pages(const XmlNode *backing, SnapshotDomain *domain, Error *reterr)
 {
         const XmlNode *hugepages = xml_child(backing, "hugepages");
@@ -179,9 +184,9 @@ static int read_pages(const XmlNode *backing, SnapshotDomain *domain, Error *ret
         return 0;
 }
 
-/* root is <domain>. Fills cpus, pins, memory_cells, cells and page_kib, not yet in order
- * (snapshot_seal()). What speaks of a guest's cell that is not there is left out. -EBADMSG with
- * words, -ENOMEM; what was filled by then stays the caller's to free. */
+/* Fills cpus, pins, emulator_cpus, memory_cells, cells and page_kib, not sorted yet
+ * (snapshot_seal()). root is <domain>. -EBADMSG with an error text, -ENOMEM; the caller frees
+ * the members that are filled. */
 static int domain_read_placement(const XmlNode *root, SnapshotDomain *domain, Error *reterr)
 {
         int r = read_set(xml_child(root, "vcpu"), "cpuset", &domain->cpus, reterr);
@@ -196,10 +201,11 @@ static int domain_read_placement(const XmlNode *root, SnapshotDomain *domain, Er
 
 /* Devices */
 
-/* Of one guest. Each device is compared with the others, so this bounds the time. */
+/* Largest number of mdevs, and of PCI devices, of one guest. It limits the time, because each
+ * device is compared with the others. */
 #define DOMAIN_DEVICES_MAX 4096
 
-/* A domain that is being read, with the allocated sizes of its arrays. */
+/* A domain during parsing, and the allocated sizes of its arrays. */
 typedef struct Reader {
         SnapshotDomain domain;
         size_t n_mdevs_allocated;
@@ -223,6 +229,7 @@ static int add_mdev(const XmlNode *address, Reader *reader, Error *reterr)
         return 0;
 }
 
+/* Adds an address once. Skips addresses that do not fit (xml_pci_address()). */
 static int add_pci(const XmlNode *node, Reader *reader, Error *reterr)
 {
         SnapshotDomain *domain = &reader->domain;
@@ -266,7 +273,7 @@ static int read_hostdevs(const XmlNode *devices, Reader *reader, Error *reterr)
         return 0;
 }
 
-/* A network interface that is a host device. It can also be on USB. */
+/* Reads network interfaces that are host devices. A USB device can be one, too. */
 static int read_interfaces(const XmlNode *devices, Reader *reader, Error *reterr)
 {
         XML_FOREACH(interface, devices, "interface") {
@@ -282,7 +289,7 @@ static int read_interfaces(const XmlNode *devices, Reader *reader, Error *reterr
         return 0;
 }
 
-/* Reads one image, which can be an NVMe namespace. Two images can be on one controller. */
+/* Reads an image, which can be an NVMe namespace. Two images can have the same controller. */
 static int read_image(const XmlNode *image, Reader *reader, Error *reterr)
 {
         const XmlNode *address = source_address(image);
@@ -290,7 +297,7 @@ static int read_image(const XmlNode *image, Reader *reader, Error *reterr)
         return address && is_of_type(image, "nvme") ? add_pci(address, reader, reterr) : 0;
 }
 
-/* Reads an image, the file of its data (<dataStore>) and the images behind it (<backingStore>). */
+/* Reads an image, its data file (<dataStore>) and its backing images (<backingStore>). */
 static int read_images(const XmlNode *first, Reader *reader, Error *reterr)
 {
         int r = 0;
@@ -305,8 +312,8 @@ static int read_images(const XmlNode *first, Reader *reader, Error *reterr)
         return r;
 }
 
-/* QEMU drives an NVMe disk itself, through VFIO: the guest has the whole controller. All images of
- * a disk are open at the same time, also those of the target of a copy (<mirror>). */
+/* Reads the disks. QEMU uses an NVMe disk through VFIO, so the guest has the whole controller.
+ * All images of a disk are open at the same time, including the target of a copy (<mirror>). */
 static int read_disks(const XmlNode *devices, Reader *reader, Error *reterr)
 {
         XML_FOREACH(disk, devices, "disk") {
@@ -329,6 +336,7 @@ static int read_devices(const XmlNode *devices, Reader *reader, Error *reterr)
         return r < 0 ? r : read_disks(devices, reader, reterr);
 }
 
+/* Reads all members. The firmware's variables (<nvram>) can be an NVMe namespace as well. */
 static int read_domain(const XmlNode *root, Reader *reader, Error *reterr)
 {
         SnapshotDomain *domain = &reader->domain;
@@ -368,8 +376,9 @@ int domain_parse(const char *text, SnapshotDomain *ret, Error *reterr)
         return 0;
 }
 
-/* The persistent definition. */
+/* The persistent definition */
 
+/* Adds the mdevs that only the persistent definition has. */
 static int add_config_mdevs(SnapshotDomain *domain, const SnapshotDomain *config)
 {
         if (config->n_mdevs == 0)
@@ -383,6 +392,7 @@ static int add_config_mdevs(SnapshotDomain *domain, const SnapshotDomain *config
         return 0;
 }
 
+/* Adds the PCI devices that only the persistent definition has. */
 static int add_config_pci(SnapshotDomain *domain, const SnapshotDomain *config)
 {
         if (config->n_pci_addresses == 0)
@@ -397,6 +407,7 @@ static int add_config_pci(SnapshotDomain *domain, const SnapshotDomain *config)
         return 0;
 }
 
+/* Adds the CPU of a set with exactly one CPU. */
 static int add_only_cpu(CpuSet *ret, const CpuSet *cpus)
 {
         return cpu_set_count(cpus) == 1 ? cpu_set_add(ret, cpu_set_next(cpus, 0)) : 0;

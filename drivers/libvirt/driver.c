@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Three threads take part:
+/* The libvirt driver: a connection, a poll for each request, and facts that are read once for
+ * each connection. Three threads take part.
  *
- *   main     orders polls and takes from the mailbox (drivers/poll-thread.h).
- *   virt     for each order connects if it is not connected, polls, and posts a snapshot or a
- *            failure. It makes all libvirt calls, so a hypervisor that hangs stops only this
- * thread. events   libvirt's own loop (libvirt_event_loop_start()): sends keepalives, which end a
- * hung call on the virt thread, and runs the callbacks of drivers/libvirt/connection.c.
+ * The main thread requests polls and takes their results from the mailbox
+ * (drivers/poll-thread.h). The virt thread connects if necessary, polls, and posts a snapshot or
+ * a failure. It makes all libvirt calls, so a hypervisor that hangs stops only this thread. The
+ * thread of libvirt's event loop (libvirt_event_loop_start()) sends keepalives, which end a
+ * hanging call on the virt thread. It also runs the callbacks of drivers/libvirt/connection.c.
  *
- * LIMITATIONS: keepalive begins when a connection is open. Against a daemon that is stopped before
- * that, the poll hangs in the opening until the daemon goes on or its socket closes. */
+ * Limits: keepalive works only on an open connection. If the daemon is stopped while the
+ * connection opens, the poll hangs until the daemon continues or its socket closes.
+ *
+ * Tests: tests/unit/drivers/libvirt/test-driver.c */
 
 #include "drivers/libvirt/driver.h"
 
@@ -22,21 +25,22 @@
 #include "drivers/libvirt/facts.h"
 #include "drivers/libvirt/poll.h"
 
-/* The connection, and what is read once over each, and when everything is to be read. */
+/* The connection, and the facts about the hypervisor. Both are replaced when the connection is
+ * lost; facts are also read again by DRIVER_POLL_ALL. */
 typedef struct Link {
         LibvirtConnection *connection;
         Snapshot *facts;
-        Error facts_error; /* why they could not be read anew when that was asked for */
+        Error facts_error; /* why the last attempt to read the facts again failed */
 } Link;
 
-/* Copies, because a thread that hangs outlives the configuration. */
+/* Copies of options, because a thread that hangs outlives the configuration. */
 typedef struct LibvirtState {
         char *uri;
         LibvirtConfig address;     /* borrows uri */
-        DiskCheck *disk;           /* of instances_path */
+        DiskCheck *disk;           /* reads the file system of instances_path */
         char *images_storage_pool; /* NULL: none */
-        HostConfig facts_config;   /* the options that libvirt_facts_read() uses; owns its lists */
-        Link link;                 /* the virt thread's */
+        HostConfig facts_config;   /* the options of libvirt_facts_read(); owns its lists */
+        Link link;                 /* only the virt thread uses it */
 } LibvirtState;
 
 static void state_free(void *data)
@@ -61,9 +65,9 @@ static void link_done(Link *link)
         link->connection = libvirt_connection_free(link->connection);
 }
 
-/* Domain capabilities come only over a connection that may also write, because libvirt runs the
- * emulator for them. It is closed when they were read. Where it is refused (polkit may be away),
- * what was read before stays. */
+/* Reads the facts. Domain capabilities need a writable connection, because libvirt runs the
+ * emulator to get them. The connection is closed at once. If it is refused, for example while
+ * polkit is down, earlier facts stay and facts_error has the reason. */
 static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
 {
         Error error = ERROR_NULL;
@@ -93,6 +97,7 @@ static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
         return 0;
 }
 
+/* Connects and reads the facts, where this is necessary. */
 static int ensure_link(const LibvirtState *state, Link *link, DriverPollKind kind, Mailbox *mailbox,
                        Error *reterr)
 {
@@ -108,7 +113,8 @@ static int ensure_link(const LibvirtState *state, Link *link, DriverPollKind kin
         return r;
 }
 
-/* Reads the size of libvirt's storage pool of that name. Negative errno with the option's name. */
+/* Reads the size of libvirt's storage pool with this name, in bytes. Negative errno with the
+ * name of the option. */
 static int read_pool(virConnectPtr connection, const char *name, uint64_t *ret_bytes, Error *reterr)
 {
         virStoragePoolPtr pool = virStoragePoolLookupByName(connection, name);
@@ -132,6 +138,8 @@ static int read_pool(virConnectPtr connection, const char *name, uint64_t *ret_b
         return r;
 }
 
+/* Polls and adds the facts. The storage pool, if one is configured, replaces the size of the
+ * file system. */
 static int poll_link(const LibvirtState *state, const Link *link, DriverPollKind kind,
                      Snapshot **ret, Error *reterr)
 {
@@ -156,6 +164,8 @@ static int poll_link(const LibvirtState *state, const Link *link, DriverPollKind
         return 0;
 }
 
+/* Connects if necessary, polls, and posts the result. A loss during the poll is posted after the
+ * snapshot, which would replace it. */
 static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
 {
         LibvirtState *state = data;
@@ -217,6 +227,7 @@ static LibvirtState *state_new(const DriverConfig *config)
         return NULL;
 }
 
+/* Creates the source and starts the event loop, but does not connect. */
 static int libvirt_open(const DriverConfig *config, PollSource *ret, Error *reterr)
 {
         LibvirtState *state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The driver of hosts that libvirt manages. All calls are made on its virt thread; see
- * drivers/libvirt/driver.c for the protocol. */
+/* The driver of hosts with libvirt. Only its virt thread calls libvirt; see
+ * drivers/libvirt/driver.c. */
 
 #include "drivers/poll-thread.h"
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A table translates libvirt's codes to an errno and advice. Errors on the way to the daemon have
- * an errno of their own. */
+/* Translates libvirt's errors. A table has an errno and an advice for each code. The code of a
+ * system error is used only if the error occurred between the agent and the daemon: then its
+ * errno says whether the daemon can be reached. An unknown code becomes EIO without advice.
+ *
+ * Tests: tests/unit/drivers/libvirt/test-error.c */
 
 #include "drivers/libvirt/error.h"
 
@@ -14,9 +17,10 @@ static const char advice_group[] = "; add the user that the agent runs as to the
 static const char advice_uri[] = "; check [libvirt] connection_uri";
 static const char advice_retry[] = "; the connection is made again at the next poll";
 
+/* One row of the table. Rows with a system_errno apply to transport errors only. */
 typedef struct Translation {
         int code;         /* VIR_ERR_… */
-        int system_errno; /* of a VIR_ERR_SYSTEM_ERROR on the way to the daemon; 0: any */
+        int system_errno; /* errno of a VIR_ERR_SYSTEM_ERROR of the transport; 0: any error */
         int result;       /* positive errno */
         const char *advice;
 } Translation;
@@ -45,7 +49,8 @@ static const Translation translations[] = {
         { VIR_ERR_INVALID_ARG, 0, EINVAL, "" },
 };
 
-/* Happened here, between us and the daemon, and not in the daemon, which sends its errors over. */
+/* Returns whether the error occurred between the agent and the daemon. The daemon also sends its
+ * own errors. */
 static bool is_of_transport(const virError *error)
 {
         return error->domain == VIR_FROM_RPC || error->domain == VIR_FROM_REMOTE;
@@ -80,7 +85,7 @@ bool libvirt_error_is_gone(void)
 
         if (!error)
                 return false;
-        /* the daemon looks into /sys, which may know of the end of a device before it does */
+        /* the daemon reads /sys, which can lose a device before the daemon knows */
         if (error->code == VIR_ERR_SYSTEM_ERROR && !is_of_transport(error))
                 return error->int1 == ENOENT || error->int1 == ENODEV;
         return error->code == VIR_ERR_NO_DOMAIN || error->code == VIR_ERR_NO_NODE_DEVICE;
@@ -107,7 +112,7 @@ bool libvirt_error_is_unsupported(void)
 {
         int code = virGetLastErrorCode();
 
-        /* "unsupported flags" comes as an invalid argument */
+        /* libvirt reports unsupported flags as an invalid argument */
         return code == VIR_ERR_NO_SUPPORT || code == VIR_ERR_ARGUMENT_UNSUPPORTED ||
                code == VIR_ERR_CONFIG_UNSUPPORTED || code == VIR_ERR_OPERATION_UNSUPPORTED ||
                code == VIR_ERR_INVALID_ARG;

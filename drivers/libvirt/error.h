@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The one place that knows libvirt's error codes. All of it speaks of the last error of the calling
- * thread. */
+/* Knows libvirt's error codes, for all other files. Each function uses the last error of the
+ * calling thread. */
 
 #include <libvirt/libvirt.h>
 
 #include "drivers/host/snapshot.h"
 
-/* Translates the error into an errno and words, with advice where there is any: what was tried,
- * libvirt's own message, what to do. Returns the negative errno. */
+/* Translates the error into an errno and a text: the failed action (what), libvirt's message,
+ * and advice if there is any. Returns the negative errno. */
 int libvirt_error(Error *reterr, const char *what);
 
-/* The domain or device is not there any more: normal between a listing and a look. */
+/* Returns whether the domain or device does not exist any more, which is normal between a
+ * listing and a read. */
 bool libvirt_error_is_gone(void);
 
-/* True when the call failed and libvirt itself does not know why: so ends a look at a device that
- * leaves /sys at that moment. */
+/* Returns whether the call failed without a reason from libvirt. This happens when a device
+ * leaves /sys while libvirt reads it. */
 bool libvirt_error_is_unexplained(void);
 
-/* A part of a poll failed with r and these words: it costs itself, and the snapshot notes it. 0,
- * or r with the words in reterr where the poll cannot go on: the connection broke (what libvirt
- * said last is forgotten here), or there is no memory. */
+/* Handles the failure of a part of a poll: r and its text. Returns 0 and adds a problem to the
+ * snapshot, or returns r with the text in reterr if the poll must end. That is the case when the
+ * connection broke or memory is short. Call it after libvirt's last error was used, because it
+ * replaces that error. */
 int libvirt_leave_out(virConnectPtr connection, Snapshot *snapshot, int r, const Error *error,
                       Error *reterr);
 
-/* This hypervisor, or this version of libvirt, does not do that. */
+/* Returns whether the hypervisor, or this version of libvirt, lacks the function. */
 bool libvirt_error_is_unsupported(void);

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Asks a hypervisor for its CPU features and emulators. A call that fails is an answer (the
- * hypervisor does not support it), the end of the poll (the connection broke), or a problem that
- * makes the list incomplete: note_failure() decides which.
+/* Reads the CPU features and emulators of a hypervisor. A call that fails has one of three
+ * meanings, which note_failure() decides. The hypervisor does not support it, and the fact is
+ * absent. The connection broke, and the poll ends. Or the list is incomplete, and a problem has
+ * the reason.
+ *
+ * The CPU features depend on [libvirt] cpu_mode, as in Nova. Emulators are read for each
+ * architecture with its default machine type and with each short name of a machine type.
+ * Duplicates are skipped.
  *
  * Tests: tests/unit/drivers/libvirt/test-driver.c tests/unit/drivers/libvirt/test-poll.c */
 
@@ -21,8 +26,8 @@ static int add_problem(Snapshot *facts, const Error *error, bool *incomplete, Er
         return snapshot_add_problem(facts, error->text) < 0 ? error_oom(reterr) : 0;
 }
 
-/* A call failed. That the hypervisor does not do it is an answer; a connection that broke is none,
- * and all else is a problem: what is not known may be there. */
+/* Handles a call that failed. Returns 0 if the poll can go on. An unsupported call is an absent
+ * fact; other failures make the list incomplete. */
 static int note_failure(Snapshot *facts, virConnectPtr connection, const char *what,
                         const char *name, bool *incomplete, Error *reterr)
 {
@@ -35,7 +40,7 @@ static int note_failure(Snapshot *facts, virConnectPtr connection, const char *w
                         *reterr = error;
                 return r;
         }
-        /* who may not ask may ask for none: that is one problem */
+        /* without permission all calls fail: one problem without a name is enough */
         if (r != -EACCES)
                 error_prefixf(&error, r, "%.60s", name);
         if (!unsupported)
@@ -46,6 +51,7 @@ static int note_failure(Snapshot *facts, virConnectPtr connection, const char *w
 
 /* CPU features */
 
+/* Adds the features of a model with these additional features. */
 static int add_baseline(Snapshot *facts, virConnectPtr connection, const char *arch,
                         const char *model, const char *vendor, const StringSet *beside,
                         Error *reterr)
@@ -72,7 +78,7 @@ static int add_baseline(Snapshot *facts, virConnectPtr connection, const char *a
 static int read_host_features(Snapshot *facts, virConnectPtr connection,
                               const GuestCapabilities *capabilities, Error *reterr)
 {
-        /* libvirt knows no baseline of CPUs that have no model */
+        /* libvirt has no baseline for CPUs without a model */
         if (capabilities->cpu_model[0] && strcmp(capabilities->cpu_arch, "aarch64") != 0) {
                 int r = add_baseline(facts, connection, capabilities->cpu_arch,
                                      capabilities->cpu_model, capabilities->cpu_vendor,
@@ -86,6 +92,8 @@ static int read_host_features(Snapshot *facts, virConnectPtr connection,
                        : 0;
 }
 
+/* Adds the features of the configured models, or with cpu_mode = none those of the architecture's
+ * default model. */
 static int read_model_features(Snapshot *facts, virConnectPtr connection,
                                const GuestCapabilities *capabilities, const HostConfig *config,
                                Error *reterr)
@@ -106,6 +114,7 @@ static int read_model_features(Snapshot *facts, virConnectPtr connection,
         return 0;
 }
 
+/* Reads the features that guests can have. The extra flags do not apply to cpu_mode = none. */
 static int read_features(Snapshot *facts, virConnectPtr connection,
                          const GuestCapabilities *capabilities, const HostConfig *config,
                          Error *reterr)
@@ -123,7 +132,7 @@ static int read_features(Snapshot *facts, virConnectPtr connection,
 
 /* Emulators */
 
-/* The machine type that guests have unless they ask for another; NULL for libvirt's own choice. */
+/* Returns the machine type of guests that request none, or NULL for libvirt's default. */
 static const char *default_machine(const char *arch)
 {
         static const struct {
@@ -153,6 +162,7 @@ static bool has_emulator(const Snapshot *facts, const SnapshotEmulator *emulator
         return false;
 }
 
+/* Reads the domain capabilities of one architecture and machine type. */
 static int read_emulator(Snapshot *facts, virConnectPtr connection, const GuestEmulator *guest,
                          const char *machine, const char *domain_type, Error *reterr)
 {
@@ -234,7 +244,7 @@ int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const HostConfi
         return 0;
 }
 
-/* Into a snapshot */
+/* Copy into a snapshot */
 
 int libvirt_facts_apply(const Snapshot *facts, Snapshot *snapshot)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a hypervisor says of itself that stays true while the connection lives: CPU features,
- * emulators with what guests may have, versions. Asked for once per connection.
+/* Facts about a hypervisor that rarely change: CPU features, emulators with the abilities of
+ * their guests, versions. The driver reads them once for each connection, and for
+ * DRIVER_POLL_ALL.
  *
  * Blocks as long as the hypervisor does: virt thread only. */
 
@@ -10,13 +11,13 @@
 
 #include "drivers/host/host-config.h"
 
-/* Reads them into a snapshot of its own, which has nothing else. Of the configuration virt_type,
- * cpu_mode, cpu_models and cpu_model_extra_flags count. A fact that a hypervisor does not support
- * is left out. One that it refuses, or gives in words that cannot be read, is a problem
- * (snapshot_add_problem()) and makes the list incomplete. Negative errno with words when the
- * connection broke. */
+/* Reads the facts into a new snapshot that has nothing else. It uses virt_type, cpu_mode,
+ * cpu_models and cpu_model_extra_flags of the configuration. A fact that the hypervisor does not
+ * support is absent. If the hypervisor refuses a fact, or its answer is malformed, the snapshot
+ * gets a problem (snapshot_add_problem()), and the list is incomplete. Negative errno with an
+ * error text if the connection broke. */
 int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const HostConfig *config,
                        Error *reterr);
 
-/* Adds them to a snapshot that nobody else has seen yet. -ENOMEM. */
+/* Adds the facts to a snapshot that is not shared yet. -ENOMEM. */
 int libvirt_facts_apply(const Snapshot *facts, Snapshot *snapshot);

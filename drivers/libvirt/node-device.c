@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Parses the XML of a node device into a NodeDevice. Its kind says which member is set. A device
+ * that is neither a PCI function nor a parent of mdevs, an mdev or a vDPA device has the kind
+ * "other" and is no error.
+ *
+ * Optional elements of newer versions of libvirt (VPD, the uuid of an mdev) have fallbacks or
+ * stay empty. Lists and texts have the limits of a snapshot.
+ *
+ * Tests: tests/unit/drivers/libvirt/test-node-device.c */
 #include "drivers/libvirt/node-device.h"
 
 #include <errno.h>
@@ -22,7 +30,7 @@ bool node_device_changes_silently(const NodeDevice *device)
                snapshot_device_changes_silently(&device->device);
 }
 
-/* <vendor id='0x10de'>NVIDIA Corporation</vendor> */
+/* Parses an id and a name, as in <vendor id='0x10de'>NVIDIA Corporation</vendor>. */
 static int read_id(const XmlNode *node, const char *what, uint32_t *ret_id, char **ret_name,
                    Error *reterr)
 {
@@ -36,8 +44,7 @@ static int read_id(const XmlNode *node, const char *what, uint32_t *ret_id, char
         return xml_copy(xml_text(node), what, ret_name, reterr);
 }
 
-/* Returns the text of <capability type='vpd'><fields access='readonly'><serial_number>, "" without
- * one. */
+/* Returns the text of <capability type='vpd'><fields access='readonly'><serial_number>, or "". */
 static const char *find_serial(const XmlNode *pci)
 {
         XML_FOREACH(fields, xml_child_of_type(pci, "capability", "vpd"), "fields")
@@ -47,6 +54,7 @@ static const char *find_serial(const XmlNode *pci)
         return "";
 }
 
+/* Reads whether the device has virtual functions or is one. */
 static int read_functions(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
 {
         const XmlNode *virtual = xml_child_of_type(pci, "capability", "virt_functions");
@@ -69,6 +77,7 @@ static int read_functions(const XmlNode *pci, SnapshotDevice *device, Error *ret
         return xml_copy(address, "physical function", &device->physical_function, reterr);
 }
 
+/* Reads a PCI function. An address that does not fit leaves is_pci false. */
 static int read_pci(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
 {
         uint64_t class_code = 0;
@@ -128,7 +137,7 @@ static int read_mdev_types(const XmlNode *types, SnapshotDevice *device, Error *
         return 0;
 }
 
-/* A PCI function, a parent of mediated devices, or both. */
+/* Reads a PCI function, a parent of mediated devices, or both. */
 static int read_device(const XmlNode *root, NodeDevice *node_device, Error *reterr)
 {
         const XmlNode *capability = xml_child(root, "capability");
@@ -137,7 +146,8 @@ static int read_device(const XmlNode *root, NodeDevice *node_device, Error *rete
         bool is_pci = strcmp(xml_attribute(capability, "type"), "pci") == 0;
         int r;
 
-        /* mtty has the capability itself, PCI, channel and crypto devices have it within theirs */
+        /* mtty has the capability at the top; PCI, channel and crypto devices have it within
+         * theirs */
         if (!types)
                 types = xml_child_of_type(capability, "capability", "mdev_types");
         if (!is_pci && !types)
@@ -160,8 +170,8 @@ static int read_device(const XmlNode *root, NodeDevice *node_device, Error *rete
         return 0;
 }
 
-/* libvirt's name of a mediated device is "mdev_UUID", since 7.7 "mdev_UUID_PARENT", with '_' for
- * every '-' of the uuid (facts G4.8). */
+/* Parses libvirt's name of a mediated device: "mdev_UUID", since 7.7 "mdev_UUID_PARENT". Each
+ * '-' of the uuid is '_' (facts G4.8). */
 static int uuid_from_name(const char *name, Uuid *ret)
 {
         static const char prefix[] = "mdev_";
@@ -180,6 +190,7 @@ static int uuid_from_name(const char *name, Uuid *ret)
         return uuid_from_text(text, ret);
 }
 
+/* Reads an mdev. Older versions of libvirt have its uuid only in the name. */
 static int read_mdev(const XmlNode *mdev, const char *name, NodeDevice *device, Error *reterr)
 {
         _cleanup_free_ char *text = NULL;
@@ -204,6 +215,7 @@ static int read_mdev(const XmlNode *mdev, const char *name, NodeDevice *device, 
         return 0;
 }
 
+/* Reads the name, the parent, and the parts of one kind. */
 static int read_node_device(const XmlNode *root, NodeDevice *device, Error *reterr)
 {
         _cleanup_free_ char *name = NULL;

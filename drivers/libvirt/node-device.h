@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* libvirt's node device XML. Pure: text in, struct out. */
+/* Parses libvirt's node device XML. Pure: text in, struct out. */
 
 #include "drivers/host/snapshot.h"
 
 typedef enum NodeDeviceKind {
-        NODE_DEVICE_OTHER,  /* nothing that guests are given */
-        NODE_DEVICE_DEVICE, /* a PCI function or a parent of mediated devices: device is set */
+        NODE_DEVICE_OTHER,  /* nothing that guests can have */
+        NODE_DEVICE_DEVICE, /* a PCI function or a parent of mdevs: device is set */
         NODE_DEVICE_MDEV,   /* a mediated device: mdev is set */
         NODE_DEVICE_VDPA,   /* a vDPA device: parent is set */
         _NODE_DEVICE_KIND_MAX,
 } NodeDeviceKind;
 
+/* A node device. The kind says which member is set. */
 typedef struct NodeDevice {
         NodeDeviceKind kind;
         SnapshotDevice device;
@@ -22,8 +23,9 @@ typedef struct NodeDevice {
 
 void node_device_done(NodeDevice *device);
 
-/* Whether snapshot_device_changes_silently(), of what is one. */
+/* Returns snapshot_device_changes_silently() for a device, and false for other kinds. */
 bool node_device_changes_silently(const NodeDevice *device);
 
-/* -EBADMSG with words, -ENOMEM. */
+/* Parses the XML. The caller frees ret with node_device_done(). -EBADMSG with an error text,
+ * -ENOMEM. */
 int node_device_parse(const char *text, NodeDevice *ret, Error *reterr);

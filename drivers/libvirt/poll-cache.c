@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Two sorted tables, one of devices by name and one of domains by uuid. A poll begins with the
- * removal of the marked entries and ends with the removal of those that it did not see. The marks
- * have a lock; everything else is the virt thread's.
+/* Two sorted tables: devices by name, and domains by uuid. A poll begins with the removal of
+ * marked entries. It ends with the removal of entries that it did not use, because those objects
+ * are gone. Only the marks have a lock; the virt thread owns everything else. Memory is limited
+ * by the number of objects, and by POLL_CACHE_MARKS_MAX.
  *
  * Tests: tests/unit/drivers/libvirt/test-poll-cache.c */
 
@@ -16,8 +17,8 @@
 
 typedef struct CacheEntry {
         char *key;
-        bool seen;  /* by the poll that runs */
-        bool stale; /* to be read again by it */
+        bool seen;  /* the current poll used it */
+        bool stale; /* the current poll must read its persistent definition again */
         NodeDevice device;
         SnapshotDomain domain;
 } CacheEntry;
@@ -26,9 +27,11 @@ typedef struct CacheTable {
         CacheEntry **entries; /* sorted by key */
         size_t n_entries;
         size_t n_allocated;
+        /* entries survive the poll, because there are events */
         bool keep;
 } CacheTable;
 
+/* Keys of changed objects. all: the keys are unknown, so everything is marked. */
 typedef struct Marks {
         StringSet keys;
         bool all;
@@ -37,11 +40,12 @@ typedef struct Marks {
 struct PollCache {
         CacheTable devices;
         CacheTable domains;
+        /* the table has all devices of the host */
         bool knows_devices;
-        char *refreshed;      /* key of the last domain that was read again in turn; NULL: none */
-        uint64_t filled_usec; /* when everything was read last; 0: never */
+        char *refreshed;      /* key of the last domain that was marked in turn; NULL: none */
+        uint64_t filled_usec; /* monotonic time of the last poll that read everything; 0: never */
 
-        pthread_mutex_t lock; /* guards what follows */
+        pthread_mutex_t lock; /* guards the members below */
         Marks changed_devices;
         Marks changed_domains;
 };
@@ -63,13 +67,14 @@ static int order_entry(const void *key, const void *item)
         return strcmp(key, (*(CacheEntry *const *)item)->key);
 }
 
-/* The place of key, or where it belongs. */
+/* Returns the place of the key, or the place where it belongs. */
 static size_t table_place(const CacheTable *table, const char *key, bool *ret_found)
 {
         return array_find(table->entries, sizeof(CacheEntry *), table->n_entries, key, order_entry,
                           ret_found);
 }
 
+/* Returns the entry and marks it as seen, or NULL. */
 static CacheEntry *table_find(CacheTable *table, const char *key)
 {
         bool found;
@@ -81,6 +86,7 @@ static CacheEntry *table_find(CacheTable *table, const char *key)
         return table->entries[i];
 }
 
+/* Replaces or inserts the entry with an empty one. */
 static int table_put(CacheTable *table, const char *key, CacheEntry **ret)
 {
         _cleanup_(entry_freep) CacheEntry *entry = calloc(1, sizeof(CacheEntry));
@@ -109,7 +115,7 @@ static void table_clear(CacheTable *table)
         table->n_entries = 0;
 }
 
-/* Drops what drop() says. */
+/* Removes the entries for which drop() returns true. */
 static void table_filter(CacheTable *table, bool (*drop)(const CacheEntry *, const void *),
                          const void *data)
 {
@@ -152,6 +158,7 @@ PollCache *poll_cache_free(PollCache *cache)
 
 /* Marks */
 
+/* Adds a key. Marks everything if there are too many or memory is short. */
 static void marks_add(Marks *marks, const char *key)
 {
         if (marks->all)
@@ -189,7 +196,7 @@ static bool is_marked(const CacheEntry *entry, const void *data)
         return string_set_contains(data, entry->key);
 }
 
-/* True when something was marked. */
+/* Removes the marked entries and the marks. Returns true if there were marks. */
 static bool apply_marks(CacheTable *table, Marks *marks)
 {
         bool any = marks->all || marks->keys.n_items > 0;
@@ -209,8 +216,8 @@ static void clear_seen(CacheTable *table)
                 table->entries[i]->seen = false;
 }
 
-/* Marks n domains to be read again, in turn: those behind the last one that was marked. libvirt
- * sends no event when the persistent definition of a domain changes, whether it runs or not. */
+/* Marks the next n domains as stale, in the order of their uuids. Each poll reads some of them
+ * again, because libvirt sends no event when the persistent definition of a domain changes. */
 static void refresh_domains(PollCache *cache, size_t n)
 {
         CacheTable *table = &cache->domains;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One poll reads the host, then its devices (drivers/libvirt/devices.c), then its domains, then
- * waits for the disk. The cache decides which devices and domains are read again. A device or
- * domain that cannot be read is a problem of the snapshot, unless the connection broke.
+/* One poll: the host, its devices (drivers/libvirt/devices.c), its domains, and then the disk.
+ * The cache decides which devices and domains are read again. A device or domain that cannot be
+ * read is a problem of the snapshot, unless the connection broke. Other failures end the poll,
+ * and then the cache is emptied.
+ *
+ * The disk is last, because its read can take up to DISK_CHECK_TIMEOUT_USEC.
  *
  * Tests: tests/unit/drivers/libvirt/test-poll.c tests/unit/drivers/libvirt/test-driver.c */
 
@@ -24,12 +27,13 @@
 
 /* Domains
  *
- * One call lists them and says which of them run. A domain that the cache does not have, or has in
- * another state, costs one more call if it does not run and three if it runs: its state, its live
- * and its persistent definition. One whose persistent definition is to be read again costs one. An
- * event announces that a domain is paused or resumed. Domains that vanish after the list was made
- * are skipped. */
+ * One call lists the domains and whether each one runs. Further calls are necessary for a domain
+ * that the cache lacks, or has in another state. It costs one call if it does not run. If it
+ * runs, it costs three: its state, its live definition and its persistent one. To read only the
+ * persistent definition again costs one call. An event reports that a domain is paused or
+ * resumed. A domain that vanishes after the listing is skipped. */
 
+/* The state of one poll of domains. */
 typedef struct DomainPoll {
         virConnectPtr connection;
         PollCache *cache;
@@ -37,12 +41,14 @@ typedef struct DomainPoll {
         size_t n_allocated;
 } DomainPoll;
 
-/* As of the listing. A crashed guest may have been preserved, with all it has. */
+/* Returns whether the domain ran at the time of the listing. A crashed guest can be preserved
+ * with its resources, so it counts as well. */
 static bool is_active(virDomainPtr handle)
 {
         return virDomainGetID(handle) != (unsigned)-1;
 }
 
+/* Domains that are neither running nor shut off still use their resources: they count as paused. */
 static DomainState translate_state(virDomainPtr handle, int state)
 {
         if (!is_active(handle) || state == VIR_DOMAIN_SHUTOFF)
@@ -51,7 +57,8 @@ static DomainState translate_state(virDomainPtr handle, int state)
                                                                           : DOMAIN_PAUSED;
 }
 
-/* As much as can be known of one that cannot be read. It is not kept: the next poll tries again. */
+/* Adds a domain that cannot be read, with its name, state and size. The cache does not keep it,
+ * so the next poll tries again. */
 static int add_unread(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid)
 {
         Snapshot *snapshot = poll->snapshot;
@@ -74,6 +81,7 @@ static int add_unread(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid)
         return 0;
 }
 
+/* Adds a problem and the unread domain. Returns 0 if the poll can go on. */
 static int leave_out(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid, int r, Error *error,
                      Error *reterr)
 {
@@ -86,9 +94,9 @@ static int leave_out(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid, in
         return r;
 }
 
-/* Reads one definition of a domain. flags: 0 for the live one of a domain that runs, else for its
- * only one; VIR_DOMAIN_XML_INACTIVE for the persistent one. Returns 1 when it was read, 0 when the
- * domain is gone. */
+/* Reads one definition of a domain. flags is 0 for the live definition of a running domain, or
+ * for the only one of another domain. VIR_DOMAIN_XML_INACTIVE selects the persistent one.
+ * Returns 1 if it was read, 0 if the domain is gone. */
 static int read_definition(virDomainPtr handle, unsigned flags, SnapshotDomain *ret, Error *reterr)
 {
         _cleanup_free_ char *xml = virDomainGetXMLDesc(handle, flags);
@@ -100,8 +108,8 @@ static int read_definition(virDomainPtr handle, unsigned flags, SnapshotDomain *
         return r < 0 ? r : 1;
 }
 
-/* Adds what the persistent definition of a running domain has. A transient domain has none: libvirt
- * then returns the live one, which adds nothing. */
+/* Reads the config members from the persistent definition of a running domain. libvirt returns
+ * the live definition for a transient domain, which adds nothing. */
 static int read_config(virDomainPtr handle, SnapshotDomain *domain, Error *reterr)
 {
         _cleanup_(snapshot_domain_done) SnapshotDomain config = { 0 };
@@ -114,8 +122,7 @@ static int read_config(virDomainPtr handle, SnapshotDomain *domain, Error *reter
         return r;
 }
 
-/* Reads both definitions of a domain into the cache. Returns 1 when it was read, 0 when it is gone.
- */
+/* Reads a domain into the cache. Returns 1 if it was read, 0 if it is gone. */
 static int read_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
                        const SnapshotDomain **ret, Error *reterr)
 {
@@ -135,8 +142,8 @@ static int read_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
                                                                                 : 1;
 }
 
-/* Reads the persistent definition of a running domain again: known is as it was read before. An
- * event announces each change of the live one. Returns as read_domain(). */
+/* Reads only the persistent definition of a running domain again. known is the domain in the
+ * cache; events report each change of its live definition. Returns as read_domain(). */
 static int refresh_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
                           const SnapshotDomain *known, const SnapshotDomain **ret, Error *reterr)
 {
@@ -152,13 +159,13 @@ static int refresh_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uui
                                                                                 : 1;
 }
 
+/* Returns whether the cached domain ran or not, as in the listing. */
 static bool is_as_listed(const SnapshotDomain *domain, virDomainPtr handle)
 {
         return domain && (domain->state != DOMAIN_SHUTOFF) == is_active(handle);
 }
 
-/* Returns the domain as the cache has it, or reads what is missing there. Returns as read_domain().
- */
+/* Returns the domain from the cache, or reads the missing parts. Returns as read_domain(). */
 static int find_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
                        const SnapshotDomain **ret, Error *reterr)
 {
@@ -174,6 +181,7 @@ static int find_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
         return read_domain(poll, handle, uuid, ret, reterr);
 }
 
+/* Adds one domain to the snapshot, from the cache or from libvirt. */
 static int poll_domain(DomainPoll *poll, virDomainPtr handle, Error *reterr)
 {
         Snapshot *snapshot = poll->snapshot;
@@ -183,7 +191,7 @@ static int poll_domain(DomainPoll *poll, virDomainPtr handle, Error *reterr)
         Uuid uuid;
         int r;
 
-        /* the text of libvirt's own takes a third of what there is to do for a guest */
+        /* libvirt's own text of a uuid takes a third of the time for a guest */
         if (virDomainGetUUID(handle, bytes) < 0)
                 return libvirt_error(reterr, "Cannot get the uuid of a domain");
         uuid = uuid_from_bytes(bytes);
@@ -200,7 +208,7 @@ static int poll_domain(DomainPoll *poll, virDomainPtr handle, Error *reterr)
         return 0;
 }
 
-/* Adds to snapshot, which has no domains yet. Negative errno with words. */
+/* Adds the domains to the snapshot, which has none yet. Negative errno with an error text. */
 static int poll_domains(virConnectPtr connection, PollCache *cache, Snapshot *snapshot,
                         Error *reterr)
 {
@@ -234,7 +242,7 @@ static int poll_names(virConnectPtr connection, Snapshot *snapshot, Error *reter
         type = virConnectGetType(connection);
         if (!type)
                 return libvirt_error(reterr, "Cannot get the type of the hypervisor");
-        /* fails where no emulator is installed */
+        /* fails if no emulator is installed */
         if (virConnectGetVersion(connection, &version) < 0)
                 log_debug("No version of the hypervisor: %s", virGetLastErrorMessage());
         if ((r = snapshot_set_text(&snapshot->driver, "libvirt", reterr)) < 0 ||
@@ -253,7 +261,8 @@ static int poll_capabilities(virConnectPtr connection, Snapshot *snapshot, Error
                    : libvirt_error(reterr, "Cannot get the capabilities of the host");
 }
 
-/* What to believe of the online CPUs when the hypervisor has no map of them. */
+/* Guesses the online CPUs of a hypervisor without a map of them: the CPUs of the cells, or else
+ * the first n_cpus. */
 static int guess_online_cpus(const Snapshot *snapshot, unsigned n_cpus, CpuSet *ret)
 {
         int r = 0;
@@ -268,6 +277,7 @@ static int guess_online_cpus(const Snapshot *snapshot, unsigned n_cpus, CpuSet *
         return r;
 }
 
+/* Reads the map of CPUs. Every CPU in the map is present, whether online or not. */
 static int poll_online_cpus(virConnectPtr connection, unsigned n_cpus, Snapshot *snapshot,
                             Error *reterr)
 {
@@ -287,6 +297,8 @@ static int poll_online_cpus(virConnectPtr connection, unsigned n_cpus, Snapshot 
         return r < 0 ? error_setf(reterr, r, "Online CPUs: %s", strerror(-r)) : 0;
 }
 
+/* Reads the host itself. Cells and the map of CPUs must be read before the cells of offline
+ * CPUs. */
 static int poll_host(virConnectPtr connection, Snapshot *snapshot, Error *reterr)
 {
         virNodeInfo info;
@@ -307,7 +319,7 @@ static int poll_host(virConnectPtr connection, Snapshot *snapshot, Error *reterr
         return sysfs_complete_cells("/sys", snapshot) < 0 ? error_oom(reterr) : 0;
 }
 
-/* The rest */
+/* The whole poll */
 
 static int poll_all(virConnectPtr connection, PollCache *cache, DiskCheck *check,
                     Snapshot *snapshot, Error *reterr)

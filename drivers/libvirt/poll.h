@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One poll of a hypervisor through libvirt: everything that a Snapshot holds. It asks for XML and
- * hands it to the parsers; what a hypervisor does not support is left out, what vanished since it
- * was listed is left out, everything else that fails fails the poll, but for the
- * size of the disk (disk_error). Devices and domains that the
- * cache knows are not asked for again.
+/* One poll of a hypervisor through libvirt, which fills a Snapshot. Functions that the
+ * hypervisor does not support, and objects that vanish during the poll, are skipped. A device or
+ * domain that cannot be read is a problem of the snapshot, and a size of the disk is replaced by
+ * disk_error. Every other failure fails the poll. Devices and domains in the cache are not read
+ * again.
  *
  * Blocks as long as the hypervisor does: virt thread only. */
 
@@ -14,7 +14,7 @@
 #include "drivers/disk-check.h"
 #include "drivers/libvirt/poll-cache.h"
 
-/* disk (may be NULL) is run for the size of the disk: at most DISK_CHECK_TIMEOUT_USEC. Negative
- * errno with words. */
+/* Polls and returns a sealed snapshot. disk can be NULL; otherwise it runs for at most
+ * DISK_CHECK_TIMEOUT_USEC. Negative errno with an error text. */
 int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind, DiskCheck *disk,
                  Snapshot **ret, Error *reterr);

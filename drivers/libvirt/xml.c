@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Parses XML with libxml2, and reads numbers and texts from its nodes.
+ *
+ * The callbacks of the parser enforce the limits while it reads, so that a hostile document does
+ * not use much memory. They reject a document type, count elements and attributes, and skip
+ * elements of a namespace. All other files see only nodes and texts. Nodes and texts that the
+ * functions return are borrowed from the document. NULL nodes are allowed everywhere.
+ *
+ * Tests: tests/unit/drivers/libvirt/test-xml.c */
 #include "drivers/libvirt/xml.h"
 
 #include <ctype.h>
@@ -10,17 +18,18 @@
 #include <libxml/parserInternals.h>
 #include <string.h>
 
-/* What a parser has seen so far; hangs on its context. */
+/* The state of a parser; its context points to it. */
 typedef struct Limits {
         size_t n_items;
-        size_t n_skipped; /* open elements that are skipped, each within the other */
+        size_t n_skipped; /* depth of open elements that are skipped */
         bool too_many;
         bool has_doctype;
 } Limits;
 
 DEFINE_CLEANUP(xmlParserCtxt *, xmlFreeParserCtxt);
 
-/* libvirt never sends a document type, and everything that makes XML dangerous starts with one. */
+/* Stops the parser. libvirt never sends a document type, and every known attack through XML
+ * needs one. */
 static void refuse_doctype(void *context, const xmlChar *name, const xmlChar *external_id,
                            const xmlChar *system_id)
 {
@@ -31,8 +40,8 @@ static void refuse_doctype(void *context, const xmlChar *name, const xmlChar *ex
         xmlStopParser(parser);
 }
 
-/* An element of a namespace is somebody else's (<metadata> holds nothing else), and so is all that
- * it holds: it is neither kept nor counted, for there may be any number of it. */
+/* Skips elements of a namespace and everything in them. They are not libvirt's (<metadata> has
+ * only such elements), so they do not count either. */
 static void begin_element(void *context, const xmlChar *name, const xmlChar *prefix,
                           const xmlChar *uri, int n_namespaces, const xmlChar **namespaces,
                           int n_attributes, int n_defaulted, const xmlChar **attributes)
@@ -75,6 +84,7 @@ static void add_text(void *context, const xmlChar *text, int length)
                 xmlSAX2Characters(context, text, length);
 }
 
+/* Sets the error of a parser that failed or was stopped. */
 static int explain_failure(xmlParserCtxt *parser, const Limits *limits, Error *reterr)
 {
         const xmlError *error = xmlCtxtGetLastError(parser);
@@ -91,6 +101,8 @@ static int explain_failure(xmlParserCtxt *parser, const Limits *limits, Error *r
                           error && error->message ? error->message : "unknown");
 }
 
+/* Parses the text with the callbacks above. A document that broke a limit is freed, even if
+ * libxml2 accepted it. */
 static int parse_document(const char *text, size_t size, xmlDoc **ret, Error *reterr)
 {
         _cleanup_(xmlFreeParserCtxtp) xmlParserCtxt *parser = xmlNewParserCtxt();
@@ -202,7 +214,7 @@ const char *xml_attribute(const XmlNode *node, const char *name)
         return "";
 }
 
-/* The text without the spaces around it. */
+/* Returns the start of the text without the white space around it, and its length. */
 static const char *trim(const char *text, size_t *ret_length)
 {
         size_t length;
@@ -238,6 +250,7 @@ int xml_copy_child(const XmlNode *parent, const char *name, char **ret, Error *r
         return xml_copy(xml_child_text(parent, name), name, ret, reterr);
 }
 
+/* Returns the value of a hexadecimal digit, or 16, which no base has. */
 static int digit_of(char c)
 {
         if (c >= '0' && c <= '9')
@@ -289,8 +302,8 @@ int xml_optional_int(const char *text, const char *what, int *value, Error *rete
         return r;
 }
 
-/* -ERANGE, ret untouched, when a number does not fit: a domain above 16 bits, for example, whose
- * devices guests cannot be given. */
+/* Formats an address. Returns -ERANGE, with ret unchanged, if a number does not fit. Guests
+ * cannot have devices in a domain above 16 bits. */
 static int format_address(uint64_t domain, uint64_t bus, uint64_t slot, uint64_t function,
                           char ret[PCI_ADDRESS_SIZE])
 {
@@ -332,7 +345,7 @@ int xml_make_array(const XmlNode *parent, const char *name, size_t max, size_t i
         return n > 0 && !*items ? error_oom(reterr) : 0;
 }
 
-/* The units of libvirt's "scaled integers", in bytes. */
+/* Returns the bytes of a unit of libvirt's "scaled integers". */
 static int unit_bytes(const char *unit, uint64_t *ret)
 {
         static const struct {
@@ -369,6 +382,7 @@ int xml_scaled_kib(const char *text, const char *unit, uint64_t *ret, Error *ret
         r = xml_number(text, INT64_MAX, "An amount of memory", &value, reterr);
         if (r < 0)
                 return r;
+        /* units that are multiples of KiB are multiplied in KiB, which has a larger range */
         if (u64_mul_overflow(value, bytes >= 1024 && bytes % 1024 == 0 ? bytes / 1024 : bytes,
                              &value))
                 return error_setf(reterr, EBADMSG, "An amount of memory is too large");

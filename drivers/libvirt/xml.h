@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reading XML that a hypervisor sent, which is foreign text: guests' names and devices' strings are
- * in it.
+/* Reads XML from a hypervisor. It is untrusted text, because it has names of guests and strings
+ * of devices.
  *
- * The one place that calls libxml2. No network, no document type, no entities but the five of XML
- * itself; bounds on size, depth and number of elements. Elements of a namespace, which are not
- * libvirt's own (what others keep in <metadata>), are as if they were not there. Nodes and texts
- * are borrowed from the document. Any thread; nothing is shared between documents. */
+ * Only this module calls libxml2. It allows no network, no document type, and only XML's five
+ * own entities. Size, depth and the number of elements have limits. Elements of a namespace do
+ * not exist for the caller: they are not libvirt's, but those of other programs in <metadata>.
+ * Nodes and texts are borrowed from the document. Any thread; documents share nothing. */
 
 #include "base/error.h"
 #include "drivers/host/snapshot.h"
@@ -18,15 +18,15 @@
 typedef struct _xmlDoc XmlDocument;
 typedef struct _xmlNode XmlNode;
 
-/* Parses a document whose root element must have that name. -EBADMSG with words, -ENOMEM. */
+/* Parses a document. Its root element must have this name. -EBADMSG with an error text, -ENOMEM. */
 int xml_parse(const char *text, const char *root_name, XmlDocument **ret, Error *reterr);
-void xml_document_free(XmlDocument *document); /* NULL is allowed */
+void xml_document_free(XmlDocument *document); /* NULL-safe */
 DEFINE_CLEANUP(XmlDocument *, xml_document_free);
 
 const XmlNode *xml_root(const XmlDocument *document);
 
-/* The first child element of that name, the next sibling of that name; NULL when there is none, and
- * for a NULL node, so that steps can be chained. */
+/* Return the first child element, or the next sibling, with this name. NULL if there is none,
+ * and for a NULL node, so calls can be chained. */
 const XmlNode *xml_child(const XmlNode *parent, const char *name);
 const XmlNode *xml_next(const XmlNode *node, const char *name);
 
@@ -34,44 +34,46 @@ const XmlNode *xml_next(const XmlNode *node, const char *name);
         for (const XmlNode *child_ = xml_child((parent_), (name_)); child_; \
              child_ = xml_next(child_, (name_)))
 
-/* The child element of that name whose attribute "type" is type. */
+/* Returns the first child element with this name and this attribute "type", or NULL. */
 const XmlNode *xml_child_of_type(const XmlNode *parent, const char *name, const char *type);
 
-/* The text of the element up to its first child element, the value of an attribute; "" when there
- * is none. */
+/* Return the text of an element up to its first child element, or the value of an attribute; ""
+ * if there is none. */
 const char *xml_text(const XmlNode *node);
 const char *xml_child_text(const XmlNode *parent, const char *name);
 const char *xml_attribute(const XmlNode *node, const char *name);
 
-/* A copy without the spaces around it. -EBADMSG above SNAPSHOT_TEXT_MAX bytes, -ENOMEM; what names
- * the thing for the words. */
+/* Copies the text without the white space around it, and frees the old *ret. what is the name in
+ * the error text. -EBADMSG above SNAPSHOT_TEXT_MAX bytes, -ENOMEM. */
 int xml_copy(const char *text, const char *what, char **ret, Error *reterr);
 
-/* The same of the text of the child of that name. */
+/* Copies the text of the child with this name in the same way. */
 int xml_copy_child(const XmlNode *parent, const char *name, char **ret, Error *reterr);
 
-/* A number, decimal or 0x…, spaces around it allowed. -EBADMSG for something else or above max. */
+/* Parses a number, decimal or 0x…, with white space around it. -EBADMSG if it is malformed or
+ * above max. */
 int xml_number(const char *text, uint64_t max, const char *what, uint64_t *ret, Error *reterr);
 
-/* The same; a missing text ("") leaves *value alone. */
+/* Parses a number in the same way. An empty text leaves *value unchanged. */
 int xml_optional_number(const char *text, uint64_t max, const char *what, uint64_t *value,
                         Error *reterr);
 
-/* The same for a number that fits an int. */
+/* Parses a number that fits an int in the same way. */
 int xml_optional_int(const char *text, const char *what, int *value, Error *reterr);
 
-/* What a node gives as domain, bus, slot and function: how is xml_attribute() or xml_child_text().
- * "" for an address that does not fit. */
+/* Reads the four numbers of an address through how, which is xml_attribute() or
+ * xml_child_text(). Writes "" if the address does not fit. -EBADMSG. */
 int xml_pci_address(const XmlNode *node, const char *(*how)(const XmlNode *, const char *),
                     char ret[static PCI_ADDRESS_SIZE], Error *reterr);
 
-/* Makes *ret an array of zeroed items, one for each child of that name; NULL where there is none.
- * -EBADMSG for more than max of them, -ENOMEM. */
+/* Sets *ret to an array with one zeroed item for each child with this name, or to NULL if there
+ * is none. -EBADMSG for more than max of them, -ENOMEM. */
 int xml_make_array(const XmlNode *parent, const char *name, size_t max, size_t item_size, void *ret,
                    Error *reterr);
 
-/* An amount of memory, in KiB, rounded down; unit is one of libvirt's, "" is KiB. */
+/* Converts an amount of memory to KiB, rounded down. unit is one of libvirt's units; "" is KiB. */
 int xml_scaled_kib(const char *text, const char *unit, uint64_t *ret, Error *reterr);
 
-/* An amount of memory with its attribute "unit" (KiB when missing), in KiB. 0 for a NULL node. */
+/* Converts the amount of memory in a node to KiB. Its attribute "unit" is the unit; KiB if it is
+ * missing. 0 for a NULL node. */
 int xml_memory_kib(const XmlNode *node, uint64_t *ret, Error *reterr);

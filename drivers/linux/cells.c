@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* NUMA cells, CPUs and their threads, memory and pages, the kind of CPU, and encrypted memory. A
- * file that is bad costs the number that it is of, except for the CPU lists and the memory of a
- * cell.
+/* Reads NUMA cells, CPUs and their threads, memory and pages, the kind of CPU, and encrypted
+ * memory. The CPU lists, and the memory and pages of a cell, are necessary: an error there fails
+ * the poll. Another bad file leaves out only its own number and adds a problem.
+ *
+ * While no event comes, the topology of CPUs is copied from the last snapshot, because a large
+ * host has thousands of these files. All sizes are KiB.
  *
  * Tests: tests/unit/drivers/linux/test-reader.c */
 
@@ -17,9 +20,12 @@
 #include "drivers/host/sysfs.h"
 #include "drivers/linux/reader.h"
 
-#define CPUINFO_SIZE    16384 /* of the first CPU; all are of one kind */
+/* Bytes of /proc/cpuinfo that are read, enough for the first CPU. All CPUs are of the same kind. */
+#define CPUINFO_SIZE 16384
+/* Longest name of a feature or model, in bytes. */
 #define NAME_LENGTH_MAX 127
 
+/* Reads a list of CPUs or nodes. -EBADMSG if it is malformed. */
 static int read_set(const char *path, CpuSet *ret)
 {
         _cleanup_free_ char *text = NULL;
@@ -32,8 +38,8 @@ static int read_set(const char *path, CpuSet *ret)
 
 /* CPUs */
 
-/* The CPU in the last snapshot, whose cells also list the CPUs that were offline: place is the
- * least that it can have there. */
+/* Returns the CPU in the last snapshot, or NULL. place is the smallest index that it can have:
+ * the cells of a snapshot also list offline CPUs. */
 static const SnapshotCpu *find_before(const LinuxReader *reader, size_t cell, size_t place,
                                       unsigned id)
 {
@@ -49,7 +55,8 @@ static const SnapshotCpu *find_before(const LinuxReader *reader, size_t cell, si
                        : NULL;
 }
 
-/* Reads the socket of a CPU. "-1" means none: most POWER, s390x and RISC-V kernels have it. */
+/* Reads the socket of a CPU. "-1" means none, as most kernels for POWER, s390x and RISC-V
+ * report. */
 static int read_socket(const char *path, int *ret_socket)
 {
         _cleanup_free_ char *text = NULL;
@@ -64,7 +71,8 @@ static int read_socket(const char *path, int *ret_socket)
         return r < 0 || strcmp(text, "-1") == 0 ? r : -EBADMSG;
 }
 
-/* A CPU whose topology is not known is a core of its own, of no socket. */
+/* Reads the socket and the siblings of a CPU. A CPU of unknown topology is a core of its own
+ * without a socket. */
 static int read_topology(LinuxReader *reader, SnapshotCpu *cpu, Error *reterr)
 {
         int r = read_socket(linux_path(reader,
@@ -85,6 +93,7 @@ static int read_topology(LinuxReader *reader, SnapshotCpu *cpu, Error *reterr)
                        : error_oom(reterr);
 }
 
+/* Reads the CPUs of a cell, or copies them from the last snapshot. */
 static int read_cpus(LinuxReader *reader, SnapshotCell *cell, const CpuSet *ids, Error *reterr)
 {
         size_t place = (size_t)(cell - reader->snapshot->cells);
@@ -114,7 +123,7 @@ static int read_cpus(LinuxReader *reader, SnapshotCell *cell, const CpuSet *ids,
 
 /* Memory */
 
-/* "Node 0 MemTotal:       65784120 kB" */
+/* Reads the total from a line such as "Node 0 MemTotal: 65784120 kB". */
 static int read_memory(const char *path, uint64_t *ret_kib)
 {
         static const char key[] = "MemTotal:";
@@ -142,6 +151,8 @@ static int order_pages(const void *a, const void *b)
         return x->size_kib < y->size_kib ? -1 : x->size_kib > y->size_kib;
 }
 
+/* Reads the number of pages of one size, and adds their memory to *huge_kib. Other names in the
+ * folder are ignored. */
 static int read_page_size(LinuxReader *reader, const char *folder, const char *name,
                           SnapshotCell *cell, uint64_t *huge_kib, Error *reterr)
 {
@@ -162,6 +173,7 @@ static int read_page_size(LinuxReader *reader, const char *folder, const char *n
         return 0;
 }
 
+/* Reads the hugepages of a cell. The rest of its memory is small pages. */
 static int read_pages(LinuxReader *reader, const char *folder, SnapshotCell *cell, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;
@@ -204,7 +216,7 @@ static int read_cell(LinuxReader *reader, SnapshotCell *cell, Error *reterr)
         return r < 0 ? r : read_pages(reader, folder, cell, reterr);
 }
 
-/* Reads the one cell of a kernel without NUMA: all CPUs, online or not, are in it. */
+/* Reads the only cell of a kernel without NUMA, which has all CPUs, online or not. */
 static int read_only_cell(LinuxReader *reader, SnapshotCell *cell, Error *reterr)
 {
         const Snapshot *snapshot = reader->snapshot;
@@ -217,6 +229,7 @@ static int read_only_cell(LinuxReader *reader, SnapshotCell *cell, Error *reterr
         return r < 0 ? r : read_pages(reader, "kernel/mm/hugepages", cell, reterr);
 }
 
+/* Reads all cells, and then adds the offline CPUs to them. */
 static int read_cells(LinuxReader *reader, Error *reterr)
 {
         _cleanup_(cpu_set_done) CpuSet nodes = CPU_SET_INIT;
@@ -253,9 +266,10 @@ static int read_cells(LinuxReader *reader, Error *reterr)
         return sysfs_complete_cells(reader->sys, snapshot) < 0 ? error_oom(reterr) : 0;
 }
 
-/* Features */
+/* CPU features */
 
-/* Linux's names that libvirt writes otherwise. */
+/* Translates Linux's name of a feature to libvirt's, in place. Both have the same length, or
+ * libvirt's is shorter. */
 static void translate_feature(char *name)
 {
         static const struct {
@@ -270,14 +284,13 @@ static void translate_feature(char *name)
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 if (strcmp(name, names[i].linux_name) == 0)
-                        strcpy(name, names[i].name); /* as long */
+                        strcpy(name, names[i].name); /* the same length */
         if (strncmp(name, prefix, strlen(prefix)) == 0)
                 memmove(name + strlen(prefix) - 1, name + strlen(prefix),
                         strlen(name + strlen(prefix)) + 1);
 }
 
-/* What stands behind "key<tabs>: " in a line of its own, cut out of text; NULL when there is none.
- */
+/* Returns the text behind "key<tabs>: " of a line, within text, or NULL. */
 static char *find_line(char *text, const char *key)
 {
         for (char *line = text; line; line = strchr(line, '\n')) {
@@ -294,6 +307,7 @@ static char *find_line(char *text, const char *key)
         return NULL;
 }
 
+/* Adds the features. Names that are too long are ignored. */
 static int add_features(char *flags, StringSet *ret)
 {
         char *state = NULL;
@@ -309,6 +323,7 @@ static int add_features(char *flags, StringSet *ret)
         return 0;
 }
 
+/* Reads the features and the name of the first CPU. Only the x86 kernel lists them in this form. */
 static int read_features(LinuxReader *reader, Error *reterr)
 {
         Snapshot *snapshot = reader->snapshot;
@@ -337,10 +352,10 @@ static int read_features(LinuxReader *reader, Error *reterr)
         return 0;
 }
 
-/* Encrypted memory: SEV, from the kernel's controller */
+/* Encrypted memory: AMD SEV, from the kernel's controller of such resources */
 
-/* "sev 410\nsev_es 99\n": what the kernel's controller of such resources has, which is what libvirt
- * reckons from CPUID. */
+/* Parses the capacity of the controller, for example "sev 410\nsev_es 99\n". libvirt calculates
+ * the same numbers from CPUID. */
 static int parse_capacity(char *text, SnapshotEmulator *emulator)
 {
         char *state = NULL;
@@ -361,7 +376,7 @@ static int parse_capacity(char *text, SnapshotEmulator *emulator)
         return 0;
 }
 
-/* Contexts of SEV-ES are those of SEV-SNP where KVM has that. */
+/* Reads whether KVM supports SEV-SNP, which uses the contexts of SEV-ES. */
 static int read_snp(LinuxReader *reader, SnapshotEmulator *emulator, Error *reterr)
 {
         _cleanup_free_ char *text = NULL;
@@ -373,6 +388,7 @@ static int read_snp(LinuxReader *reader, SnapshotEmulator *emulator, Error *rete
         return 0;
 }
 
+/* Adds one emulator of the host's architecture if the host has SEV. */
 static int read_encryption(LinuxReader *reader, Error *reterr)
 {
         Snapshot *snapshot = reader->snapshot;

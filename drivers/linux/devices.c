@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The PCI functions come first in the order of their addresses, which is that of their names, too.
- * The parents of mdevs that are no PCI functions follow. A function that cannot have changed since
- * the last poll is copied from it.
+/* Reads PCI functions, parents of mdevs, mdevs and vDPA devices from sysfs. The PCI functions
+ * come first, in the order of their addresses, which is also that of their names; find_device()
+ * searches them. Parents of mdevs that are not PCI functions follow.
+ *
+ * A function that cannot have changed since the last poll is copied from it. A bad file leaves
+ * out its device and adds a problem; a device that vanishes during the poll is skipped. Text
+ * from devices is shortened and sanitized.
  *
  * Tests: tests/unit/drivers/linux/test-reader.c */
 
@@ -22,23 +26,27 @@
 #define MDEV_BUS    "class/mdev_bus"
 #define MDEVS       "bus/mdev/devices"
 #define VDPA        "bus/vdpa/devices"
-#define NAME_SIZE   256 /* of a file in sysfs */
-#define VPD_MAX     32768
+#define NAME_SIZE   256 /* Bytes of the name of a file in sysfs, with the NUL. */
+/* Longest VPD that is read, in bytes. */
+#define VPD_MAX 32768
 
+/* The state of one poll of devices. */
 typedef struct DeviceReader {
         LinuxReader *reader;
         Snapshot *snapshot;
         size_t n_devices_allocated, n_mdevs_allocated;
-        size_t n_pci; /* of snapshot->devices */
+        size_t n_pci; /* PCI functions in snapshot->devices */
 } DeviceReader;
 
-/* PCI vital product data: resources, each a tag and a length, the read-only one a list of keywords
- * of two letters with a byte of length (PCI Local Bus Specification 3.0, appendix I). */
+/* PCI vital product data (VPD): a list of resources, each with a tag and a length. The read-only
+ * resource is a list of keywords: two letters, one byte of length, and data (PCI Local Bus
+ * Specification 3.0, appendix I). */
 
-#define TAG_END       0x78 /* of small resources; the low three bits are the length */
+#define TAG_END       0x78 /* tag of a small resource; its low three bits are the length */
 #define TAG_READ_ONLY 0x90
 #define LARGE         0x80
 
+/* Copies the text without characters at its ends that are not visible. */
 static void copy_serial(const uint8_t *bytes, size_t n, char ret[static DEVICE_IDENTITY_SIZE])
 {
         size_t first = 0;
@@ -51,7 +59,8 @@ static void copy_serial(const uint8_t *bytes, size_t n, char ret[static DEVICE_I
         text_sanitize(ret, '?');
 }
 
-/* Reads the fields of the read-only part, which begins at start. */
+/* Reads the fields of the read-only resource. Returns true if it has a serial number and its
+ * checksum is correct. */
 static bool read_fields(const uint8_t *vpd, size_t start, size_t end,
                         char ret[static DEVICE_IDENTITY_SIZE])
 {
@@ -66,7 +75,7 @@ static bool read_fields(const uint8_t *vpd, size_t start, size_t end,
                 if (field[0] == 'R' && field[1] == 'V') {
                         uint8_t sum = 0;
 
-                        /* all bytes up to this field's first add up to nothing */
+                        /* the sum of all bytes, including the first one of this field, must be 0 */
                         for (size_t j = 0; j <= i + 3 && j < end; j++)
                                 sum = (uint8_t)(sum + vpd[j]);
                         return ret[0] && field[2] > 0 && sum == 0;
@@ -76,6 +85,8 @@ static bool read_fields(const uint8_t *vpd, size_t start, size_t end,
         return false;
 }
 
+/* Finds the read-only resource and reads it. Every length is checked against n, because the VPD
+ * is foreign data. */
 static bool find_serial(const uint8_t *vpd, size_t n, char ret[static DEVICE_IDENTITY_SIZE])
 {
         for (size_t i = 0; i < n;) {
@@ -100,9 +111,9 @@ static bool find_serial(const uint8_t *vpd, size_t n, char ret[static DEVICE_IDE
         return false;
 }
 
-/* Reads the serial number of a card from a PCI function's VPD: the keyword SN in a read-only part
- * whose checksum is right. Cuts it to the room and makes it safe to print. Returns false with ""
- * when there is none, or when it has no character that can be seen. */
+/* Reads the serial number of a card from the VPD of a PCI function: the keyword SN in a
+ * read-only resource with a correct checksum. Shortens and sanitizes it. Returns false and "" if
+ * there is none, or if it has no visible character. */
 static bool read_vpd_serial(const uint8_t *vpd, size_t n, char ret[static DEVICE_IDENTITY_SIZE])
 {
         ret[0] = '\0';
@@ -112,7 +123,8 @@ static bool read_vpd_serial(const uint8_t *vpd, size_t n, char ret[static DEVICE
         return false;
 }
 
-/* Links: the last parts of where one leads, ".../PARENT/NAME"; parent may be NULL. -errno. */
+/* Reads the last two parts of a link's target, ".../PARENT/NAME". parent is "" if there is only
+ * one. -errno. */
 static int read_link(const char *path, char parent[static NAME_SIZE], char name[static NAME_SIZE])
 {
         char target[LINUX_PATH_SIZE];
@@ -133,7 +145,7 @@ static int read_link(const char *path, char parent[static NAME_SIZE], char name[
         return name[0] ? 0 : -EBADMSG;
 }
 
-/* libvirt's name of the device in which the one at that path below sys is. */
+/* Returns libvirt's name of the device that contains this one. */
 static int name_parent(LinuxReader *reader, const char *folder, const char *device, char **ret)
 {
         char parent[NAME_SIZE], name[NAME_SIZE], subsystem[NAME_SIZE], ignored[NAME_SIZE];
@@ -149,8 +161,9 @@ static int name_parent(LinuxReader *reader, const char *folder, const char *devi
         return *ret ? 0 : -ENOMEM;
 }
 
-/* One PCI function */
+/* PCI functions */
 
+/* Parses a hexadecimal number. *ret_end is text if it is above max. */
 static uint32_t read_hex(const char *text, uint64_t max, const char **ret_end)
 {
         char *end;
@@ -160,7 +173,7 @@ static uint32_t read_hex(const char *text, uint64_t max, const char **ret_end)
         return (uint32_t)number;
 }
 
-/* "PCI_ID=10DE:13BD" and so on, one each line. */
+/* Parses lines such as "PCI_ID=10DE:13BD". Class and id are required. */
 static int parse_uevent(char *text, SnapshotDevice *device)
 {
         bool has_class = false, has_id = false;
@@ -194,6 +207,7 @@ static int parse_uevent(char *text, SnapshotDevice *device)
         return has_class && has_id ? 0 : -EBADMSG;
 }
 
+/* Reads the NUMA node. A device without a node, or without the file, has NUMA_NODE_NONE. */
 static int read_numa_node(const char *path, SnapshotDevice *device)
 {
         uint64_t node;
@@ -204,10 +218,11 @@ static int read_numa_node(const char *path, SnapshotDevice *device)
         if (r == 0)
                 device->numa_node = (int)node;
         else if (r == -EBADMSG && sysfs_read(path, &text) == 0 && text[0] == '-')
-                r = 0; /* -1 */
+                r = 0; /* "-1": no node */
         return sysfs_is_gone(r) ? 0 : r;
 }
 
+/* Reads whether the function is virtual, or can have virtual functions. */
 static int read_functions(LinuxReader *reader, SnapshotDevice *device)
 {
         char physical[NAME_SIZE], ignored[NAME_SIZE], address[PCI_ADDRESS_SIZE] = "";
@@ -229,7 +244,8 @@ static int read_functions(LinuxReader *reader, SnapshotDevice *device)
         return sysfs_is_gone(r) ? 0 : r;
 }
 
-/* Slow on real cards, so it is read only for hosts that offer devices, and once for each card. */
+/* Reads the serial number from the VPD, which is slow on real cards. It is read only on hosts
+ * that offer devices, and only once for each card. */
 static int read_serial(LinuxReader *reader, SnapshotDevice *device, Error *reterr)
 {
         uint8_t vpd[VPD_MAX];
@@ -247,7 +263,8 @@ static int read_serial(LinuxReader *reader, SnapshotDevice *device, Error *reter
         return snapshot_device_set_serial(device, serial) < 0 ? error_oom(reterr) : 0;
 }
 
-/* The name is set, and what is left out by a caller is freed by it. */
+/* Reads a function into device, which the caller frees. before is the same function in the last
+ * snapshot, or NULL: its serial number is used again if the ids are equal. */
 static int read_function(LinuxReader *reader, const char *address, const SnapshotDevice *before,
                          SnapshotDevice *device, Error *reterr)
 {
@@ -290,7 +307,7 @@ static int add_device(DeviceReader *devices, SnapshotDevice *device)
         return 0;
 }
 
-/* Reads what the files of some drivers say of a device below folder. */
+/* Adds the facts in files of some drivers, below folder. */
 static int add_details(DeviceReader *devices, const char *folder, SnapshotDevice *device,
                        Error *reterr)
 {
@@ -305,6 +322,7 @@ static int add_details(DeviceReader *devices, const char *folder, SnapshotDevice
         return 0;
 }
 
+/* Reads or copies one function and adds it. */
 static int poll_function(DeviceReader *devices, const char *address, Error *reterr)
 {
         char folder[LINUX_PATH_SIZE];
@@ -324,7 +342,7 @@ static int poll_function(DeviceReader *devices, const char *address, Error *rete
                 r = read_function(devices->reader, address, before, &device, reterr);
         if (r < 0)
                 return linux_note(devices->reader, r, reterr);
-        device.is_vgpu_function = false; /* a copy */
+        device.is_vgpu_function = false; /* a copy has it set; add_details() decides again */
         r = add_details(devices, folder, &device, reterr);
         return r == 0 && add_device(devices, &device) < 0 ? error_oom(reterr) : r;
 }
@@ -359,8 +377,9 @@ static SnapshotDevice *find_device(const DeviceReader *devices, const char *name
         return found ? &all[i] : NULL;
 }
 
-/* Mediated devices: their parents and types */
+/* Parents of mediated devices, and their types */
 
+/* Reads a text, shortened and sanitized. A missing file is "". */
 static int read_text(const char *path, char **ret)
 {
         int r = sysfs_read(path, ret);
@@ -375,6 +394,7 @@ static int read_text(const char *path, char **ret)
         return r;
 }
 
+/* Reads one type. Its id is the name of a folder, so an id that had to be sanitized is rejected. */
 static int read_type(LinuxReader *reader, const char *folder, const char *id, MdevType *type)
 {
         int r;
@@ -397,6 +417,7 @@ static void free_type(MdevType *type)
         free(type->name);
 }
 
+/* Reads the types of a parent, unless they were copied from the last snapshot. */
 static int read_types(LinuxReader *reader, const char *parent, SnapshotDevice *device,
                       Error *reterr)
 {
@@ -430,7 +451,8 @@ static int read_types(LinuxReader *reader, const char *parent, SnapshotDevice *d
         return 0;
 }
 
-/* A parent that is no PCI function: mtty, a channel. */
+/* Adds a parent that is not a PCI function, for example mtty or a channel. Such devices are
+ * always read. */
 static int add_other(DeviceReader *devices, const char *parent, Error *reterr)
 {
         _cleanup_(snapshot_device_done) SnapshotDevice device = { .numa_node = NUMA_NODE_NONE };
@@ -456,6 +478,7 @@ static int add_other(DeviceReader *devices, const char *parent, Error *reterr)
         return r == 0 && add_device(devices, &device) < 0 ? error_oom(reterr) : r;
 }
 
+/* Reads the mdev types of all parents. A PCI function without its device in the list is skipped. */
 static int poll_mdev_parents(DeviceReader *devices, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;
@@ -480,8 +503,9 @@ static int poll_mdev_parents(DeviceReader *devices, Error *reterr)
         return r < 0 ? r : 0;
 }
 
-/* Mediated devices and vDPA devices: where they are */
+/* Mediated devices and vDPA devices, and the devices that contain them */
 
+/* Adds an mdev. Its array slot is filled before the mdev counts, so a failure leaves nothing. */
 static int add_mdev(DeviceReader *devices, const char *uuid, Error *reterr)
 {
         Snapshot *snapshot = devices->snapshot;
@@ -523,6 +547,7 @@ static int poll_mdevs(DeviceReader *devices, Error *reterr)
         return r < 0 ? r : 0;
 }
 
+/* Sets is_vdpa_parent of all PCI functions, also of copied ones. */
 static int poll_vdpa(DeviceReader *devices, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;

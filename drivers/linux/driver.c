@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Everything is on the poll thread (drivers/poll-thread.h), which also receives the events. The
- * last snapshot is kept: while no event comes, parts that cannot change without one are not read
- * again, for ten minutes at most. The readers have unit tests
- * (tests/unit/drivers/linux/test-reader.c); this file asks the kernel and the resolver.
+/* The driver "linux". A poll reads the host on the poll thread (drivers/poll-thread.h), which
+ * also receives kernel events. The last snapshot is kept. While no event comes, parts that
+ * cannot change without one are copied from it, for LIFE_USEC at most. An event during a poll
+ * counts for the next one.
+ *
+ * The readers have unit tests (tests/unit/drivers/linux/test-reader.c). This file asks the
+ * kernel and the resolver, so only an integration test covers it. Guests are unknown.
  *
  * Tests: tests/integration/driver/test_linux.py */
 
@@ -18,16 +21,18 @@
 #include "drivers/disk-check.h"
 #include "drivers/linux/reader.h"
 
+/* Age at which everything is read again. */
 #define LIFE_USEC (10 * 60 * USEC_PER_SEC)
 
 typedef struct LinuxState {
         DiskCheck *disk;
-        bool has_pool;                /* libvirt has the disks in a pool */
-        bool features;                /* guests have the host's CPU */
-        bool serials, serials_needed; /* as of LinuxReader */
+        bool has_pool;                /* libvirt has the disks in a storage pool */
+        bool features;                /* guests have the features of the host's CPU */
+        bool serials, serials_needed; /* see LinuxReader */
         int uevents;                  /* < 0: none */
         bool changed;                 /* an event came since the last poll began */
-        uint64_t read_usec;           /* when all was read, CLOCK_MONOTONIC */
+        uint64_t read_usec;           /* start of the last complete read, CLOCK_MONOTONIC */
+        /* the last good snapshot; NULL: none */
         Snapshot *last;
 } LinuxState;
 
@@ -41,7 +46,8 @@ static void state_free(void *data)
         free(state);
 }
 
-/* The name that libvirt would give: with its domain, where the resolver knows one. */
+/* Sets the name that libvirt would report: the fully qualified one, if the resolver knows it.
+ * Can block, so it runs only when the host is read completely. */
 static int read_nodename(const char *name, Snapshot *snapshot, Error *reterr)
 {
         static const char local[] = "localhost";
@@ -59,6 +65,7 @@ static int read_nodename(const char *name, Snapshot *snapshot, Error *reterr)
         return r;
 }
 
+/* Sets the names and the version. The version is that of the kernel, in libvirt's form. */
 static int read_names(const LinuxReader *reader, Error *reterr)
 {
         Snapshot *snapshot = reader->snapshot;
@@ -82,6 +89,7 @@ static int read_names(const LinuxReader *reader, Error *reterr)
                        : read_nodename(names.nodename, snapshot, reterr);
 }
 
+/* Reads all parts. The names come first, because linux_read_host() needs the architecture. */
 static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr)
 {
         Snapshot *snapshot = reader->snapshot;
@@ -103,6 +111,8 @@ static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr
         return snapshot_seal(snapshot, reterr);
 }
 
+/* Polls the host. After a failure the next poll reads everything that can change with an event.
+ * Parts are copied only if the kernel's events can be received. */
 static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
 {
         LinuxState *state = data;
@@ -120,7 +130,8 @@ static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
                 snapshot->began_usec = clock_usec(CLOCK_MONOTONIC);
                 if (state->uevents >= 0 && uevents_read(state->uevents))
                         state->changed = true;
-                /* what could not be read is tried, and reported, again */
+                /* after problems nothing is copied, so that each part is tried and reported again
+                 */
                 if (kind != DRIVER_POLL_ALL && state->last && state->last->problems.n_items == 0)
                         reader.last = state->last;
                 reader.quiet = reader.last && state->uevents >= 0 && !state->changed &&
@@ -146,6 +157,7 @@ static void inherit(void *data, void *before)
         disk_check_inherit(&((LinuxState *)data)->disk, ((LinuxState *)before)->disk);
 }
 
+/* Reads the pending events. Runs between polls on the poll thread. */
 static void listen_to_events(void *data, Mailbox *mailbox)
 {
         LinuxState *state = data;
@@ -156,7 +168,8 @@ static void listen_to_events(void *data, Mailbox *mailbox)
         mailbox_post_changed(mailbox);
 }
 
-/* Only a remote_managed function is not offered without one. */
+/* Returns whether serial numbers are necessary: a remote_managed function is not offered without
+ * one. */
 static bool needs_serials(const PciSpecs *specs)
 {
         for (size_t i = 0; i < specs->n_items; i++)
@@ -165,6 +178,7 @@ static bool needs_serials(const PciSpecs *specs)
         return false;
 }
 
+/* Creates the source. Without a socket for events every poll reads everything. */
 static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr)
 {
         LinuxState *state = calloc(1, sizeof(LinuxState));

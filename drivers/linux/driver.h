@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The driver of a host without a hypervisor's daemon: what Linux itself shows (reader.h). It finds
- * what the libvirt driver finds, by the same names, so that a host may change between the two, but
- * for what libvirt alone knows, which is left in Placement as it is: what guests may have (the
- * COMPUTE_ and HW_ARCH_ traits, contexts of encrypted memory), features of CPU models that are
- * configured by name, the size of a storage pool, and which guests there are. */
+/* The driver of a host without a hypervisor's daemon, which reads the kernel's files (reader.h).
+ * It reports devices and amounts by the same names as the libvirt driver, so a host can change
+ * from one to the other.
+ *
+ * Some facts are known only to libvirt, and stay unchanged in Placement. These are most traits
+ * of emulators (COMPUTE_ and HW_ARCH_), features of CPU models that are configured by name, the
+ * size of a storage pool, and the list of guests. */
 
 #include "drivers/poll-thread.h"
 

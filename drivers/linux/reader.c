@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the readers of /sys share: the path of the last file, and its name in words and problems;
- * and the socket of kernel events.
+/* Functions that the readers of /sys share: paths, numbers, lists and errors, and the socket of
+ * kernel events. reader->path has the path of the last file, which error texts and problems name.
+ * The function linux_note() ignores files that are gone, because devices and drivers can vanish at
+ * any time.
  *
  * Tests: tests/unit/drivers/linux/test-reader.c */
 
@@ -87,12 +89,13 @@ int linux_list(const char *path, StringSet *ret)
         return r;
 }
 
-/* What the kernel, and udev after it, report of devices and CPUs that come, go, or are bound to a
- * driver. Any user may listen. */
+/* Events of the kernel, and of udev after it, about devices and CPUs that appear, vanish, or get
+ * a driver. Every user can receive them. */
 
 #define GROUP_KERNEL 1
-#define GROUP_UDEV   2 /* later, and where udev runs: by then all of a device is there */
-#define MESSAGE_MAX  16384
+#define GROUP_UDEV   2 /* later, and only where udev runs; the device is then complete */
+/* longest event, in bytes; the rest is cut off */
+#define MESSAGE_MAX 16384
 
 int uevents_open(void)
 {
@@ -106,7 +109,8 @@ int uevents_open(void)
         return TAKE_FD(fd);
 }
 
-/* Texts that each end with a NUL; udev's have some bytes before them. */
+/* Returns whether the event belongs to a subsystem that the readers use. It is a list of texts
+ * that end with NUL; udev's events have a binary header. */
 static bool uevent_counts(const char *message, size_t n)
 {
         static const char key[] = "SUBSYSTEM=";

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Compares the tree before and after the update, class by class. reshape_moves_make() collects what
- * each consumer holds of a class that leaves its provider, lets rules.c place it, and takes all of
- * it back if one consumer cannot be placed. Such a class then keeps the inventories of the old tree
- * (keep_class()). The sums of all consumers (Moves.usage) bound what a provider can take.
+/* Moves allocations with their inventories, class by class, by comparing the tree before and after
+ * the update.
+ *
+ * For each class that leaves a provider, reshape_moves_make() collects a Move for each consumer
+ * that has some of it. rules.c decides where the amount goes. If one consumer cannot be placed,
+ * all moves of the class are undone, and the class keeps the inventories of the old tree
+ * (keep_class()). Moves.usage is the sum of all consumers, which limits the amount that a provider
+ * can take.
+ *
+ * A move keeps the amount of a consumer, except that the mdevs of the guest count for mediated
+ * devices (facts C5.1). CPUs can become dedicated, and a class can get a new name. Generations are
+ * not known here.
  *
  * Tests: tests/unit/drivers/reshape/test-moves.c */
 
@@ -15,10 +23,10 @@
 #include "base/log.h"
 #include "base/text.h"
 
-/* Inventories that stay as they were, in a tree that was edited already */
+/* Inventories that stay, in a tree that is already edited */
 
-/* Where a renamed class would go, its new name takes the record over, unless the provider has one
- * of that name. -ENOMEM. */
+/* Gives the record of a renamed class to its new name, unless the provider has a record with
+ * that name. -ENOMEM. */
 static int rename_classes(const TreeUpdate *update)
 {
         for (size_t i = 0; i < update->before->n_providers; i++) {
@@ -42,7 +50,8 @@ static int rename_classes(const TreeUpdate *update)
         return 0;
 }
 
-/* The provider as it was, with what it hangs below, but without inventories. */
+/* Adds a provider of the old tree again, and the providers above it, without inventories.
+ * Returns the existing one if it was not removed. */
 static int bring_back(const TreeUpdate *update, const Provider *before, Provider **ret,
                       Error *reterr)
 {
@@ -68,6 +77,7 @@ static int bring_back(const TreeUpdate *update, const Provider *before, Provider
         return 0;
 }
 
+/* Gives the class of one provider its old record. */
 static int keep_record(const TreeUpdate *update, const Provider *before, const char *resource_class,
                        Error *reterr)
 {
@@ -80,6 +90,8 @@ static int keep_record(const TreeUpdate *update, const Provider *before, const c
         return provider_set_inventory(after, resource_class, record) < 0 ? error_oom(reterr) : 0;
 }
 
+/* Gives the class the inventories of the old tree on all providers, and removes it from those
+ * that did not have it. */
 static int restore_class(const TreeUpdate *update, const char *resource_class, Error *reterr)
 {
         const Uuid root = update->root->uuid;
@@ -105,6 +117,7 @@ static int restore_class(const TreeUpdate *update, const char *resource_class, E
         return 0;
 }
 
+/* Adds the classes into which this rule would have turned the class of this provider. */
 static int link_class(const TreeUpdate *update, const Provider *from, ReshapeRule rule,
                       const char *resource_class, StringSet *ret)
 {
@@ -132,7 +145,7 @@ static int link_class(const TreeUpdate *update, const Provider *from, ReshapeRul
         }
 }
 
-/* The class and what it would have turned into. */
+/* Collects the class and all classes into which it would have turned. */
 static int find_linked(const TreeUpdate *update, const char *resource_class, StringSet *ret)
 {
         if (string_set_add(ret, resource_class) < 0)
@@ -149,8 +162,8 @@ static int find_linked(const TreeUpdate *update, const char *resource_class, Str
         return 0;
 }
 
-/* Gives the class, and what it would have turned into, the inventories of update->before; providers
- * that are gone come back for it. -ENOMEM, -EINVAL. */
+/* Gives the class, and the classes into which it would have turned, the inventories of
+ * update->before. Removed providers are added again for this. -ENOMEM, -EINVAL. */
 static int keep_class(const TreeUpdate *update, const char *resource_class, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet linked = STRING_SET_INIT;
@@ -166,8 +179,8 @@ static int keep_class(const TreeUpdate *update, const char *resource_class, Erro
         return 0;
 }
 
-/* The same for each inventory that usage still has something of: a class that is in use cannot go
- * (and Placement would refuse all of the reshape). */
+/* Keeps the old record of each class of which usage still has some. Placement rejects the whole
+ * reshape if a class in use loses its inventory. */
 static int keep_used(const TreeUpdate *update, const Consumer *usage, Error *reterr)
 {
         for (size_t i = 0; i < usage->n_allocations; i++) {
@@ -192,7 +205,7 @@ static int keep_used(const TreeUpdate *update, const Consumer *usage, Error *ret
         return 0;
 }
 
-/* The least total with which there is room for used. */
+/* Returns the smallest total with enough capacity for the used amount. */
 static uint64_t find_total(const Inventory *record, uint64_t used)
 {
         uint64_t low = record->total, high = INVENTORY_MAX_AMOUNT;
@@ -208,6 +221,7 @@ static uint64_t find_total(const Inventory *record, uint64_t used)
         return low;
 }
 
+/* Extends the limits of a record, so that an allocation of this amount is valid. */
 static void relax(Inventory *record, uint64_t amount, uint64_t used)
 {
         record->max_unit = MAX(record->max_unit, amount);
@@ -229,9 +243,10 @@ static void relax_holding(const Provider *provider, const Allocation *held, cons
         }
 }
 
-/* Lets each consumer keep what it holds: a total that shrank, and max_unit with it, under an amount
- * that does not move would make Placement refuse the consumer as a whole. No more than what is used
- * by all together is made room for, and the next update sets the right limits. */
+/* Extends records so that each consumer can keep its amounts that do not move. Otherwise
+ * Placement would reject the consumer as a whole, for example if a total and its max_unit became
+ * smaller. The capacity grows up to the used amount only, and the next update sets the correct
+ * limits. */
 static void relax_limits(const TreeUpdate *update, const Allocations *consumers,
                          const Consumer *usage)
 {
@@ -247,10 +262,10 @@ static void relax_limits(const TreeUpdate *update, const Allocations *consumers,
                 }
 }
 
-/* Removes new providers that came to offer nothing. */
+/* Removes new providers without inventories. */
 static void drop_empty(const TreeUpdate *update)
 {
-        /* backwards: children first */
+        /* backwards, because children are behind their parents */
         for (size_t i = update->tree->n_providers; i > 0; i--) {
                 const Provider *provider = update->tree->providers[i - 1];
 
@@ -261,23 +276,25 @@ static void drop_empty(const TreeUpdate *update)
         }
 }
 
-/* One consumer's part of a class on one provider. */
+/* The amount of one class that one consumer has on one provider. */
 typedef struct Move {
         Consumer *consumer;
         const Provider *from;
         const SnapshotDomain *guest;
         ReshapeRule rule;
         uint64_t amount;
-        Consumer parts; /* where it went */
+        Consumer parts; /* places and amounts after the move */
+        /* made, and not undone */
         bool done;
 } Move;
 
+/* All moves of an update; moves has those of the current class. */
 typedef struct Moves {
         const TreeUpdate *update;
         DriverReshape *reshape;
-        Consumer usage; /* by provider, of all consumers together */
+        Consumer usage; /* sums of all consumers, by provider */
         const char *resource_class;
-        Move *moves; /* of this class */
+        Move *moves; /* of the current class */
         size_t n_moves, n_moves_allocated;
 } Moves;
 
@@ -295,8 +312,7 @@ static void moves_done(Moves *moves)
         consumer_clear(&moves->usage);
 }
 
-/* Sums */
-
+/* Subtracts up to the amount that is there. */
 static int subtract(Consumer *from, const Uuid *provider, const char *resource_class,
                     uint64_t amount)
 {
@@ -324,6 +340,7 @@ static int subtract_all(Consumer *consumer, const Consumer *held)
         return 0;
 }
 
+/* Adds the amounts of all consumers to the usage. NULL: none. */
 static int sum_up(Moves *moves, const Allocations *allocations)
 {
         for (size_t i = 0; allocations && i < allocations->n_consumers; i++)
@@ -332,8 +349,9 @@ static int sum_up(Moves *moves, const Allocations *allocations)
         return 0;
 }
 
-/* One class */
+/* Moves of one class */
 
+/* Returns true if the definition of the guest names host CPUs or cells. */
 static bool is_pinned(const SnapshotDomain *guest)
 {
         return guest &&
@@ -341,7 +359,9 @@ static bool is_pinned(const SnapshotDomain *guest)
                 cpu_set_count(&guest->memory_cells) > 0);
 }
 
-/* Those that belong somewhere come first, then the large ones. */
+/* Sorts guests with fixed places first, because others can use the rest. Large amounts come
+ * before small ones, which fit more easily. The uuids make the order, and so the result, the
+ * same each time. */
 static int compare_moves(const void *a, const void *b)
 {
         const Move *one = a, *other = b;
@@ -354,7 +374,8 @@ static int compare_moves(const void *a, const void *b)
         return order != 0 ? order : uuid_order(&one->from->uuid, &other->from->uuid);
 }
 
-/* NULL for one that cannot be read, too: what it has is as it was placed. */
+/* Returns the guest, or NULL. A guest that could not be read has no known pins, so it counts as
+ * none. */
 static const SnapshotDomain *find_guest(const Moves *moves, const Uuid *uuid)
 {
         const SnapshotDomain *guest = snapshot_find_domain(moves->update->snapshot, uuid);
@@ -362,6 +383,7 @@ static const SnapshotDomain *find_guest(const Moves *moves, const Uuid *uuid)
         return guest && !guest->unread ? guest : NULL;
 }
 
+/* Adds a move for the amount that the consumer has there, if the rule applies to it. */
 static int add_move(Moves *moves, Consumer *consumer, const Provider *from, ReshapeRule rule)
 {
         const Uuid *guest = driver_reshape_guest(moves->reshape, &consumer->uuid);
@@ -386,6 +408,7 @@ static int add_move(Moves *moves, Consumer *consumer, const Provider *from, Resh
         return 0;
 }
 
+/* Collects the moves of the current class, in the order in which they are made. */
 static int collect_moves(Moves *moves)
 {
         const ProviderTree *before = moves->update->before;
@@ -408,14 +431,17 @@ static int collect_moves(Moves *moves)
         return 0;
 }
 
+/* Subtracts the amount from the usage and the consumer, so that it does not take capacity at its
+ * new place. */
 static int take_away(Moves *moves, Move *move)
 {
         if (subtract(&moves->usage, &move->from->uuid, moves->resource_class, move->amount) < 0)
                 return -ENOMEM;
-        /* not all that is there: some of it may have come from another provider just now */
+        /* not the whole amount: another move might have added some of it */
         return subtract(move->consumer, &move->from->uuid, moves->resource_class, move->amount);
 }
 
+/* Undoes a move. */
 static int put_back(Moves *moves, Move *move)
 {
         if (subtract_all(&moves->usage, &move->parts) < 0 ||
@@ -429,7 +455,8 @@ static int put_back(Moves *moves, Move *move)
         return 0;
 }
 
-/* 0, or a positive number when the consumer cannot be placed. */
+/* Makes a move. Returns 0, or a positive number and adds a problem if the consumer cannot be
+ * placed. */
 static int make_move(Moves *moves, Move *move)
 {
         const ReshapeItem item = {
@@ -462,7 +489,8 @@ static int make_move(Moves *moves, Move *move)
         return 0;
 }
 
-/* 0, or a positive number when the class stays. */
+/* Moves the current class for all consumers, or for none. Returns 0, or a positive number if the
+ * class stays. It tries all consumers in any case, so that all problems are known. */
 static int move_class(Moves *moves)
 {
         bool stays = false;
@@ -484,8 +512,7 @@ static int move_class(Moves *moves)
         return stays;
 }
 
-/* All classes */
-
+/* Collects the classes that leave a provider. */
 static int collect_classes(const TreeUpdate *update, StringSet *ret)
 {
         for (size_t i = 0; i < update->before->n_providers; i++) {
@@ -509,7 +536,8 @@ static bool is_kept(const DriverReshape *reshape, const char *resource_class)
         return reshape && string_set_contains(&reshape->kept, resource_class);
 }
 
-/* May all of these stay where they are? */
+/* Returns whether the caller must call again with consumers: a class that is not kept would
+ * move. */
 static bool reshape_needed(const StringSet *classes, const DriverReshape *reshape)
 {
         if (reshape && reshape->consumers)
@@ -520,6 +548,7 @@ static bool reshape_needed(const StringSet *classes, const DriverReshape *reshap
         return false;
 }
 
+/* Moves or keeps the current class. Returns 0, or a positive number if it stays. */
 static int move_or_keep(Moves *moves, Error *reterr)
 {
         DriverReshape *reshape = moves->reshape;
@@ -535,7 +564,8 @@ static int move_or_keep(Moves *moves, Error *reterr)
         return r < 0 ? r : 1;
 }
 
-/* Memory first, which is scarce: CPUs go where it is. A positive number when some class stays. */
+/* Moves all classes. Memory comes first because it is scarce; then the CPUs follow it
+ * (rank_of()). Returns 0, or a positive number if a class stays. */
 static int move_classes(Moves *moves, const StringSet *classes, Error *reterr)
 {
         static const char *const first[] = { "MEMORY_MB", "PCPU", "VCPU" };

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Moving what is allocated along with its inventory: from the tree as Placement has it to the tree
- * as the host is. Pure.
+/* Moves allocations together with their inventories, from the tree in Placement to the tree that
+ * the host should have. Pure.
  *
- * A class moves for all its consumers or for none: where one cannot be placed, the class keeps the
- * inventories that it had, and everything else goes on. */
+ * A class moves for all its consumers or for none. If one consumer cannot be placed, the class
+ * keeps its old inventories, and all other classes move. */
 
 #include "base/provider-tree.h"
 #include "drivers/driver-reshape.h"
 #include "drivers/reshape/rules.h"
 
-/* Compares update->before with update->tree, which is edited where a class stays. reshape may be
- * NULL: nothing may move. DRIVER_UPDATED; DRIVER_UPDATED_IN_PART with words when a class stays that
- * should not; DRIVER_RESHAPE_NEEDED (tree is undefined then); -ENOMEM, -EINVAL. */
+/* Compares update->before with update->tree, and edits update->tree where a class stays. reshape
+ * can be NULL: nothing can move. Returns DRIVER_UPDATED, or DRIVER_UPDATED_IN_PART with an error
+ * text if a class stays that should move. Returns DRIVER_RESHAPE_NEEDED if allocations would
+ * have to move but cannot; the tree is then undefined. -ENOMEM, -EINVAL. */
 int reshape_moves_make(const TreeUpdate *update, DriverReshape *reshape, Error *reterr);

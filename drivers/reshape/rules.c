@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* reshape_rule_find() decides which rule applies to a class of a provider, reshape_rule_place()
- * where the part of one consumer goes. CPUs and memory go where the guest's domain pins them
- * (GuestCells); an amount that is pinned nowhere goes where it fits best. No more is placed on a
- * provider than its inventory allows.
+/* Rules for allocations whose inventory leaves a provider. reshape_rule_find() selects the rule
+ * for a class of a provider. reshape_rule_place() decides where the amount of one consumer goes.
+ *
+ * CPUs and memory go to the cells to which the guest's domain pins them (GuestCells). An amount
+ * without a pin goes where it fits best. No provider gets more than its inventory allows. The
+ * functions read the trees before and after the update and change neither; only "parts" is
+ * written.
  *
  * Tests: tests/unit/drivers/reshape/test-moves.c */
 
@@ -49,19 +52,19 @@ static bool has_class_before(const TreeUpdate *update, const char *resource_clas
         return reshape_tree_has_class(update->before, &update->root->uuid, resource_class);
 }
 
-/* Which rule */
-
 static bool is_cpu(const char *resource_class)
 {
         return strcmp(resource_class, vcpu) == 0 || strcmp(resource_class, pcpu) == 0;
 }
 
-/* Dedicated CPUs are new: guests that are pinned to them hold VCPU until now (facts C5.2). */
+/* Returns whether dedicated CPUs are new. Guests that are pinned to them have VCPU until now
+ * (facts C5.2). */
 static bool dedicates(const TreeUpdate *update)
 {
         return has_class_now(update, pcpu) && !has_class_before(update, pcpu);
 }
 
+/* Returns whether a CPU of the guest is pinned to dedicated CPUs. */
 static bool is_dedicated(const TreeUpdate *update, const SnapshotDomain *guest)
 {
         for (size_t i = 0; i < guest->n_pins; i++)
@@ -78,6 +81,8 @@ static bool has_dedicated_guest(const TreeUpdate *update)
         return false;
 }
 
+/* Returns whether CPUs or memory move between the root and cells, or VCPU becomes PCPU on the
+ * same provider. */
 static bool moves_between_cells(const TreeUpdate *update, const Provider *from,
                                 const Provider *after, const char *resource_class)
 {
@@ -94,7 +99,7 @@ static bool moves_between_cells(const TreeUpdate *update, const Provider *from,
         return strcmp(resource_class, memory) == 0 && has_class_now(update, memory);
 }
 
-/* The class that a device's provider has now, where it had another. */
+/* Returns the new class of a device's provider whose class changed, or NULL. */
 static const char *find_regrouped(const Provider *from, const Provider *after)
 {
         if (!after || uuid_empty(&from->parent) || from->n_inventories != 1 ||
@@ -133,23 +138,26 @@ bool reshape_rule_concerns(const TreeUpdate *update, const ReshapeItem *item)
                (item->guest && is_dedicated(update, item->guest));
 }
 
-/* Where on the host a guest's CPUs and memory are, as far as its domain pins them: vcpupin,
- * numatune and memnode */
+/* Places of a guest's CPUs and memory on the host, by the pins in its domain: vcpupin, numatune
+ * and memnode */
 
-/* In CPUs, or in KiB of memory. What is pinned to no single cell counts in all alone. */
+/* Weights of cells, in CPUs or in KiB of memory. An amount without a single cell counts only in
+ * "all". */
 typedef struct GuestWeights {
         uint64_t *of_cell; /* by index of snapshot->cells */
         uint64_t all;
 } GuestWeights;
 
+/* The weights of one guest. */
 typedef struct GuestCells {
-        GuestWeights shared;    /* CPUs that are not pinned to dedicated ones */
-        GuestWeights dedicated; /* CPUs that are */
+        GuestWeights shared;    /* CPUs without a pin to dedicated ones */
+        GuestWeights dedicated; /* CPUs with a pin to dedicated ones */
         GuestWeights memory;
 } GuestCells;
 
 #define NO_CELL SIZE_MAX
 
+/* Allocates one item more than cells, because calloc() of 0 items can return NULL. */
 static int weights_init(GuestWeights *weights, const Snapshot *snapshot)
 {
         weights->of_cell = calloc(snapshot->n_cells + 1, sizeof(uint64_t));
@@ -172,6 +180,7 @@ static void guest_cells_done(GuestCells *cells)
         *cells = (GuestCells){ 0 };
 }
 
+/* Returns whether the cell has all CPUs of the set, which must not be empty. */
 static bool cell_has_all(const SnapshotCell *cell, const CpuSet *cpus)
 {
         unsigned n_common = 0;
@@ -189,7 +198,7 @@ static size_t find_cell_of_cpus(const Snapshot *snapshot, const CpuSet *cpus)
         return NO_CELL;
 }
 
-/* The one cell of a set of cells. */
+/* Returns the index of the only cell in the set, or NO_CELL. */
 static size_t find_single_cell(const Snapshot *snapshot, const CpuSet *ids)
 {
         for (size_t i = 0; cpu_set_count(ids) == 1 && i < snapshot->n_cells; i++)
@@ -198,6 +207,7 @@ static size_t find_single_cell(const Snapshot *snapshot, const CpuSet *ids)
         return NO_CELL;
 }
 
+/* Returns the CPUs that a guest CPU can use: its pin, or <vcpu cpuset>. */
 static const CpuSet *find_pin(const SnapshotDomain *domain, unsigned guest_cpu)
 {
         for (size_t i = 0; i < domain->n_pins; i++)
@@ -206,6 +216,7 @@ static const CpuSet *find_pin(const SnapshotDomain *domain, unsigned guest_cpu)
         return &domain->cpus;
 }
 
+/* Counts the guest CPUs by kind and cell. */
 static void weigh_cpus(const Snapshot *snapshot, const SnapshotDomain *domain, const CpuPlan *cpus,
                        GuestCells *ret)
 {
@@ -218,7 +229,7 @@ static void weigh_cpus(const Snapshot *snapshot, const SnapshotDomain *domain, c
         }
 }
 
-/* As the CPUs of both kinds together. */
+/* Distributes memory over the cells in the proportion of all guest CPUs. */
 static void follow_cpus(const Snapshot *snapshot, uint64_t memory_kib, GuestCells *ret)
 {
         uint64_t n_cpus = ret->shared.all + ret->dedicated.all, before = 0;
@@ -232,6 +243,8 @@ static void follow_cpus(const Snapshot *snapshot, uint64_t memory_kib, GuestCell
         add_weight(&ret->memory, NO_CELL, memory_kib - before);
 }
 
+/* Weighs the memory of the guest. Memory without cells of the guest follows <numatune>, or else
+ * the CPUs. Memory of a guest's cell follows its <memnode>. */
 static void weigh_memory(const Snapshot *snapshot, const SnapshotDomain *domain, GuestCells *ret)
 {
         size_t bound = find_single_cell(snapshot, &domain->memory_cells);
@@ -250,8 +263,7 @@ static void weigh_memory(const Snapshot *snapshot, const SnapshotDomain *domain,
         }
 }
 
-/* Weighs the cells for a domain. Without one every weight is 0. Memory that is bound nowhere
- * follows the CPUs. -ENOMEM. */
+/* Calculates the weights of a domain. Without a domain (NULL) all are 0. -ENOMEM. */
 static int guest_cells_make(const Snapshot *snapshot, const SnapshotDomain *domain,
                             const CpuPlan *cpus, GuestCells *ret)
 {
@@ -269,13 +281,16 @@ static int guest_cells_make(const Snapshot *snapshot, const SnapshotDomain *doma
         return 0;
 }
 
-/* How much there is room for */
+/* Capacity that is left */
 
 static uint64_t subtract(uint64_t a, uint64_t b)
 {
         return a > b ? a - b : 0;
 }
 
+/* Fills the limits of a share from the record of the class. own is the amount that the consumer
+ * has on the provider, because max_unit limits the sum. Without a record the share can take
+ * nothing. */
 static void measure(const ReshapeItem *item, const Provider *provider, const char *resource_class,
                     uint64_t own, ReshapeShare *ret)
 {
@@ -297,6 +312,7 @@ static int no_room(const ReshapeItem *item, const char *resource_class, Error *r
                           resource_class);
 }
 
+/* Adds the whole amount on one provider, or returns -ENOSPC. */
 static int add_whole(const ReshapeItem *item, const Provider *provider, const char *resource_class,
                      uint64_t amount, Consumer *parts, Error *reterr)
 {
@@ -315,9 +331,10 @@ static int add_whole(const ReshapeItem *item, const Provider *provider, const ch
                                                                                 : 0;
 }
 
-/* Root and cells */
+/* Places on the root and the cells */
 
-/* Best is where the consumer has something already, then where all that is to come fits. */
+/* Returns the rank of a provider, lower is better: 0 if the consumer has resources there, 1 if
+ * its remaining CPUs and memory fit, otherwise 2. */
 static unsigned rank_of(const ReshapeItem *item, const Provider *provider)
 {
         static const char *const classes[] = { memory, pcpu, vcpu };
@@ -341,7 +358,8 @@ static const Provider *cell_provider(const TreeUpdate *update, size_t index)
                            (int)update->snapshot->cells[index].id);
 }
 
-/* amount of a class over the cells, or the root; weights may say where it belongs. */
+/* Shares the amount of a class out over the cells, or puts it on the root if the class is there.
+ * The weights decide which part belongs to which cell. */
 static int share_over_cells(const TreeUpdate *update, const ReshapeItem *item,
                             const char *resource_class, const GuestWeights *weights,
                             uint64_t amount, Consumer *parts, Error *reterr)
@@ -375,7 +393,7 @@ static int share_over_cells(const TreeUpdate *update, const ReshapeItem *item,
         return 0;
 }
 
-/* How much of an amount of CPUs is PCPU now. */
+/* Returns the part of the CPUs that is PCPU in the new tree. */
 static uint64_t count_dedicated(const TreeUpdate *update, const ReshapeItem *item,
                                 const GuestCells *cells)
 {
@@ -387,7 +405,7 @@ static uint64_t count_dedicated(const TreeUpdate *update, const ReshapeItem *ite
                                cells->dedicated.all + cells->shared.all);
 }
 
-/* How many of the guest's CPUs are pinned to dedicated ones of this provider's. */
+/* Returns the number of guest CPUs that are pinned to dedicated CPUs of this provider. */
 static uint64_t count_dedicated_here(const TreeUpdate *update, const ReshapeItem *item,
                                      const Provider *here, const GuestCells *cells)
 {
@@ -401,7 +419,7 @@ static uint64_t count_dedicated_here(const TreeUpdate *update, const ReshapeItem
         return 0;
 }
 
-/* VCPU stay on this provider, but for those that are dedicated now. */
+/* Keeps VCPU on this provider, except the CPUs that are dedicated now. */
 static int convert_cpus(const TreeUpdate *update, const ReshapeItem *item, const Provider *here,
                         const GuestCells *cells, Consumer *parts, Error *reterr)
 {
@@ -420,6 +438,7 @@ static int convert_cpus(const TreeUpdate *update, const ReshapeItem *item, const
                        : 0;
 }
 
+/* Places CPUs. Without weights of its own kind, the other kind's weights decide. */
 static int place_cpus(const TreeUpdate *update, const ReshapeItem *item, const GuestCells *cells,
                       Consumer *parts, Error *reterr)
 {
@@ -446,6 +465,7 @@ static int place_cpus(const TreeUpdate *update, const ReshapeItem *item, const G
         return r;
 }
 
+/* Places CPUs or memory by the weights of the guest. */
 static int place_in_cells(const TreeUpdate *update, const ReshapeItem *item, Consumer *parts,
                           Error *reterr)
 {
@@ -459,8 +479,9 @@ static int place_in_cells(const TreeUpdate *update, const ReshapeItem *item, Con
                                 parts, reterr);
 }
 
-/* Mediated devices */
+/* Places of mediated devices */
 
+/* Places one mdev on the provider of its parent device. */
 static int place_mdev(const TreeUpdate *update, const ReshapeItem *item, const Uuid *uuid,
                       Consumer *parts, Error *reterr)
 {
@@ -481,7 +502,8 @@ static int place_mdev(const TreeUpdate *update, const ReshapeItem *item, const U
         return add_whole(item, provider, offer->type->mdev_class, 1, parts, reterr);
 }
 
-/* Where the amounts differ, the mdevs that the guest has count (facts C5.1). */
+/* Places the mdevs that the guest has. Their number decides, even if it is not the allocated
+ * amount (facts C5.1). */
 static int place_mdevs(const TreeUpdate *update, const ReshapeItem *item, Consumer *parts,
                        Error *reterr)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Finds, creates, moves and removes the providers below the root. Tests:
+ * tests/unit/drivers/tree/test-child-provider.c */
 #include "drivers/tree/child-provider.h"
 
 #include <errno.h>
@@ -14,6 +16,7 @@ Provider *child_provider_find_renamed(const ProviderTree *tree, const Provider *
         return provider && strcmp(provider->name, name) != 0 ? provider : NULL;
 }
 
+/* Moves the provider below parent. Fails if parent is below the provider. */
 static int put_under(ProviderTree *tree, Provider *provider, const Provider *parent, Error *reterr)
 {
         int r;
@@ -26,6 +29,8 @@ static int put_under(ProviderTree *tree, Provider *provider, const Provider *par
                      : 0;
 }
 
+/* Creates the provider. Placement keeps uuids, so a provider that was renamed still has the uuid
+ * of this name, and a second one cannot be created. */
 static int add(ProviderTree *tree, const Provider *root, const Provider *parent, const char *name,
                Provider **ret, Error *reterr)
 {
@@ -42,6 +47,8 @@ static int add(ProviderTree *tree, const Provider *root, const Provider *parent,
         return r < 0 ? error_prefixf(reterr, r, "Provider %.60s", name) : 0;
 }
 
+/* Finds the provider by its name, or creates it. A provider outside of the root's subtree
+ * belongs to another host. */
 static int ensure(ProviderTree *tree, const Provider *root, const Provider *parent,
                   const char *name, Provider **ret, Error *reterr)
 {

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads the configured sets and sorts their CPUs into usable, offline and missing ones. A CPU that
- * cannot be used costs itself; the words name it. cpu_guests_find() adds the dedicated CPUs that
- * guests without pins can use.
+/* Parses the configured sets of CPUs, and sorts their CPUs into usable, offline and missing
+ * ones.
+ *
+ * A CPU that guests cannot use is left out alone: the rest of its set stays, and a problem names
+ * the CPU. Only a set of which the host has no CPU is an error. cpu_guests_find() then adds the
+ * dedicated CPUs that guests without pins can use. CPUs are those of one host, below
+ * CPU_SET_MAX.
  *
  * Tests: tests/unit/drivers/tree/test-cpu-plan.c */
 
@@ -28,7 +32,7 @@ static bool is_set(const char *text)
         return text && text[0];
 }
 
-/* A set that is not configured stays as it is. */
+/* Parses the set of an option. *ret stays unchanged if the option is not set. */
 static int read_set(const char *option, const char *text, CpuSet *ret, Error *reterr)
 {
         _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT;
@@ -48,6 +52,8 @@ static int read_set(const char *option, const char *text, CpuSet *ret, Error *re
         return 0;
 }
 
+/* Rejects options that contradict each other (facts C3). vcpu_pin_set allows reserved_host_cpus;
+ * the two newer options do not. */
 static int check_options(const HostConfig *config, Error *reterr)
 {
         bool shared = is_set(config->cpu_shared_set), dedicated = is_set(config->cpu_dedicated_set);
@@ -68,7 +74,7 @@ static int check_options(const HostConfig *config, Error *reterr)
         return 0;
 }
 
-/* Reads the sets; a plan without any of them is empty. */
+/* Parses the sets. Without any of the options the plan is empty. */
 static int read_plan(const HostConfig *config, CpuPlan *plan, Error *reterr)
 {
         bool pinned = is_set(config->vcpu_pin_set);
@@ -77,7 +83,7 @@ static int read_plan(const HostConfig *config, CpuPlan *plan, Error *reterr)
 
         r = read_set(PIN_SET, config->vcpu_pin_set, &plan->shared, reterr);
         if (r == 0)
-                /* beside vcpu_pin_set it is for emulator threads only, but it must be a list */
+                /* with vcpu_pin_set it is for emulator threads only, but it must be valid */
                 r = read_set(SHARED, config->cpu_shared_set, pinned ? &unused : &plan->shared,
                              reterr);
         if (r == 0)
@@ -101,16 +107,17 @@ int cpu_plan_check(const HostConfig *config, Error *reterr)
         return read_plan(config, &plan, reterr);
 }
 
-/* One configured set: its option, and the CPUs that it can have. */
+/* One configured set, and the CPUs that it can contain. */
 typedef struct Split {
         const char *option;
         const char *resource_class;
-        const CpuSet *usable;  /* guests can be given these */
-        const CpuSet *present; /* the host has these; empty: unknown */
-        bool can_power_down;   /* Nova can have taken the offline ones offline */
+        const CpuSet *usable;  /* guests can use these */
+        const CpuSet *present; /* CPUs of the host; empty: unknown */
+        bool can_power_down;   /* Nova might have powered down the offline ones */
 } Split;
 
-/* Moves the CPUs that cannot be used out of the set. */
+/* Moves the CPUs that guests cannot use out of the set. If the present CPUs are unknown, none is
+ * missing. */
 static int sort_cpus(const Split *split, CpuSet *set, CpuSet *ret_offline, CpuSet *ret_missing)
 {
         bool knows_present = cpu_set_count(split->present) > 0;
@@ -127,7 +134,8 @@ static int sort_cpus(const Split *split, CpuSet *set, CpuSet *ret_offline, CpuSe
         return 0;
 }
 
-/* -EINVAL when the host has no CPU of the set: this is a wrong configuration, as for Nova. */
+/* Adds the missing CPUs to problem. -EINVAL if the host has no CPU of the set, because Nova
+ * rejects this configuration as well. */
 static int note_missing(const Split *split, const CpuSet *missing, bool is_all, Error *problem,
                         Error *reterr)
 {
@@ -146,6 +154,8 @@ static int note_missing(const Split *split, const CpuSet *missing, bool is_all, 
         return 0;
 }
 
+/* Adds the offline CPUs to problem. This is never an error, because an operator can bring a CPU
+ * online at any time. */
 static int note_offline(const Split *split, const CpuSet *offline, bool is_all, Error *problem,
                         Error *reterr)
 {
@@ -172,7 +182,7 @@ static int note_offline(const Split *split, const CpuSet *offline, bool is_all, 
         return 0;
 }
 
-/* Leaves in the set the CPUs that guests can be given. */
+/* Reduces the set to the CPUs that guests can use. */
 static int split_set(const Split *split, CpuSet *set, CpuSet *ret_offline, Error *problem,
                      Error *reterr)
 {
@@ -235,8 +245,9 @@ bool cpu_plan_dedicates(const CpuPlan *plan, const CpuSet *cpus)
                        cpu_set_count(cpus);
 }
 
-/* Guests that are not pinned */
+/* Guests without pins */
 
+/* Adds the CPUs that both sets have. */
 static int add_common(const CpuSet *cpus, const CpuSet *over, CpuSet *ret)
 {
         CPU_SET_FOREACH(cpu, cpus)
@@ -261,7 +272,7 @@ int cpu_guest_floats(const SnapshotDomain *domain, const CpuSet *over, CpuSet *r
         return r < 0 ? r : cpu_set_count(&found) > 0;
 }
 
-/* Removes the CPUs to which a domain is pinned. */
+/* Removes the CPUs to which any guest CPU is pinned. */
 static void remove_pinned(const Snapshot *guests, CpuSet *cpus)
 {
         for (size_t i = 0; i < guests->n_domains; i++)
@@ -273,6 +284,7 @@ static void remove_pinned(const Snapshot *guests, CpuSet *cpus)
                 }
 }
 
+/* Sets *ret_words, if it is not NULL, to a sentence about the first guest. */
 static int note_floating(const CpuPlan *plan, const SnapshotDomain *first, size_t n_guests,
                          Error *ret_words)
 {

@@ -1,50 +1,52 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which CPUs of the host are for guests: shared ones (VCPU) and dedicated ones (PCPU), by [compute]
+/* CPUs that guests can use: shared ones (VCPU) and dedicated ones (PCPU), by [compute]
  * cpu_shared_set, cpu_dedicated_set and the older vcpu_pin_set (facts C3). Pure. */
 
 #include "drivers/host/host-config.h"
 
 typedef struct CpuPlan {
-        CpuSet shared;         /* that guests can be given now */
-        CpuSet dedicated;      /* the same */
-        CpuSet shared_offline; /* configured, and no guest can be given them now */
+        CpuSet shared;         /* guests can use these now */
+        CpuSet dedicated;      /* guests can use these now */
+        CpuSet shared_offline; /* configured, but guests cannot use them now */
         CpuSet dedicated_offline;
-        CpuSet floated; /* dedicated ones on which running guests without pins can run: empty until
-                           cpu_guests_find() */
+        /* Dedicated CPUs on which running guests without pins can run. Empty before
+         * cpu_guests_find(). */
+        CpuSet floated;
 } CpuPlan;
 
 void cpu_plan_done(CpuPlan *plan);
 
-/* What can be said before a host is known: -EINVAL with the option's name for a list that is none
- * or that names no CPU, for CPUs in both sets, for reserved_host_cpus beside a set, and for
- * vcpu_pin_set beside cpu_dedicated_set; -ENOMEM. */
+/* Checks the options without a host. -EINVAL with the name of the option for a malformed list or
+ * one without a CPU, and for CPUs in both sets. The same for reserved_host_cpus together with a
+ * set, and vcpu_pin_set together with cpu_dedicated_set. -ENOMEM. */
 int cpu_plan_check(const HostConfig *config, Error *reterr);
 
-/* Makes the same checks, and sorts the configured CPUs by whether guests can be given them.
+/* Makes the same checks, and sorts the configured CPUs by whether guests can use them.
  *
- * An online CPU can be used. With cpu_power_management every present dedicated CPU can: Nova takes
- * those that no guest uses offline, counts them all the same, and brings one online for its guest.
- * Any other CPU costs itself, also when none of its set is left, and problem (may be NULL) names it
- * behind what it has already. -EINVAL when the host has no CPU of a set: Nova refuses that, too.
- * ret must be initialised; it is untouched on failure. -ENOMEM. */
+ * Online CPUs are usable. With cpu_power_management all present dedicated CPUs are usable: Nova
+ * powers idle ones down, still counts them, and powers one up for its guest. Every other CPU is
+ * left out, even if its set is then empty. It is named in problem, which can be NULL and keeps its
+ * earlier texts. Returns -EINVAL if the host has no CPU of a set, as in Nova, or -ENOMEM. The plan
+ * ret must be initialized; it is unchanged on failure. */
 int cpu_plan_make(const HostConfig *config, const Snapshot *snapshot, CpuPlan *ret, Error *problem,
                   Error *reterr);
 
-/* Returns whether all CPUs of a set that is not empty are dedicated, online or not. */
+/* Returns whether the set has CPUs and all of them are dedicated, online or not. */
 bool cpu_plan_dedicates(const CpuPlan *plan, const CpuSet *cpus);
 
-/* Returns whether guest CPUs of the domain float over CPUs of the set. The evidence is the domain
- * itself: a guest CPU that is pinned to one host CPU has that CPU for itself. Every other guest CPU
- * floats over the CPUs of its pin, else over those of <vcpu cpuset>, else over all. Adds these to
- * ret, which may be NULL. -ENOMEM. */
+/* Returns whether guest CPUs of the domain float over CPUs of the set. A guest CPU that is
+ * pinned to one host CPU uses that CPU alone. Every other guest CPU floats over the CPUs of its
+ * pin, or of <vcpu cpuset>, or over all CPUs. Adds these CPUs to ret, which can be NULL.
+ * -ENOMEM. */
 int cpu_guest_floats(const SnapshotDomain *domain, const CpuSet *over, CpuSet *ret);
 
-/* Sets plan->floated to the dedicated CPUs over which running guests float. Such a guest was
- * started before its CPUs became dedicated, or without Nova. A guest that cannot be read is no
- * evidence. CPUs to which any domain is pinned are left out: the claim of that domain counts them.
- * If there are such guests, ret_words (may be NULL) gets a sentence without its end that names the
- * first one and the CPUs; it is untouched otherwise. guests: the domains of this snapshot count.
- * -ENOMEM. */
+/* Sets plan->floated to the dedicated CPUs over which running guests of the snapshot float. Such
+ * a guest was started before its CPUs became dedicated, or without Nova. A guest that could not
+ * be read does not count. CPUs to which any domain is pinned are left out, because the claim of
+ * that domain counts them.
+ *
+ * If there are such guests, ret_words (can be NULL) gets a sentence without its full stop about
+ * the first guest and the CPUs. It is unchanged otherwise. -ENOMEM. */
 int cpu_guests_find(const Snapshot *guests, CpuPlan *plan, Error *ret_words);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The arithmetic of amounts. Quantities are uint64_t; products are made with 128 bits.
+/* Calculates the amounts of a host and of an inventory record, and shares amounts out over
+ * providers.
+ *
+ * Amounts are uint64_t in the unit of their class: CPUs, MiB or GiB. Products have 128 bits, so
+ * no product overflows. No total is larger than INVENTORY_MAX_AMOUNT. A share-out keeps the sum:
+ * the parts add up to the amount, or the function fails.
  *
  * Tests: tests/unit/drivers/tree/test-host-amounts.c tests/unit/drivers/tree/test-cpu-plan.c */
 
@@ -25,6 +30,7 @@ int class_amount_limit(ClassAmount *amount, Error *reterr)
                           amount->resource_class, (unsigned long long)amount->total);
 }
 
+/* Returns the memory in MiB. Memory in files replaces the memory of the host. */
 static uint64_t memory_mb(const HostConfig *config, const Snapshot *snapshot)
 {
         return config->file_backed_memory > 0 ? config->file_backed_memory
@@ -43,7 +49,7 @@ void class_amount_count_cpus(ClassAmount *amount, uint64_t usable, uint64_t offl
 void host_amounts_make(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                        HostAmounts *ret)
 {
-        /* memory in files cannot be overcommitted, whatever ratio Placement has */
+        /* memory in files cannot be overcommitted, so this ignores the ratio in Placement */
         double ram_ratio = config->file_backed_memory > 0 ? 1.0 : config->ram_allocation_ratio;
         HostAmounts amounts = {
                 .vcpu = { "VCPU", "reserved_host_cpus", 0, config->reserved_host_cpus,
@@ -66,6 +72,7 @@ void host_amounts_make(const HostConfig *config, const Snapshot *snapshot, const
         *ret = amounts;
 }
 
+/* Chooses the ratio: configured, of the provider, of the heir, initial, or 1.0. */
 static double choose_ratio(const ClassAmount *amount, const Provider *provider,
                            const Provider *heir)
 {
@@ -91,7 +98,7 @@ Inventory class_amount_record(const ClassAmount *amount, const Provider *provide
         return record;
 }
 
-/* Sharing out */
+/* Sharing an amount out */
 
 uint64_t reshape_portion(uint64_t amount, uint64_t before, uint64_t weight, uint64_t all)
 {
@@ -102,7 +109,7 @@ uint64_t reshape_portion(uint64_t amount, uint64_t before, uint64_t weight, uint
         return (uint64_t)((Wide)amount * (before + weight) / all - (Wide)amount * before / all);
 }
 
-/* How much of amount can be added to what is given. */
+/* Returns the part of amount that can be added to the share, within its limits. */
 static uint64_t addable(const ReshapeShare *share, uint64_t amount)
 {
         uint64_t sum = MIN(share->room, share->given + amount);
@@ -113,7 +120,8 @@ static uint64_t addable(const ReshapeShare *share, uint64_t amount)
         return sum - share->given;
 }
 
-/* Is share better than best for what stays together? */
+/* Returns whether share is a better place than best for an amount that stays together: the lower
+ * rank, then the least capacity that is left. best can be NULL. */
 static bool is_better(const ReshapeShare *share, const ReshapeShare *best)
 {
         if (!best || share->rank != best->rank)
@@ -121,6 +129,7 @@ static bool is_better(const ReshapeShare *share, const ReshapeShare *best)
         return share->room - share->given < best->room - best->given;
 }
 
+/* Returns the best share that can take the whole amount, or NULL. */
 static ReshapeShare *find_for_whole(ReshapeShare *shares, size_t n_shares, uint64_t amount)
 {
         ReshapeShare *best = NULL;
@@ -131,6 +140,7 @@ static ReshapeShare *find_for_whole(ReshapeShare *shares, size_t n_shares, uint6
         return best;
 }
 
+/* Returns the share that can take the largest part, or NULL if none can take any. */
 static ReshapeShare *find_largest(ReshapeShare *shares, size_t n_shares, uint64_t amount)
 {
         ReshapeShare *best = NULL;

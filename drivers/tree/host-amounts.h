@@ -1,62 +1,65 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How much a host offers of each class that every host has, by Nova's formulas (facts C2): VCPU,
- * PCPU, MEMORY_MB, DISK_GB; and the inventory record that follows; and how an amount is shared
- * out over providers. Pure. */
+/* Amounts of the classes that every host has, by Nova's formulas (facts C2): VCPU, PCPU,
+ * MEMORY_MB and DISK_GB. Also their inventory records, and the sharing of an amount over
+ * providers. Pure. */
 
 #include "base/provider-tree.h"
 #include "drivers/tree/cpu-plan.h"
 
+/* The amount of one class, in the unit of the class. */
 typedef struct ClassAmount {
         const char *resource_class;
+        /* option that sets reserved; "": none */
         const char *reserved_option;
-        uint64_t total; /* 0: no such inventory (facts G4.7) */
+        uint64_t total; /* 0: the class has no inventory (facts G4.7) */
         uint64_t reserved;
         double ratio;         /* 0: not configured */
-        double initial_ratio; /* the same */
+        double initial_ratio; /* 0: not configured */
 } ClassAmount;
 
 typedef struct HostAmounts {
         ClassAmount vcpu, pcpu, memory, disk;
 } HostAmounts;
 
-/* Sets the total of VCPU or PCPU to the number of CPUs that can be used. Without any, but with
- * CPUs that are offline, the class is withheld: total and reserved are 1, since Placement has no
- * inventory of 0. Leaving the class out would move what guests hold of it to another class or cell
- * (drivers/reshape). */
+/* Sets the total of VCPU or PCPU to the number of usable CPUs. If all CPUs are offline, the
+ * class is withheld: total and reserved are 1, because Placement has no inventories of 0.
+ * Without the class, drivers/reshape would move the allocations to another class or cell. */
 void class_amount_count_cpus(ClassAmount *amount, uint64_t usable, uint64_t offline);
 
-/* The reserved amounts are the configured ones, even if they are larger than the totals; dedicated
- * CPUs on which unpinned guests can run are reserved. */
+/* Calculates the amounts. The reserved amounts are the configured ones, even above the total.
+ * Dedicated CPUs over which guests float are reserved. */
 void host_amounts_make(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                        HostAmounts *ret);
 
-/* Limits the reserved amount to the total, and returns -EINVAL with words if it was larger.
- * Placement would refuse the record, and with it all other classes. */
+/* Limits the reserved amount to the total. Returns -EINVAL with an error text if it was larger,
+ * because Placement would reject the record together with all other classes. */
 int class_amount_limit(ClassAmount *amount, Error *reterr);
 
-/* The record of an amount that is not 0. The allocation ratio is the configured one; where none is,
- * the one that provider has, so that an operator's change in Placement survives; where it has none,
- * the one of heir (the provider that had the class before; may be NULL); else the initial one. */
+/* Returns the record of an amount that is not 0. The allocation ratio is the configured one.
+ * Without it, the ratio that the provider has stays, so that an operator can change it in
+ * Placement. A provider without the class gets the ratio of heir (the provider that had the
+ * class before; can be NULL), or else the initial one. */
 Inventory class_amount_record(const ClassAmount *amount, const Provider *provider,
                               const Provider *heir);
 
-/* A provider that can take a part of an amount: as wanted, else where it fits best, else split. */
+/* A provider that can take a part of an amount. */
 typedef struct ReshapeShare {
-        uint64_t wanted; /* this much belongs here, as far as there is room */
-        uint64_t room;   /* more than this cannot be given */
-        uint64_t step;   /* 1 …: what is given is a multiple */
-        uint64_t least;  /* less than this cannot be given, but 0 can */
-        unsigned rank;   /* the lower is taken first for what is wanted nowhere */
-        uint64_t given;  /* out */
+        uint64_t wanted; /* this much belongs here, within the limits */
+        uint64_t room;   /* largest part */
+        uint64_t step;   /* 1 or more: each part is a multiple of it */
+        uint64_t least;  /* smallest part, except 0 */
+        unsigned rank;   /* order for the rest of the amount: lower first */
+        uint64_t given;  /* out: the part */
 } ReshapeShare;
 
-/* The part of amount that falls to weight, of the weights before and all: parts of consecutive
- * weights add up to amount. 0 when all is. */
+/* Returns the part of amount for a weight. before is the sum of the weights before it, all the
+ * sum of all weights. The parts of consecutive weights add up to amount. 0 if all is 0. */
 uint64_t reshape_portion(uint64_t amount, uint64_t before, uint64_t weight, uint64_t all);
 
-/* Shares out amount. What is wanted somewhere goes there first. The rest stays together where it
- * can, where the least room is left over; else it is split, the largest room first. -ENOSPC when
- * there is not room for all. */
+/* Shares out amount. Each share first gets the part that it wants. If one share can take the
+ * whole rest, the best of these gets it: the lowest rank, then the least capacity left over.
+ * Otherwise the rest is split, the largest part first. -ENOSPC if the shares cannot take all of
+ * it; "given" is then incomplete. */
 int reshape_share_out(ReshapeShare *shares, size_t n_shares, uint64_t amount);

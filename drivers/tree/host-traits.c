@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each note_…() function notes the traits of one list with their state. host_traits_update() sets
- * or removes those of the root whose state is known. A state is unknown as long as the part of the
- * snapshot that decides it is incomplete.
+/* The traits of the root, as in Nova's libvirt driver. Each note_…() function reports the traits
+ * of one list with their state to a visitor. host_traits_update() sets or removes the traits
+ * whose state is known. The state of a trait is unknown while the part of the snapshot that
+ * decides it is incomplete.
+ *
+ * The tables follow Nova's code (facts C8). A trait that Nova always removes is in them with the
+ * state "off".
  *
  * Tests: tests/unit/drivers/tree/test-host-traits.c */
 
@@ -15,11 +19,11 @@
 
 #include "base/macros.h"
 
-/* A trait that a CPU feature becomes (facts C8); a feature may stand for two traits. */
+/* A trait that follows from a CPU feature (facts C8). One feature can have two traits. */
 typedef struct CpuTrait {
         const char *trait;   /* "HW_CPU_X86_AVX2" */
         const char *feature; /* libvirt's name, "avx2" */
-        const char *alias;   /* another name of the same, or NULL */
+        const char *alias;   /* another libvirt name of the feature, or NULL */
 } CpuTrait;
 
 #define X86(feature_, name, alias_)                                                   \
@@ -27,8 +31,8 @@ typedef struct CpuTrait {
                 .trait = "HW_CPU_X86_" name, .feature = (feature_), .alias = (alias_) \
         }
 
-/* The map is Nova's, with the names that libvirt has beside it: where those are the only ones, Nova
- * never reports the trait. */
+/* Nova's map, with libvirt's own names as aliases. Nova does not know these names, so it never
+ * reports a trait whose feature has no other name. */
 static const CpuTrait cpu_traits[] = {
         X86("3dnow", "3DNOW", NULL),
         X86("abm", "ABM", NULL),
@@ -75,9 +79,10 @@ static const CpuTrait cpu_traits[] = {
         X86("xop", "XOP", NULL),
 };
 
+/* Longest name of a trait and the NUL, in bytes. */
 #define TRAIT_SIZE 128
 
-/* libvirt's form of a version. */
+/* A version in libvirt's form. */
 #define VERSION(major, minor, micro) ((major)*1000000 + (minor)*1000 + (micro))
 
 typedef enum TraitState {
@@ -86,12 +91,13 @@ typedef enum TraitState {
         TRAIT_UNKNOWN = -1,
 } TraitState;
 
+/* One visit of all traits. */
 typedef struct Traits {
         const HostConfig *config;
         const Snapshot *snapshot;
         int (*visit)(const char *trait, int state, void *userdata);
         void *userdata;
-        int r; /* of the visits; no more of them once it is not 0 */
+        int r; /* result of the last call; if it is not 0, no more calls follow */
 } Traits;
 
 static void note(Traits *traits, const char *trait, TraitState state)
@@ -100,8 +106,8 @@ static void note(Traits *traits, const char *trait, TraitState state)
                 traits->r = traits->visit(trait, state, traits->userdata);
 }
 
-/* A trait of what emulators offer, on where at least one says so. It is not off as long as one was
- * not read. */
+/* Reports a trait that is on if an emulator has the ability. It is off only if all emulators
+ * were read. */
 static void note_emulated(Traits *traits, const char *trait, bool on)
 {
         note(traits, trait,
@@ -111,7 +117,8 @@ static void note_emulated(Traits *traits, const char *trait, bool on)
                                                       : TRAIT_OFF);
 }
 
-/* The same of PREFIX_NAME, with '_' for everything that a trait may not have. */
+/* Reports PREFIX_NAME in the same way. The name is in upper case, with '_' for each character
+ * that is not a letter or digit. */
 static void note_named(Traits *traits, const char *prefix, const char *name, bool on)
 {
         char trait[TRAIT_SIZE];
@@ -123,6 +130,7 @@ static void note_named(Traits *traits, const char *prefix, const char *name, boo
         note_emulated(traits, trait, on);
 }
 
+/* Ignores case, because the words come from the configuration. */
 static bool list_has(char **list, const char *word)
 {
         for (; list && *list; list++)
@@ -149,6 +157,7 @@ static bool has_feature(const Snapshot *snapshot, const CpuTrait *trait)
                (trait->alias && string_set_contains(&snapshot->cpu_features, trait->alias));
 }
 
+/* Returns true if a core has more than one thread. */
 static bool has_threads(const Snapshot *snapshot)
 {
         for (size_t i = 0; i < snapshot->n_cells; i++)
@@ -168,7 +177,7 @@ static void note_cpu(Traits *traits)
                      : has_feature(snapshot, &cpu_traits[i]) ? TRAIT_ON
                      : snapshot->features_incomplete         ? TRAIT_UNKNOWN
                                                              : TRAIT_OFF);
-        /* it is on the providers of memory encryption now (facts C5.3) */
+        /* the providers of memory encryption have it now (facts C5.3) */
         note_emulated(traits, "HW_CPU_X86_AMD_SEV", false);
         note(traits, "HW_CPU_HYPERTHREADING",
              snapshot->n_cells == 0  ? TRAIT_UNKNOWN
@@ -176,7 +185,7 @@ static void note_cpu(Traits *traits)
                                      : TRAIT_OFF);
 }
 
-/* Architectures: libvirt's names, and what a trait calls them where that differs. */
+/* Architectures: libvirt's names, and their names in traits. */
 
 static void note_architecture(Traits *traits)
 {
@@ -215,9 +224,9 @@ static void note_emulated_architectures(Traits *traits)
                            is_emulated(traits->snapshot, archs[i]));
 }
 
-/* Devices of guests */
+/* Devices that guests can have */
 
-/* True when the set at that place of some emulator has the word. */
+/* Returns true if an emulator has the word in the set at this offset. */
 static bool emulators_have(const Snapshot *snapshot, size_t offset, const char *word)
 {
         for (size_t i = 0; i < snapshot->n_emulators; i++) {
@@ -232,6 +241,7 @@ static bool emulators_have(const Snapshot *snapshot, size_t offset, const char *
 #define EMULATORS_HAVE(snapshot, member, word) \
         emulators_have((snapshot), offsetof(SnapshotEmulator, member), (word))
 
+/* Reports the buses of disks. The virt_types lxc and parallels have fixed buses, as in Nova. */
 static void note_storage_buses(Traits *traits)
 {
         static const char *const buses[] = { "fdc", "ide", "lxc", "sata",  "scsi",
@@ -259,6 +269,7 @@ static void note_video_models(Traits *traits)
                            EMULATORS_HAVE(traits->snapshot, video_models, models[i]));
 }
 
+/* Models that Nova allows for each virt_type, without regard to the emulator. */
 static void note_network_models(Traits *traits)
 {
         enum {
@@ -314,6 +325,8 @@ static void note_viommus(Traits *traits)
                       has_version(snapshot, VERSION(8, 3, 0), 0));
 }
 
+/* Returns true if guests can have an emulated TPM of this version. Older versions of libvirt
+ * list no versions; all are then possible. */
 static bool has_tpm_version(const Traits *traits, const char *version)
 {
         const Snapshot *snapshot = traits->snapshot;
@@ -343,7 +356,7 @@ static void note_tpm(Traits *traits)
                            tpm && (!allowed || list_has(allowed, secrets[i])));
 }
 
-/* What the driver can do: Nova's list of capabilities, with what its libvirt driver says. */
+/* Capabilities of the driver: Nova's list, with the values of its libvirt driver. */
 
 static bool has_secure_boot(const Snapshot *snapshot)
 {
@@ -391,7 +404,7 @@ static void note_capabilities(Traits *traits)
                 note_emulated(traits, capabilities[i].trait, capabilities[i].on);
 }
 
-/* Where there is such a device, and a libvirt that gives serial numbers. */
+/* Reports the trait if the host has such a device, and a libvirt that reports serial numbers. */
 static void note_remote_managed_ports(Traits *traits)
 {
         const Snapshot *snapshot = traits->snapshot;
@@ -409,6 +422,8 @@ static void note_remote_managed_ports(Traits *traits)
                       on && has_version(snapshot, VERSION(7, 9, 0), 0));
 }
 
+/* Reports the formats of images. Without conversion by Nova (force_raw_images), LVM and RBD need
+ * raw images. */
 static void note_image_types(Traits *traits)
 {
         const HostConfig *config = traits->config;
@@ -462,6 +477,7 @@ int host_traits_visit(const HostConfig *config, const Snapshot *snapshot,
         return traits.r;
 }
 
+/* Sets or removes the trait. An unknown state changes nothing. */
 static int force(const char *trait, int state, void *userdata)
 {
         Provider *root = userdata;

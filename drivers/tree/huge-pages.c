@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Parses reserved_huge_pages, and names the resource classes of hugepages.
+ *
+ * An entry has the parts node, size and count, in any order and each once. Blanks around words are
+ * allowed, as in oslo.config. A size without a unit is in KiB. All functions parse the texts
+ * again; nothing is cached.
+ *
+ * Tests: tests/unit/drivers/tree/test-huge-pages.c */
 #include "drivers/tree/huge-pages.h"
 
 #include <ctype.h>
@@ -7,10 +14,11 @@
 #include <string.h>
 #include <strings.h>
 
-#define OPTION           "reserved_huge_pages"
+#define OPTION "reserved_huge_pages"
+/* Largest page of any processor that is an ordinary one, in KiB. */
 #define ORDINARY_MAX_KIB 64
 
-/* Moves *text behind a number; what follows is left to the caller. */
+/* Parses a number and moves *text behind it. The caller parses the rest. */
 static int read_number(const char **text, uint64_t *ret)
 {
         uint64_t value = 0;
@@ -27,6 +35,8 @@ static int read_number(const char **text, uint64_t *ret)
         return 0;
 }
 
+/* Multiplies the size by its unit. All units are powers of 1024, and the longest match is first.
+ * Without a unit *text stays. */
 static int read_size_unit(const char **text, uint64_t *size)
 {
         static const struct {
@@ -52,7 +62,8 @@ static const char *skip_blanks(const char *c)
         return c + strspn(c, " \t\n");
 }
 
-/* Reads "KEY:NUMBER" up to the comma or the end. oslo.config allows blanks around each word. */
+/* Parses "KEY:NUMBER" and the comma after it. Returns -ENOENT for another key, -EINVAL for a
+ * malformed part. */
 static int read_part(const char **text, const char *key, uint64_t *ret)
 {
         size_t n = strlen(key);

@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Hugepages: which of a cell's pages are, what their resource class is called, and how many of them
- * [DEFAULT] reserved_huge_pages keeps from guests. Pure. */
+/* Hugepages: which pages of a cell they are, the names of their resource classes, and the number
+ * that [DEFAULT] reserved_huge_pages reserves for the host. Pure. */
 
 #include "drivers/host/host-config.h"
 
 #define HUGE_PAGES_CLASS_SIZE 48 /* bytes of a class name with its NUL */
 
-/* One value of reserved_huge_pages. */
+/* One entry of reserved_huge_pages. */
 typedef struct HugePagesReserve {
         unsigned cell;
         uint64_t size_kib;
+        /* number of pages */
         uint64_t count;
 } HugePagesReserve;
 
-/* Parses "node:0,size:2048,count:64"; a size without a unit is in KiB, KB, MB, GB (and KiB …) may
- * follow. -EINVAL with words. */
+/* Parses "node:0,size:2048,count:64". A size without a unit is in KiB; K, M and G with or
+ * without iB or B are units. -EINVAL with an error text. */
 int huge_pages_parse_reserve(const char *text, HugePagesReserve *ret, Error *reterr);
 
-/* Every value of the option; -EINVAL with the option's name, also for a size of a cell that is
- * there twice. */
+/* Checks every entry of the option. -EINVAL with its name, also for two entries with the same
+ * cell and size. */
 int huge_pages_check(const HostConfig *config, Error *reterr);
 
-/* How many pages of that size of that cell are reserved; 0 when none are. The configuration must
- * have been checked. */
+/* Returns the number of reserved pages of this size in this cell. The configuration must be
+ * valid. */
 uint64_t huge_pages_reserved(const HostConfig *config, unsigned cell, uint64_t size_kib);
 
-/* The size of the host's ordinary pages, in KiB: the smallest that any cell lists, if it is one
- * that a processor has as its ordinary one; 0 when there is none. */
+/* Returns the size of the host's ordinary pages, in KiB: the smallest one that any cell lists.
+ * Returns 0 if that one is too large to be an ordinary page of any processor. */
 uint64_t huge_pages_ordinary_size(const Snapshot *snapshot);
 
-/* "CUSTOM_HUGEPAGES_2M", in the largest unit of K, M and G that fits. Returns ret. */
+/* Writes the name of the class, for example "CUSTOM_HUGEPAGES_2M", with the largest unit of K, M
+ * and G without a remainder. size_kib must not be 0. Returns ret. */
 const char *huge_pages_class(uint64_t size_kib, char ret[static HUGE_PAGES_CLASS_SIZE]);

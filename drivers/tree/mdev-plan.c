@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each device with types gets an offer of its configured type. Existing mdevs are counted first.
- * What max_instances leaves of a type after all of them goes to its devices in their order. */
+/* Decides how many mdevs each device offers. Each device with mdev types gets one offer, of its
+ * configured type. Existing mdevs always count. max_instances of a type limits the sum of
+ * existing and new mdevs on the host. The rest after all existing ones goes to the devices of
+ * the type in their order. Offers of 0 are removed at the end, because Placement has no
+ * inventories of 0.
+ *
+ * Tests: tests/unit/drivers/tree/test-mdev-plan.c */
 
 #include "drivers/tree/mdev-plan.h"
 
@@ -17,8 +22,9 @@ void mdev_plan_done(MdevPlan *plan)
         *plan = (MdevPlan){ 0 };
 }
 
-/* libvirt names a device that is no PCI function SUBSYSTEM_NAME, which are the last two parts of
- * its path in /sys/devices/virtual, with '_' for everything that is not a letter or a digit. */
+/* Compares a path with libvirt's name of a device that is not a PCI function. The name is
+ * SUBSYSTEM_NAME, the last two parts of the path below /sys/devices/virtual. Each character that
+ * is not a letter or digit is '_' in it. */
 static bool path_is_device(const char *path, const char *device_name)
 {
         const char *tail = path + strlen(path);
@@ -37,6 +43,7 @@ static bool path_is_device(const char *path, const char *device_name)
         return *tail == '\0' && *device_name == '\0';
 }
 
+/* Returns whether the entry of device_addresses is this device. */
 static bool address_is_device(const char *address, const SnapshotDevice *device)
 {
         char parsed[PCI_ADDRESS_SIZE];
@@ -65,12 +72,13 @@ const HostMdevType *mdev_type_of_device(const HostConfig *config, const Snapshot
         return rest;
 }
 
-/* The device's own record of its configured type, or NULL when it does not know that type. */
+/* Returns the device's record of its configured type, or NULL if it does not offer that type. */
 static const MdevType *find_mdev_type(const SnapshotDevice *device, const HostMdevType *type)
 {
         return type ? snapshot_find_mdev_type(device, type->type) : NULL;
 }
 
+/* Counts the mdevs of the offer's type, and vGPUs without an mdev. */
 static uint64_t count_existing(const Snapshot *snapshot, const MdevOffer *offer)
 {
         uint64_t n = find_mdev_type(offer->device, offer->type)->created_instances;
@@ -82,7 +90,7 @@ static uint64_t count_existing(const Snapshot *snapshot, const MdevOffer *offer)
         return n;
 }
 
-/* What max_instances leaves for devices that do not exist yet, after those that do. */
+/* Returns the number of new mdevs that max_instances allows; UINT64_MAX without a limit. */
 static uint64_t room_left(const MdevPlan *plan, const HostMdevType *type)
 {
         uint64_t existing = 0;
@@ -95,6 +103,7 @@ static uint64_t room_left(const MdevPlan *plan, const HostMdevType *type)
         return type->max_instances > existing ? type->max_instances - existing : 0;
 }
 
+/* Gives each offer of the type its total. */
 static void share_out(MdevPlan *plan, const HostMdevType *type)
 {
         uint64_t room = room_left(plan, type);

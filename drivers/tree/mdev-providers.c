@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* First the providers of devices that offer nothing any more go, then each offer gets its own. A
- * provider is ours by its name together with the owner trait or its classes, since Nova made some
- * of them without a trait.
+/* Edits the providers of mdev parents. Providers of devices without an offer are removed first,
+ * then each offer gets its own.
+ *
+ * A provider belongs to the agent by its name, together with the owner trait or its classes,
+ * because Nova created some of them without a trait. A provider with the owner trait of another
+ * program, or with another name, never belongs to the agent. Allocations are not considered
+ * here; drivers/reshape moves them afterwards.
  *
  * Tests: tests/unit/drivers/test-update.c */
 
@@ -13,8 +17,10 @@
 
 #include "drivers/tree/numa-providers.h"
 
+/* Prefix of the traits that mark owners. */
 static const char owner_prefix[] = "OWNER_";
 
+/* Writes the name of the provider of a device, as in Nova. */
 static void make_name(const Provider *root, const SnapshotDevice *device, char ret[CHILD_NAME_SIZE])
 {
         snprintf(ret, CHILD_NAME_SIZE, "%s_%s", root->name, device->name);
@@ -29,6 +35,8 @@ Provider *mdev_providers_find(const ProviderTree *tree, const Provider *root,
         return provider_tree_find_name(tree, name);
 }
 
+/* Replaces the inventories by the one of the offer. mdevs are never overcommitted: the ratio is
+ * 1. */
 static int update_provider(const TreeUpdate *update, const MdevOffer *offer, Provider *provider,
                            Error *reterr)
 {
@@ -44,7 +52,7 @@ static int update_provider(const TreeUpdate *update, const MdevOffer *offer, Pro
         return child_provider_own(update, provider) < 0 ? error_oom(reterr) : 0;
 }
 
-/* libvirt's name of a PCI function: pci_0000_41_00_0. */
+/* Returns whether this is libvirt's name of a PCI function: pci_0000_41_00_0. */
 static bool is_pci_name(const char *name)
 {
         static const char shape[] = "pci_xxxx_xx_xx_x";
@@ -57,7 +65,7 @@ static bool is_pci_name(const char *name)
         return true;
 }
 
-/* libvirt's name of any device has letters, digits and '_'. */
+/* Returns whether this can be libvirt's name of a device: letters, digits and '_'. */
 static bool is_device_name(const char *name)
 {
         for (const char *c = name; *c; c++)
@@ -74,6 +82,7 @@ bool mdev_providers_have_class(const HostConfig *config, const char *resource_cl
         return strcmp(resource_class, "VGPU") == 0;
 }
 
+/* Returns true if the provider has inventories, and all of them are of mdev classes. */
 static bool has_mdevs_only(const HostConfig *config, const Provider *provider)
 {
         for (size_t i = 0; i < provider->n_inventories; i++)
@@ -94,9 +103,7 @@ static bool has_foreign_owner(const HostConfig *config, const Provider *provider
         return false;
 }
 
-/* Returns whether this provider was made here, or by Nova before, for a device with mediated
- * devices.
- */
+/* Returns whether the agent, or Nova before, created this provider for a device with mdevs. */
 static bool is_mdev_provider(const TreeUpdate *update, const Provider *provider)
 {
         const HostConfig *config = update->config;
@@ -118,7 +125,8 @@ static bool is_mdev_provider(const TreeUpdate *update, const Provider *provider)
                (is_device_name(device_name) && has_mdevs_only(config, provider));
 }
 
-/* Returns whether another writer renamed it. It looks like another device's and must stay. */
+/* Returns whether another writer renamed the provider. Its name can look like that of another
+ * device, but it must stay. */
 static bool is_renamed(const TreeUpdate *update, const Provider *provider)
 {
         char name[CHILD_NAME_SIZE];
@@ -133,7 +141,7 @@ static bool is_renamed(const TreeUpdate *update, const Provider *provider)
 
 static void remove_gone(const TreeUpdate *update)
 {
-        /* backwards: what goes is below, and so behind, what comes next */
+        /* backwards, because children are behind their parents */
         for (size_t i = update->tree->n_providers; i > 0; i--) {
                 Provider *provider = update->tree->providers[i - 1];
 

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A table has the providers by model. Their contexts are counted from the emulators. A provider
- * whose model has none goes, if it is ours. */
+/* Edits the providers of encrypted memory. A table has one provider for each model of AMD SEV.
+ * The number of contexts of a model is the largest one that any emulator reports. A model
+ * without contexts loses its provider, if the provider belongs to the agent.
+ *
+ * A context is one guest, so max_unit is 1. The providers are children of the root, with Nova's
+ * names and traits.
+ *
+ * Tests: tests/unit/drivers/tree/test-memory-encryption.c */
 
 #include "drivers/tree/memory-encryption.h"
 
@@ -25,8 +31,8 @@ static const struct {
         [MODEL_SEV_SNP] = { "_amd_sev_snp", "HW_CPU_X86_AMD_SEV_SNP" },
 };
 
-/* How many contexts of each the host has: the most that any of its machine types may use. SNP takes
- * the contexts of SEV-ES for itself. */
+/* Counts the contexts of each model: the largest number of any machine type. SEV-SNP uses the
+ * contexts of SEV-ES, so a host with SNP offers none of SEV-ES. */
 static void count_contexts(const Snapshot *snapshot, uint64_t ret[static _MODEL_MAX])
 {
         memset(ret, 0, _MODEL_MAX * sizeof(uint64_t));
@@ -69,6 +75,7 @@ const Provider *memory_encryption_find_sev(const ProviderTree *tree, const Provi
                                                                                       : NULL;
 }
 
+/* Creates or adopts the provider and sets its inventory and traits. */
 static int offer(TreeUpdate *update, Model model, uint64_t contexts, Error *reterr)
 {
         Inventory record = INVENTORY_DEFAULT(contexts);
@@ -91,7 +98,8 @@ static int offer(TreeUpdate *update, Model model, uint64_t contexts, Error *rete
         return 0;
 }
 
-/* By its trait, or what it has: an older Placement does not know the traits of all models. */
+/* Returns whether the provider belongs to the agent, by its trait or by its inventory. Older
+ * versions of Placement lack the traits of some models. */
 static bool is_ours(const Provider *provider, const Provider *root, Model model)
 {
         return uuid_equal(&provider->parent, &root->uuid) &&
@@ -100,6 +108,7 @@ static bool is_ours(const Provider *provider, const Provider *root, Model model)
                  provider_find_inventory(provider, memory_encryption_class)));
 }
 
+/* Removes the provider, or its inventory and trait if other writers have providers below it. */
 static void withdraw(const TreeUpdate *update, Model model)
 {
         Provider *provider = find_provider(update->tree, update->root, model);

@@ -8,12 +8,11 @@
 
 extern const char memory_encryption_class[]; /* "MEM_ENCRYPTION_CONTEXT" */
 
-/* The provider of SEV's contexts, where guests of older Novas that hold one of the root belong
- * (facts C5.3); NULL when there is none. */
+/* Returns the provider of SEV's contexts, or NULL. Guests of older versions of Nova that have a
+ * context of the root belong there (facts C5.3). Borrowed. */
 const Provider *memory_encryption_find_sev(const ProviderTree *tree, const Provider *root);
 
-/* Makes, adopts or removes the three providers. Changes nothing where the host's emulators are not
- * known. A provider that cannot be had (child-provider.h) is left out, and update->problem
- * says why.
- * -ENOMEM. */
+/* Creates, adopts or removes the three providers. Changes nothing if the emulators are unknown.
+ * A provider that is impossible (child-provider.h) is left out, and update->problem has the
+ * reason. -ENOMEM. */
 int memory_encryption_update(TreeUpdate *update, Error *reterr);

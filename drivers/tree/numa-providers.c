@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each cell gets its own amounts, and its part of the amounts that the host reserves: sum_up() adds
- * up the weights of all cells that are offered, then the cells are made in their order, each with
- * the sum of those before it. Parts therefore add up to the whole.
+/* Edits the providers of NUMA cells. Each cell gets its own amounts, and its part of the amounts
+ * that are reserved for the host.
+ *
+ * sum_up() adds up the weights (shared CPUs and memory) of all offered cells. The cells are then
+ * updated in their order, each with the sum of the weights before it, so that the parts add up
+ * to the whole (reshape_portion()). A cell that is not offered has no weight, and all of its
+ * amounts are reserved.
+ *
+ * A provider is a cell of this host by its name, its trait and its place below the root. Cells
+ * that are gone are removed in a second step, after the devices below them have moved.
  *
  * Tests: tests/unit/drivers/tree/test-numa-providers.c */
 
@@ -19,6 +26,7 @@
 static const char cell_trait[] = "HW_NUMA_ROOT";
 static const char infix[] = "_NUMA";
 
+/* Writes the name of the provider of a cell. */
 static void make_name(const char *nodename, unsigned cell, char ret[static CHILD_NAME_SIZE])
 {
         snprintf(ret, CHILD_NAME_SIZE, "%s%s%u", nodename, infix, cell);
@@ -70,7 +78,7 @@ bool numa_is_at_root(const HostConfig *config, const char *resource_class)
                (strcmp(resource_class, "VCPU") == 0 || strcmp(resource_class, "MEMORY_MB") == 0);
 }
 
-/* Which cells the CPUs are in */
+/* Checks of the cells */
 
 static int add_cpus(const SnapshotCell *cell, CpuSet *ret)
 {
@@ -83,6 +91,7 @@ static int add_cpus(const SnapshotCell *cell, CpuSet *ret)
         return 0;
 }
 
+/* Returns the first cell with the CPU. The caller knows that there is one. */
 static const SnapshotCell *find_cell_of_cpu(const Snapshot *snapshot, unsigned cpu)
 {
         for (size_t i = 0; i < snapshot->n_cells; i++)
@@ -92,7 +101,7 @@ static const SnapshotCell *find_cell_of_cpu(const Snapshot *snapshot, unsigned c
         return NULL;
 }
 
-/* Adds a cell's CPUs to those of the cells before it. */
+/* Adds the CPUs of the cell to all. -EINVAL for a CPU that an earlier cell has. */
 static int check_cell_cpus(const Snapshot *snapshot, const SnapshotCell *cell, CpuSet *all,
                            Error *reterr)
 {
@@ -111,6 +120,7 @@ static int check_cell_cpus(const Snapshot *snapshot, const SnapshotCell *cell, C
         return 0;
 }
 
+/* Returns -EINVAL for a set with a CPU that is in no cell. Such a CPU would be in no provider. */
 static int check_covered(const char *kind, const CpuSet *set, const CpuSet *all, Error *reterr)
 {
         if (cpu_set_is_subset(set, all))
@@ -141,6 +151,7 @@ static int check_pages(const HostConfig *config, const SnapshotCell *cell, Error
         return 0;
 }
 
+/* Returns -EINVAL if the host has memory but no cell has any. */
 static int check_memory(const Snapshot *snapshot, Error *reterr)
 {
         for (size_t i = 0; i < snapshot->n_cells; i++)
@@ -187,20 +198,21 @@ int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan
         return 0;
 }
 
-/* Sharing out */
+/* Sharing amounts out over the cells */
 
-/* The sums over the cells by which reserved amounts are shared out. */
+/* Sums of the weights of offered cells. */
 typedef struct Shares {
         const TreeUpdate *update;
-        uint64_t cpus_before, cpus_all;     /* shared CPUs of the offered cells before; of all */
-        uint64_t memory_before, memory_all; /* KiB, the same */
+        uint64_t cpus_before, cpus_all; /* shared CPUs of the cells before, and of all cells */
+        uint64_t memory_before,
+                memory_all; /* memory in KiB of the cells before, and of all cells */
 } Shares;
 
-/* One cell and its amounts. */
+/* A cell and its amounts. */
 typedef struct CellShare {
         const SnapshotCell *cell;
         CpuSet cpus;
-        bool is_offered; /* false: guests cannot have CPUs and memory there; all is reserved */
+        bool is_offered; /* false: guests cannot use the cell, so all of it is reserved */
         HostAmounts amounts;
 } CellShare;
 
@@ -222,8 +234,8 @@ bool numa_lacks_memory(const Snapshot *snapshot, const SnapshotCell *cell)
         return cell->n_cpus > 0 && cell->memory_kib == 0 && reports_memory(snapshot);
 }
 
-/* Guests need memory where their CPUs are. A cell without CPUs is memory of a GPU or behind CXL, or
- * its CPUs are offline. */
+/* Returns whether guests can run in the cell. They need memory where their CPUs are. A cell
+ * without CPUs is the memory of a GPU or of a CXL device, or its CPUs are offline. */
 static bool is_offered(const Shares *shares, const SnapshotCell *cell, const CpuSet *cpus)
 {
         bool can_run = cpu_set_count_common(cpus, &shares->update->snapshot->online_cpus) > 0 ||
@@ -233,9 +245,11 @@ static bool is_offered(const Shares *shares, const SnapshotCell *cell, const Cpu
         return can_run && !numa_lacks_memory(shares->update->snapshot, cell);
 }
 
+/* Returns the memory of the cell, in MiB. Memory in files has no cell, so each cell gets a part
+ * by its weight. */
 static uint64_t cell_memory_mb(const Shares *shares, const SnapshotCell *cell)
 {
-        /* each cell has its own memory; the remainder of rounding goes to the next cell */
+        /* own memory of the cell; the remainder of the rounding goes to the next cell */
         if (shares->update->config->file_backed_memory == 0)
                 return add_saturating(shares->memory_before, cell->memory_kib) / 1024 -
                        shares->memory_before / 1024;
@@ -243,6 +257,8 @@ static uint64_t cell_memory_mb(const Shares *shares, const SnapshotCell *cell)
                                cell->memory_kib, shares->memory_all);
 }
 
+/* Sets the inventory of a class, unless the amount is 0. The ratio is the one that "from" or
+ * heir has. */
 static int set_amount(const ClassAmount *amount, const Provider *heir, Provider *from, Provider *to,
                       Error *reterr)
 {
@@ -258,6 +274,7 @@ static int set_amount(const ClassAmount *amount, const Provider *heir, Provider 
                      : 0;
 }
 
+/* Sets the inventories of hugepages. Ordinary pages are MEMORY_MB. */
 static int set_pages(const HostConfig *config, const CellShare *share, uint64_t ordinary_kib,
                      Provider *to, Error *reterr)
 {
@@ -277,6 +294,7 @@ static int set_pages(const HostConfig *config, const CellShare *share, uint64_t 
                 };
                 int r;
 
+                /* the size 0 comes only from a malformed description of a host */
                 if (pages->size_kib == 0 || pages->size_kib == ordinary_kib)
                         continue;
                 r = set_amount(&amount, NULL, to, to, reterr);
@@ -286,6 +304,7 @@ static int set_pages(const HostConfig *config, const CellShare *share, uint64_t 
         return 0;
 }
 
+/* Prepares the share of a cell. share_make() fills in the amounts. */
 static int share_init(const Shares *shares, const SnapshotCell *cell, CellShare *ret)
 {
         *ret = (CellShare){ .cell = cell, .amounts = shares->update->amounts };
@@ -300,6 +319,7 @@ static void share_done(CellShare *share)
         cpu_set_done(&share->cpus);
 }
 
+/* Counts the CPUs of the cell. In a cell that is not offered all of them are reserved. */
 static void count_cpus(const Shares *shares, CellShare *share)
 {
         const CpuPlan *cpus = &shares->update->cpus;
@@ -318,6 +338,7 @@ static void count_cpus(const Shares *shares, CellShare *share)
                                 cpu_set_count_common(&cpus->dedicated_offline, &share->cpus));
 }
 
+/* Counts the memory of the cell. Memory in files is offered by offered cells only. */
 static void count_memory(const Shares *shares, CellShare *share)
 {
         const SnapshotCell *cell = share->cell;
@@ -336,7 +357,7 @@ static void count_memory(const Shares *shares, CellShare *share)
                                 cell->memory_kib, shares->memory_all);
 }
 
-/* Fills in the amounts of a cell, and counts the cell among those before the next. */
+/* Fills in the amounts of the cell, and adds its weights to those before the next cell. */
 static void share_make(Shares *shares, CellShare *share)
 {
         count_cpus(shares, share);
@@ -347,6 +368,7 @@ static void share_make(Shares *shares, CellShare *share)
         shares->memory_before = add_saturating(shares->memory_before, share->cell->memory_kib);
 }
 
+/* Adds up the weights of all offered cells. */
 static int sum_up(Shares *shares)
 {
         for (size_t i = 0; i < shares->update->snapshot->n_cells; i++) {
@@ -362,6 +384,7 @@ static int sum_up(Shares *shares)
         return 0;
 }
 
+/* Replaces the inventories of the cell and sets its traits. */
 static int update_cell(const TreeUpdate *update, const CellShare *share, Provider *provider,
                        Error *reterr)
 {
@@ -370,7 +393,7 @@ static int update_cell(const TreeUpdate *update, const CellShare *share, Provide
         Provider fresh = { .name = provider->name };
         int r = 0;
 
-        /* beside the old ones, whose ratios are read */
+        /* in a second provider, because the ratios are read from the first one */
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(amounts); i++)
                 if (!numa_is_at_root(update->config, amounts[i]->resource_class))
                         r = set_amount(amounts[i], update->root, provider, &fresh, reterr);
@@ -389,7 +412,7 @@ static int update_cell(const TreeUpdate *update, const CellShare *share, Provide
         return 0;
 }
 
-/* Collects an inventory of each class that some cell has. */
+/* Copies one inventory of each class from the cells of the tree to update->heir. */
 static int collect_heir(TreeUpdate *update)
 {
         unsigned cell;
@@ -400,7 +423,7 @@ static int collect_heir(TreeUpdate *update)
 
                 if (!numa_is_cell(update->tree, update->root, provider, &cell))
                         continue;
-                /* -EINVAL: what somebody wrote there that makes no sense is no heritage */
+                /* -EINVAL: another writer set invalid values, which are not inherited */
                 for (size_t j = 0; r != -ENOMEM && j < provider->n_inventories; j++)
                         r = provider_set_inventory(&update->heir,
                                                    provider->inventories[j].resource_class,
@@ -449,7 +472,8 @@ static bool has_cell(const Snapshot *snapshot, unsigned id)
         return false;
 }
 
-/* Returns whether another writer renamed it. It looks like another cell and must stay. */
+/* Returns whether another writer renamed the provider. Its name can look like that of another
+ * cell, but it must stay. */
 static bool is_renamed(const TreeUpdate *update, const Provider *provider)
 {
         char name[CHILD_NAME_SIZE];

@@ -1,51 +1,53 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* NUMA cells as providers, with [compute] numa_in_placement = true: one child "<nodename>_NUMA<id>"
- * of the root per cell that the hypervisor lists, with the trait HW_NUMA_ROOT and the cell's share
- * of VCPU, PCPU and MEMORY_MB, and its hugepages as CUSTOM_HUGEPAGES_<size> (facts C9, G1: Nova has
- * no such providers). With root, VCPU and MEMORY_MB stay at the root: Nova's scheduler takes no
- * host whose root gives nothing. Pure.
+/* NUMA cells as providers, with [compute] numa_in_placement = true. Each cell that the
+ * hypervisor lists is a child "<nodename>_NUMA<id>" of the root, with the trait HW_NUMA_ROOT. It
+ * has the cell's part of VCPU, PCPU and MEMORY_MB, and its hugepages as CUSTOM_HUGEPAGES_<size>
+ * (facts C9, G1: Nova has no such providers). With numa_in_placement = root, VCPU and MEMORY_MB
+ * stay at the root, because Nova's scheduler rejects a host whose root has neither. Pure.
  *
- * Shares add up to the amounts of the root. The host's reserved amounts are shared out by size
- * between the cells that have CPUs and memory. In a cell that lacks either, all is reserved
- * (decision devices/cpuless). */
+ * The parts add up to the amounts of the root. The amounts that are reserved for the host are
+ * shared out by size over the cells that have CPUs and memory. In a cell without one of them all
+ * is reserved (decision devices/cpuless). */
 
 #include "base/allocation.h"
 #include "drivers/tree/child-provider.h"
 
-/* Returns the provider that a device of that NUMA node belongs under: the cell's, or the root when
- * cells are not in Placement, the device has no node, or its cell has no provider. The devices of a
- * cell that another writer renamed stay where they are. Borrowed from the tree. Cells must be up to
- * date. */
+/* Returns the provider below which a device of this NUMA node belongs: its cell, or the root. It
+ * is the root if cells are not in Placement, the device has no node, or its cell has no
+ * provider. The devices of a cell that another writer renamed stay below it. Borrowed from the
+ * tree. Call it after numa_providers_update(). */
 const Provider *numa_parent(const HostConfig *config, const ProviderTree *tree,
                             const Provider *root, int numa_node);
 
-/* Is a class that cells may have, or DISK_GB, at the root? */
+/* Returns whether the class is at the root: one of the classes that cells can have, or DISK_GB. */
 bool numa_is_at_root(const HostConfig *config, const char *resource_class);
 
-/* Can this host be reported by cells? -EINVAL with words when cells are wanted and it has
- * none, or a CPU is in two of them. 0 when cells are not wanted. What costs no more than itself is
- * joined to problem: a CPU for guests that is in no cell is left out, of
- * hugepages of which more are reserved than there are, all are, and cells may have no memory. */
+/* Checks whether the host can be reported by cells. Returns 0 if cells are not configured,
+ * -EINVAL with an error text if the host has no cells or a CPU is in two of them, and -ENOMEM.
+ *
+ * Smaller faults are joined to problem: a CPU for guests that is in no cell (it is left out),
+ * more reserved hugepages than exist (all of them are reserved), and cells without memory. */
 int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                Error *problem, Error *reterr);
 
-/* Returns whether a cell has CPUs but no memory. False for a hypervisor that reports the memory of
- * no cell. */
+/* Returns whether a cell has CPUs but no memory. False if the hypervisor reports no memory for
+ * any cell. */
 bool numa_lacks_memory(const Snapshot *snapshot, const SnapshotCell *cell);
 
-/* Was this provider made here for a cell? Whose it is, its name and its trait say together. */
+/* Returns whether the provider is a cell of this host, by its name, its trait and its place in
+ * the tree. */
 bool numa_is_cell(const ProviderTree *tree, const Provider *root, const Provider *provider,
                   unsigned *ret_cell);
 
-/* Collects update->heir from the cells of the tree. Then makes or adopts (by its name) the provider
- * of each cell and sets its inventories and traits, unless cells are not wanted. A cell whose
- * provider cannot be had (child-provider.h) is left out, and update->problem says why. -EINVAL,
- * -ENOMEM. */
+/* Collects update->heir from the cells of the tree. If cells are configured, it then creates the
+ * provider of each cell or adopts it by its name, and sets its inventories and traits. A cell
+ * whose provider is impossible (child-provider.h) is left out, and update->problem has the
+ * reason. -EINVAL, -ENOMEM. */
 int numa_providers_update(TreeUpdate *update, Error *reterr);
 
-/* Removes the providers of cells that are gone, or of all when cells are not wanted; devices must
- * have been moved from under them. One that somebody else put providers under stays, without
+/* Removes the providers of cells that are gone, or all of them if cells are not configured. The
+ * devices must have moved before. If another writer has providers below one, it stays without
  * inventories and trait. */
 void numa_providers_remove_gone(const TreeUpdate *update);

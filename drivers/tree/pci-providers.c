@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A view is made first: for each provider that should be there the devices of it. Then providers
- * with our trait that are in no view are removed, and the others are made or updated.
+/* Edits the providers of PCI devices. A view is made first: for each provider that the host
+ * should have, the devices that count on it. Then providers with the agent's trait but without a
+ * view are removed, and the others are created or updated.
+ *
+ * Virtual functions count on the provider of their physical function, so a view has either the
+ * physical function or virtual functions of one class with the same traits. A device that a
+ * domain has never loses its provider. A view with a contradiction is refused: its provider
+ * stays unchanged, and a problem names the reason.
  *
  * Tests: tests/unit/drivers/tree/test-pci-providers.c */
 
@@ -14,16 +20,21 @@
 #include "base/array.h"
 #include "drivers/tree/numa-providers.h"
 
+/* Marks the providers that the agent, or Nova before, created. */
 static const char managed_trait[] = "COMPUTE_MANAGED_PCI_DEVICE";
 
+/* The devices that count on one provider. */
 typedef struct PciView {
-        char address[PCI_ADDRESS_SIZE]; /* of the device, or of the physical function */
-        bool has_parent;                /* the device itself is matched */
-        bool refused;                   /* its provider is left as it is */
+        char address[PCI_ADDRESS_SIZE]; /* of the device, or of its physical function */
+        bool has_parent;                /* the device itself matches a spec */
+        bool refused;                   /* its provider stays unchanged */
         bool one_time_use;
-        uint64_t n_devices; /* matched, or in use */
-        uint64_t n_used;    /* of those, which a domain has or had: not only for its next start */
-        char resource_class[RESOURCE_CLASS_MAX + 1]; /* "" when only devices in use are left */
+        uint64_t n_devices; /* devices that match, or that a domain has */
+        /* Devices of these that a domain has or had. A persistent definition of a running domain
+         * does not count. */
+        uint64_t n_used;
+        char resource_class[RESOURCE_CLASS_MAX +
+                            1]; /* "" if only devices without a spec are left */
         StringSet traits;
 } PciView;
 
@@ -39,17 +50,17 @@ static void views_done(PciViews *views)
         free(views->items);
 }
 
-/* Notes the first problem only. */
+/* Sets the problem, unless the update has one already. */
 static void note_problem(TreeUpdate *update, const Error *error)
 {
         if (!update->problem.code)
                 update->problem = *error;
 }
 
-/* The view */
+/* Views */
 
-/* Returns whether a domain has the device. Where in_config is false, the persistent definitions of
- * domains that run do not count. */
+/* Returns whether a domain has the device. in_config: the persistent definitions of running
+ * domains count, too. */
 static bool is_used(const Snapshot *snapshot, const char *address, bool in_config)
 {
         for (size_t i = 0; i < snapshot->n_domains; i++)
@@ -79,7 +90,8 @@ static int ensure_view(PciViews *views, const char *address, PciView **ret)
         return 0;
 }
 
-/* Where a device counts: on itself, or on its physical function. */
+/* Returns the address of the provider on which a device counts: its own, or that of its physical
+ * function. */
 static const char *provider_address(const SnapshotDevice *device)
 {
         return device->physical_function[0] ? device->physical_function : device->address;
@@ -90,9 +102,7 @@ static bool is_child(const SnapshotDevice *device)
         return device->physical_function[0] != '\0';
 }
 
-/* Returns whether the device, a function that becomes a vGPU itself, counts as one by the
- * configuration.
- */
+/* Returns whether the configuration uses this function as a vGPU without an mdev. */
 static bool is_vgpu(const HostConfig *config, const SnapshotDevice *device)
 {
         const HostMdevType *type = mdev_type_of_device(config, device);
@@ -100,8 +110,8 @@ static bool is_vgpu(const HostConfig *config, const SnapshotDevice *device)
         return device->is_vgpu_function && type && snapshot_find_mdev_type(device, type->type);
 }
 
-/* 0 when the device may stand in the view, -EINVAL with the reason when Nova refuses it, or
- * mediated devices have it. */
+/* Returns 0 if the device fits into the view. Returns -EINVAL with the reason if Nova rejects
+ * it, or if the device is a vGPU. */
 static int check_device(const HostConfig *config, const PciView *view, const SnapshotDevice *device,
                         const PciSpec *spec, const char *resource_class, const StringSet *traits,
                         Error *reterr)
@@ -141,6 +151,7 @@ static int check_device(const HostConfig *config, const PciView *view, const Sna
         return 0;
 }
 
+/* Adds a device that matches a spec. The first device sets the class and the traits of the view. */
 static int add_matched(TreeUpdate *update, PciView *view, const SnapshotDevice *device,
                        const PciSpec *spec)
 {
@@ -168,6 +179,7 @@ static int add_matched(TreeUpdate *update, PciView *view, const SnapshotDevice *
         return 0;
 }
 
+/* Adds all devices with a spec. Neutron owns devices with a physical_network. */
 static int add_devices(TreeUpdate *update, PciViews *views)
 {
         for (size_t i = 0; i < update->snapshot->n_devices; i++) {
@@ -184,13 +196,15 @@ static int add_devices(TreeUpdate *update, PciViews *views)
         return 0;
 }
 
-/* Not when the physical function and its virtual functions would count on one provider. */
+/* Returns whether a used device without a spec counts. A physical function and its virtual
+ * functions must not count on the same provider. */
 static bool counts_without_spec(const PciView *view, const SnapshotDevice *device)
 {
         return view->n_devices == 0 || (is_child(device) && !view->has_parent);
 }
 
-/* A device in use whose spec is gone still counts, where its provider is there (facts G4.18). */
+/* Adds used devices. One whose spec was removed still counts if its provider exists (facts
+ * G4.18). */
 static int add_used(const TreeUpdate *update, PciViews *views)
 {
         for (size_t i = 0; i < update->snapshot->n_devices; i++) {
@@ -212,8 +226,9 @@ static int add_used(const TreeUpdate *update, PciViews *views)
         return 0;
 }
 
-/* The tree */
+/* Providers */
 
+/* Writes the name of the provider, as in Nova: the address in upper case. */
 static void make_name(const TreeUpdate *update, const char *address, char ret[CHILD_NAME_SIZE])
 {
         size_t n = (size_t)snprintf(ret, CHILD_NAME_SIZE, "%s_", update->root->name);
@@ -231,7 +246,8 @@ static const SnapshotDevice *find_by_address(const Snapshot *snapshot, const cha
         return NULL;
 }
 
-/* The record that is there, with another total; what an operator set in it stays (facts G2.18). */
+/* Sets the total in the record that exists, or in a new one. Other values that an operator set
+ * stay (facts G2.18). */
 static int set_total(Provider *provider, const char *resource_class, const PciView *view,
                      Error *reterr)
 {
@@ -241,7 +257,7 @@ static int set_total(Provider *provider, const char *resource_class, const PciVi
 
         record.total = record.max_unit = view->n_devices;
         record.reserved = MIN(record.reserved, record.total);
-        /* once used, it is not given out again before an operator says so */
+        /* after its first use it is reserved until an operator changes that */
         if (view->one_time_use && view->n_used > 0)
                 record.reserved = record.total;
         r = provider_set_inventory(provider, resource_class, &record);
@@ -258,6 +274,7 @@ static void remove_other_classes(Provider *provider, const char *resource_class)
                                                   provider->inventories[i - 1].resource_class);
 }
 
+/* Creates or updates the provider of a view. */
 static int apply_view(TreeUpdate *update, const PciView *view, Error *reterr)
 {
         const SnapshotDevice *device;
@@ -267,8 +284,7 @@ static int apply_view(TreeUpdate *update, const PciView *view, Error *reterr)
 
         make_name(update, view->address, name);
         if (!view->resource_class[0]) {
-                /* only devices in use are left: class and traits are recovered from what is there
-                 */
+                /* without a spec, class and traits come from the provider */
                 provider = provider_tree_find_name(update->tree, name);
                 if (!provider || provider->n_inventories != 1 ||
                     !string_set_contains(&provider->traits, managed_trait))
@@ -297,7 +313,7 @@ static bool is_ours(const TreeUpdate *update, const Provider *provider)
                provider_tree_in_subtree(update->tree, provider, &update->root->uuid);
 }
 
-/* The address in the name of a provider, or one that no device has. */
+/* Parses the address in the name of a provider; "" if there is none. */
 static void address_of_provider(const TreeUpdate *update, const Provider *provider,
                                 char ret[PCI_ADDRESS_SIZE])
 {
@@ -308,7 +324,8 @@ static void address_of_provider(const TreeUpdate *update, const Provider *provid
                 (void)pci_address_parse(provider->name + n + 1, ret);
 }
 
-/* A device that is in use and cannot be seen is kept: it may be on its way to its guest. */
+/* Returns whether the provider stays. A used device that the snapshot lacks stays, because a
+ * guest might be about to get it. */
 static bool is_kept(const TreeUpdate *update, const PciViews *views, const char *address)
 {
         const PciView *view = find_view(views, address);
@@ -317,7 +334,8 @@ static bool is_kept(const TreeUpdate *update, const PciViews *views, const char 
                is_used(update->snapshot, address, true);
 }
 
-/* Returns whether another writer renamed it. No device has its address, and it must stay. */
+/* Returns whether another writer renamed the provider. Its name is not that of a device, but it
+ * must stay. */
 static bool is_renamed(const TreeUpdate *update, const PciViews *views, const Provider *provider)
 {
         char name[CHILD_NAME_SIZE];
@@ -332,7 +350,7 @@ static bool is_renamed(const TreeUpdate *update, const PciViews *views, const Pr
 
 static void remove_gone(const TreeUpdate *update, const PciViews *views)
 {
-        /* backwards: what goes is below, and so behind, what comes next */
+        /* backwards, because children are behind their parents */
         for (size_t i = update->tree->n_providers; i > 0; i--) {
                 Provider *provider = update->tree->providers[i - 1];
                 char address[PCI_ADDRESS_SIZE];
@@ -345,6 +363,7 @@ static void remove_gone(const TreeUpdate *update, const PciViews *views)
         }
 }
 
+/* Sets a problem if providers exist although report_in_placement is off. Nova rejects this, too. */
 static void refuse_if_switched_off(TreeUpdate *update)
 {
         for (size_t i = 0; i < update->tree->n_providers; i++) {

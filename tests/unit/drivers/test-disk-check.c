@@ -14,7 +14,7 @@
 #define B          "22222222-2222-4333-8444-555555555555"
 #define C          "33333333-2222-4333-8444-555555555555"
 
-/* The file system of /mnt/guests, which does not answer while it hangs. */
+/* A simulated file system at /mnt/guests, which does not answer while it hangs. */
 static struct {
         pthread_mutex_t lock;
         pthread_cond_t changed;
@@ -82,7 +82,8 @@ static void expect_run(DiskCheck *check, uint64_t timeout_usec, uint64_t bytes, 
         free(facts.instance_folders);
 }
 
-/* Runs the check until the answer of the call that hung came: its thread returns soon. */
+/* Runs the check until it has the answer of the call that hung. The thread of that call returns
+ * soon. */
 static void wait_for_answer(DiskCheck *check, uint64_t bytes)
 {
         Snapshot facts = { 0 };
@@ -100,7 +101,7 @@ static void wait_for_answer(DiskCheck *check, uint64_t bytes)
         assert_int_equal(facts.disk_total_bytes, bytes);
 }
 
-/* The last good figure stays, and no second thread is begun beside one that hangs. */
+/* The last good size stays, and no second thread starts beside one that hangs. */
 static void test_a_file_system_that_hangs(void **state)
 {
         DiskCheck *check = NULL, *next = NULL;
@@ -114,7 +115,7 @@ static void test_a_file_system_that_hangs(void **state)
         expect_run(check, LONG_USEC, 100, ETIMEDOUT); /* does not wait */
         assert_int_equal(count_calls(), 2);
 
-        /* a driver of the same path that takes the place of this one */
+        /* a driver with the same path replaces this one */
         assert_int_equal(disk_check_new(&next, &guests), 0);
         disk_check_inherit(&next, check);
         check = disk_check_unref(check);
@@ -146,7 +147,7 @@ static void test_errors_keep_the_last_good_figure(void **state)
         disk_check_unref(check);
 }
 
-/* Checks the place of a path once. The caller frees the folders. */
+/* Checks a path once. The caller frees the folders. */
 static Snapshot check_path(const char *path)
 {
         const HostConfig config = { .instances_path = path };

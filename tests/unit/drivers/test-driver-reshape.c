@@ -31,7 +31,7 @@ static void test_guest_of_a_consumer(void **state)
         }
 }
 
-/* The next call forgets the problems and classes of this one. The kept classes stay. */
+/* The next call removes the problems and classes of this one. The kept classes stay. */
 static void test_clear_keeps_what_stays(void **state)
 {
         DriverReshape reshape = { 0 };

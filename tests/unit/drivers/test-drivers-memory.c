@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What turns foreign text into a snapshot, and a snapshot into a tree, with every single allocation
- * failing in turn: -ENOMEM, nothing made, nothing lost (which the run under AddressSanitizer sees).
- */
+/* Runs the code from untrusted text to a snapshot and from a snapshot to a tree. Each allocation
+ * fails once: the result must be -ENOMEM, without a leak (AddressSanitizer finds leaks). */
 
 #include "drivers/libvirt/capabilities.h"
 #include "drivers/libvirt/domain.h"
@@ -30,7 +29,7 @@ static const char host_members[] =
 
 static HostMdevType types[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
 
-/* Each of these does its work once with the n-th allocation failing, and checks what it made. */
+/* Each function runs its code once with the n-th allocation failing, and checks the result. */
 
 static int read_capabilities(void)
 {
@@ -146,7 +145,7 @@ static int parse_cpus(void)
         return r < 0 ? r : cpu_set_copy(&copy, &set);
 }
 
-static json_t *host_json; /* made outside of the trouble */
+static json_t *host_json; /* made while no allocation fails */
 
 static int read_host(void)
 {
@@ -199,7 +198,7 @@ static void test_readers(void **state)
         json_decref(host_json);
 }
 
-/* The whole update, with a reshape in it. */
+/* A whole update with a reshape. */
 static void test_update(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(host_members);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Drivers over a source that the test holds and releases. The suite runs it under ThreadSanitizer,
- * too. */
+/* Tests drivers over a source that the test holds and releases. The suite also runs them under
+ * ThreadSanitizer. */
 
 #include "drivers/poll-thread.h"
 
@@ -16,7 +16,8 @@
 
 /* The events of a mailbox */
 
-/* Makes the posts of a script, one letter each: s(napshot), f(ailed), l(ost), c(hanged). */
+/* Posts the events of a script, one letter each: s is a snapshot, f a failure, l a loss, c a
+ * change. */
 static void post(Mailbox *mailbox, const char *script)
 {
         Error error = ERROR_NULL;
@@ -34,7 +35,8 @@ static void post(Mailbox *mailbox, const char *script)
         }
 }
 
-/* Takes everything: the same letters, in order. The descriptor must be readable until the last. */
+/* Takes all events and compares the same letters, in order. The descriptor must be readable
+ * until the last one. */
 static void take(Mailbox *mailbox, int fd, char *script)
 {
         static const char letters[] = "-sflc";
@@ -62,12 +64,12 @@ static void test_events_that_replace_others(void **state)
         static const struct {
                 const char *posts, *taken;
         } cases[] = {
-                { "", "" },     { "s", "s" },     { "f", "f" },
-                { "l", "l" },   { "c", "c" },     { "ss", "s" }, /* the newer replaces the older */
-                { "ccc", "c" },                                  /* merged */
-                { "ffs", "s" },                                  /* a good poll ends the trouble */
-                { "sf", "sf" }, /* the last good one is still worth having */
-                { "ls", "s" },  { "sl", "sl" },   { "lf", "f" }, /* the failure says it, too */
+                { "", "" },     { "s", "s" },     { "f", "f" },        { "l", "l" },
+                { "c", "c" },   { "ss", "s" }, /* the newer one replaces the older one */
+                { "ccc", "c" },                /* merged */
+                { "ffs", "s" },                /* a good poll removes the failures */
+                { "sf", "sf" },                /* the last good snapshot is still useful */
+                { "ls", "s" },  { "sl", "sl" },   { "lf", "f" }, /* the failure includes the loss */
                 { "fl", "fl" }, { "clfs", "sc" }, { "csflc", "sflc" },
         };
         Mailbox *mailbox = NULL;
@@ -87,13 +89,13 @@ static void test_events_that_replace_others(void **state)
         assert_null(mailbox_unref(NULL));
 }
 
-/* A source that hangs while it is held */
+/* A source that hangs while the test holds it */
 
 static struct {
         pthread_mutex_t lock;
         pthread_cond_t changed;
         bool held;
-        unsigned n_polls, n_freed; /* polls that began, sources that were freed */
+        unsigned n_polls, n_freed; /* polls that began, and sources that were freed */
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
 static void hold(bool held)
@@ -104,7 +106,7 @@ static void hold(bool held)
         pthread_mutex_unlock(&world.lock);
 }
 
-/* Waits until a counter of the world has that value; blocks for ever if it never does. */
+/* Waits until a counter has this value. Blocks for ever if it never has. */
 static void wait_until(const unsigned *counter, unsigned n)
 {
         pthread_mutex_lock(&world.lock);
@@ -153,7 +155,7 @@ static Driver *make_driver(const char *name, const char *address, Driver *before
         return driver;
 }
 
-/* A driver that hangs in its first poll. */
+/* Creates a driver that hangs in its first poll. */
 static Driver *make_hung(void)
 {
         Driver *driver = make_driver("fake", "a", NULL);
@@ -164,7 +166,7 @@ static Driver *make_hung(void)
         wait_until(&world.n_polls, 1);
         assert_int_equal(driver_take(driver, &event), 0);
         assert_int_equal(event.type, DRIVER_EVENT_NONE);
-        assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 1); /* still at it */
+        assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 1); /* the poll still runs */
         return driver;
 }
 
@@ -184,7 +186,7 @@ static double free_driver(Driver *driver)
         return (double)(clock_usec(CLOCK_MONOTONIC) - start_usec) / USEC_PER_SEC;
 }
 
-/* Requests while one runs are merged into one more poll, and the caller is told. */
+/* Requests during a poll become one more poll, and the caller gets 1. */
 static void test_requests_are_merged(void **state)
 {
         Driver *driver = make_hung();
@@ -198,7 +200,7 @@ static void test_requests_are_merged(void **state)
         assert_int_equal(world.n_freed, 1);
 }
 
-/* The thread is left behind, and frees the source when its call returns. */
+/* The thread keeps running, and frees the source when its call returns. */
 static void test_free_does_not_hang(void **state)
 {
         double seconds = free_driver(make_hung());
@@ -221,7 +223,7 @@ static size_t count_entries(const char *folder)
         return n;
 }
 
-/* Reloads beside a hypervisor that hangs: none waits, and no thread or descriptor is added. */
+/* Reloads while a hypervisor hangs: none waits, and no thread or descriptor is added. */
 static void test_one_after_another_that_hangs(void **state)
 {
         Driver *driver = make_hung();
@@ -246,7 +248,7 @@ static void test_one_after_another_that_hangs(void **state)
         wait_until(&world.n_freed, 7);
 }
 
-/* Another address, and a driver of another kind, are asked at once. */
+/* A driver with another address or another name polls at once. */
 static void test_others_beside_one_that_hangs(void **state)
 {
         static const struct {
@@ -261,7 +263,7 @@ static void test_others_beside_one_that_hangs(void **state)
                 driver = make_driver(cases[i].name, cases[i].address, hung);
                 assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 0);
                 wait_until(&world.n_polls, 2);
-                assert_true(free_driver(hung) < 1.5); /* its thread has nobody else to serve */
+                assert_true(free_driver(hung) < 1.5); /* no other driver uses its thread */
                 hold(false);
                 take_snapshot(driver);
                 driver_free(driver);
@@ -269,7 +271,7 @@ static void test_others_beside_one_that_hangs(void **state)
         }
 }
 
-/* A driver that takes another's place polls on the same thread, after it. */
+/* A driver that replaces another one polls on the same thread, after it. */
 static void test_takes_over(void **state)
 {
         Driver *before = make_hung(), *driver = make_driver("fake", "a", before);
@@ -304,7 +306,8 @@ static void poll_with_threads(void *data, DriverPollKind kind, Mailbox *mailbox)
         post(mailbox, "f");
 }
 
-/* Two threads post while a third takes: nothing is lost for good, and nothing is left behind. */
+/* Two threads post while a third one takes. No event is lost, except those that newer ones
+ * replace, and none is left. */
 static void test_threads(void **state)
 {
         const PollSource source = {

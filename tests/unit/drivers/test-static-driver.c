@@ -39,7 +39,7 @@ static int tear_down(void **state)
         return 0;
 }
 
-/* Polls and takes the one event that must come of it. */
+/* Polls and takes the only event. */
 static void poll_driver(Fixture *fixture, DriverEvent *ret)
 {
         struct pollfd fd = { .fd = driver_get_fd(fixture->driver), .events = POLLIN };
@@ -102,7 +102,7 @@ static void test_bad_files(void **state)
         }
 }
 
-/* None of these may stop the main thread or fill the memory. */
+/* None of these files may block the main thread or use much memory. */
 static void test_no_regular_files(void **state)
 {
         Fixture *fixture = *state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests whole updates: inventories of the root, ownership, providers of mdev parents, and the
+ * reshape from the root to them. The names of tests and their comments have the ids of facts,
+ * for example C10 and G2.5. */
 #include "tests/fixtures/host.h"
 
 #define UUID_FOREIGN "aaaaaaaa-0000-4000-8000-000000000009"
@@ -18,6 +21,7 @@
 
 static HostMdevType type_a[] = { MDEV_TYPE("A", NULL, "VGPU", 0) };
 
+/* Compares the inventory of a class with these values and the defaults for the others. */
 static void expect_inventory(const Provider *provider, const char *resource_class, uint64_t total,
                              uint64_t reserved, double ratio)
 {
@@ -36,7 +40,8 @@ static void expect_inventory(const Provider *provider, const char *resource_clas
                          found ? (long long)found->total : -1);
 }
 
-/* What is not known for a moment is not taken away; a folder that never was is no trouble. */
+/* A size that is unknown for a moment does not remove DISK_GB. A folder that never existed is
+ * not a problem. */
 static void test_disk_of_unknown_size(void **state)
 {
         static const struct {
@@ -91,7 +96,7 @@ static void test_root_table(void **state)
                   8, 8192, 1025, 8, 8192, 99, 2 },
                 { "'online_cpus': '1', 'memory_kib': 1024, 'disk_total_bytes': 1073741824", 0, 0,
                   1024, 1, 1, 1, 1 },
-                /* G4.7: what there is none of is left out, reserved or not */
+                /* G4.7: a class without an amount is left out, reserved or not */
                 { "'memory_kib': 1023, 'disk_total_bytes': 1073741823", 4, 512, 1, 0, 0, 0, 0 },
                 { "'online_cpus': '0', 'memory_kib': 9223372036854775807", 0, 0, 0, 1,
                   INVENTORY_MAX_AMOUNT, 0, 0 },
@@ -119,7 +124,7 @@ static void test_root_table(void **state)
         }
 }
 
-/* It costs that class, all of which is reserved, and not the tree. */
+/* Only the class with the wrong reservation is affected: all of it is reserved. */
 static void test_reserved_too_much(void **state)
 {
         static const struct {
@@ -152,7 +157,7 @@ static void test_reserved_too_much(void **state)
         }
 }
 
-/* C2, last part: configured, else what an operator set, else the initial one */
+/* C2, last part: the configured ratio, else the one that an operator set, else the initial one */
 static void test_ratio_table(void **state)
 {
         static const struct {
@@ -180,7 +185,7 @@ static void test_ratio_table(void **state)
         }
 }
 
-/* C10: the root's inventory is the driver's, its traits and aggregates are not */
+/* C10: the root's inventory belongs to the driver; its traits and aggregates do not */
 static void test_root_ownership_c10(void **state)
 {
         Provider *root;
@@ -233,7 +238,8 @@ static void test_gpus(void **state)
         assert_true(provider_tree_equal(tree, again));
 }
 
-/* G2.10, C4: what an earlier install made is adopted by its name, with traits and aggregates */
+/* G2.10, C4: providers of an earlier installation are adopted by name, with traits and
+ * aggregates */
 static void test_adopt(void **state)
 {
         _cleanup_(allocations_freep) Allocations *none = NULL;
@@ -268,7 +274,7 @@ static void test_class_by_type_g2_6(void **state)
                          1.0);
 }
 
-/* G2.5 and C10: which providers go when nothing is enabled and no device is there */
+/* G2.5 and C10: the providers that are removed if no type is enabled and no device exists */
 static void test_gone_g2_5(void **state)
 {
         static const struct {
@@ -279,7 +285,7 @@ static void test_gone_g2_5(void **state)
                 { "cn1_pci_0000_41_00_0", "CUSTOM_OLD=4 +OWNER_COMPUTE_AGENT", true },
                 { "cn1_pci_0000_41_00_0", "+OWNER_COMPUTE_AGENT", true },
                 { "cn1_pci_0000_41_00_0", "VGPU=4", true },
-                { "cn1_pci_0000_41_00_0", "CUSTOM_A=4", true }, /* configured for others */
+                { "cn1_pci_0000_41_00_0", "CUSTOM_A=4", true }, /* configured for other devices */
                 { "cn1_mtty_mtty", "VGPU=4 +OWNER_COMPUTE_AGENT", true },
                 { "cn1_pci_0000_41_00_0", "CUSTOM_OLD=4", false },
                 { "cn1_pci_0000_41_00_0", "", false },
@@ -312,7 +318,7 @@ static void test_gone_g2_5(void **state)
         }
 }
 
-/* Total 0 is gone, too; providers that others put below it are not torn away with it. */
+/* A total of 0 removes the provider, too, but not providers that other writers have below it. */
 static void test_empty_gpu_with_foreign_child(void **state)
 {
         Provider *root;
@@ -331,7 +337,8 @@ static void test_empty_gpu_with_foreign_child(void **state)
         assert_null(provider_tree_find_name(tree, "cn1_pci_0000_41_01_0"));
 }
 
-/* Sharing providers and other services' children, with a name of ours or not, are not ours. */
+/* Sharing providers and children of other services never belong to the driver, whatever their
+ * name. */
 static void test_foreign_roots(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL), *before = NULL;
@@ -342,7 +349,7 @@ static void test_foreign_roots(void **state)
         host_update(&config, "", tree, NULL, DRIVER_UPDATED, NULL);
         assert_non_null(provider_tree_find_name(tree, "cn1_pci_0000_99_00_0"));
 
-        /* but a device of ours cannot have that name then */
+        /* but then a device of the driver cannot have this name */
         host_update(&config,
                     "'devices': [{'name': 'pci_0000_99_00_0', 'address': '0000:99:00.0',"
                     " 'mdev_types': [{'id': 'A', 'available_instances': 1}]}]",
@@ -387,7 +394,7 @@ typedef struct Held {
         uint64_t amount; /* of VGPU on the root */
 } Held;
 
-/* A tree as Nova had it before Stein, and who holds what on its root. */
+/* Makes a tree of Nova before Stein, and the allocations on its root. */
 static void make_old_shape(const Held *held, size_t n_held, ProviderTree **ret_tree,
                            Allocations **ret_allocations)
 {
@@ -406,6 +413,7 @@ static void make_old_shape(const Held *held, size_t n_held, ProviderTree **ret_t
         *ret_allocations = allocations;
 }
 
+/* Returns the amount that the consumer has on the provider with this name. */
 static uint64_t held_on(const Allocations *allocations, Uuid uuid, const ProviderTree *tree,
                         const char *name, const char *resource_class)
 {
@@ -431,14 +439,14 @@ static void test_reshape_needed(void **state)
         host_update(&config, TWO_GPUS, tree, NULL, DRIVER_RESHAPE_NEEDED, NULL);
         assert_true(provider_tree_equal(tree, before));
 
-        /* nobody holds any: nothing moves, the shape is new */
+        /* no consumer has any: nothing moves, and the shape is new */
         host_update(&config, TWO_GPUS, tree, allocations, DRIVER_UPDATED, NULL);
         assert_null(provider_find_inventory(tree->providers[0], "VGPU"));
         assert_int_equal(tree->n_providers, 3);
         host_update(&config, TWO_GPUS, tree, NULL, DRIVER_UPDATED, NULL);
 }
 
-/* No GPU to move to: the root's VGPU just goes, as Nova does it. */
+/* Without a GPU the root's VGPU is removed, as in Nova. */
 static void test_no_gpus_no_reshape(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
@@ -469,7 +477,7 @@ static void test_reshape(void **state)
         assert_int_equal(held_on(allocations, guest, tree, "cn1_pci_0000_41_01_0", "VGPU"), 1);
         assert_int_equal(held_on(allocations, guest_2, tree, "cn1_pci_0000_41_00_0", "VGPU"), 1);
         assert_int_equal(held_on(allocations, guest_2, tree, "cn1_pci_0000_41_01_0", "VGPU"), 1);
-        /* G2.14: what is held on another host's provider stays there */
+        /* G2.14: allocations on another host's provider stay */
         assert_int_equal(
                 resources_get(consumer_find(allocations_find(allocations, &guest), &other), "VGPU"),
                 7);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Compares the findings for a valid host (GOOD) with additions, and a configuration that one
+ * setter changes. A Case expects one finding, or none. */
 #include "base/json.h"
 #include "drivers/verify.h"
 #include "tests/fixtures/host.h"
@@ -25,7 +27,7 @@
         " 'mdev_types': [{'id': 'A', 'available_instances': 1},"                \
         "                  {'id': 'B', 'available_instances': 0}]}]"
 
-/* members of the guest g, behind its name */
+/* members of the guest g, after its name */
 #define GUEST(members)                                                                \
         ", 'domains': [{'uuid': '11111111-1111-4111-8111-111111111111', 'name': 'g'," \
         " 'state': 'running', 'vcpus': 2" members "}]"
@@ -35,7 +37,7 @@ typedef struct Case {
         const char *name, *host;
         void (*set)(HostConfig *config);
         const char *level;
-        const char *option; /* NULL: nothing is found */
+        const char *option; /* NULL: no finding */
         const char *words;
 } Case;
 
@@ -87,7 +89,7 @@ SETTER(type_a_elsewhere, config->mdev_types = type_a_elsewhere; config->n_mdev_t
 SETTER(type_b, config->mdev_types = type_b; config->n_mdev_types = 1)
 SETTER(types_crossed, config->mdev_types = types_crossed; config->n_mdev_types = 1)
 
-/* The findings of a host, which must be freed, and one of their texts. */
+/* Returns the findings of a host, which the caller frees, and one of their texts. */
 static json_t *find(const HostConfig *config, const Snapshot *host)
 {
         json_t *document = verify_host(config, host);
@@ -125,7 +127,7 @@ static const Case cases[] = {
           "in common" },
         { "a core in both sets", GOOD EMULATORS, set_split_core, "warning",
           "[compute] cpu_dedicated_set", "CPUs 0 and 2 are threads of one core" },
-        /* C3, last row: what Nova does not start beside */
+        /* C3, last row: guests beside which Nova does not start */
         { "pinned to dedicated CPUs",
           GOOD EMULATORS GUEST(", 'pins': [" PIN(0, "1") "," PIN(1, "3") "]"), set_whole_cores, 0,
           NULL, NULL },
@@ -218,7 +220,7 @@ static void test_like_pci_siblings(void **state)
 {
         static const struct {
                 unsigned n;
-                const char *specs, *words; /* NULL: nothing is found */
+                const char *specs, *words; /* NULL: no finding */
         } hosts[] = {
                 { 7, "{'vendor_id': '10de'}", NULL },
                 { 8, "{'vendor_id': '10de'}", "8 providers have CUSTOM_PCI_10DE_1EB8" },
@@ -270,7 +272,7 @@ static void test_errors_come_first(void **state)
         assert_string_equal(json_string_value(json_object_get(document, "nodename")), "cn1");
 }
 
-/* As many guests as a host has are one finding of each kind, not one each. */
+/* All guests of a host are one finding of each kind. */
 static void test_many_guests_are_one_finding(void **state)
 {
         _cleanup_free_ char *text = NULL;

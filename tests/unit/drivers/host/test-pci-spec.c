@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests the parser and the matcher of [pci] device_spec. The rows "H5" are cases of these facts
+ * of Nova. */
 #include "drivers/host/pci-spec.h"
 #include "tests/fixtures/host.h"
 
@@ -81,7 +83,7 @@ static void test_matching(void **state)
         }
 }
 
-/* The bounds of a match: it ends, and matches nothing. */
+/* A match of a costly pattern ends at its limits, and matches nothing. */
 static void test_costly_patterns_end(void **state)
 {
         static const char *const patterns[] = {
@@ -120,7 +122,7 @@ static void test_managed(void **state)
         }
 }
 
-/* As in Nova: one that tells no serial number is for the next spec. */
+/* As in Nova: a device without a serial number does not match, so the next spec is tried. */
 static void test_remote_managed(void **state)
 {
         _cleanup_(pci_specs_done) PciSpecs specs = PCI_SPECS_INIT;

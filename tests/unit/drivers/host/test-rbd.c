@@ -13,7 +13,7 @@
 
 #define GOOD "{\"stats\":{\"total_bytes\":1073741824},\"pools\":[{\"name\":\"vms\"}]}"
 
-/* Reads the capacity with that program as ceph; NULL: there is none. */
+/* Reads the capacity with this script in place of ceph; NULL: no program. */
 static int run_program(const char *script, const RbdPool *pool, uint64_t *ret_bytes, Error *error)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
@@ -33,7 +33,8 @@ static int run_program(const char *script, const RbdPool *pool, uint64_t *ret_by
         return r;
 }
 
-/* The same with a program that writes these texts to its outputs and ends with that status. */
+/* Reads the capacity with a program that writes these texts to its outputs and ends with this
+ * status. */
 static int run_ceph(const char *output, const char *words, int status, const RbdPool *pool,
                     uint64_t *ret_bytes, Error *error)
 {
@@ -110,7 +111,8 @@ static void test_explain(void **state)
         }
 }
 
-/* ceph prints the key of a malformed keyring; it must not reach status and journal. */
+/* ceph prints the key of a malformed keyring. The key must not get into the status and the
+ * journal. */
 static void test_no_key_is_quoted(void **state)
 {
         static const char *const cases[] = {
@@ -130,11 +132,11 @@ static void test_no_key_is_quoted(void **state)
         }
 }
 
-/* Programs with the name of ceph, for what the real one does not do on demand. */
+/* Programs with the name of ceph, for behaviour that the real one does not show on demand. */
 static void test_program(void **state)
 {
         static const struct {
-                const char *script; /* NULL: there is none */
+                const char *script; /* NULL: no program */
                 int r;
                 const char *words;
         } cases[] = {
@@ -164,8 +166,8 @@ static void test_program(void **state)
         }
 }
 
-/* A child that hangs with a child of its own, or closes its outputs and stays, is killed: the
- * thread must return. */
+/* A child is killed if it hangs with a child of its own, or closes its outputs and keeps
+ * running. Otherwise the thread would never return. */
 static void test_hang(void **state)
 {
         static const char *const scripts[] = { "sleep 1000 & wait", "exec sleep 1000 >&- 2>&-" };
@@ -179,7 +181,7 @@ static void test_hang(void **state)
         }
 }
 
-/* Polls that follow each other closely start one ceph: it appends a line to a file. */
+/* Polls that follow each other closely start ceph once. The program appends a line to a file. */
 static void test_figure_is_kept(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests the JSON form, the copies and the searches of snapshots. whole_host has every member of
+ * the JSON form, so a copy that loses a member is noticed. */
 #include "drivers/host/snapshot.h"
 #include "tests/fixtures/json.h"
 
 #define UUID_A "11111111-1111-4111-8111-111111111111"
 #define UUID_B "22222222-2222-4222-8222-222222222222"
 
-/* Every member there is, lists in an order that is not the sealed one. */
+/* A host with every member, and lists that are not sorted. */
 static const char whole_host[] =
         "{'format': 'compute-agent-host/1', 'driver': 'libvirt', 'nodename': 'cn1',"
         " 'arch': 'x86_64', 'cpu_model': 'EPYC', 'hypervisor': 'QEMU',"
@@ -64,7 +66,7 @@ static void test_whole_host(void **state)
         assert_string_equal(host->nodename, "cn1");
         assert_int_equal(host->hypervisor_version, 7002011);
         assert_int_equal(cpu_set_count(&host->online_cpus), 5);
-        assert_int_equal(host->cpu_features.n_items, 2); /* a set */
+        assert_int_equal(host->cpu_features.n_items, 2); /* without duplicates */
         assert_true(string_set_contains(&host->cpu_features, "avx"));
         assert_int_equal(host->n_emulators, 2);
         assert_string_equal(host->emulators[0].arch, "i686"); /* sorted */
@@ -98,7 +100,7 @@ static void test_whole_host(void **state)
         assert_string_equal(host->domains[1].mdevs[0].text, UUID_A);
 }
 
-/* F7: where a guest runs, in the one order. */
+/* F7: the CPUs and memory of a guest, and their order. */
 static void test_placement(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
@@ -141,7 +143,7 @@ static void test_round_trip(void **state)
         second = snapshot_to_json(again);
         assert_true(json_equal(first, second));
 
-        /* and nothing of the source was lost on the way */
+        /* and no member of the source was lost */
         assert_int_equal(json_object_size(first), 23);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "devices"), 0)),
                          18);
@@ -179,7 +181,7 @@ static void test_hostile(void **state)
 {
         static const struct {
                 const char *text;
-                const char *words; /* NULL: fine */
+                const char *words; /* NULL: valid */
         } cases[] = {
                 { HOST(""), NULL },
                 { HOST(", 'unknown': {'x': [1]}"), NULL },
@@ -213,7 +215,7 @@ static void test_hostile(void **state)
                 { DEVICE(", 'vendor_id': 4294967296"), "vendor_id: out of range" },
                 { DEVICE(", 'numa_node': 2147483648"), "numa_node: out of range" },
                 { DEVICE(", 'is_vdpa_parent': 1"), "is_vdpa_parent: not true or false" },
-                { DEVICE(", 'driver': 'a\\u0000b'"), "" /* no JSON, or a NUL in it */ },
+                { DEVICE(", 'driver': 'a\\u0000b'"), "" /* malformed JSON, or a NUL in it */ },
                 { DEVICE(", 'mdev_types': [{'id': 't'}]"), "available_instances" },
                 { DEVICE(", 'mdev_types': [{'id': '', 'available_instances': 1}]"), "id: empty" },
                 { HOST(", 'devices': [{'name': 'd'}, {'name': 'd'}]"), "twice" },
@@ -302,7 +304,7 @@ static void test_domain_states(void **state)
 static void test_pci_addresses(void **state)
 {
         static const struct {
-                const char *text, *address; /* NULL: refused */
+                const char *text, *address; /* NULL: rejected */
         } cases[] = {
                 { "0000:41:00.0", "0000:41:00.0" },
                 { "ABCD:EF:1f.7", "abcd:ef:1f.7" },

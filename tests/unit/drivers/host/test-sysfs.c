@@ -49,8 +49,9 @@ static void test_serial_of_nvme(void **state)
         } cases[] = {
                 { 0x010802, "", "/nvme/nvme3/serial", "S5ABC  \n", "S5ABC" },
                 { 0x010802, "", "/nvme/nvme3/serial", "a\x1b[2J", "a?[2J" },
-                { 0x010802, "VPD", "/nvme/nvme3/serial", "S5ABC", "VPD" }, /* its VPD counts */
-                { 0x020000, "", "/nvme/nvme3/serial", "S5ABC", "" },       /* a network card */
+                { 0x010802, "VPD", "/nvme/nvme3/serial", "S5ABC",
+                  "VPD" },                                           /* its VPD has priority */
+                { 0x020000, "", "/nvme/nvme3/serial", "S5ABC", "" }, /* a network card */
                 { 0x010802, "", "/nvme/other/serial", "S5ABC", "" },
                 { 0x010802, "", "/nvme/nvme3/model", "S5ABC", "" },
                 { 0x010802, "", "/uevent", "", "" }, /* no driver is bound */

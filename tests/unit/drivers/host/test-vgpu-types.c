@@ -11,7 +11,7 @@
 #define LIST "ID    : vGPU Name\n1155  : NVIDIA L40S-1B\n1156  : NVIDIA L40S-2B\n"
 #define VF   "0000:41:00.4"
 
-/* "nvidia-1155=1/0 NVIDIA L40S-1B; …": available, created, name */
+/* Writes "nvidia-1155=1/0 NVIDIA L40S-1B; …": available and created instances, and the name. */
 static char *describe(const SnapshotDevice *device)
 {
         char *text = NULL;
@@ -39,13 +39,13 @@ static void test_parse(void **state)
                 { LIST, "", "nvidia-1155=1/0 NVIDIA L40S-1B; nvidia-1156=1/0 NVIDIA L40S-2B" },
                 { LIST, "1156\n",
                   "nvidia-1155=0/0 NVIDIA L40S-1B; nvidia-1156=0/1 NVIDIA L40S-2B" },
-                /* a function that is a vGPU lists nothing, or others */
+                /* a function that is a vGPU lists no types, or other ones */
                 { "", "1156", "nvidia-1156=0/1 " },
                 { "1 : a\n", "1156", "nvidia-1=0/0 a; nvidia-1156=0/1 " },
                 { "1:a\n2 :  b  \r\n\t3\t:\tc", "0",
                   "nvidia-1=1/0 a; nvidia-2=1/0 b; nvidia-3=1/0 c" },
                 { "1 :\n", "0", "nvidia-1=1/0 " },
-                /* listed twice counts once */
+                /* a duplicate counts once */
                 { "7 : a\n7 : b\n", "0", "nvidia-7=1/0 a" },
                 { "007 : a\n", "07", "nvidia-7=0/1 a" },
                 /* no types */
@@ -113,7 +113,7 @@ static void test_read(void **state)
         assert_int_equal(vgpu_types_read(folder, &device, NULL), 0);
         assert_true(device.is_vgpu_function);
         assert_int_equal(device.n_mdev_types, 2);
-        /* libvirt told mdev types of it: those count */
+        /* libvirt reported mdev types of it, which have priority */
         assert_int_equal(vgpu_types_read(folder, &device, NULL), 0);
         assert_int_equal(device.n_mdev_types, 2);
 }
@@ -148,7 +148,7 @@ static void test_read_trouble(void **state)
                 assert_int_equal(vgpu_types_read(folder, &device, &error), -EFBIG);
                 assert_non_null(strstr(error.text, names[i]));
                 assert_false(device.is_vgpu_function);
-                /* as large as it may be */
+                /* the largest valid size */
                 big[SYSFS_TEXT_MAX] = '\0';
                 scratch_write(folder, names[i], big);
                 assert_int_equal(vgpu_types_read(folder, &device, &error), 0);
@@ -167,12 +167,12 @@ static void test_a_folder_in_place_of_a_file(void **state)
         assert_non_null(strstr(error.text, "creatable_vgpu_types"));
 }
 
-/* C4 without mdevs: one of the type that is configured, made or not; the others are worth nothing
- */
+/* C4 without mdevs: one instance of the configured type, whether created or not. Other types do
+ * not count. */
 static void test_c4_offers(void **state)
 {
         static const struct {
-                const char *types; /* of the function */
+                const char *types; /* types of the function */
                 uint64_t max, existing, total;
         } cases[] = {
                 { "{\"id\": \"nvidia-1\", \"available_instances\": 1}", 0, 0, 1 },
@@ -182,7 +182,7 @@ static void test_c4_offers(void **state)
                   "{\"id\": \"nvidia-1\", \"available_instances\": 0}",
                   0, 0, 0 },
                 { "{\"id\": \"nvidia-2\", \"available_instances\": 1}", 0, 0, 0 },
-                /* max_instances is used up by another function that is one already */
+                /* another function, which is a vGPU already, uses up max_instances */
                 { "{\"id\": \"nvidia-1\", \"available_instances\": 1}", 1, 0, 0 },
                 { "{\"id\": \"nvidia-1\", \"available_instances\": 0, \"created_instances\": 1}", 1,
                   1, 1 },

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Parses capabilities, domain capabilities and CPU models, and formats CPU models. Hostile and
+ * incomplete texts are included. */
 #include "drivers/libvirt/capabilities.h"
 #include "tests/unit/test.h"
 
@@ -46,9 +48,9 @@ static void test_uneven_host(void **state)
         assert_int_equal(cell->cpus[2].socket_id, -1); /* offline */
         assert_int_equal(cpu_set_count(&cell->cpus[2].siblings), 0);
 
-        assert_int_equal(snapshot->cells[1].id, 5); /* sparse, memory only */
+        assert_int_equal(snapshot->cells[1].id, 5); /* an id after a gap, and memory only */
         assert_int_equal(snapshot->cells[1].n_cpus, 0);
-        assert_int_equal(snapshot->cells[2].memory_kib, 0); /* and a CPU of another cell */
+        assert_int_equal(snapshot->cells[2].memory_kib, 0); /* with a CPU of another cell */
         assert_int_equal(snapshot->cells[2].cpus[0].id, 2);
 }
 
@@ -56,7 +58,7 @@ static void test_table(void **state)
 {
         static const struct {
                 const char *text;
-                const char *words; /* NULL: fine, and no cells */
+                const char *words; /* NULL: valid, and without cells */
         } cases[] = {
                 { HOST("<cells num='0'/>"), NULL },
                 { HOST(""), NULL },
@@ -159,7 +161,7 @@ static void test_cpu(void **state)
         assert_int_equal(guest_capabilities_parse("<x/>", "kvm", &bare, NULL), -EBADMSG);
 }
 
-/* Nothing that libvirt or a configuration says gets out of its place in the XML. */
+/* Names from libvirt or the configuration cannot add elements to the XML. */
 static void test_hostile_names(void **state)
 {
         static const char *const names[] = { "", "<x/>", "a'b", "a\"b", "a&b", "\n", "a\001" };
@@ -243,7 +245,7 @@ static void test_domain_capabilities(void **state)
         assert_int_equal(emulator.sev_es_max_guests, 500);
 }
 
-/* What an older libvirt does not tell, and what is there and not supported */
+/* Facts that an older libvirt does not report, and facts that are reported as not supported */
 static void test_sparse_domain_capabilities(void **state)
 {
         static const char text[] = HEAD
@@ -269,7 +271,7 @@ static void test_sparse_domain_capabilities(void **state)
         assert_false(bare.sev_es);
 }
 
-/* Intel's guests are none of AMD's. */
+/* Intel's TDX is not AMD's SEV. */
 static void test_i8_tdx(void **state)
 {
         static const char text[] =

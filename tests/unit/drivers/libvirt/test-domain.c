@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Parses domain XML. DOMAIN() and DEVICES() put elements into a domain, so a row has only the
+ * elements that it is about. */
 #include <inttypes.h>
 
 #include "base/text.h"
@@ -57,7 +59,7 @@ static void test_table(void **state)
 {
         static const struct {
                 const char *text;
-                const char *words; /* NULL: fine */
+                const char *words; /* NULL: valid */
         } cases[] = {
                 { DOMAIN(""), NULL },
                 { DOMAIN("<devices/>"), NULL },
@@ -101,13 +103,13 @@ static void test_table(void **state)
 #define ADDRESS(slot) "<address domain='0x0000' bus='0x05' slot='" slot "' function='0x0'/>"
 #define NVME(slot)    "<source type='pci' managed='yes' namespace='1'>" ADDRESS(slot) "</source>"
 
-/* Each image that a guest opens can be an NVMe namespace. Two namespaces of one controller are one
- * device. */
+/* Each image that a guest opens can be an NVMe namespace. Two namespaces of one controller are
+ * one device. */
 static void test_nvme_disks_are_pci_devices(void **state)
 {
         static const struct {
                 const char *where, *text;
-                const char *expected; /* slots */
+                const char *expected; /* slots of the addresses */
         } rows[] = {
                 { "a disk", DEVICES("<disk type='nvme' device='disk'>" NVME("0x01") "</disk>"),
                   "1" },
@@ -214,7 +216,7 @@ static void assert_set(const CpuSet *set, const char *expected)
         assert_string_equal(text, expected);
 }
 
-/* As libvirt 9.0 prints it: F7's guests, with two cells, pins and hugepages. */
+/* F7's guests with two cells, pins and hugepages, in the form of libvirt 9.0. */
 static void test_whole_placement(void **state)
 {
         _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
@@ -247,13 +249,14 @@ static void test_whole_placement(void **state)
         assert_set(&domain.cells[0].vcpus, "0-1");
         assert_set(&domain.cells[0].host_cells, "0");
         assert_int_equal(domain.cells[0].memory_kib, 1048576);
-        assert_int_equal(domain.cells[0].page_kib, 2048); /* what has none of its own */
+        assert_int_equal(domain.cells[0].page_kib,
+                         2048); /* the size of the guest, because the cell has none */
         assert_int_equal(domain.cells[1].memory_kib, 2097152);
         assert_int_equal(domain.cells[1].page_kib, 1048576);
         assert_set(&domain.cells[2].vcpus, "");
 }
 
-/* A guest that was told nothing holds nothing in particular. */
+/* A guest without pins has no places. */
 static void test_no_placement(void **state)
 {
         _cleanup_(snapshot_domain_done) SnapshotDomain domain = { 0 };
@@ -297,7 +300,7 @@ static void test_pages(void **state)
 #define NUMA(inside)    DOMAIN("<cpu><numa>" inside "</numa></cpu>")
 #define PAGES(inside)   DOMAIN("<memoryBacking><hugepages>" inside "</hugepages></memoryBacking>")
 
-/* Threads of the emulator and of disks, which run no guest CPU. */
+/* Pins of emulator threads and I/O threads, which run no guest CPU. */
 static void test_other_threads(void **state)
 {
         static const struct {
@@ -359,7 +362,7 @@ static void test_hostile_placement(void **state)
         }
 }
 
-/* A text that repeats an element without end. */
+/* A text with one element very many times. */
 static void test_limits(void **state)
 {
         static const struct {

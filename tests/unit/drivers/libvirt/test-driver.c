@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The libvirt driver through its public contract, over libvirt's test driver, which needs no
- * daemon. The suite runs it under ThreadSanitizer, too. */
+/* Tests the libvirt driver through its public interface, over libvirt's test driver, which needs
+ * no daemon. The suite also runs them under ThreadSanitizer. */
 
 #include <libvirt/libvirt.h>
 #include <signal.h>
@@ -53,7 +53,7 @@ static void open_driver_after(const char *uri, DriverConfig *config, Driver *bef
 
         *config = (DriverConfig){
                 .host = config_make(types, ARRAY_SIZE(types)),
-                .libvirt = { uri, 5, 5 }, /* keepalive, which the test driver refuses */
+                .libvirt = { uri, 5, 5 }, /* keepalive, which the test driver rejects */
         };
         if (driver_new(ret, "libvirt", config, before, &error) < 0)
                 fail_msg("%s", error.text);
@@ -139,8 +139,8 @@ static void test_gpu_host(void **state)
         assert_string_equal(snapshot_find_mdev(host, &uuid)->parent, "pci_0000_41_00_0");
 }
 
-/* test:///default is one host for the whole process: what this thread does to its guest, the
- * driver's connection is told. */
+/* test:///default is one host for the whole process. Changes that this thread makes to its guest
+ * cause events on the driver's connection. */
 static void test_domain_events(void **state)
 {
         _cleanup_(driver_freep) Driver *driver = NULL;
@@ -193,7 +193,7 @@ static void test_no_daemon(void **state)
                 DriverEvent event;
 
                 open_driver(cases[i].uri, &config, &driver);
-                /* every poll tries again, and says so again */
+                /* every poll tries again, and reports the failure again */
                 for (unsigned j = 0; j < 3; j++) {
                         assert_true(driver_poll(driver, DRIVER_POLL_CHANGES) >= 0);
                         driver_wait(driver, DRIVER_EVENT_POLL_FAILED, &event);
@@ -204,7 +204,7 @@ static void test_no_daemon(void **state)
         }
 }
 
-/* Heals as soon as the host is there, with nobody restarting anything. */
+/* The driver connects as soon as the host exists. A restart is not necessary. */
 static void test_heals(void **state)
 {
         File *file = *state;
@@ -224,8 +224,7 @@ static void test_heals(void **state)
         snapshot_unref(host);
 }
 
-/* A hypervisor that accepts the connection and never answers: the driver hangs in its first poll.
- */
+/* A hypervisor accepts the connection and never answers, so the driver hangs in its first poll. */
 static void test_free_does_not_hang(void **state)
 {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -246,16 +245,16 @@ static void test_free_does_not_hang(void **state)
         open_driver(uri, &config, &driver);
         assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 0);
         peer = accept(fd, NULL, NULL);
-        assert_true(recv(peer, bytes, sizeof(bytes), 0) > 0); /* its first call */
+        assert_true(recv(peer, bytes, sizeof(bytes), 0) > 0); /* the driver's first call */
         assert_int_equal(driver_take(driver, &event), 0);
         assert_int_equal(event.type, DRIVER_EVENT_NONE);
-        assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 1); /* still at it */
+        assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 1); /* the poll still runs */
 
         start = now_seconds();
         driver_free(driver);
         assert_true(now_seconds() - start < 3);
         assert_true(now_seconds() - start > 1.5);
-        /* the thread that was left behind returns from its call, and closes its connection */
+        /* the thread returns from its call, and closes its connection */
         close(fd);
         assert_int_equal(shutdown(peer, SHUT_WR), 0);
         while (recv(peer, bytes, sizeof(bytes), 0) > 0)
@@ -274,7 +273,7 @@ static void test_takes_over(void **state)
         assert_true(driver_poll(driver, DRIVER_POLL_CHANGES) >= 0);
         driver_free(before);
         snapshot_unref(driver_poll_once(driver, DRIVER_POLL_CHANGES));
-        /* one that was made and not wanted after all */
+        /* a new driver that is freed before its first poll */
         open_driver_after("test:///default", &configs[0], driver, &before);
         driver_free(before);
         snapshot_unref(driver_poll_once(driver, DRIVER_POLL_CHANGES));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The translation of libvirt's errors, which the test puts in the place of the last one. */
+/* Tests the translation of libvirt's errors. The test sets the last error itself. */
 
 #include "drivers/libvirt/error.h"
 
@@ -37,14 +37,14 @@ static void test_translation(void **state)
                 bool gone, unsupported, unexplained;
         } cases[] = {
                 { VIR_ERR_OK, 0, 0, -EIO, "It: libvirt does not say why", .gone = false },
-                /* on the way to the daemon */
+                /* between the agent and the daemon */
                 { VIR_ERR_SYSTEM_ERROR, VIR_FROM_RPC, ENOENT, -ECONNREFUSED, "check that libvirtd",
                   .gone = false },
                 { VIR_ERR_SYSTEM_ERROR, VIR_FROM_REMOTE, EACCES, -EACCES, "group libvirt",
                   .gone = false },
                 { VIR_ERR_SYSTEM_ERROR, VIR_FROM_RPC, EPIPE, -ECONNRESET, "next poll",
                   .gone = false },
-                /* in the daemon, which looks into /sys */
+                /* in the daemon, which reads /sys */
                 { VIR_ERR_SYSTEM_ERROR, VIR_FROM_NODEDEV, ENOENT, -EIO, "It: m", .gone = true },
                 { VIR_ERR_SYSTEM_ERROR, VIR_FROM_NODEDEV, ENODEV, -EIO, "It: m", .gone = true },
                 { VIR_ERR_SYSTEM_ERROR, VIR_FROM_NODEDEV, EACCES, -EIO, "It: m", .gone = false },
@@ -79,7 +79,7 @@ static void test_translation(void **state)
         }
 }
 
-/* A part that fails is a problem, unless the connection broke or there is no memory. */
+/* A part that fails is a problem, unless the connection broke or memory is short. */
 static void test_what_is_left_out(void **state)
 {
         static const struct {

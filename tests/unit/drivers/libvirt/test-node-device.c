@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Parses the XML of node devices. The texts have the form of libvirt, shortened. */
 #include "drivers/libvirt/node-device.h"
 #include "tests/unit/test.h"
 
@@ -15,7 +16,7 @@ static void parse(const char *text, NodeDevice *ret)
                 fail_msg("%s", error.text);
 }
 
-/* A PCI function with these members. */
+/* Parses a PCI function with these members. */
 static void parse_function(const char *members, NodeDevice *ret)
 {
         char text[1024];
@@ -84,7 +85,7 @@ static void test_virtual_function(void **state)
         assert_int_equal(node.device.numa_node, NUMA_NODE_NONE);
 }
 
-/* The serial number of the card comes from the read-only part alone. */
+/* Only the read-only part has the serial number of the card. */
 static void test_card_serial(void **state)
 {
         static const struct {
@@ -116,7 +117,7 @@ static void test_card_serial(void **state)
         }
 }
 
-/* Parents that are no PCI functions; a PCI domain of 32 bits is none for us either. */
+/* Parents that are not PCI functions. A device in a PCI domain of 32 bits is none either. */
 static void test_other_parents(void **state)
 {
         static const char types[] = "<capability type='mdev_types'><type id='t-1'>"
@@ -148,7 +149,7 @@ static void test_other_parents(void **state)
         }
 }
 
-/* G4.8: libvirt >= 7.7 puts the parent behind the uuid */
+/* G4.8: since 7.7 libvirt appends the parent to the uuid */
 static void test_mdev_names_g4_8(void **state)
 {
         static const struct {
@@ -253,7 +254,7 @@ static void test_hostile(void **state)
         }
 }
 
-/* Of which the next poll reads more than the events tell. */
+/* The next poll reads these devices again, even without an event. */
 static void test_changes_silently(void **state)
 {
         static const struct {
@@ -284,7 +285,8 @@ static void test_changes_silently(void **state)
         }
 }
 
-/* There can be many, and their driver was there before them. */
+/* A host can have many virtual functions. One with a driver is complete, so it does not change
+ * silently. */
 static void test_a_bound_virtual_function_tells_its_changes(void **state)
 {
         _cleanup_(node_device_done) NodeDevice node = { 0 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Tests the cache without libvirt. Each test fills the same cache, marks some of it, and
+ * compares the objects that the next poll would not have to read. */
 #include "drivers/libvirt/poll-cache.h"
 #include "tests/fixtures/host.h"
 
@@ -22,6 +24,7 @@ static int free_cache(void **state)
         return 0;
 }
 
+/* Puts a device. With types it is a parent of mdevs, which changes silently. */
 static void put_device(PollCache *cache, const char *name, size_t n_types)
 {
         NodeDevice device = { .kind = NODE_DEVICE_DEVICE };
@@ -37,7 +40,7 @@ static void put_device(PollCache *cache, const char *name, size_t n_types)
         assert_string_equal(kept->device.name, name);
 }
 
-/* Returns whether a poll need not read the domain. */
+/* Returns whether a poll does not have to read the domain. */
 static bool knows_domain(PollCache *cache, const char *uuid)
 {
         bool stale;
@@ -54,7 +57,7 @@ static void put_domain(PollCache *cache, const char *uuid)
         assert_int_equal(kept->vcpus, 4);
 }
 
-/* Domains that polls read again before the turn of DOMAIN comes. */
+/* Adds domains that polls read again before DOMAIN. */
 static void put_earlier_domains(PollCache *cache)
 {
         for (char letter = 'a'; letter <= 'p'; letter++) {
@@ -76,7 +79,7 @@ static void fill(PollCache *cache)
         poll_cache_end(cache, true);
 }
 
-/* Which of them a poll would not have to read: pci_a, pci_b, mdev_1, the domain. */
+/* Compares the objects that a poll would not have to read: pci_a, pci_b, mdev_1, and the domain. */
 static void expect(PollCache *cache, uint64_t now_usec, const char *known)
 {
         char found[5] = "----";
@@ -112,7 +115,7 @@ static void test_mark_drops_one(void **state)
         expect(*state, 3, "a-m-");
 }
 
-/* What it has left changes without an event. */
+/* The available instances of a parent change without an event. */
 static void test_mdev_parent_is_always_read(void **state)
 {
         PollCache *cache = *state;
@@ -139,7 +142,7 @@ static void test_mark_during_poll_counts_for_the_next(void **state)
         fill(cache);
         poll_cache_begin(cache, 2, DRIVER_POLL_CHANGES);
         poll_cache_mark_device(cache, "pci_b");
-        put_device(cache, "pci_b", 0); /* read before or after the change: not known */
+        put_device(cache, "pci_b", 0); /* it might have been read before the change */
         assert_non_null(poll_cache_find_device(cache, "pci_a"));
         poll_cache_end(cache, true);
         expect(cache, 3, "a---");
@@ -239,7 +242,7 @@ static void test_flood_of_marks(void **state)
         expect(cache, 3, "---d");
 }
 
-/* Compares the domains that a poll of that kind reads again. One of the 20 domains runs. */
+/* Compares the domains that a poll of this kind reads again. One of the 20 domains runs. */
 static void expect_read(PollCache *cache, DriverPollKind kind, const char *expected)
 {
         char found[32] = "";

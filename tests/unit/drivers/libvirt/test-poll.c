@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What polls ask of libvirt, counted: over its test driver, with a made-up host of many domains and
- * devices. */
+/* Counts the calls of libvirt that polls make, over its test driver, with an artificial host of
+ * many domains and devices. */
 
 #include <libvirt/libvirt.h>
 #include <poll.h>
@@ -132,7 +132,7 @@ static void assert_same(const Snapshot *a, const Snapshot *b)
         assert_true(json_equal(x, y));
 }
 
-/* The persistent definitions of some guests are read again. */
+/* A second poll reads some persistent definitions again, and nothing else. */
 static void test_second_poll_reads_only_some_definitions(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *first = poll_host(*state);
@@ -155,7 +155,7 @@ static unsigned count_calls(Driver *driver, DriverPollKind kind)
         return libvirt_calls_all();
 }
 
-/* What is read once over each connection, too. */
+/* A poll of everything also reads the facts that are read once for each connection. */
 static void test_a_poll_of_all_reads_as_the_first_one_does(void **state)
 {
         Host *host = *state;

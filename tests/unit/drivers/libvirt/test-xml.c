@@ -80,7 +80,7 @@ static void test_hostile(void **state)
         }
 }
 
-/* prefix, then piece n times, then suffix */
+/* Returns prefix, n times piece, and suffix. */
 static char *repeat(const char *prefix, const char *piece, size_t n, const char *suffix)
 {
         size_t length = strlen(piece);
@@ -99,14 +99,14 @@ static void test_bounds(void **state)
                 const char *prefix, *piece;
                 size_t n;
                 const char *suffix;
-                const char *words; /* NULL: fine */
+                const char *words; /* NULL: valid */
         } cases[] = {
                 { "<a>", "<b/>", XML_ITEMS_MAX - 1, "</a>", NULL },
                 { "<a>", "<b/>", XML_ITEMS_MAX, "</a>", "more than 200000 elements" },
                 { "<a>", "<b x='' y=''/>", XML_ITEMS_MAX / 3 + 1, "</a>", "more than 200000" },
                 { "<a>", "x", XML_SIZE_MAX, "</a>", "longer than" },
                 { "<a>", "<!-- -->", 500000, "</a>", NULL },
-                /* what others keep there, with a namespace */
+                /* data of other programs, with a namespace */
                 { "<a><metadata><x:y xmlns:x='u'>", "<x:z w='1'/>", 500000, "</x:y></metadata></a>",
                   NULL },
                 { "<a><y xmlns='u'>", "<z w='1'/>", 500000, "</y></a>", NULL },
@@ -215,7 +215,7 @@ static void test_copy(void **state)
 static void test_pci_address(void **state)
 {
         static const struct {
-                const char *domain, *bus, *slot, *function, *expected; /* NULL: no number */
+                const char *domain, *bus, *slot, *function, *expected; /* NULL: not a number */
         } cases[] = {
                 { "0x10000", "0", "0", "0", "" },
                 { "0", "0x100", "0", "0", "" },

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Reads a small invented host below a scratch folder: two NUMA nodes, a GPU with mdev types, a
+ * network card and mtty with an mdev. Each case changes some of its files. "host" has the files,
+ * "links" the symbolic links. */
 #include "drivers/linux/reader.h"
 
 #include <sys/socket.h>
@@ -58,6 +61,7 @@ static const File links[] = {
         { "sys/bus/mdev/devices/" UUID, "../../../devices/virtual/mtty/mtty/" UUID },
 };
 
+/* Makes the host. The caller removes the folder. */
 static char *host_make(void)
 {
         char *folder = scratch_folder_make();
@@ -69,7 +73,7 @@ static char *host_make(void)
         return folder;
 }
 
-/* The host below a folder; NULL with words when it is not told. */
+/* Reads the host below a folder. Returns NULL with an error text if the poll fails. */
 static Snapshot *read_host(const char *folder, const Snapshot *last, Error *error)
 {
         _cleanup_free_ char *sys = scratch_path(folder, "sys"),
@@ -104,7 +108,7 @@ static void test_whole_host(void **state)
         assert_int_equal(snapshot->cells[1].id, 2);
         assert_int_equal(snapshot->cells[0].n_cpus, 2);
         assert_int_equal(cpu_set_count(&snapshot->cells[0].cpus[1].siblings), 2);
-        /* nothing is told of it */
+        /* the kernel reports nothing about this CPU */
         assert_int_equal(cpu_set_count(&snapshot->cells[1].cpus[0].siblings), 1);
         assert_int_equal(snapshot->cells[1].cpus[0].socket_id, -1);
         assert_int_equal(snapshot->cells[0].n_pages, 2);
@@ -158,7 +162,7 @@ static void test_small_host(void **state)
         assert_int_equal(snapshot->n_devices + snapshot->problems.n_items, 0);
 }
 
-/* POWER, s390x and RISC-V have no sockets: that is no problem */
+/* Kernels for POWER, s390x and RISC-V report no sockets, which is not a problem. */
 static void test_a_cpu_without_socket(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = host_make();
@@ -171,7 +175,7 @@ static void test_a_cpu_without_socket(void **state)
         assert_int_equal(snapshot->cells[0].cpus[0].socket_id, -1);
 }
 
-/* An offline CPU is in the cell whose node links to it, and a core of its own. */
+/* An offline CPU is in the cell whose node has a link to it. It is a core of its own. */
 static void test_offline_cpus_are_in_their_cells(void **state)
 {
         static const struct {
@@ -180,7 +184,7 @@ static void test_offline_cpus_are_in_their_cells(void **state)
         } cases[] = {
                 { NULL, 2 },
                 { NODE "node0/cpu4", 3 },
-                { NODE "node2/cpu4", 2 }, /* this node does not link to the CPUs of its cell */
+                { NODE "node2/cpu4", 2 }, /* this node has no links to the CPUs of its cell */
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -208,7 +212,7 @@ static void test_offline_cpus_are_in_their_cells(void **state)
         }
 }
 
-/* What a bad file costs: a problem that names it, or, where words are expected, the poll. */
+/* A bad file causes a problem that names it. With expected words it fails the poll. */
 static void test_bad_files(void **state)
 {
         static const struct {
@@ -261,7 +265,7 @@ static void test_bad_files(void **state)
         }
 }
 
-/* What is not there, leaves, or is no device of a guest's, is not told of. */
+/* Files that are missing or vanish, and devices that guests cannot have, are not reported. */
 static void test_others(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = host_make();
@@ -293,7 +297,7 @@ static int numa_node(const Snapshot *snapshot, const char *device)
         return snapshot_find_device(snapshot, device)->numa_node;
 }
 
-/* Without an event what is known is not read again, but for what changes silently. */
+/* Without an event the known parts are not read again, except those that change silently. */
 static void test_quiet(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = host_make();
@@ -329,7 +333,7 @@ static void test_vpd(void **state)
                 bool serial;
         } cases[] = {
 #define VPD(text, expected) { text, sizeof(text) - 1, expected }
-                /* the checksums were reckoned by hand */
+                /* the checksums were calculated by hand */
                 VPD(READ_ONLY("\x0a") "SN\x03"
                                       "ABC"
                                       "RV\x01\x33"
@@ -381,7 +385,8 @@ static void test_vpd(void **state)
         }
 }
 
-/* The service's user cannot read a VPD, which is root's. Only remote_managed functions need one. */
+/* The service's user cannot read a VPD, which only root can. Only remote_managed functions need
+ * it. */
 static void test_vpd_that_cannot_be_read(void **state)
 {
         for (int needed = 0; needed < 2; needed++) {
@@ -399,7 +404,7 @@ static void test_vpd_that_cannot_be_read(void **state)
         }
 }
 
-/* What libvirt would tell of such a host. */
+/* libvirt reports the same of such a host. */
 static void test_encryption(void **state)
 {
         static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each move as one line: a host, who holds what before, who holds what after.
- * "a@cn1:VCPU=2" is consumer a with 2 VCPU of provider cn1. */
+/* Tests each move in one line: a host, and the allocations before and after it. "a@cn1:VCPU=2"
+ * is consumer a with 2 VCPU of provider cn1. */
 
 #include "drivers/reshape/moves.h"
 #include "drivers/update.h"
@@ -22,6 +22,7 @@
 #define PIN(vcpu, cpus) "{'vcpu': " #vcpu ", 'cpus': '" cpus "'}"
 #define PINS(list)      ", 'pins': [" list "]"
 
+/* The options that decide the shape of the tree. */
 typedef struct Shape {
         bool numa;
         const char *shared, *dedicated;
@@ -29,6 +30,7 @@ typedef struct Shape {
         char **renamed;
 } Shape;
 
+/* A move from one shape to the other. r and words are the expected result of the update. */
 typedef struct Case {
         const char *about, *host;
         Shape from, to;
@@ -59,6 +61,7 @@ static Uuid uuid_of_letter(char letter)
         return uuid;
 }
 
+/* Parses allocations in the notation above. */
 static Allocations *allocations_of(const char *text, const ProviderTree *tree)
 {
         Allocations *allocations = NULL;
@@ -113,7 +116,7 @@ static void print(const Allocations *allocations, const ProviderTree *tree)
                 }
 }
 
-/* Is anything allocated where it cannot be, or more than fits? */
+/* Fails if an allocation has no inventory, or if the allocations are above a capacity. */
 static void check_room(const Allocations *allocations, const ProviderTree *tree, const char *about)
 {
         Consumer sums = { 0 };
@@ -173,7 +176,7 @@ static void run(const Case *test, const ReshapeAlias *aliases, size_t n_aliases)
         }
         check_room(moved, tree, test->about);
 
-        /* and from there on nothing has to move any more, but for what stays */
+        /* after that nothing has to move any more, except classes that stayed */
         reshape.consumers = NULL;
         assert_int_equal(provider_update(&to, host, tree, "cn1", &reshape, &error), test->r);
         check_room(moved, tree, test->about);
@@ -292,8 +295,8 @@ static uint64_t reserved_pcpu(const ProviderTree *tree)
         return provider_find_inventory(tree->providers[0], "PCPU")->reserved;
 }
 
-/* CPUs on which an unpinned guest can run are reserved when allocations have moved, not before:
- * the allocations of pinned guests must fit. */
+/* CPUs on which a guest without pins can run are reserved after allocations have moved, not
+ * before. Otherwise the allocations of pinned guests would not fit. */
 static void test_floating_guests_do_not_limit_a_reshape(void **state)
 {
         static const Shape before = FLAT, after = SHAPE(.shared = "0-3", .dedicated = "4-7");
@@ -319,7 +322,7 @@ static void test_floating_guests_do_not_limit_a_reshape(void **state)
         driver_reshape_done(&reshape);
 }
 
-/* C5.2: the consumer is the migration, the domain has the instance's uuid */
+/* C5.2: the consumer is the migration, and the domain has the uuid of the instance */
 static void test_alias(void **state)
 {
         static const Case test = { "a migration",
@@ -350,7 +353,7 @@ static void test_renamed_classes(void **state)
                 run(&cases[i], NULL, 0);
 }
 
-/* What is used stays within the limits, however little a unit of the total gives. */
+/* Used amounts stay within the limits, even if each unit of the total adds little capacity. */
 static void test_limits_of_what_is_used(void **state)
 {
         static const struct {

@@ -4,7 +4,7 @@
 
 #include "tests/fixtures/tree.h"
 
-/* What was cn1_old when we made it. */
+/* Adds a provider that the agent created as cn1_old. */
 static void add_renamed(ProviderTree *tree)
 {
         const Provider *root = provider_tree_find_name(tree, "cn1");
@@ -16,7 +16,7 @@ static void add_renamed(ProviderTree *tree)
         assert_null(child_provider_find_renamed(tree, root, "cn1_new"));
 }
 
-/* cn1 with a cell and a GPU below the cell; and a foreign root with a child. */
+/* Makes cn1 with a cell and a GPU below the cell, and a foreign root with a child. */
 static ProviderTree *tree_make(void)
 {
         ProviderTree *tree =
@@ -30,11 +30,11 @@ static void test_ensure(void **state)
 {
         static const struct {
                 const char *name, *parent;
-                const char *words; /* of a child that cannot be had */
+                const char *words; /* error text for an impossible child */
         } rows[] = {
-                { "cn1_NUMA1", "cn1", NULL },     /* made */
-                { "cn1_pci", "cn1_NUMA0", NULL }, /* made below a cell */
-                { "cn1_NUMA0", "cn1", NULL },     /* there */
+                { "cn1_NUMA1", "cn1", NULL },     /* created */
+                { "cn1_pci", "cn1_NUMA0", NULL }, /* created below a cell */
+                { "cn1_NUMA0", "cn1", NULL },     /* exists */
                 { "cn1_gpu", "cn1", NULL },       /* moved up */
                 { "cn1_lost", "cn1", "Provider cn1_lost" },
                 { "cn1_lost", "cn1", "is not below cn1: remove or rename it" },
@@ -59,7 +59,7 @@ static void test_ensure(void **state)
                         assert_null(provider);
                         assert_non_null(strstr(update.problem.text, rows[i].words));
                         assert_int_equal(tree->n_providers, n);
-                        /* of several the first is told */
+                        /* the first problem is reported */
                         assert_int_equal(child_provider_ensure(&update, parent, "", &provider), 0);
                         assert_null(provider);
                         assert_non_null(strstr(update.problem.text, rows[i].words));

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Compares the plan of CPUs and the amounts that follow from it, for each configuration (facts
+ * C3) and host. */
 #include "drivers/tree/cpu-plan.h"
 #include "drivers/tree/host-amounts.h"
 #include "tests/fixtures/host.h"
@@ -14,7 +16,7 @@ static void expect_set(const CpuSet *set, const char *expected, const char *what
                 fail_msg("%s: %s, expected %s", what, text, expected);
 }
 
-/* C3: who has which CPUs */
+/* C3: shared and dedicated CPUs for each configuration */
 static void test_sets_c3(void **state)
 {
         static const struct {
@@ -30,11 +32,11 @@ static void test_sets_c3(void **state)
                 { NULL, "4-7,^6", NULL, false, "", "4-5,7", NULL, "", "" },
                 { " 0 , 2-3,", "4-7", NULL, false, "0,2-3", "4-7", NULL, "", "" },
                 { NULL, NULL, "2-5", false, "2-5", "", NULL, "", "" },
-                /* the older option counts for VCPU, the newer is for emulator threads then */
+                /* the older option counts for VCPU; the newer one is then for emulator threads */
                 { "0-1", NULL, "2-5", false, "2-5", "", NULL, "", "" },
-                /* CPUs that power management has taken offline are there */
+                /* power management has taken CPUs offline, but they exist */
                 { "0-3", "4-9", NULL, true, "0-3", "4-9", NULL, "", "" },
-                /* an offline CPU costs itself */
+                /* an offline CPU is left out alone */
                 { "6-8", NULL, NULL, false, "6-7", "",
                   "[compute] cpu_shared_set names CPU 8, which is offline", "8", "" },
                 { "0-3", "7-9", NULL, false, "0-3", "7",
@@ -43,7 +45,7 @@ static void test_sets_c3(void **state)
                   "", "" },
                 { NULL, NULL, "0-8", false, "0-7", "", "vcpu_pin_set names CPU 8", "8", "" },
                 { "0-3,8", "7,9", NULL, false, "0-3", "7", "cpu_shared_set names CPU 8", "8", "9" },
-                /* also when none of its set is left: the other set counts */
+                /* also if its set is then empty: the other set counts */
                 { "0-3", "8-9", NULL, false, "0-3", "",
                   "cpu_dedicated_set names only offline CPUs (8-9), so no PCPU is offered", "",
                   "8-9" },
@@ -77,7 +79,7 @@ static void test_sets_c3(void **state)
         }
 }
 
-/* C3: every refusal names its option and says what to change */
+/* C3: every error names its option and the necessary change */
 static void test_refusals_c3(void **state)
 {
         static const struct {
@@ -126,7 +128,7 @@ static void test_refusals_c3(void **state)
         }
 }
 
-/* C3: what Nova allows beside each other */
+/* C3: options that Nova allows together */
 static void test_reserved_cpus_beside_pin_set_c3(void **state)
 {
         HostConfig config = config_make(NULL, 0);
@@ -136,7 +138,7 @@ static void test_reserved_cpus_beside_pin_set_c3(void **state)
         assert_int_equal(cpu_plan_check(&config, NULL), 0);
 }
 
-/* A class whose CPUs are all offline stays, with nothing to give */
+/* A class whose CPUs are all offline stays, without capacity */
 static void test_cpu_amounts_are_withheld_while_cpus_are_offline(void **state)
 {
         static const struct {
@@ -180,7 +182,7 @@ static void test_floating_guests_withhold_dedicated_cpus(void **state)
                 const char *words;
         } cases[] = {
                 { "", "", NULL },
-                /* the domain's own cpuset counts */
+                /* the cpuset of the domain counts */
                 { GUEST("1", "running", ", 'vcpus': 2, 'cpus': '0-5'"), "4-5",
                   "The guest g1 is not pinned and can run on dedicated CPU 4-5, which no other guest" },
                 { GUEST("1", "running", ", 'vcpus': 2, 'cpus': '0-3'"), "", NULL },
@@ -196,7 +198,7 @@ static void test_floating_guests_withhold_dedicated_cpus(void **state)
                 { GUEST("1", "running",
                         ", 'vcpus': 2, 'cpus': '6', 'pins': [" PINNED("0", "4") "]"),
                   "6", "g1" },
-                /* a CPU that another guest has for itself is counted by its claim */
+                /* the claim of another guest counts a CPU that is pinned for it */
                 { GUEST("1", "running", ", 'vcpus': 1, 'cpus': '0-6'") "," GUEST(
                           "2", "shutoff", ", 'vcpus': 1, 'pins': [" PINNED("0", "4") "]"),
                   "5-6", "g1" },
@@ -241,7 +243,7 @@ static void test_memory_amounts_a4(void **state)
                 { 0, 0, 0, 3.0, 8192, 3.0 },
                 { 100000, 0, 0, 0, 100000, 1.0 },
                 { 4096, 512, 1.0, 9.0, 4096, 1.0 },
-                /* what somebody made of it in Placement does not count there */
+                /* a ratio that another writer set in Placement does not count there */
                 { 4096, 0, 0, 9.0, 4096, 1.0 },
         };
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new("'memory_kib': 8388608");

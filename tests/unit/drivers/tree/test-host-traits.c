@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Compares the traits of the root for each host and option. The rows follow facts C8. */
 #include "base/text.h"
 #include "drivers/tree/host-traits.h"
 #include "tests/fixtures/host.h"
@@ -8,7 +9,7 @@
 #define X86(members) \
         "'arch': 'x86_64', 'libvirt_version': 9000000, 'hypervisor_version': 7002011, " members
 
-/* "+TRAIT" must be there, "-TRAIT" must not. */
+/* Compares traits: "+TRAIT" must be there, "-TRAIT" must not. */
 static void expect(const Provider *root, const char *what, const char *expected)
 {
         _cleanup_free_ char *copy = strdup(expected);
@@ -20,6 +21,7 @@ static void expect(const Provider *root, const char *what, const char *expected)
                         fail_msg("%s: %s", what, word);
 }
 
+/* Sets the option with this short name; "" changes nothing. */
 static void set_options(HostConfig *config, const char *option)
 {
         static char *none[] = { NULL }, *user[] = { TEXT("USER"), NULL },
@@ -49,7 +51,7 @@ static void set_options(HostConfig *config, const char *option)
 /* C8 */
 static const struct {
         const char *name, *host, *option;
-        const char *expected; /* by blanks */
+        const char *expected; /* separated by blanks */
 } cases[] = {
         { "features", X86("'cpu_features': ['avx', 'pni', 'svm', 'sha-ni']"), "",
           "+HW_CPU_X86_AVX -HW_CPU_X86_AVX2 +HW_CPU_X86_SSE3 +HW_CPU_X86_SVM "
@@ -151,7 +153,8 @@ static int check_owned(const char *trait, int state, void *userdata)
         return 0;
 }
 
-/* C10: each trait of our lists is forced, whatever somebody set by hand; no other is */
+/* C10: each trait of the lists is set or removed, whatever another writer did. No other trait
+ * changes. */
 static void test_ownership_c10(void **state)
 {
         static const char *const foreign[] = {
@@ -181,7 +184,7 @@ static void test_ownership_c10(void **state)
         assert_true(string_set_equal(&root->traits, &again->traits));
 }
 
-/* As Nova: where a function matches, which tells the serial number of its card. */
+/* As in Nova: the trait needs a matching function whose card has a serial number. */
 static void test_remote_managed_ports(void **state)
 {
         static const struct {
@@ -217,7 +220,7 @@ static void test_remote_managed_ports(void **state)
         }
 }
 
-/* Some of it was read: what is said is so, and what is not said may be. */
+/* An incomplete list sets the traits that it has, and removes none. */
 static void test_incomplete_takes_nothing(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host =
@@ -235,7 +238,7 @@ static void test_incomplete_takes_nothing(void **state)
                "+COMPUTE_STORAGE_BUS_SATA -COMPUTE_STORAGE_BUS_USB");
 }
 
-/* What a host does not tell is neither claimed nor denied. */
+/* Facts that a host does not report neither set nor remove a trait. */
 static void test_unknown_is_left_alone(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(X86("'online_cpus': '0'"));
@@ -266,10 +269,10 @@ static void test_each_cpu_trait_is_visited_once(void **state)
         HostConfig config = config_make(NULL, 0);
 
         assert_int_equal(host_traits_visit(&config, host, add_cpu_trait, &traits), 0);
-        assert_int_equal(traits.n_items, 43 + 1); /* SEV comes from no feature */
+        assert_int_equal(traits.n_items, 43 + 1); /* SEV does not come from a feature */
 }
 
-/* For a test in another language that compares them with os-traits. */
+/* For a test in another language that compares the names with os-traits. */
 static int print_trait(const char *trait, int state, void *userdata)
 {
         printf("%s\n", trait);

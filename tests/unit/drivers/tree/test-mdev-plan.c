@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Makes plans for up to two types and compares their offers in one line of text. */
 #include "drivers/tree/mdev-plan.h"
 #include "tests/fixtures/host.h"
 
@@ -24,7 +25,7 @@ static char *address_0[] = { TEXT("0000:41:00.0"), NULL };
 static char *address_1[] = { TEXT("0000:41:01.0"), NULL };
 static char *address_mtty[] = { TEXT("/sys/devices/virtual/mtty/mtty"), NULL };
 
-/* "device type existing/total; …" */
+/* Writes "device type existing/total; …". */
 static void describe(const MdevPlan *plan, char *text, size_t size)
 {
         text[0] = '\0';

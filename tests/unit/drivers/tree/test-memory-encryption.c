@@ -19,7 +19,7 @@ static void update(const char *members, ProviderTree *tree, Allocations *allocat
         host_update(&config, members, tree, allocations, expected, NULL);
 }
 
-/* The contexts of a provider of that name; 0 when it is not there. */
+/* Returns the contexts of the provider with this name, or 0 without it. */
 static uint64_t contexts_of(const ProviderTree *tree, const char *name, const char *trait)
 {
         const Provider *provider = provider_tree_find_name(tree, name);
@@ -36,7 +36,7 @@ static uint64_t contexts_of(const ProviderTree *tree, const char *name, const ch
         return record->total;
 }
 
-/* C6: SNP takes the place of ES; what a host cannot do any more goes */
+/* C6: SNP replaces ES; a model that the host lacks now is removed */
 static void test_models_c6(void **state)
 {
         static const struct {
@@ -49,10 +49,10 @@ static void test_models_c6(void **state)
                 { HOST(SEV_SNP), 15, 0, 500 },
                 { HOST(SEV_ES), 15, 500, 0 },
                 { HOST(", 'sev': true, 'sev_max_guests': 0"), 0, 0, 0 },
-                /* not told how many: as many as Placement can count */
+                /* unknown number: the largest one that Placement can store */
                 { HOST(", 'sev': true, 'sev_max_guests': 9223372036854775807"),
                   INVENTORY_MAX_AMOUNT, 0, 0 },
-                /* nothing is told of the emulators: nothing changes */
+                /* unknown emulators: nothing changes */
                 { "'arch': 'x86_64'", INVENTORY_MAX_AMOUNT, 0, 0 },
                 { "'arch': 'aarch64', 'emulators': [{'arch': 'x86_64', 'machine': 'q35'" SEV_ES
                   "}]",
@@ -74,7 +74,8 @@ static void test_models_c6(void **state)
         }
 }
 
-/* C5.3, F3: from the root, where older Novas had it, one context a guest */
+/* C5.3, F3: contexts move from the root, where older versions of Nova had them: one for each
+ * guest */
 static void test_reshape_c5_3(void **state)
 {
         Provider *root;
@@ -103,7 +104,8 @@ static void test_reshape_c5_3(void **state)
         update(HOST(SEV), tree, NULL, DRIVER_UPDATED);
 }
 
-/* C10: an admin's traits on the provider stay; one of that name that is not ours is not touched */
+/* C10: an operator's traits on the provider stay. A foreign provider with this name is not
+ * changed */
 static void test_ownership_c10(void **state)
 {
         Provider *root, *sev;
@@ -119,7 +121,7 @@ static void test_ownership_c10(void **state)
         assert_int_equal(tree->n_providers, 3);
 }
 
-/* Placement left out the trait that it does not know */
+/* Placement dropped the trait, which it does not know */
 static void test_gone_without_its_trait_c6(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL);

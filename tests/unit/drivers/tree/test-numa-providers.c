@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* [compute] numa_in_placement through the whole update: facts C9 and G1, which Nova has not. */
+/* Tests [compute] numa_in_placement through whole updates: facts C9 and G1, which Nova does not
+ * have. */
 
 #include "drivers/tree/numa-providers.h"
 #include "tests/fixtures/host.h"
@@ -51,7 +52,7 @@ static const char *parent_name(const ProviderTree *tree, const char *name)
         return provider_tree_find(tree, &find(tree, name)->parent)->name;
 }
 
-/* "CLASS=TOTAL/RESERVED …" of one provider, sorted by class; "" when there is none. */
+/* Compares "CLASS=TOTAL/RESERVED …" of one provider, sorted by class; "" without inventories. */
 static void expect(const ProviderTree *tree, const char *name, const char *expected)
 {
         const Provider *provider = find(tree, name);
@@ -72,7 +73,7 @@ static void expect(const ProviderTree *tree, const char *name, const char *expec
                 fail_msg("%s: %s, expected %s", name, text, expected);
 }
 
-/* "NUMA0 CLASS=TOTAL/RESERVED …; NUMA1 …": these, and no others. */
+/* Compares "NUMA0 CLASS=TOTAL/RESERVED …; NUMA1 …". Other cells must not exist. */
 static void expect_cells(const ProviderTree *tree, const char *expected)
 {
         _cleanup_free_ char *copy = strdup(expected);
@@ -115,7 +116,7 @@ static void test_two_cells(void **state)
         assert_true(provider_tree_equal(tree, again));
 }
 
-/* Uneven hosts, and what each cell is to have */
+/* Uneven hosts, and the amounts of each cell */
 static void test_uneven_hosts(void **state)
 {
         static const struct {
@@ -123,14 +124,14 @@ static void test_uneven_hosts(void **state)
                 uint64_t reserved_mb, files;
                 const char *cells;
         } cases[] = {
-                /* sparse ids, a cell without CPUs, one without memory */
+                /* ids with gaps, a cell without CPUs, one without memory */
                 { HOST("0-1,8", "3145728",
                        CELL("0", "2097152", CPU("0") "," CPU("1")) "," CELL(
                                "3", "1048576", "") "," CELL("250", "0", CPU("8"))),
                   NULL, NULL, 301, 0,
                   "NUMA0 MEMORY_MB=2048/301 VCPU=2/0; NUMA3 MEMORY_MB=1024/1024; "
                   "NUMA250 VCPU=1/1" },
-                /* memory that is no whole MiB: nothing of the sum is lost */
+                /* memory that is not a multiple of a MiB: the sum stays */
                 { HOST("0-2", "3072",
                        CELL("0", "1000", CPU("0")) "," CELL("1", "1072", CPU("1")) "," CELL(
                                "2", "1000", CPU("2"))),
@@ -142,13 +143,13 @@ static void test_uneven_hosts(void **state)
                                                                             CPU("2") "," CPU("3"))),
                   "0", "2-3", 0, 0,
                   "NUMA0 MEMORY_MB=1024/0 VCPU=1/0; NUMA1 MEMORY_MB=1024/0 PCPU=2/0" },
-                /* memory in files, shared out by what the cells have */
+                /* memory in files, by the memory of the cells */
                 { HOST("0-1", "3145728",
                        CELL("0", "1048576", CPU("0")) "," CELL("1", "2097152", CPU("1"))),
                   NULL, NULL, 10, 10001,
                   "NUMA0 MEMORY_MB=3333/3 VCPU=1/0; NUMA1 MEMORY_MB=6668/7 VCPU=1/0" },
-                /* A CPU that is offline belongs to a cell and to no inventory; pages of two sizes,
-                 * none of one in cell 1 (G4.7) */
+                /* an offline CPU is in a cell but in no inventory; two page sizes, of which cell
+                 * 1 lacks one (G4.7) */
                 { HOST("0", "2097152",
                        CELL_PAGES("0", "1048576", CPU("0") "," CPU("1"),
                                   PAGES("4", "250000") "," PAGES("2048", "64") "," PAGES(
@@ -184,7 +185,7 @@ static void test_uneven_hosts(void **state)
                 CELL("0", "8388608", FOUR_CPUS) "," CELL( \
                         "1", kib, CPU("4") "," CPU("5") "," CPU("6") "," CPU("7")))
 
-/* Cells in which guests cannot have both CPUs and memory: everything in them is reserved */
+/* Cells in which guests cannot have both CPUs and memory: all amounts are reserved */
 static void test_cells_that_lack_cpus_or_memory_are_reserved(void **state)
 {
         static const struct {
@@ -208,7 +209,7 @@ static void test_cells_that_lack_cpus_or_memory_are_reserved(void **state)
                   "cpu_dedicated_set names CPU 5-7, which is offline",
                   "NUMA0 MEMORY_MB=8192/12 PCPU=3/0 VCPU=1/0; "
                   "NUMA1 MEMORY_MB=4096/4096 PCPU=1/1 VCPU=1/1" },
-                /* Nova has powered them down: they are for guests */
+                /* Nova has powered them down: guests can have them */
                 { PINNED_HOST("0", "4194304"), "0", "1-7", true, NULL,
                   "NUMA0 MEMORY_MB=8192/8 PCPU=3/0 VCPU=1/0; NUMA1 MEMORY_MB=4096/4 PCPU=4/0" },
                 { PINNED_HOST("0-3", "4194304"), "0-3", "4-7", false,
@@ -231,8 +232,8 @@ static void test_cells_that_lack_cpus_or_memory_are_reserved(void **state)
         }
 }
 
-/* A GPU's memory, which Linux shows as a cell: nobody gets it, and nothing of what is reserved for
- * the host, or of memory in files, goes there. */
+/* The memory of a GPU, which Linux lists as a cell. Guests cannot use it, and it gets no part of
+ * the host's reservation or of memory in files. */
 static void test_a_cell_without_cpus(void **state)
 {
         static const struct {
@@ -277,13 +278,14 @@ static void test_refused_in_words(void **state)
 
                 host_update(&config, cases[i].host, tree, NULL, -EINVAL, cases[i].words);
                 host_update(&config, cases[i].host, tree, NULL, -EINVAL, cases[i].advice);
-                /* the same host is fine without cells */
+                /* the same host is valid without cells */
                 config.numa_in_placement = false;
                 host_update(&config, cases[i].host, tree, NULL, DRIVER_UPDATED, NULL);
         }
 }
 
-/* A CPU that came without a cell, pages that the kernel did not get: the rest is told. */
+/* A CPU without a cell, and pages that the kernel could not allocate. All other parts are
+ * reported. */
 static void test_a_bad_part_costs_itself(void **state)
 {
         static const struct {
@@ -319,7 +321,7 @@ static void test_name_taken_or_too_long(void **state)
         host_update(&config, TWO_CELLS, tree, NULL, DRIVER_UPDATED_IN_PART, "is not below cn1");
 }
 
-/* GPUs are below the cell that they are attached to; the one without a cell below the root */
+/* A GPU is below the cell to which it is attached; one without a cell is below the root */
 static void test_devices(void **state)
 {
         static const struct {
@@ -348,8 +350,8 @@ static void test_devices(void **state)
         assert_ptr_equal(numa_parent(&config, tree, root, 0), root);
 }
 
-/* A cell that is gone goes, with its GPU's provider moved; one with a stranger below it stays bare
- */
+/* A cell that is gone is removed after its GPU has moved. One with a foreign child stays without
+ * inventories */
 static void test_gone_cells(void **state)
 {
         Provider *cell;
@@ -373,7 +375,7 @@ static void test_gone_cells(void **state)
         assert_false(string_set_contains(&cell->traits, "HW_NUMA_ROOT"));
 }
 
-/* C10: what is not ours looks alike and stays */
+/* C10: foreign providers with similar names stay */
 static void test_foreign_providers_c10(void **state)
 {
         static const char *const names[] = { "cn1_NUMA",   "cn1_NUMA0x",          "cn1_NUMAx",
@@ -382,7 +384,7 @@ static void test_foreign_providers_c10(void **state)
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
         HostConfig config = config_make(NULL, 0);
 
-        /* the last has the right name and not the trait */
+        /* the last one has a valid name but not the trait */
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 fixture_put(tree, root, names[i],
                             i + 1 < ARRAY_SIZE(names) ? "CUSTOM_X=5 +HW_NUMA_ROOT" : "CUSTOM_X=5");
@@ -392,7 +394,7 @@ static void test_foreign_providers_c10(void **state)
                 expect(tree, names[i], "CUSTOM_X=5/0");
 }
 
-/* From flat to cells and back: needs a reshape, which is easy while nobody holds anything */
+/* From flat to cells and back needs a reshape, which moves nothing without allocations */
 static void test_switch(void **state)
 {
         static const char host[] = TWO_CELLS ", 'devices': [" GPU("0", "1") "]";
@@ -406,7 +408,7 @@ static void test_switch(void **state)
         assert_int_equal(allocations_new(&none), 0);
         host_update(&flat, host, tree, NULL, DRIVER_UPDATED, NULL);
         gpu = find(tree, "cn1_pci_0000_41_00_0")->uuid;
-        /* an operator's ratio goes along */
+        /* an operator's ratio is kept */
         provider_find_inventory(root, "VCPU")->allocation_ratio = 7.0;
 
         assert_int_equal(provider_tree_copy(&before, tree), 0);
@@ -433,7 +435,7 @@ static void test_switch(void **state)
         assert_true(uuid_equal(&find(tree, "cn1_pci_0000_41_00_0")->parent, &root->uuid));
 }
 
-/* What comes to another cell moves along, whoever holds something of it: no allocation changes */
+/* A device in another cell moves with its allocations, which stay the same */
 static void test_devices_change_cell(void **state)
 {
         static const char before[] = TWO_CELLS ", 'devices': [" GPU("0", "1") "," CARD("0") "]";
@@ -454,7 +456,7 @@ static void test_devices_change_cell(void **state)
         pci_specs_done(&config.pci_specs);
 }
 
-/* Whatever the cells are like, their sums are those of the root */
+/* The sums over the cells are those of the root, for all kinds of cells */
 static void test_sums(void **state)
 {
         static const uint64_t kibs[] = { 0, 1, 1023, 1024, 1025, 999999, 16777216, 33554431 };
@@ -482,7 +484,7 @@ static void test_sums(void **state)
                                 kept += record ? record->reserved : 0;
                         }
                         assert_int_equal(total, all_kib / 1024);
-                        /* a cell that is less than a MiB has no inventory to reserve from */
+                        /* a cell below one MiB has no inventory for a reservation */
                         assert_true(kept <= reserved && kept + 1 >= reserved);
                 }
 }

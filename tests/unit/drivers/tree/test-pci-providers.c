@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Updates a tree with invented PCI devices and compares its providers in one line of text. CARD
+ * is a physical function with two virtual functions. */
 #include "drivers/tree/pci-providers.h"
 #include "tests/fixtures/host.h"
 
@@ -26,8 +28,8 @@
 #define SPEC_PF  "{'product_id': '1572'}"
 #define SPEC_VF  "{'product_id': '154c', 'resource_class': 'vf'}"
 
-/* "NAME CLASS=total/reserved TRAIT …; …" of all but the root, without the owner's trait and the one
- * that all have. */
+/* Writes "NAME CLASS=total/reserved TRAIT …; …" of all providers but the root, without the owner
+ * trait and the trait that all have. */
 static void describe(const ProviderTree *tree, char *text, size_t size)
 {
         size_t n = 0;
@@ -53,7 +55,7 @@ static void describe(const ProviderTree *tree, char *text, size_t size)
         }
 }
 
-/* One update of the tree; what it returned. */
+/* Updates the tree once, and returns the result of the update. */
 static int update(ProviderTree *tree, const char *members, const char *specs, bool report,
                   Error *reterr)
 {
@@ -144,7 +146,7 @@ static void test_refused(void **state)
                 char text[1024], specs[512];
                 Error error;
 
-                /* the GPU is reported all the same */
+                /* the GPU is still reported */
                 if (cases[i].specs[0] == '[')
                         snprintf(specs, sizeof(specs), "%.*s, " SPEC_GPU "]",
                                  (int)strlen(cases[i].specs) - 1, cases[i].specs);
@@ -274,8 +276,8 @@ static void test_c10_leaves_others_alone(void **state)
         assert_int_equal(tree->n_providers, 2);
 }
 
-/* It has no device's address then, but our trait and uuid: it is named, not removed or made again.
- */
+/* The renamed provider has no device's address, but the agent's trait and uuid. A problem names
+ * it; it is neither removed nor created again. */
 static void test_renamed(void **state)
 {
         static const char *const names[] = { "mine", "cn1_0000:99:00.0" };
