@@ -675,7 +675,7 @@ static bool spec_matches(const PciSpec *spec, const SnapshotDevice *device)
         if ((spec->vendor_id != ANY && (uint32_t)spec->vendor_id != device->vendor_id) ||
             (spec->product_id != ANY && (uint32_t)spec->product_id != device->product_id))
                 return false;
-        if (spec->is_single && strlen(device->physical_function) == PCI_ADDRESS_SIZE - 1 &&
+        if (spec->is_single && device->physical_function[0] &&
             address_matches(spec, device->physical_function))
                 return true;
         return address_matches(spec, device->address);

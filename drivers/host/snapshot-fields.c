@@ -152,7 +152,7 @@ static const Field device_fields[] = {
         OPTIONAL("vendor", FIELD_TEXT, SnapshotDevice, vendor),
         OPTIONAL("product", FIELD_TEXT, SnapshotDevice, product),
         OPTIONAL("numa_node", FIELD_INT, SnapshotDevice, numa_node),
-        OPTIONAL("physical_function", FIELD_TEXT, SnapshotDevice, physical_function),
+        OPTIONAL("physical_function", FIELD_ADDRESS, SnapshotDevice, physical_function),
         OPTIONAL("is_physical_function", FIELD_BOOL, SnapshotDevice, is_physical_function),
         OPTIONAL("max_virtual_functions", FIELD_U64, SnapshotDevice, max_virtual_functions),
         OPTIONAL("is_vdpa_parent", FIELD_BOOL, SnapshotDevice, is_vdpa_parent),

@@ -71,7 +71,7 @@ typedef struct SnapshotDevice {
         char *vendor, *product; /* names, "" if unknown */
         int numa_node;          /* NUMA_NODE_NONE if it has none */
         /* PCI address of the physical function of a virtual function; else "". */
-        char *physical_function;
+        char physical_function[PCI_ADDRESS_SIZE];
         bool is_physical_function; /* has virtual functions, or can have them */
         uint64_t max_virtual_functions;
         bool is_vdpa_parent;

@@ -59,7 +59,6 @@ static int read_functions(const XmlNode *pci, SnapshotDevice *device, Error *ret
 {
         const XmlNode *virtual = xml_child_of_type(pci, "capability", "virt_functions");
         const XmlNode *physical = xml_child_of_type(pci, "capability", "phys_function");
-        char address[PCI_ADDRESS_SIZE] = "";
         int r;
 
         if (virtual) {
@@ -69,12 +68,10 @@ static int read_functions(const XmlNode *pci, SnapshotDevice *device, Error *ret
                 if (r < 0)
                         return r;
         }
-        if (xml_child(physical, "address")) {
-                r = xml_pci_address(xml_child(physical, "address"), xml_attribute, address, reterr);
-                if (r < 0)
-                        return r;
-        }
-        return xml_copy(address, "physical function", &device->physical_function, reterr);
+        if (!xml_child(physical, "address"))
+                return 0;
+        return xml_pci_address(xml_child(physical, "address"), xml_attribute,
+                               device->physical_function, reterr);
 }
 
 /* Reads a PCI function. An address that does not fit leaves is_pci false. */

@@ -233,11 +233,10 @@ static int read_functions(LinuxReader *reader, SnapshotDevice *device)
                 r = pci_address_parse(physical, address);
         if (r < 0 && !sysfs_is_gone(r))
                 return r == -EINVAL ? -EBADMSG : r;
-        device->physical_function = strdup(address);
-        if (!device->physical_function)
-                return -ENOMEM;
-        if (address[0])
+        if (address[0]) {
+                strcpy(device->physical_function, address);
                 return 0;
+        }
         r = linux_read_number(linux_path(reader, PCI_DEVICES "/%s/sriov_totalvfs", device->address),
                               UINT16_MAX, &device->max_virtual_functions);
         device->is_physical_function = r == 0 && device->max_virtual_functions > 0;

@@ -628,8 +628,12 @@ int reshape_moves_make(const TreeUpdate *update, DriverReshape *reshape, Error *
                 return r;
         if (r > 0)
                 drop_empty(update);
-        if (reshape->consumers && keep_used(update, &moves.usage, reterr) < 0)
-                return -ENOMEM;
+        if (reshape->consumers) {
+                int kept = keep_used(update, &moves.usage, reterr);
+
+                if (kept < 0)
+                        return kept;
+        }
         if (reshape->consumers)
                 relax_limits(update, reshape->consumers, &moves.usage);
         if (r > 0)

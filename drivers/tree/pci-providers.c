@@ -50,13 +50,6 @@ static void views_done(PciViews *views)
         free(views->items);
 }
 
-/* Sets the problem, unless the update has one already. */
-static void note_problem(TreeUpdate *update, const Error *error)
-{
-        if (!update->problem.code)
-                update->problem = *error;
-}
-
 /* Views */
 
 /* Returns whether a domain has the device. in_config: the persistent definitions of running
@@ -166,7 +159,7 @@ static int add_matched(TreeUpdate *update, PciView *view, const SnapshotDevice *
                 return -ENOMEM;
         if (check_device(update->config, view, device, spec, resource_class, &traits, &error) < 0) {
                 view->refused = true;
-                note_problem(update, &error);
+                error_join(&update->problem, &error);
                 return 0;
         }
         if (view->n_devices == 0) {
@@ -376,7 +369,7 @@ static void refuse_if_switched_off(TreeUpdate *update)
                         &error, EINVAL,
                         "[pci] report_in_placement is false, but Placement has %.80s from when it was true: switch it on again, or remove the PCI devices from device_spec first",
                         provider->name);
-                note_problem(update, &error);
+                error_join(&update->problem, &error);
         }
 }
 

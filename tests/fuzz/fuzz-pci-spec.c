@@ -12,7 +12,7 @@ void fuzz_text(const char *text)
                 .address = "0000:81:10.1",
                 .vendor_id = 0x8086,
                 .product_id = 0x154c,
-                .physical_function = (char *)"0000:81:00.0",
+                .physical_function = "0000:81:00.0",
         };
         char name[RESOURCE_CLASS_MAX + 1];
         const PciSpec *spec;

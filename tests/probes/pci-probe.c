@@ -22,12 +22,13 @@ static json_t *answer(const json_t *question)
                 .vendor_id = 0x10de,
                 .product_id = 0x1eb8,
                 .has_card_serial = json_is_true(json_object_get(question, "serial")),
-                .physical_function = (char *)json_string_value(json_object_get(question, "parent")),
         };
         Error error = ERROR_NULL;
 
         snprintf(device.address, sizeof(device.address), "%s",
                  json_string_value(json_object_get(question, "address")));
+        snprintf(device.physical_function, sizeof(device.physical_function), "%s",
+                 json_string_value(json_object_get(question, "parent")) ?: "");
         if (pci_specs_add(&specs, json_string_value(json_object_get(question, "spec")), &error) < 0)
                 return json_pack("{sn ss}", "match", "words", error.text);
         return json_pack("{sb ss}", "match", pci_specs_find(&specs, &device) != NULL, "words", "");

@@ -12,10 +12,10 @@ static SnapshotDevice make_device(const char *address, const char *physical_func
                 .is_pci = true,
                 .vendor_id = 0x10de,
                 .product_id = 0x1eb8,
-                .physical_function = TEXT(physical_function),
         };
 
         strcpy(device.address, address);
+        strcpy(device.physical_function, physical_function);
         return device;
 }
 

@@ -212,6 +212,8 @@ static void test_hostile(void **state)
                 { DEVICE(""), NULL },
                 { DEVICE(", 'address': ''"), NULL },
                 { DEVICE(", 'address': '0000:00:00.9'"), "address: not a PCI address" },
+                { DEVICE(", 'physical_function': '0000:41:00.0 and more'"),
+                  "physical_function: not a PCI address" },
                 { DEVICE(", 'vendor_id': 4294967296"), "vendor_id: out of range" },
                 { DEVICE(", 'numa_node': 2147483648"), "numa_node: out of range" },
                 { DEVICE(", 'is_vdpa_parent': 1"), "is_vdpa_parent: not true or false" },

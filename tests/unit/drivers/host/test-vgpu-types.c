@@ -94,11 +94,10 @@ static void test_out_of_memory(void **state)
 
 static SnapshotDevice nvidia_vf(void)
 {
-        SnapshotDevice device = { .is_pci = true, .vendor_id = 0x10de, .address = VF };
-
-        device.physical_function = strdup("0000:41:00.0");
-        assert_non_null(device.physical_function);
-        return device;
+        return (SnapshotDevice){ .is_pci = true,
+                                 .vendor_id = 0x10de,
+                                 .address = VF,
+                                 .physical_function = "0000:41:00.0" };
 }
 
 static void test_read(void **state)

@@ -32,7 +32,6 @@ static void put_device(PollCache *cache, const char *name, size_t n_types)
 
         device.device.name = strdup(name);
         device.device.driver = strdup("");
-        device.device.physical_function = strdup("");
         device.device.mdev_types = calloc(n_types + 1, sizeof(MdevType));
         device.device.n_mdev_types = n_types;
         assert_int_equal(poll_cache_put_device(cache, name, &device, &kept), 0);
