@@ -168,8 +168,8 @@ static int run(Ctl *ctl, int argc, char *argv[])
         return r < 0 ? fail(&error, r) : r;
 }
 
-/* Turns a call as libvirt's hook into the verb "hook". libvirt runs the file of a hook, with its own
- * arguments. The "--" keeps these from being parsed as options. */
+/* Turns a call as libvirt's hook into the verb "hook". libvirt runs the file of a hook, with its
+ * own arguments. The "--" keeps these from being parsed as options. */
 static int run_as_called(Ctl *ctl, int argc, char *argv[])
 {
         char verb[] = "hook", end_of_options[] = "--";

@@ -20,9 +20,8 @@
 
 #define BAR_MAX    40 /* characters */
 #define BAR_MIN    8
-#define QUIET_USEC (300 * USEC_PER_MSEC) /* an operation that ends within this time shows nothing \
-                                          */
-#define LINE_MAX 512
+#define QUIET_USEC (300 * USEC_PER_MSEC) /* operations shorter than this show nothing */
+#define LINE_MAX   512
 
 void ctl_progress_format(const char *kind, const Progress *progress, const CtlStyle *style,
                          char *line, size_t size)
