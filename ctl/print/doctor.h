@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl doctor": what stands between this host and a good night. Each finding that is not
- * well ends with what to do.
+/* "computectl doctor": problems that prevent this host from working well. Each finding that is not
+ * "ok" ends with an advice.
  *
- * The facts are gathered by the caller; judging them is pure. */
+ * The caller gathers the facts. Their judgement is pure. */
 
 #include "base/json.h"
 #include "config/config.h"
@@ -16,6 +16,7 @@
         "compute-agent-doctor/1" /* {"format", "findings": [{"check", "state": "ok" \
                                   * | "warning" | "bad", "text", "advice"}]} */
 
+/* Facts of one host. Pointers are borrowed. */
 typedef struct CtlFacts {
         const Config *config;         /* NULL: config_error has the words */
         Error config_error;           /* why a start would fail; code 0: nothing is known */
