@@ -35,6 +35,7 @@ static void format_version(char buffer[static CTL_TEXT_MAX], uint64_t version)
                  version / 1000 % 1000, version % 1000);
 }
 
+/* Prints name, processor, hypervisor, sizes and the time of the poll. */
 static void print_summary(const Snapshot *snapshot, CtlPage *page)
 {
         char memory[CTL_TEXT_MAX], disk[CTL_TEXT_MAX] = "no", version[CTL_TEXT_MAX],
@@ -90,6 +91,7 @@ static char *format_pages(const SnapshotCell *cell, bool utf8)
         return TAKE_PTR(text);
 }
 
+/* Prints a line for each cell; nothing if the host reports no cells. */
 static void print_cells(const Snapshot *snapshot, CtlPage *page)
 {
         static const CtlColumn columns[] = {
@@ -126,6 +128,8 @@ static bool device_is_interesting(const SnapshotDevice *device)
                device->is_vdpa_parent;
 }
 
+/* Adds the cells of a device up to its driver. A virtual function shows its physical function, and
+ * another device its product, or its ids if that is unknown. */
 static void add_device_line(CtlTable *table, const SnapshotDevice *device)
 {
         ctl_table_line(table);
@@ -145,6 +149,7 @@ static void add_device_line(CtlTable *table, const SnapshotDevice *device)
         ctl_table_text(table, device->driver);
 }
 
+/* Adds the cells of an mdev type. A type without free instances is dim. */
 static void add_type_cells(CtlTable *table, const MdevType *type)
 {
         ctl_table_cell(table, CTL_PLAIN, "%s", type->id);
@@ -209,6 +214,7 @@ static const SnapshotDomain *find_holder(const Snapshot *snapshot, const Uuid *m
         return NULL;
 }
 
+/* Prints the existing mdevs with the domain that uses each. */
 static void print_mdevs(const Snapshot *snapshot, CtlPage *page)
 {
         static const CtlColumn columns[] = {

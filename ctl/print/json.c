@@ -88,6 +88,7 @@ int ctl_json_read_document(const char *text, const char *format, json_t **ret, E
         return 0;
 }
 
+/* Collects the output of write in memory. */
 char *ctl_json_format(const json_t *json, void (*write)(const json_t *json, FILE *stream))
 {
         _cleanup_free_ char *text = NULL;
@@ -117,6 +118,8 @@ char *ctl_json_format_resources(const json_t *resources)
         return ctl_json_format(resources, ctl_json_write_resources);
 }
 
+/* An overflow ends at the largest number, because amounts of a damaged document can have any
+ * size. */
 int ctl_json_add_amounts(json_t *sums, const json_t *amounts)
 {
         const char *resource_class;

@@ -104,6 +104,8 @@ static void print_since(const json_t *status, CtlPage *page)
                                ctl_text_relative(relative, usec, page->style.now_usec));
 }
 
+/* Prints the node, its root provider and the last poll. The node is unknown before the first
+ * poll. */
 static void print_hypervisor(const json_t *status, CtlPage *page)
 {
         uint64_t polled_usec = ctl_json_u64(status, "last_poll_usec");
@@ -147,6 +149,7 @@ static void print_sync(const json_t *status, CtlPage *page)
                                "The user lacks the role service: it may not reshape");
 }
 
+/* Prints the figures of the agent. Pending writes are shown only if there are any. */
 static void print_figures(const json_t *status, CtlPage *page)
 {
         if (has_text(status, "local_disk"))
