@@ -9,8 +9,8 @@
  *   # or ;           comment, in the first column
  *
  * An empty line, a comment or a section ends a value. The main structure is Reader, which appends
- * to ConfigSettings. Invariant: an entry is never changed after its value has ended, and a value
- * that is freed is wiped, because it can be a secret. */
+ * to ConfigSettings. Invariant: the reader does not change an entry after its value has ended. A
+ * value that is freed is wiped, because it can be a secret. */
 
 #include "config/file.h"
 

@@ -195,7 +195,7 @@ typedef struct Expansion {
 
 static int expand_text(Expansion *expansion, const char *section, const char *text, char **ret);
 
-/* Returns the length of a name at the begin of the text: a letter or '_', then also digits and
+/* Returns the length of a name at the start of the text: a letter or '_', then also digits and
  * dots. */
 static size_t name_length(const char *text)
 {

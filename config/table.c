@@ -393,7 +393,7 @@ const ConfigOption *config_find_option(const ConfigOption *options, const char *
         return NULL;
 }
 
-/* Strings are wiped, because a reference can have copied a secret into them. */
+/* Strings that are no secret are wiped too: a URL can have a password. */
 void config_option_done(const ConfigOption *option, void *base)
 {
         void *member = (char *)base + option->offset;
@@ -511,7 +511,7 @@ static int set_member(const ConfigOption *option, void *member, const char *text
         }
 }
 
-/* Returns the length of the begin of a text, in whole characters, so that a long value leaves space
+/* Returns the length of the start of a text, in whole characters, so that a long value leaves space
  * for the words. */
 static int excerpt_length(const char *text)
 {

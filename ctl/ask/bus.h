@@ -65,7 +65,7 @@ int ctl_bus_move_claim(sd_bus *bus, const char *from, const char *to, const char
                        int64_t *ret_id, Error *reterr);
 
 /* Calls PrepareGuest, GuestStarted or GuestReleased with one text, or with two if argument2 is not
- * NULL. If the agent rejects the guest, *ret_refused is set to the begin of a sentence (static).
+ * NULL. If the agent rejects the guest, *ret_refused is set to the start of a sentence (static).
  * A call that succeeds leaves it unchanged. */
 int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const char *argument2,
                   uint64_t timeout_usec, const char **ret_refused, Error *reterr);

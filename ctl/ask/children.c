@@ -85,7 +85,7 @@ static int start(CtlChild *child, CtlChildRun run, uint64_t timeout_usec)
         return child->fds[PIDFD] < 0 ? -errno : 0;
 }
 
-/* Reads a file of the child from its begin. Returns NULL if it could not be read or memory ran
+/* Reads a file of the child from its start. Returns NULL if it could not be read or memory ran
  * out. */
 static char *read_file(int fd)
 {
@@ -131,8 +131,8 @@ static void stop(CtlChild *child)
 
 /* Waits until a child ends or reaches its time limit, and collects all that did. Returns their
  * number.
- * polled: space for n items. poll(2) ignores items with a negative descriptor: children that ended
- * or were not started. */
+ * polled: space for n items. poll(2) ignores items with a negative descriptor: children that have
+ * ended. */
 static int collect_some(CtlChild *children, size_t n, struct pollfd *polled)
 {
         uint64_t end_usec = UINT64_MAX, now_usec = clock_usec(CLOCK_MONOTONIC);

@@ -167,7 +167,7 @@ static void add_list(CtlTable *table, const json_t *list,
         ctl_table_take(table, ctl_json_format(list, write), "-");
 }
 
-/* Adds the cells of a consumer. The project of a consumer that no scheduler placed is not shown. */
+/* Adds the cells of a consumer. An unknown project is shown as "-". */
 static void add_consumer(CtlTable *table, const json_t *consumer, const CtlStyle *style)
 {
         const char *project = ctl_json_text(consumer, "project");

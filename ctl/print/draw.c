@@ -158,7 +158,7 @@ static _printf_(6, 7) void draw_text(Drawing *drawing, const char *class, int x,
 /* Holders. */
 
 /* Chooses a hue by the golden angle, so that neighbours differ, and one of three levels of
- * brightness. */
+ * saturation. */
 static void choose_colour(char colour[static 8], size_t index)
 {
         static const unsigned lows[] = { 105, 150, 75 };

@@ -5,8 +5,8 @@
  * items from the document, so the printers need no filter.
  *
  * The main structures are CtlFilter (all members must match) and Sought, a word that can name many
- * kinds of things. Texts of a filter match in letters of either case; a word of Sought matches
- * exactly, with a uuid in small letters. Limit: a span of time has at most nine digits. */
+ * kinds of things. The device of a filter matches in letters of either case. A word of Sought
+ * matches exactly, with a uuid in small letters. Limit: a span of time has at most nine digits. */
 
 #include "ctl/print/filter.h"
 
@@ -81,7 +81,7 @@ static bool parse_date(const char *text, struct tm *ret)
         return false;
 }
 
-/* Returns the begin of the day that is that number of days before now, in local time. -1: it has
+/* Returns the start of the day that is that number of days before now, in local time. -1: it has
  * none. */
 static time_t find_midnight(uint64_t now_usec, int days)
 {
@@ -182,7 +182,7 @@ static bool has_device(const json_t *item, const char *what)
 }
 
 /* Checks whether a claim or event belongs to the guest: by the name, or by the uuid of the consumer
- * or of the guest before a migration. */
+ * or of a migration's guest. */
 static bool is_of_guest(const json_t *item, const char *guest)
 {
         Uuid uuid;

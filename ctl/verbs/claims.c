@@ -4,8 +4,7 @@
  * asked to claim. Lists are fetched as whole documents and filtered here.
  *
  * The table ctl_claim_verbs maps each verb to its two functions: check_…() examines the command
- * line without the agent, verb_…() runs. These checks are at the end of the file. Invariant: after
- * a message was sent that changes a claim, only its result is printed.
+ * line without the agent, verb_…() runs. These checks are at the end of the file.
  *
  * Tests: tests/unit/ctl/verbs/test-options.c tests/integration/ctl/test_lists.py
  * tests/integration/claims/test_claims.py */

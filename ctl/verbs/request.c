@@ -4,8 +4,8 @@
  *
  * The main structure is CtlRequest. Its first error is stored in it, and later values are ignored,
  * so that options can be parsed before the verb is known. ctl_request_check() reports it. Names of
- * providers stay texts until ctl_request_resolve() has the tree. Limits: a number has at most nine
- * digits, and cells must be given in their order. */
+ * providers stay texts until ctl_request_resolve() has the tree. Limits: a number of the layout has
+ * at most nine digits, and cells must be given in their order. */
 
 #include "ctl/verbs/request.h"
 

@@ -8,8 +8,8 @@
  * The main structure is Watch: the event loop, the last documents and the screen. One timer runs
  * each second, so that ages advance; fetch_usec decides whether it fetches too. On a terminal the
  * alternate screen is used, without a cursor and with unbuffered keys. A page is written in one
- * piece without clearing first, so it does not flicker. Limit: a fetch blocks the loop for up to 5
- * s.
+ * piece without clearing first, so it does not flicker. Limit: each call of a fetch blocks the loop
+ * for up to 5 s.
  *
  * Tests: tests/integration/ctl/test_watch.py tests/unit/ctl/print/test-status.c */
 
