@@ -203,8 +203,8 @@ static int is_only_folder(const Config *config)
  * StateDirectory= ($STATE_DIRECTORY), else /var/lib/compute-agent.
  *
  * Up to version 0.1 [DEFAULT] state_path named this folder. If a configuration still has that
- * option, a claim database in its folder is the evidence that the folder is the agent's, and the
- * agent keeps using it. The same holds if is_only_folder() is true. Blocks on the disk. */
+ * option, the agent keeps using its folder if a claim database is there. The same holds if
+ * is_only_folder() is true. Blocks on the disk. */
 static int choose_state_dir(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigEntry *entry = config_settings_find(settings, "DEFAULT", "state_path");

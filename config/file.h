@@ -4,9 +4,9 @@
 /* Reads configuration files in the syntax of oslo.config: their sections, and the text of each
  * option with its place. This module knows no option.
  *
- * It rejects a file that is not regular, is larger than 1 MiB, has control characters, is not
- * UTF-8, has more than CONFIG_FILE_MAX_SETTINGS settings, or has another syntax. Errors name file
- * and line, and quote no value, because it can be a secret. */
+ * It rejects a file that is not regular, is larger than 1 MiB or has another syntax. Control
+ * characters, text that is not UTF-8, and more than CONFIG_FILE_MAX_SETTINGS settings are errors
+ * too. Errors name file and line, and quote no value, because it can be a secret. */
 
 #include "base/error.h"
 

@@ -22,6 +22,7 @@
 
 #define DEFAULT_POLL_INTERVAL_SEC 60
 
+/* The words of each enumeration, with their values. Words of the same value are synonyms. */
 static const ConfigWord log_levels[] = {
         { "debug", LOG_DEBUG },   { "info", LOG_INFO },
         { "notice", LOG_NOTICE }, { "warning", LOG_WARNING },
@@ -107,6 +108,8 @@ static const ConfigWord images_types[] = {
 /* Begins the row of an option that is a member of Config. */
 #define OPTION(s, k, t, m) .section = s, .key = k, .type = t, .offset = offsetof(Config, m)
 
+/* The macros of the other types. value: the default as in a file; NULL: none. words_: the allowed
+ * values in a sentence. */
 #define BOOL(s, k, m, value)                                                                     \
         {                                                                                        \
                 OPTION(s, k, CONFIG_BOOL, m), .default_value = value, .allowed = "true or false" \
@@ -172,6 +175,8 @@ static const ConfigWord images_types[] = {
 #define HTTP_WORDS     "http://HOST… or https://HOST… without user name, query and fragment"
 #define ENDPOINT_WORDS "unix:///PATH, or " HTTP_WORDS
 
+/* The options of Config, by section. The example systemd/compute-agent.conf has the same sections
+ * in the same order. */
 const ConfigOption config_options[] = {
         PATH("DEFAULT", "state_path", state_path, "/var/lib/nova"),
         TEXT("DEFAULT", "claim_db", claim_db, "claim.sqlite", CONFIG_FORM_FILE_BELOW,
@@ -347,6 +352,7 @@ const ConfigOption config_options[] = {
         {},
 };
 
+/* The options of a type of mediated devices, which are members of HostMdevType. */
 const ConfigOption config_mdev_options[] = {
         { .section = CONFIG_MDEV_SECTION,
           .key = "device_addresses",

@@ -244,7 +244,7 @@ static bool is_tpm_secret_security(const char *text)
                strcasecmp(text, "deployment") == 0;
 }
 
-/* Checks a relative path of a file. "$" is rejected because it would be an unknown reference. */
+/* Checks a relative path of a file. A "$" is not allowed. */
 static bool is_file_below(const char *text)
 {
         return text[0] != '\0' && text[0] != '/' && text[strlen(text) - 1] != '/' &&

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Prints the completion of computectl for bash or zsh. Runs at build time only, so it does not free
- * memory and has no messages.
+/* Prints the completion of computectl for bash or zsh. Runs at build time only.
  *
  * Verbs and options come from the tables ctl_verb_tables and ctl_options, which computectl itself
  * uses. The fixed parts of the bash function are the texts bash_head to bash_tail; between them one

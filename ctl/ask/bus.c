@@ -9,7 +9,7 @@
  * message of sd-bus.
  *
  * On a terminal polkit can ask for a password. pkttyagent(1) runs for this purpose as long as the
- * verb does, as systemctl(1) starts it. Limits: one call at a time; a reply is not read in parts.
+ * verb does, as systemctl(1) starts it. Limit: one call at a time.
  *
  * Tests: tests/unit/ctl/ask/test-bus.c */
 

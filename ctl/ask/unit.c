@@ -67,6 +67,7 @@ static int get(sd_bus *bus, const char *interface, const char *name, const char 
         return 0;
 }
 
+/* Reads a text property; the caller frees it. */
 static int get_text(sd_bus *bus, const char *interface, const char *name, char **ret)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -142,6 +143,7 @@ static int get_sandbox(sd_bus *bus, CtlUnit *unit)
         return 0;
 }
 
+/* Appends a credential and copies its texts. */
 static int add_credential(CtlUnit *unit, const char *name, const char *path)
 {
         CtlUnitCredential *grown =
@@ -198,6 +200,8 @@ int ctl_unit_read(sd_bus *bus, CtlUnit *ret)
         return 0;
 }
 
+/* The words of STATUS= are used only if the service exited with an error and does not run now. A
+ * service that ran normally leaves another text there. */
 bool ctl_unit_explain(const CtlUnit *unit, Error *reterr)
 {
         bool exited = strcmp(unit->result, "exit-code") == 0;
@@ -226,6 +230,8 @@ bool ctl_unit_explain(const CtlUnit *unit, Error *reterr)
         return true;
 }
 
+/* A folder is writable if it is one of the sandbox's folders or below one. A slash at their end
+ * does not matter. */
 bool ctl_unit_may_write(const CtlUnit *unit, const char *folder)
 {
         if (!unit->read_only)

@@ -32,8 +32,8 @@ typedef struct CtlUnit {
 /* Frees the members. */
 void ctl_unit_done(CtlUnit *unit);
 
-/* Reads the unit. Waits at most 2 s for each of about ten calls. Negative errno: systemd could not
- * be asked. */
+/* Reads the unit. Waits at most 2 s for each property. Negative errno: systemd could not be
+ * asked. */
 int ctl_unit_read(sd_bus *bus, CtlUnit *ret);
 
 /* Stores why the agent does not answer, with the next step. Returns false and stores nothing if the

@@ -142,7 +142,7 @@ static size_t count_equal(const json_t *words, size_t index)
         return n;
 }
 
-/* Writes "0000:41:00.0 (2), 0000:81:00.0". A GPU appears once for each of its mdevs, so equal words
+/* Writes "0000:41:00.0 (2), 0000:81:00.0". A GPU appears once for each of its parts, so equal words
  * are counted. */
 static void write_words(const json_t *words, FILE *stream)
 {

@@ -5,7 +5,7 @@
  * ask the agent or the system: the caller gathered the facts.
  *
  * Invariants: a finding that is not "ok" has an advice where one is known. A check that the agent
- * makes itself is reported only by the reasons of its status, so a judge adds nothing if
+ * makes itself is reported only by the reasons of its status. So a judge adds nothing if
  * has_reason() finds its subject there. A judge returns -1 only if memory ran out. Limit: facts
  * that could not be gathered lead to fewer findings, not to errors. */
 

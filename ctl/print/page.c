@@ -25,7 +25,8 @@
 #define ROOMY         130 /* columns */
 #define FULL_PERCENT  90  /* a usage bar is yellow from here on */
 
-/* The sequences of systemd for these colours. CTL_HEADING is underlined. */
+/* The escape sequences that begin a colour. Green, yellow and red are bold too, and CTL_HEADING is
+ * underlined. */
 static const char *const sequences[_CTL_COLOUR_MAX] = {
         [CTL_PLAIN] = "",
         [CTL_BOLD] = "\033[1m",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Prints the status of the agent: "computectl status" on a terminal, one line for "watch", and the
- * last lines of the journal. Only the journal makes a function impure.
+ * last lines of the journal. All functions except ctl_journal_print() are pure.
  *
  * The document is a flat object (agent/bus/status.h); each part of the page has a function, and
  * parts without content are left out. The verdict is the first line, and its colour follows the

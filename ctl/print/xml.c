@@ -3,10 +3,10 @@
 /* Prints the libvirt XML of a claim for the option --xml: the layout of the guest on the host, and
  * its devices. Pure.
  *
- * The output is a fragment, in the order of libvirt's elements: CPUs, memory, pages and cells for
- * <domain>, then a <hostdev> for each device. Elements appear only if the claim has a layout.
- * Invariant: names from the document are reduced to letters that need no escaping. Limit: a PCI
- * address that cannot be parsed has no <hostdev>. */
+ * The output is a fragment: memory, CPUs, NUMA tuning, pages and cells for <domain>, then a
+ * <hostdev> for each device. Elements appear only if the claim has a layout. Invariant: names from
+ * the document are reduced to letters that need no escaping. Limit: a PCI address that cannot be
+ * parsed has no <hostdev>. */
 
 #include "ctl/print/xml.h"
 

@@ -75,6 +75,7 @@ static int resolve_mappings(Ctl *ctl, Error *reterr)
         return r < 0 ? r : ctl_request_resolve(request, tree, reterr);
 }
 
+/* Reads the number of a process from the first line of a file. */
 static int read_pid_file(const char *path, uint32_t *ret, Error *reterr)
 {
         _cleanup_fclose_ FILE *file = fopen(path, "re");
@@ -292,6 +293,8 @@ static int find_guests(Ctl *ctl, const char *what, json_t *document, Error *rete
         return ctl_claims_add_guests(document, host, what) < 0 ? error_oom(reterr) : 0;
 }
 
+/* Prints the claims, and the guests without a claim. An empty list of claims is left out if there
+ * are guests. */
 static void print_who(Ctl *ctl, const json_t *document)
 {
         bool guests = json_array_size(json_object_get(document, "guests")) > 0;
@@ -448,6 +451,7 @@ static int verb_move(Ctl *ctl, Error *reterr)
 
 /* Checks of the command line, before the agent is asked. */
 
+/* Checks whether the options request no resources at all. */
 static bool asks_for_nothing(const CtlOptions *options)
 {
         return options->request.resources.n_groups == 0 && !options->request.error.code;
@@ -467,6 +471,8 @@ static int refuse_bare_request(const CtlOptions *options, Error *reterr)
                 for_nobody ? "; and --consumer=GUEST is missing (the guest that it is for)" : "");
 }
 
+/* Checks that the request has a consumer and resources. A request with an error counts as given:
+ * the verb reports its error. */
 static int check_claim(const CtlOptions *options, Error *reterr)
 {
         if (options->arguments[1])

@@ -4,8 +4,8 @@
  * not asked, so both work while it does not run.
  *
  * "cat-config" copies the files line by line and hides values. Invariant: a value is printed only
- * if its option is known and is no secret, because an unknown option can be a secret of another
- * service in a pasted file. A value that continues on further lines is hidden whole.
+ * if its option is known and is no secret. An unknown option can be a secret of another service in
+ * a pasted file. A value that continues on further lines is hidden whole.
  *
  * "doctor" loads the configuration, and then opens the files that a start opens with the rights of
  * the service's user. Limit: this needs root; other users check with their own rights. */

@@ -39,8 +39,8 @@ static const char *find_cloud(Ctl *ctl)
         return cloud ? cloud : "";
 }
 
-/* Fetches the snapshot of the service, or polls the host if the service does not run. *ret stays
- * NULL if neither works; reterr has the words. */
+/* Fetches the snapshot of the service, or polls the host if the service does not run. If neither
+ * works, *ret stays NULL and reterr has the words. */
 static void fetch_snapshot(Ctl *ctl, Snapshot **ret, Error *reterr)
 {
         static const char *const configured[] = { "", NULL };

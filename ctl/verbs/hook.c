@@ -6,8 +6,8 @@
  * The main structure is Policy, the options of [hook]. Invariants: the input is always read to its
  * end, nothing is written to standard output, and the process ends within the time limit. The alarm
  * enforces this limit, because the bus library can wait longer; its handler exits directly with the
- * code of the policy. Only "prepare" can deny a guest, and only with the option "deny" if the agent
- * is absent. Limit: a domain's XML of more than 4 MiB is an error. */
+ * code of the policy. Only "prepare" can stop a guest: if the agent rejects it, or if no answer
+ * comes and the policy is "deny". Limit: a domain's XML of more than 4 MiB is an error. */
 
 #include "ctl/verbs/hook.h"
 

@@ -152,6 +152,7 @@ static int add_tree(CtlRequest *request, const char *text, Error *reterr)
                        : 0;
 }
 
+/* Reads a decimal number of at most nine digits, which cannot overflow. */
 static bool parse_number(const char *text, uint64_t *ret)
 {
         size_t n = strlen(text);
@@ -213,6 +214,7 @@ static int add_memory(CtlRequest *request, const char *text, Error *reterr)
         return 0;
 }
 
+/* Adds a provider that is known by its uuid. The suffix is the text before "=". */
 static int add_known(RequestMappings *known, const char *text, const Uuid *provider, Error *reterr)
 {
         _cleanup_free_ char *suffix = strndup(text, strcspn(text, "="));
