@@ -136,7 +136,7 @@ static void test_what_is_missing(void **state)
         assert_int_equal(ctl_doctor_exit(document, status), CTL_STATUS_NOT_RUNNING);
 }
 
-/* Finds one problem of a host in which all other facts are good. */
+/* Checks one finding of a host in which all other facts are good. */
 static void test_single_findings(void **state)
 {
         static char nvidia[] = "nvidia-35", *types[] = { nvidia, NULL };
