@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Somebody on the system bus who asks more than is good, for the tests and for "make bench-bus".
+/* A caller on the system bus that sends more calls than the agent should serve, for the tests and
+ * for "make bench-bus".
  *
  *   bus-caller KIND N [SECONDS [wait]]
  *
- * Sends N calls of a kind at once, over as many connections as dbus-daemon wants for so many, and a
- * new one for each answer until the seconds are over (0: no new one); then waits for the rest, and
- * prints one line: answered, refused with LimitsExceeded, other errors, bytes of text in the
- * answers, the longest and the 99th percentile of the answers' times in ms, and the name of the
- * last error ("-": none). "silent-polkit" is polkit that never answers: it says "ready" and stays
- * until its input ends. A document's name is a kind: Describe() of it. "ask" is Claim with leave to
- * ask the user. With "wait" it says "ready" before, and waits for a line. With "unread" it opens N
+ * Sends N calls of a kind at once, over the number of connections that dbus-daemon requires. Until
+ * the seconds are over, each answer is followed by a new call (0: no new ones). Then it waits for
+ * the other answers and prints one line. The line has the numbers of answers, of errors
+ * LimitsExceeded and of other errors, and the bytes of text in the answers. The longest time and
+ * the 99th percentile in ms follow, and the name of the last error ("-": none).
+ *
+ * The name of a document is a kind: Describe() of it. "ask" is a Claim that allows polkit to ask
+ * the user. "silent-polkit" is a polkit that never answers: it prints "ready" and runs until its
+ * input ends. With "wait" it prints "ready" first and waits for a line. With "unread" it opens N
  * connections, sends calls over all of them until the seconds are over, and reads no answer. */
 
 #include <stdio.h>
@@ -22,23 +25,25 @@
 #include "base/uuid.h"
 #include "formats/interface.h"
 
-#define PATIENCE_USEC (120 * USEC_PER_SEC)
-#define LATENCIES_MAX 1000000
-#define LARGE         (20 * 1024 * 1024)
+#define PATIENCE_USEC (120 * USEC_PER_SEC) /* time limit of a call */
+#define LATENCIES_MAX 1000000              /* more are not recorded */
+#define LARGE         (20 * 1024 * 1024)   /* bytes */
 #define PROPERTIES    "org.freedesktop.DBus.Properties"
 
 typedef struct Caller Caller;
 typedef int (*Fill)(sd_bus_message *m);
 
+/* A kind of call. The first argument of the program selects it. */
 typedef struct Kind {
         const char *name, *path, *interface, *member;
         Fill fill;            /* NULL: no arguments */
-        const char *document; /* of Describe(): the argument */
+        const char *document; /* argument of Describe() */
 } Kind;
 
-/* dbus-daemon lets a connection wait for 128 answers. */
+/* dbus-daemon lets a connection wait for at most 128 answers. */
 #define PER_CONNECTION 100
 
+/* The state of one run. Times are CLOCK_MONOTONIC. */
 struct Caller {
         sd_event *event;
         const Kind *kind;
@@ -49,13 +54,14 @@ struct Caller {
         char error[128];
 };
 
+/* A call without an answer; owned by its callback. */
 typedef struct Pending {
         Caller *caller;
         sd_bus *bus;
         uint64_t begin_usec;
 } Pending;
 
-/* Arguments */
+/* Arguments. */
 
 static int fill_version(sd_bus_message *m)
 {
@@ -102,7 +108,8 @@ static int fill_large_claim(sd_bus_message *m)
         return r < 0 ? r : sd_bus_message_append(m, behind_consumer, 0, 0);
 }
 
-/* So many traits, each before those that came earlier. */
+/* Appends a request with n traits in descending order, so that each is inserted before all earlier
+ * ones. */
 static int fill_traits_of(sd_bus_message *m, unsigned n_traits)
 {
         char trait[32];
@@ -134,7 +141,8 @@ static int fill_traits(sd_bus_message *m)
         return fill_traits_of(m, 1000000);
 }
 
-/* Groups that are one too many for any of the providers, which are siblings, in one subtree. */
+/* Appends a request that no fit can satisfy: one group more than a provider has devices, in one
+ * subtree of siblings. The search for it is the most expensive one. */
 static int fill_hard(sd_bus_message *m)
 {
         char suffix[8];
@@ -161,7 +169,8 @@ static int fill_hard(sd_bus_message *m)
         return r;
 }
 
-/* All that a request may have, of what every provider has: each says something to each group. */
+/* Appends the largest allowed request. Each provider has its class, so each of them rejects each
+ * group with a reason. */
 static int fill_wide(sd_bus_message *m)
 {
         char suffix[8];
@@ -215,7 +224,7 @@ static int fill(const Kind *kind, sd_bus_message *m)
                                 : 0;
 }
 
-/* Calling */
+/* Calls. */
 
 static int send_one(Caller *caller, sd_bus *bus);
 
@@ -228,6 +237,7 @@ static void note_error(Caller *caller, const sd_bus_error *error)
         snprintf(caller->error, sizeof(caller->error), "%s", error->name);
 }
 
+/* Records an answer, and sends the next call or ends the loop. */
 static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *unused)
 {
         Pending *pending = userdata;
@@ -255,6 +265,7 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *unused
         return caller->n_pending == 0 ? sd_event_exit(caller->event, 0) : 0;
 }
 
+/* Sends one call. Its answer is handled by on_answer(). */
 static int send_one(Caller *caller, sd_bus *bus)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
@@ -299,6 +310,7 @@ static void print_result(Caller *caller)
                caller->n_failed, caller->bytes, longest, p99, caller->error);
 }
 
+/* Opens the connections, sends n calls and runs until the last answer. */
 static int run(Caller *caller, size_t n)
 {
         sd_bus *buses[64] = { NULL };
@@ -319,10 +331,11 @@ static int run(Caller *caller, size_t n)
         return r;
 }
 
-/* So many at once that they wait for their turn, and are not refused. */
+/* Number of calls that wait for their turn at the agent and are not rejected. */
 #define UNREAD_LOT        16
 #define UNREAD_PAUSE_USEC 20000
 
+/* Sends one call unless an earlier one is still queued in this process. */
 static int send_unread(const Kind *kind, sd_bus *bus)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
@@ -335,11 +348,11 @@ static int send_unread(const Kind *kind, sd_bus *bus)
                                            kind->member);
         if (r >= 0)
                 r = fill(kind, m);
-        /* Without a cookie no answer would be wanted. */
+        /* A call without a cookie would request no answer. */
         return r < 0 ? r : sd_bus_send(bus, m, &cookie);
 }
 
-/* Prints how many were sent. */
+/* Sends calls without reading their answers, and prints the number of calls. */
 static int run_unread(const Caller *caller, size_t n)
 {
         sd_bus *buses[256] = { NULL };
@@ -363,6 +376,7 @@ static int run_unread(const Caller *caller, size_t n)
         return r;
 }
 
+/* Owns the name of polkit on the bus, and answers no call. */
 static int stay_silent(void)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
@@ -375,7 +389,7 @@ static int stay_silent(void)
                 return r;
         puts("ready");
         fflush(stdout);
-        /* What is sent here is never read. */
+        /* Messages to this connection are never read. */
         while (getchar() != EOF)
                 ;
         return 0;

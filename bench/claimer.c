@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* One client of "make bench-claims": claims and releases for some seconds, then prints the latency
- * of each Claim in microseconds. Says "ready", and waits for a line before it begins. */
+ * of each Claim in microseconds. Before the first one it prints "ready" and waits for a line. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "base/uuid.h"
 #include "formats/interface.h"
 
-#define LATENCIES_MAX 1000000
+#define LATENCIES_MAX 1000000 /* more are not recorded */
 
 static int call(sd_bus *bus, sd_bus_message *message, sd_bus_message **reply)
 {

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The report client as a benchmark: drives the reporter through a workload against a real Placement
- * and prints one JSON object a line for each measured step.
+/* The benchmark of the report client: drives the reporter through a workload against a real
+ * Placement, and prints one JSON object in a line for each measured step.
  *
  *   compute-agent-bench --workload FILE --endpoint URL [--server-pid PID]… [--connections N]
  *                       [--rep N] [--floor]
  *
  * FILE has the form "rt-workload/1": "root", "states" {name: {"providers", "allocations"}},
  * "consumers", and "steps", whose "op" is one of these:
- *   - publish: empty Placement → a state, by a client that knows nothing of it.
- *   - cycle: the same state n times. "refresh" means nothing here: every cycle notices a change.
+ *   - publish: from an empty Placement to a state, by a client without a mirror.
+ *   - cycle: the same state n times. The option "refresh" has no effect: each cycle notices
+ * changes.
  *   - toggle: n cycles through states.
- *   - claim: what a scheduler writes; this client never writes allocations but in a reshape.
- *   - reshape: as after a start. The consumers of what moves are read, then inventories and
- *     allocations move together. With --floor these consumers are read once more by libcurl alone,
- *     which has a line "LABEL, libcurl alone".
- *   - preload, rt_claim: no request of this client (a claim is a transaction in the host's own
- *     database); a line says so.
+ *   - claim: the writes of a scheduler. This client writes allocations only in a reshape.
+ *   - reshape: as after a start. The consumers of moved classes are read, then inventories and
+ *     allocations move together. With --floor libcurl alone reads these consumers once more. That
+ *     line has the label "LABEL, libcurl alone".
+ *   - preload, rt_claim: no request of this client, since a claim is a transaction in the host's
+ * own
+ *     database. A line says so.
  *
  * Lines: {"workload", "mode": "compute-agent", "rep", "label", "k", "wall_ms", "client_cpu_ms",
- * "server_cpu_ms", "requests"}, for claims also {"label": "<label>:latency", "n", "median_ms",
- * "p99_ms"}, and at last {"label": "verify", "providers", "expected", "mismatches"} from what a new
- * client reads back. */
+ * "server_cpu_ms", "requests"}. Claims have also {"label": "<label>:latency", "n", "median_ms",
+ * "p99_ms"}. The last line is {"label": "verify", "providers", "expected", "mismatches"} from the
+ * data that a new client reads. */
 
 #include <getopt.h>
 #include <string.h>
@@ -50,9 +52,9 @@ typedef struct Bench {
         int rep;
         bool with_floor;
         const json_t *state; /* the last one */
-        bool moved;          /* the consumers hold what the state says */
+        bool moved;          /* the consumers have the allocations of the state */
 
-        /* An attempt of the reporter. */
+        /* The attempt of the reporter. */
         bool done;
         int result;
         Error error;
@@ -72,7 +74,7 @@ static json_t *line_of(const Bench *bench, const char *label, json_int_t k)
                          "rep", bench->rep, "label", label, "k", k);
 }
 
-/* details is taken over. */
+/* Prints a line with these details. Takes ownership of details. */
 static void print_line(const Bench *bench, const char *label, json_int_t k, json_t *details)
 {
         json_t *line = line_of(bench, label, k);
@@ -108,6 +110,7 @@ static void on_done(Reporter *reporter, int result, const Error *error, void *us
                 bench->error = *error;
 }
 
+/* Runs the loop until the attempt ends. r: the result of its start. */
 static int wait_done(Bench *bench, int r, Error *reterr)
 {
         while (r >= 0 && !bench->done) {
@@ -132,7 +135,7 @@ static int refresh(Bench *bench, Error *reterr)
         return r;
 }
 
-/* REPORT_E_CONFLICT is for the caller. */
+/* Publishes a tree. Returns REPORT_E_CONFLICT to the caller, who tries again. */
 static int publish(Bench *bench, const ProviderTree *tree, const Allocations *allocations,
                    Error *reterr)
 {
@@ -165,7 +168,7 @@ static int make_tree(const Bench *bench, ProviderTree **ret, Error *reterr)
         return 0;
 }
 
-/* What the agent does in a cycle, but for the poll. */
+/* Runs a cycle of the agent, without the poll. A conflict starts it again. */
 static int cycle(Bench *bench, Error *reterr)
 {
         int r = REPORT_E_CONFLICT;
@@ -243,6 +246,7 @@ static void print_latency(const Bench *bench, const char *label, double *ms, siz
                              ms[n * 99 / 100]));
 }
 
+/* Measures the claims of all consumers, one after another. */
 static int step_claim(Bench *bench, const json_t *step, const char *label, Error *reterr)
 {
         const json_t *consumers = json_object_get(bench->workload, "consumers");
@@ -271,8 +275,8 @@ static int step_claim(Bench *bench, const json_t *step, const char *label, Error
         return 0;
 }
 
-/* What a driver does to the consumers: {consumer: {provider: {class: n}}} is what they will hold.
- */
+/* Moves the allocations of the consumers as a driver does. then: their new allocations, {consumer:
+ * {provider: {class: n}}}. */
 static int move(Allocations *consumers, const json_t *then, Error *reterr)
 {
         for (size_t i = 0; i < consumers->n_consumers; i++) {
@@ -294,7 +298,7 @@ static int move(Allocations *consumers, const json_t *then, Error *reterr)
         return 0;
 }
 
-/* The consumers of the classes that go from some provider. */
+/* Reads the consumers of each class that leaves a provider. */
 static int gather(Bench *bench, const ProviderTree *to, Allocations **ret, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet classes = STRING_SET_INIT;
@@ -341,6 +345,7 @@ static int reshape(Bench *bench, Error *reterr)
         return r > 0 ? error_setf(reterr, ESTALE, "The reshape: %.200s", bench->error.text) : r;
 }
 
+/* Measures the same reads with libcurl alone, as the lowest possible cost. */
 static int measure_floor(Bench *bench, const char *of, Error *reterr)
 {
         const json_t *consumers = json_object_get(bench->workload, "consumers");
@@ -394,7 +399,7 @@ static int run_step(Bench *bench, const json_t *step, Error *reterr)
         return 0;
 }
 
-/* What Placement holds in the end. */
+/* Comparison of Placement with the last state. */
 
 static bool provider_matches(const ProviderTree *remote, const Provider *provider)
 {
@@ -430,6 +435,7 @@ static int verify_consumers(Bench *bench, json_t *mismatches, Error *reterr)
         return 0;
 }
 
+/* Reads Placement with a new reporter and prints the differences. */
 static int verify(Bench *bench, bool *ret_equal, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
@@ -459,7 +465,7 @@ static int verify(Bench *bench, bool *ret_equal, Error *reterr)
         return 0;
 }
 
-/* Life. */
+/* Start and end. */
 
 static int load(Bench *bench, Error *reterr)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the pure parts of claims cost by the size of the host, in CPU time, the best of 9 runs:
- *  - reconcile: claims and guests are compared, one guest for each claim, all of them running;
- *  - fit: one CPU of the root and one device of any of the providers below it;
- *  - placed: the same, bound to what a scheduler placed. */
+/* Measures the pure parts of claims by the size of the host, in CPU time, the best of 9 runs:
+ *  - reconcile: compares claims and guests, one running guest for each claim;
+ *  - fit: one CPU of the root and one device of any provider below it;
+ *  - placed: the same request, bound to the allocations of a scheduler. */
 
 #include <string.h>
 #include <time.h>
@@ -30,7 +30,7 @@ static Uuid make_uuid(const char *what, size_t i)
         return uuid_make_child(&space, name);
 }
 
-/* Reconcile */
+/* Reconcile. */
 
 static int make_claim(size_t i, Claim **ret)
 {
@@ -47,6 +47,7 @@ static int make_claim(size_t i, Claim **ret)
         return claim_add(claim, &host, "host", "", "VCPU", 1);
 }
 
+/* Measures a comparison without any difference. A difference is an error of the benchmark. */
 static int time_reconcile(size_t n, double *ret_usec)
 {
         ClaimList list = { 0 };
@@ -82,8 +83,9 @@ static int time_reconcile(size_t n, double *ret_usec)
         return r;
 }
 
-/* Fit */
+/* Fit. */
 
+/* Makes a host with n providers: a root with CPUs and n - 1 devices. */
 static int make_view(size_t n, HostView **ret)
 {
         const Inventory cpus = INVENTORY_DEFAULT(64), devices = INVENTORY_DEFAULT(4);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The floor under the daemon's memory: a program that links its libraries, opens a connection of
- * each, and waits. What compute-agentd takes beyond this is its own doing.
+/* The lower limit of the daemon's memory: a program that links the same libraries, opens a
+ * connection of each, and waits. The difference to compute-agentd is the daemon's own use.
  *
- *   empty URI DATABASE
- */
+ *   empty URI DATABASE */
 
 #include <curl/curl.h>
 #include <libvirt/libvirt.h>

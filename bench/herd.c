@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A fleet by its pacing alone: N agents on a clock of our own, and what they ask of one Placement.
+/* Simulates the pacing of a fleet: N agents on a simulated clock, and their requests to one
+ * Placement.
  *
  *   herd [AGENTS [PROVIDERS]]
  *
- * They start together, are well, meet an outage, and are well again. Each has an event of its host
- * (a guest that comes or goes) every five minutes. One request is a cycle in which nothing changed,
- * or one that is refused; the first reads everything. Fails when the fleet that fails asks for more
- * than the one that is well. */
+ * The agents start together, run, meet an outage of Placement, and run again. Each has an event of
+ * its host (the start or end of a guest) every five minutes. A cycle without a change, or a
+ * rejected one, is one request; the first cycle reads everything. Fails if the fleet sends more
+ * requests during the outage than before it. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,9 +32,10 @@
 typedef struct SimulatedAgent {
         CyclePace pace;
         uint64_t due_usec, event_usec;
-        bool read; /* it knows what Placement has */
+        bool read; /* it has read Placement */
 } SimulatedAgent;
 
+/* Requests of one phase, and the largest number in one second. */
 typedef struct Count {
         uint64_t n, second_usec, n_second, n_second_max;
 } Count;
@@ -56,7 +58,7 @@ static void count(Count *counted, uint64_t n, uint64_t now_usec)
         counted->n_second_max = MAX(counted->n_second_max, counted->n_second);
 }
 
-/* A cycle; how many requests it sends. */
+/* Runs a cycle of one agent. Returns its number of requests. away: Placement does not answer. */
 static uint64_t cycle(SimulatedAgent *agent, size_t n_providers, bool away, uint64_t retry_usec,
                       uint64_t now_usec)
 {
@@ -72,6 +74,7 @@ static uint64_t cycle(SimulatedAgent *agent, size_t n_providers, bool away, uint
         return n;
 }
 
+/* Simulates all phases in steps of a tenth of a second. */
 static void run(SimulatedAgent *agents, size_t n_agents, size_t n_providers, uint64_t retry_usec,
                 Count counts[4])
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* CPU times of servers are those of their threads in /proc/PID/task/TID/schedstat (nanoseconds), of
- * the pids given and all their descendants. A thread that ends takes its time with it: servers that
- * keep their threads are measured well, others are not. */
+/* The CPU time of servers is the sum of their threads in /proc/PID/task/TID/schedstat
+ * (nanoseconds), for the given pids and all their descendants. The time of a thread that ends is
+ * lost, so only servers that keep their threads are measured correctly. */
 
 #include "bench/meter.h"
 #include "base/clock.h"

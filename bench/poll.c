@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What a poll costs: time and calls of libvirt, first poll and later ones.
+/* Measures a poll: its time and its calls of libvirt, for the first poll and later ones.
  *
  *   poll URI [POLLS]
  *
- * One line each: "first MS CALLS SINGLE DEVICES DOMAINS", then "next …" with the median of the
- * later ones (9). SINGLE counts the calls that ask for one device or domain.
+ * Prints "first MS CALLS SINGLE DEVICES DOMAINS", then "next …", "guests …" and the median time of
+ * the later polls (9). SINGLE counts the calls for one device or domain.
  *
  *   poll /sys [POLLS]
  *
- * The same of the linux driver's reader, where no event comes; the milliseconds are of CPU. */
+ * Measures the reader of the linux driver in the same way, without events. Its milliseconds are CPU
+ * time. */
 
 #include <libvirt/libvirt.h>
 #include <string.h>
@@ -34,6 +35,7 @@ static int order_numbers(const void *a, const void *b)
         return x < y ? -1 : x > y;
 }
 
+/* Polls once and returns the milliseconds. what: the first word of the line; NULL: no line. */
 static double poll_once(const LibvirtConnection *connection, DriverPollKind kind, const char *what)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A scheduler for benchmarks: writes and reads allocations in Placement with a client of its own,
+ * so that its requests are counted separately. Each call blocks until its answer, by running the
+ * event loop that the reporter uses too. Limit: it uses the token of an admin and no Keystone. */
+
 #include "bench/scheduler.h"
 
 #include <string.h>
@@ -13,7 +17,7 @@ struct Scheduler {
         uint64_t n_requests;
 };
 
-/* What came back. */
+/* The answer to a request. */
 typedef struct Answer {
         bool ended;
         json_t *body; /* NULL: none, or not JSON */
@@ -67,7 +71,7 @@ static void on_answer(int result, const HttpResponse *response, const Error *err
                                  &answer->error);
 }
 
-/* ret is the caller's to free whatever comes back. */
+/* Sends a request and waits for its answer. The caller frees *ret, also after an error. */
 static int ask(Scheduler *scheduler, const char *method, const char *path, const char *body,
                json_t **ret, Error *reterr)
 {

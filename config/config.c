@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* From the configuration files to a Config: the options of the table one by one, then what depends
- * on several of them (the folder of the state, [mdev_TYPE], [pci], [placement]), then the structs
- * that borrow the strings.
+/* Makes a Config from the configuration files. First each option of the table is set alone.
+ * Then follow the steps that depend on several options: the state folder, [mdev_TYPE], [pci] and
+ * [placement]. At the end the structs of other modules borrow the strings.
+ *
+ * Invariants: each value was checked when config_load() returns, so no other module checks it
+ * again. A Config is made completely or not at all. A value from a credential wins over all files.
+ * Errors begin with file and line of the option that must be corrected, if a file sets it. Limit:
+ * [mdev_TYPE] sections are read only for the types in enabled_mdev_types.
  *
  * Tests: tests/unit/config/test-config.c tests/unit/config/test-state-dir.c
  * tests/unit/config/test-auth.c */
@@ -25,9 +30,10 @@
 
 #define CREDENTIAL_MAX_BYTES (16 * 1024)
 #define CREDENTIAL_FOLDER    SYSCONFDIR "/compute-agent" /* without systemd */
-#define SECTION_MAX          264 /* of a type's name, which its form bounds */
+#define SECTION_MAX          264 /* bytes of a section's name; the form of a type limits it */
 
-/* A build for another prefix looks there too; which folder is listed twice does not matter. */
+/* The roots of the search. A build for another prefix has its own folders besides the usual ones. A
+ * folder that appears twice makes no difference. */
 static const char *const roots[] = { SYSCONFDIR, "/etc", "/run", PREFIX_LIB_DIR, "/usr/lib", NULL };
 
 const char *config_hook_to_text(const Config *config)
@@ -68,6 +74,8 @@ Config *config_free(Config *config)
         return NULL;
 }
 
+/* Sets a secret from the file of its credential. Returns 1 if it was set, 0 if there is no such
+ * file. The newline at the end of the file is not part of the value. */
 static int set_from_credential(const ConfigOption *option, Config *config, const char *path,
                                Error *reterr)
 {
@@ -90,8 +98,9 @@ static int set_from_credential(const ConfigOption *option, Config *config, const
         return r < 0 ? error_prefixf(reterr, r, "%s", path) : 1;
 }
 
-/* Sets a secret from its credential. Returns 1 if there is one. Without systemd's folder, as in a
- * terminal, the file that the unit's drop-in names is read, if the caller may. */
+/* Sets a secret from its credential. Returns 1 if there is one. Without the folder of systemd, as
+ * in a terminal, it reads the file that the unit's drop-in names, if the caller has the right to.
+ * These paths are recorded. */
 static int try_credential(const ConfigOption *option, Config *config, Error *reterr)
 {
         const char *folder = getenv("CREDENTIALS_DIRECTORY");
@@ -110,7 +119,7 @@ static int try_credential(const ConfigOption *option, Config *config, Error *ret
         return set_from_credential(option, config, path, reterr);
 }
 
-/* Reads [pci] device_spec, with the place of a bad one in the words. */
+/* Reads the entries of [pci] device_spec. Errors begin with the place of the entry. */
 static int load_pci_specs(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigOption *option = config_find_option(config_options, "pci", "device_spec");
@@ -134,7 +143,7 @@ static int load_pci_specs(Config *config, const ConfigSettings *settings, Error 
         return r < 0 ? config_entry_prefix(entry, r, reterr) : 0;
 }
 
-/* section: sets the options of that section alone; NULL: all. */
+/* Sets the options of a section; section NULL: of all sections. */
 static int set_options(Config *config, ConfigSettings *settings, const char *section, Error *reterr)
 {
         int r;
@@ -151,9 +160,9 @@ static int set_options(Config *config, ConfigSettings *settings, const char *sec
         return 0;
 }
 
-/* The folder of the state. */
+/* The state folder. */
 
-/* Replaces the built-in folder by the first one of $STATE_DIRECTORY. */
+/* Replaces the built-in folder by the first folder of $STATE_DIRECTORY. */
 static int follow_unit(Config *config)
 {
         const char *folders = getenv("STATE_DIRECTORY");
@@ -169,7 +178,7 @@ static int follow_unit(Config *config)
         return 0;
 }
 
-/* Returns 1 if there is a file of that name in the folder, or the folder itself (""); 0 if not,
+/* Returns 1 if the folder has a file of that name, or ("") exists itself. Returns 0 if not, or
  * -ENOMEM. */
 static int has_file(const char *folder, const char *name)
 {
@@ -178,8 +187,8 @@ static int has_file(const char *folder, const char *name)
         return path ? access(path, F_OK) == 0 : -ENOMEM;
 }
 
-/* Returns 1 if the folder of an older configuration is the only one that can be meant: there is no
- * other one, and Nova has no instances in it. 0 if not, -ENOMEM. */
+/* Returns 1 if only the folder of an older configuration can be meant: the other one does not
+ * exist, and Nova has no instances in this one. Returns 0 if not, or -ENOMEM. */
 static int is_only_folder(const Config *config)
 {
         int other = has_file(config->state_dir, ""), former = has_file(config->state_path, ""),
@@ -190,13 +199,12 @@ static int is_only_folder(const Config *config)
         return !other && former && !nova;
 }
 
-/* Chooses the folder in which the agent keeps its state: [agent] state_dir, else the first folder
- * of the unit's StateDirectory= ($STATE_DIRECTORY), else /var/lib/compute-agent.
+/* Chooses the state folder of the agent: [agent] state_dir, else the first folder of the unit's
+ * StateDirectory= ($STATE_DIRECTORY), else /var/lib/compute-agent.
  *
- * Up to version 0.1 [DEFAULT] state_path named this folder. If a configuration still does, the
- * claim database in that folder is the evidence, and the agent goes on with it. The agent also
- * takes it if the folder above does not exist and Nova has no instances in it. Blocks on the disk.
- */
+ * Up to version 0.1 [DEFAULT] state_path named this folder. If a configuration still has that
+ * option, the agent keeps using its folder if a claim database is there. The same holds if
+ * is_only_folder() is true. Blocks on the disk. */
 static int choose_state_dir(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigEntry *entry = config_settings_find(settings, "DEFAULT", "state_path");
@@ -237,7 +245,8 @@ static int choose_state_dir(Config *config, const ConfigSettings *settings, Erro
 
 /* Types of mediated devices. */
 
-/* Finds an option in [mdev_TYPE]; its addresses in [vgpu_TYPE], too. */
+/* Finds the entry of an option in [mdev_TYPE]. Addresses are also found in [vgpu_TYPE], the
+ * section's old name. */
 static const ConfigEntry *find_entry(const ConfigSettings *settings, const char *type,
                                      const ConfigOption *option)
 {
@@ -260,6 +269,7 @@ static const HostMdevType *find_type(const HostConfig *host, const char *type)
         return NULL;
 }
 
+/* Checks whether one of the first n addresses of the type is this one. */
 static bool has_address(const HostMdevType *type, size_t n, const char *address)
 {
         for (size_t i = 0; i < n && type->device_addresses[i]; i++)
@@ -268,7 +278,8 @@ static bool has_address(const HostMdevType *type, size_t n, const char *address)
         return false;
 }
 
-/* PCI addresses in small letters, as libvirt writes them; none twice, in any type. */
+/* Writes PCI addresses in small letters, as libvirt does. An address must appear once over all
+ * types. */
 static int check_addresses(const HostConfig *host, HostMdevType *type, Error *reterr)
 {
         for (size_t i = 0; type->device_addresses && type->device_addresses[i]; i++) {
@@ -288,6 +299,7 @@ static int check_addresses(const HostConfig *host, HostMdevType *type, Error *re
         return 0;
 }
 
+/* Sets the options of a type from its section, or to their defaults. */
 static int load_type(const Config *config, const ConfigSettings *settings, HostMdevType *type,
                      Error *reterr)
 {
@@ -311,7 +323,7 @@ static bool takes_what_is_left(const HostMdevType *type)
         return !type->device_addresses || !type->device_addresses[0];
 }
 
-/* The first type without addresses, or NULL. */
+/* Returns the first type without addresses, or NULL. Borrowed. */
 static const HostMdevType *find_default(const HostConfig *host)
 {
         for (size_t i = 0; i < host->n_mdev_types; i++)
@@ -320,6 +332,7 @@ static const HostMdevType *find_default(const HostConfig *host)
         return NULL;
 }
 
+/* Reads a type and appends it to the list, which has space for all enabled types. */
 static int add_type(Config *config, const ConfigSettings *settings, const char *name, Error *reterr)
 {
         _cleanup_(free_type) HostMdevType type = {};
@@ -354,6 +367,7 @@ static bool is_enabled(const Config *config, const char *type)
         return false;
 }
 
+/* Warns about sections of types that are not enabled. */
 static void warn_not_enabled(const Config *config, const ConfigSettings *settings)
 {
         for (size_t i = 0; i < settings->n_sections; i++) {
@@ -371,7 +385,7 @@ static void warn_not_enabled(const Config *config, const ConfigSettings *setting
 }
 
 /* Reads the sections [mdev_TYPE] by Nova's rules (facts C4). A type without addresses takes all
- * devices that are left; a second such type is ignored with a warning. */
+ * remaining devices. A second such type is ignored with a warning. */
 static int load_mdev_types(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         size_t n = 0;
@@ -398,6 +412,8 @@ static int load_mdev_types(Config *config, const ConfigSettings *settings, Error
 
 /* Checks of several options. */
 
+/* Completes the options of the agent: the log level of "debug", the driver's long name, and the
+ * file of the static driver. */
 static int finish_agent(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigEntry *driver = config_settings_find(settings, "DEFAULT", "compute_driver");
@@ -415,7 +431,7 @@ static int finish_agent(Config *config, const ConfigSettings *settings, Error *r
         return 0;
 }
 
-/* Finds the entry of the first option that the words name; NULL: no file sets it. */
+/* Finds the entry of the first option in the words; NULL: no file sets any of them. */
 static const ConfigEntry *find_named(const ConfigSettings *settings, const char *words)
 {
         const ConfigEntry *ret = NULL;
@@ -436,7 +452,8 @@ static const ConfigEntry *find_named(const ConfigSettings *settings, const char 
         return ret;
 }
 
-/* Checks the options that every driver would refuse. */
+/* Checks the options that each driver would reject, and adds the place of the option to the
+ * words. */
 static int check_driver(const Config *config, const ConfigSettings *settings, Error *reterr)
 {
         Error error = ERROR_NULL;
@@ -450,6 +467,7 @@ static int check_driver(const Config *config, const ConfigSettings *settings, Er
                      : error_setf(reterr, -r, "%s", error.text);
 }
 
+/* Warns about deprecated options of Nova. */
 static void warn_old_options(const ConfigSettings *settings)
 {
         const ConfigEntry *entry = config_settings_find(settings, "DEFAULT", "vcpu_pin_set");
@@ -467,6 +485,8 @@ static const ConfigEntry *find_of_placement(const ConfigSettings *settings, cons
                                            config_find_option(config_options, "placement", key));
 }
 
+/* Checks the options of Keystone. The place of an error is the option's entry, else that of
+ * auth_type. */
 static int check_keystone(const Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigEntry *entry;
@@ -485,7 +505,8 @@ static int check_keystone(const Config *config, const ConfigSettings *settings, 
                              option);
 }
 
-/* Checks that the authentication has all options that it needs. Single values are good by then. */
+/* Checks that the authentication has all its options. Their values were checked before. place:
+ * "FILE:LINE" of the section. */
 static int check_placement(const Config *config, const ConfigSettings *settings, const char *place,
                            Error *reterr)
 {
@@ -512,6 +533,7 @@ static int check_placement(const Config *config, const ConfigSettings *settings,
         return 0;
 }
 
+/* Completes [placement]. Without the section the agent is standalone. */
 static int finish_placement(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigSection *section = config_settings_find_section(settings, "placement");
@@ -533,7 +555,8 @@ static int finish_placement(Config *config, const ConfigSettings *settings, Erro
         return check_placement(config, settings, place, reterr);
 }
 
-/* Local DISK_GB leaves Placement only where the agent writes the tree. */
+/* Returns when local DISK_GB is left to a shared storage. In modes in which the agent does not
+ * write the tree, it keeps local DISK_GB. */
 static SharingUse choose_disk_use(const Config *config)
 {
         static const SharingUse uses[] = {
@@ -578,6 +601,7 @@ int config_set_direct(Config *config, const char *socket)
         return 0;
 }
 
+/* Warns about secrets in files that all users can read. */
 static void warn_readable_secrets(const ConfigSettings *settings)
 {
         for (size_t i = 0; i < settings->n_entries; i++) {
@@ -592,6 +616,8 @@ static void warn_readable_secrets(const ConfigSettings *settings)
         }
 }
 
+/* Makes a Config from settings whose references are replaced. The order of the steps matters: each
+ * uses the results of earlier ones. */
 static int config_make(Config **ret, ConfigSettings *settings, Error *reterr)
 {
         _cleanup_(config_freep) Config *config = calloc(1, sizeof(Config));
@@ -648,12 +674,12 @@ int config_load_hook(Config **ret, const char *file, Error *reterr)
         return r;
 }
 
-/* Keeps each warning, and passes it on. */
+/* Stores each warning and passes it to the caller. */
 typedef struct Collector {
         StringSet texts;
         ConfigWarning warning;
         void *userdata;
-        bool failed; /* no memory for one */
+        bool failed; /* memory ran out for a warning */
 } Collector;
 
 static void collector_done(Collector *collector)

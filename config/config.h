@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The configuration: nova.conf's own sections, option names and syntax.
+/* The configuration, with the sections, option names and syntax of nova.conf.
  *
- * One table (config/table.c) says for each option its type, default and what is allowed; it
- * is the only place. An unknown section or key is a warning with file and line, a bad value an
- * error with file, line, key and what is allowed. Other modules check no value again. Nothing is
- * read after config_load() returned.
+ * One table (config/table.c) is the only place that defines each option: its type, its default and
+ * its allowed values. An unknown section or key is a warning with file and line. A bad value is an
+ * error with file, line, key and the allowed values. Other modules check no value again. No file is
+ * read after config_load() has returned.
  *
- * Names of sections and options are compared without regard to case. References to other options
- * ("$name") are replaced as oslo.config does it (config/settings.h). */
+ * Names of sections and options match in letters of either case. References to other options
+ * ("$name") are replaced as oslo.config does (config/settings.h). */
 
 #include "base/error.h"
 #include "base/placement-options.h"
@@ -18,42 +18,41 @@
 
 /* [agent] on_startup_failure */
 typedef enum ConfigStartupFailure {
-        CONFIG_STARTUP_DEGRADED, /* the old shape is served */
-        CONFIG_STARTUP_EXIT,
+        CONFIG_STARTUP_DEGRADED, /* keep the old shape */
+        CONFIG_STARTUP_EXIT,     /* end the service */
         _CONFIG_STARTUP_FAILURE_MAX,
 } ConfigStartupFailure;
 
 /* [hook] when_agent_is_away */
 typedef enum ConfigHookAway {
-        CONFIG_HOOK_ALLOW, /* the guest starts, and gets its claim when the agent is back */
-        CONFIG_HOOK_DENY,
+        CONFIG_HOOK_ALLOW, /* the guest starts; its claim follows when the agent runs */
+        CONFIG_HOOK_DENY,  /* the guest does not start */
         _CONFIG_HOOK_AWAY_MAX,
 } ConfigHookAway;
 
 /* [agent] claim_mode */
 typedef enum ClaimMode {
-        CLAIM_MODE_AUTO,   /* verify what was placed, else write; local while Placement is away */
-        CLAIM_MODE_VERIFY, /* only what was placed */
-        CLAIM_MODE_WRITE,  /* as auto, and nothing while Placement is away */
+        CLAIM_MODE_AUTO,   /* verify placed ones, else write; local while Placement is away */
+        CLAIM_MODE_VERIFY, /* only placed ones */
+        CLAIM_MODE_WRITE,  /* as auto, but none while Placement is away */
         _CLAIM_MODE_MAX,
 } ClaimMode;
 
 typedef struct Config {
         /* [DEFAULT] */
-        char *state_path;           /* Nova's state folder; "/var/lib/nova" */
-        char *claim_db;             /* "claim.sqlite", relative to state_dir */
-        char *host;                 /* "" : the host's name */
-        char *compute_driver;       /* "libvirt", "linux" or "static", as driver_new() has them */
-        bool debug;                 /* only its part in log_level counts */
-        int log_level;              /* [DEFAULT] debug = true, or [agent] log_level */
-        uint64_t claim_expiry_usec; /* claim_expiry_time, seconds; 300; 0 never */
-        uint64_t update_interval_usec; /* update_resources_interval, seconds; 0: the default of 60;
-                                        * < 0 is taken as "no periodic poll" and stored as
-                                        * UINT64_MAX */
+        char *state_path;              /* Nova's state folder; "/var/lib/nova" */
+        char *claim_db;                /* "claim.sqlite", relative to state_dir */
+        char *host;                    /* "": the hostname */
+        char *compute_driver;          /* "libvirt", "linux" or "static", for driver_new() */
+        bool debug;                    /* used only for log_level */
+        int log_level;                 /* [DEFAULT] debug = true, or [agent] log_level */
+        uint64_t claim_expiry_usec;    /* claim_expiry_time, seconds; 300; 0 never */
+        uint64_t update_interval_usec; /* update_resources_interval, seconds; 0: the default of 60
+                                          s; below 0: no periodic poll, stored as UINT64_MAX */
         /* [compute] */
         char *provider_config_location; /* "/etc/nova/provider_config/", as Nova has it */
         /* [agent] */
-        char *state_dir;                /* of the agent; default: the unit's StateDirectory= */
+        char *state_dir;                /* of the agent; default: StateDirectory= of the unit */
         uint64_t device_settle_usec;    /* device_settle_sec, seconds; 30 */
         uint64_t device_hold_usec;      /* device_hold_sec, seconds; 30 */
         uint64_t start_jitter_usec;     /* start_jitter_sec, seconds; 5 */
@@ -67,60 +66,64 @@ typedef struct Config {
         bool hook_enabled;
         uint64_t hook_timeout_usec; /* timeout, seconds; 10 */
         int hook_when_away;         /* ConfigHookAway */
-        /* [libvirt], [static], [devices], [mdev_*], [pci]: in driver, all of it owned */
-        char **device_specs;       /* [pci], as written; parsed ones are in driver.pci_specs */
-        char **enabled_mdev_types; /* as written; those that count are in driver.mdev_types */
+        /* [libvirt], [static], [devices], [mdev_*], [pci]: in driver, which owns all of it */
+        char **device_specs;       /* [pci], as in the file; parsed in driver.host.pci_specs */
+        char **enabled_mdev_types; /* as in the file; the used ones are in driver.host.mdev_types */
         DriverConfig driver;
         /* [placement] */
-        char *auth_section;       /* where the options of authentication stand; NULL: here */
-        bool has_placement;       /* the section is there: else the agent is standalone */
-        char *placement_endpoint; /* endpoint_override, or endpoint; NULL when auth_type looks it up
-                                   * in Keystone */
+        char *auth_section; /* section with the options of authentication; NULL: [placement] */
+        bool has_placement; /* the section exists; else the agent is standalone */
+        char *placement_endpoint; /* endpoint_override, or endpoint; NULL: found in Keystone's
+                                     catalogue */
         char *placement_fallback; /* endpoint */
         char *placement_token;    /* token, or the credential "placement-token"; never logged */
         char *cafile, *certfile, *keyfile;
-        KeystoneConfig keystone; /* secrets: or the credentials "placement-password" and
-                                  * "placement-application-credential-secret" */
-        ReporterConfig reporter; /* borrows from strings owned here */
-        /* what was read */
-        char **files;               /* in the order of reading, NULL-terminated */
-        StringSet warnings;         /* each text that was worth a warning */
-        StringSet credential_files; /* paths of credentials that were read without systemd's folder
-                                     */
-        size_t n_ignored;           /* options that belong to Nova or its libraries alone */
+        KeystoneConfig keystone; /* secrets, also from the credentials "placement-password" and
+                                    "placement-application-credential-secret" */
+        ReporterConfig reporter; /* borrows strings of this struct */
+        /* the files */
+        char **files;               /* in the order in which they were read, NULL-terminated */
+        StringSet warnings;         /* texts of all warnings */
+        StringSet credential_files; /* credentials that were read without systemd's folder */
+        size_t n_ignored;           /* number of options that only Nova or its libraries use */
 } Config;
 
-/* Called for everything worth a warning: "FILE:LINE: unknown option [placement] foo, ignoring". The
- * text is borrowed for the call and holds no secret. */
+/* Receives a warning: "FILE:LINE: unknown option [placement] foo, ignoring". The text is borrowed
+ * for the call and has no secret. */
 typedef void (*ConfigWarning)(const char *text, void *userdata);
 
-/* Reads file and the drop-ins file.d/NAME.conf; file NULL: the first
- * compute-agent/compute-agent.conf of /etc, /run and /usr/lib (and of the sysconfdir and libdir of
- * another prefix) with the drop-ins compute-agent.conf.d/NAME.conf of all of them, merged by file
- * name (the first folder wins; a link to /dev/null masks). No main file is no error: defaults
- * apply. A later file wins over an earlier one. Secrets come from $CREDENTIALS_DIRECTORY first, or,
- * without it, from files of the credentials' names in the folder of the configuration. -EINVAL with
- * words (exit code 78), -ENOENT when file was named and is not there, -EACCES, -ENOMEM. warning may
- * be NULL. Blocks on file reads. */
+/* Reads a file and its drop-ins file.d/NAME.conf. file NULL: reads the first
+ * compute-agent/compute-agent.conf of /etc, /run and /usr/lib, and of the sysconfdir and libdir of
+ * another prefix. Its drop-ins are compute-agent.conf.d/NAME.conf of all these folders, sorted by
+ * file name. For equal names the first folder wins, and a link to /dev/null masks the name. Without
+ * a main file the defaults apply.
+ *
+ * A later file wins over an earlier one. Secrets come first from $CREDENTIALS_DIRECTORY. Without
+ * that variable they come from files with the names of the credentials in the configuration's
+ * folder.
+ *
+ * Returns -EINVAL with words (exit code 78), -ENOENT if the named file does not exist, -EACCES or
+ * -ENOMEM. warning can be NULL. Blocks on the disk. */
 int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
                 Error *reterr);
 
-/* The same files, and of them [hook] alone: a guest that starts waits for it, and what is wrong
- * elsewhere is not its. All else of the Config is 0. */
+/* Reads the same files, but uses only [hook]. A guest that starts waits for the hook, and errors in
+ * other sections must not delay it. All other members of the Config are 0. */
 int config_load_hook(Config **ret, const char *file, Error *reterr);
 
-/* Replaces [placement] by a Placement behind a Unix socket that takes "admin" for a token. -ENOMEM.
- */
+/* Replaces [placement] by a Placement behind a Unix socket that accepts the token "admin". Returns
+ * -ENOMEM. */
 int config_set_direct(Config *config, const char *socket);
 
-/* The files that config_load() would read, NULL-terminated; the caller frees with strings_free().
- */
+/* Finds the files that config_load() would read, NULL-terminated. The caller frees with
+ * strings_free(). */
 int config_find_files(const char *file, ConfigWarning warning, void *userdata, char ***ret,
                       Error *reterr);
-/* Has the structs of the siblings borrow what is in the strings now: after a change. */
+/* Lets the structs of other modules borrow the present strings. Call it after each change of a
+ * string. */
 void config_lend_strings(Config *config);
 
-/* What [hook] says, in a word: "" (not enabled), "allow" or "deny". */
+/* Returns [hook] as one word: "" (not enabled), "allow" or "deny". Static. */
 const char *config_hook_to_text(const Config *config);
 
 Config *config_free(Config *config);

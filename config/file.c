@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The syntax is that of oslo.config's parser (oslo_config/iniparser.py), so that a nova.conf means
- * the same here as in Nova. A text is read line by line:
+/* Reads configuration files in the syntax of oslo.config's parser (oslo_config/iniparser.py), so
+ * that a nova.conf means here the same as in Nova. A text is read line by line:
  *
- *   [section]        opens a section; the same one can be opened again
+ *   [section]        opens a section, or opens it again
  *   key = value      or "key: value"; the first of '=' and ':' counts
- *     more           a line that begins with a blank or a tab continues the value
- *   # or ;           a comment, in the first column only
+ *     more           continues the value: the line begins with a blank or a tab
+ *   # or ;           comment, in the first column
  *
- * An empty line, a comment or a section ends a value. */
+ * An empty line, a comment or a section ends a value. The main structure is Reader, which appends
+ * to ConfigSettings. Invariant: the reader does not change an entry after its value has ended. A
+ * value that is freed is wiped, because it can be a secret. */
 
 #include "config/file.h"
 
@@ -24,15 +26,15 @@
 
 #define NOTHING_OPEN SIZE_MAX
 
-/* A file that is being read. Its sections begin at first_section. n_settings counts the headers of
- * sections, too. */
+/* A file during reading. Its sections begin at first_section. n_settings counts headers of sections
+ * too. */
 typedef struct Reader {
         ConfigSettings *settings;
         const char *path;
         size_t first_section, n_settings;
-        char *section; /* the open one; NULL: none yet */
-        size_t open;   /* index of the entry that the next line can continue, or NOTHING_OPEN */
-        size_t n_value, n_allocated; /* length of its value, size of the value's memory */
+        char *section; /* the open section; NULL: none yet */
+        size_t open;   /* index of the entry that the next line can continue; or NOTHING_OPEN */
+        size_t n_value, n_allocated; /* length of that value, and size of its memory */
         unsigned line;
         bool world_readable;
 } Reader;
@@ -44,7 +46,7 @@ void config_settings_done(ConfigSettings *settings)
         for (size_t i = 0; i < settings->n_entries; i++) {
                 free(settings->entries[i].section);
                 free(settings->entries[i].key);
-                /* any of them may be a secret */
+                /* each value can be a secret */
                 text_free_secret(settings->entries[i].value);
         }
         free(settings->sections);
@@ -53,11 +55,13 @@ void config_settings_done(ConfigSettings *settings)
         *settings = (ConfigSettings){};
 }
 
+/* Stores an error with the place of the current line. The line is not quoted. */
 static int refuse(const Reader *reader, const char *words, Error *reterr)
 {
         return error_setf(reterr, EINVAL, "%s:%u: %s", reader->path, reader->line, words);
 }
 
+/* Returns a description of the first character that is not allowed; NULL: there is none. Static. */
 static const char *find_bad_text(const char *line, size_t n)
 {
         size_t length;
@@ -101,6 +105,8 @@ static bool has_section(const Reader *reader, const char *name)
         return false;
 }
 
+/* Opens the section of a header. Its first header in the file is recorded. n: length of the line,
+ * at least 1. */
 static int read_section(Reader *reader, const char *line, size_t n, Error *reterr)
 {
         ConfigSettings *settings = reader->settings;
@@ -134,6 +140,7 @@ static int read_section(Reader *reader, const char *line, size_t n, Error *reter
         return 0;
 }
 
+/* Copies a value without white space around it and without one pair of quotes. The caller frees. */
 static char *copy_value(const char *text, size_t n)
 {
         char *value = copy_trimmed(text, n);
@@ -146,6 +153,8 @@ static char *copy_value(const char *text, size_t n)
         return value;
 }
 
+/* Appends an entry and opens it for continuation. Takes ownership of key and value, also if they
+ * are NULL because memory ran out. */
 static int add_entry(Reader *reader, char *key, char *value)
 {
         ConfigSettings *settings = reader->settings;
@@ -200,8 +209,8 @@ static int read_setting(Reader *reader, const char *line, size_t n, Error *reter
                        : 0;
 }
 
-/* Appends a line to the value of the open entry. The memory doubles, so that many short lines cost
- * no quadratic time. */
+/* Appends a line to the value of the open entry. The size of the memory doubles, so that many short
+ * lines need only linear time. */
 static int continue_value(Reader *reader, const char *line, size_t n, Error *reterr)
 {
         ConfigEntry *entry;
@@ -231,6 +240,7 @@ static int continue_value(Reader *reader, const char *line, size_t n, Error *ret
         return 0;
 }
 
+/* Reads one line of n bytes, without its newline. */
 static int read_line(Reader *reader, const char *line, size_t n, Error *reterr)
 {
         const char *bad = find_bad_text(line, n);
@@ -252,6 +262,7 @@ static int read_line(Reader *reader, const char *line, size_t n, Error *reterr)
                               : read_setting(reader, line, n, reterr);
 }
 
+/* Stores why a file could not be read. r: a negative errno. */
 static int read_error(const char *path, int r, Error *reterr)
 {
         switch (r) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads configuration files in the syntax of oslo.config: their sections, and each option's text
- * with its place. This module knows no option.
+/* Reads configuration files in the syntax of oslo.config: their sections, and the text of each
+ * option with its place. This module knows no option.
  *
- * It rejects a file that is not regular, is larger than 1 MiB, has control characters, is not
- * UTF-8, has more than CONFIG_FILE_MAX_SETTINGS settings, or has another syntax. Errors name file
- * and line, and quote no value, because that can be a secret. */
+ * It rejects a file that is not regular, is larger than 1 MiB or has another syntax. Control
+ * characters, text that is not UTF-8, and more than CONFIG_FILE_MAX_SETTINGS settings are errors
+ * too. Errors name file and line, and quote no value, because it can be a secret. */
 
 #include "base/error.h"
 
@@ -14,35 +14,37 @@
 #define CONFIG_FILE_MAX_SETTINGS 5000
 
 typedef struct ConfigEntry {
-        const char *file; /* its path, borrowed */
+        const char *file; /* path; borrowed */
         char *section;
         char *key;
-        char *value; /* trimmed, without one pair of quotes around its first line; the lines of a
-                        multi-line value are joined by newlines */
+        char *value; /* trimmed, without one pair of quotes; lines of one value are joined by
+                        newlines */
         unsigned line;
-        bool world_readable; /* the file is */
-        bool is_expanded;    /* references in the value were replaced (expand.h) */
+        bool world_readable; /* all users can read the file */
+        bool is_expanded;    /* references in the value were replaced (settings.h) */
 } ConfigEntry;
 
 typedef struct ConfigSection {
         const char *file;
         char *name;
-        unsigned line; /* of its first header in that file */
+        unsigned line; /* of its first header in the file */
 } ConfigSection;
 
-/* All files that were read, as one, in the order of reading: what is later wins. */
+/* All files as one, in the order of reading: a later entry wins. */
 typedef struct ConfigSettings {
-        ConfigSection *sections; /* no two of a name and a file */
+        ConfigSection *sections; /* one for each name and file */
         size_t n_sections, n_sections_allocated;
-        ConfigEntry *entries; /* of a file by line, also of a name that is there twice */
+        ConfigEntry *entries; /* by line within a file; a name can appear more than once */
         size_t n_entries, n_entries_allocated;
-        char *auth_section; /* where options that are of_auth stand; NULL: where they belong */
+        char *auth_section; /* section of options with of_auth; NULL: their own section */
         void (*warning)(const char *text, void *userdata); /* ConfigWarning, or NULL */
         void *userdata;
 } ConfigSettings;
 
-/* Adds a file. path is borrowed as long as the settings live. -EINVAL with words, -ENOENT, -EACCES,
- * -EIO …, -ENOMEM; part of it may have been added then. Blocks on the disk. */
+/* Adds a file. path is borrowed as long as the settings exist. Returns -EINVAL with words, -ENOENT,
+ * -EACCES, another errno of reading, or -ENOMEM. After an error, a part of the file can have been
+ * added. Blocks on the disk. */
 int config_file_read(ConfigSettings *settings, const char *path, Error *reterr);
 
+/* Frees everything and wipes the values. */
 void config_settings_done(ConfigSettings *settings);

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Finds the configuration files, by the rules of systemd for drop-ins.
+ *
+ * The main structure is Search, which collects the main file and the drop-ins. Roots are searched
+ * in their order, so the first file of a name wins, and later ones of that name are skipped. A link
+ * to /dev/null is recorded as masked, which prevents that a later root adds the name. Invariant:
+ * files are only found here and not opened, so a file can disappear before it is read. */
+
 #include "config/search.h"
 
 #include <dirent.h>
@@ -15,8 +22,8 @@
 
 typedef struct DropIn {
         char *path;
-        const char *name; /* in path */
-        bool masked;
+        const char *name; /* points into path */
+        bool masked;      /* a link to /dev/null; hides files of that name in later folders */
 } DropIn;
 
 typedef struct Search {
@@ -37,12 +44,13 @@ static void search_done(Search *search)
         free(search->main);
 }
 
+/* Checks for /dev/null, device 1:3. */
 static bool is_dev_null(const struct stat *st)
 {
         return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
 }
 
-/* Takes the main file when there is one. 1 when that ends the search. */
+/* Takes the main file if it exists. Returns 1 if that ends the search, also for a masked file. */
 static int try_main(Search *search, const char *path, Error *reterr)
 {
         struct stat st;
@@ -76,6 +84,8 @@ static void warn(const Search *search, const char *path, int error)
         search->warning(text.text, search->userdata);
 }
 
+/* Adds a drop-in unless its name was found before. A link without a target is ignored with a
+ * warning. */
 static int add_drop_in(Search *search, const char *folder, const char *name, Error *reterr)
 {
         _cleanup_free_ char *path = NULL;
@@ -111,6 +121,7 @@ static bool is_drop_in_name(const char *name)
                strcmp(name + n - strlen(".conf"), ".conf") == 0;
 }
 
+/* Adds the drop-ins of a folder. A folder that does not exist has none. */
 static int add_folder(Search *search, const char *folder, Error *reterr)
 {
         _cleanup_(closedirp) DIR *dir = opendir(folder);
@@ -142,7 +153,7 @@ static int compare_names(const void *a, const void *b)
         return strcmp(((const DropIn *)a)->name, ((const DropIn *)b)->name);
 }
 
-/* Hands the paths over: the main file, then the drop-ins by name. */
+/* Passes the paths to the caller: the main file, then the drop-ins by name, without masked ones. */
 static int take_paths(Search *search, char ***ret_paths, Error *reterr)
 {
         char **paths = calloc(search->n_items + 2, sizeof(char *));
@@ -161,6 +172,7 @@ static int take_paths(Search *search, char ***ret_paths, Error *reterr)
         return 0;
 }
 
+/* Finds a named file, which must exist, and its drop-ins. */
 static int search_named(Search *search, const char *file, Error *reterr)
 {
         _cleanup_free_ char *folder = NULL;
@@ -177,6 +189,7 @@ static int search_named(Search *search, const char *file, Error *reterr)
         return add_folder(search, folder, reterr);
 }
 
+/* Finds the files below the roots. Drop-ins of all roots count, but only the first main file. */
 static int search_roots(Search *search, const char *const roots[], Error *reterr)
 {
         int found = 0, r;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which configuration files there are, in the order in which they are read. systemd's rules: the
- * first main file found, then the drop-ins of all folders by file name; of two of one name the one
- * in the first folder counts, and a link to /dev/null masks. */
+/* Finds the configuration files in the order in which they are read, by the rules of systemd. The
+ * first main file comes first, then the drop-ins of all folders by file name. If two have the same
+ * name, the one of the first folder counts. A link to /dev/null masks a name. */
 
 #include "base/text.h"
 #include "config/config.h"
 
-/* With file: it (it must exist) and file.d/NAME.conf. Without: of each root (NULL-terminated,
- * "/etc" first) compute-agent/compute-agent.conf and compute-agent.conf.d/NAME.conf. ret_paths is
- * NULL-terminated and owned by the caller: strings_free(). -ENOENT when file is not there, -EACCES,
- * -ENOMEM, with words. */
+/* With a file: finds it (it must exist) and file.d/NAME.conf. Without: finds
+ * compute-agent/compute-agent.conf and compute-agent.conf.d/NAME.conf of each root
+ * (NULL-terminated, "/etc" first). *ret_paths is NULL-terminated, and the caller frees it with
+ * strings_free(). Returns -ENOENT if file does not exist, -EACCES or -ENOMEM, with words. */
 int config_search(const char *const roots[], const char *file, ConfigWarning warning,
                   void *userdata, char ***ret_paths, Error *reterr);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The child writes one line for each file that it cannot open: the errno in decimal (0: only a
- * warning), a blank, and the words. The parent passes on the lines. */
+/* Opens files with the rights of the service in a child process, and reports those that fail.
+ *
+ * The child changes its user and groups, tries each file, and writes a line for each failure: the
+ * errno in decimal (0: only a warning), a blank, and the words. The parent reads the lines; the
+ * first errno above 0 is its result. Invariant: the rights of the parent never change. Limit: the
+ * child is forked without exec, so no other thread may run. */
 
 #include "config/service-access.h"
 
@@ -42,7 +46,7 @@ static int add_group(ServiceRights *rights, gid_t group)
         return 0;
 }
 
-/* Reads the groups of the user database: the main group first. */
+/* Adds the groups of the user database, the main group first. */
 static int add_groups_of_user(ServiceRights *rights, const char *user, gid_t group)
 {
         int n = 0;
@@ -52,7 +56,7 @@ static int add_groups_of_user(ServiceRights *rights, const char *user, gid_t gro
         if (!rights->groups)
                 return -ENOMEM;
         if (getgrouplist(user, group, rights->groups, &n) < 0)
-                return -EAGAIN; /* the database changed in between */
+                return -EAGAIN; /* the database has changed between both calls */
         rights->n_groups = (size_t)n;
         return 0;
 }
@@ -96,8 +100,9 @@ int service_rights_find_id(ServiceRights *ret, uid_t user, gid_t group, Error *r
         return 0;
 }
 
-/* In the child */
+/* In the child. */
 
+/* The work of the child. Exactly one of both checks runs: the second one if config is set. */
 typedef struct Look {
         const ServiceRights *rights;
         const char *file;     /* of service_access_check_config() */
@@ -105,7 +110,8 @@ typedef struct Look {
         FILE *output;
 } Look;
 
-/* Without the service's rights only a missing file is known to be missing for the service, too. */
+/* Writes a line about a file. Without the rights of the service, only a missing file is reported,
+ * because the service cannot read that either. deed: "read" or "write to". */
 static void complain(const Look *look, bool fatal, const char *option, const char *path,
                      const char *deed, int error)
 {
@@ -116,6 +122,7 @@ static void complain(const Look *look, bool fatal, const char *option, const cha
                 strerror(error));
 }
 
+/* Opens a file for reading. O_NONBLOCK prevents waiting for the writer of a FIFO. */
 static void try_read(const Look *look, bool fatal, const char *option, const char *path)
 {
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -126,6 +133,7 @@ static void try_read(const Look *look, bool fatal, const char *option, const cha
                 close(fd);
 }
 
+/* Tries the configuration files. */
 static void look_at_config(const Look *look)
 {
         _cleanup_(strings_freep) char **paths = NULL;
@@ -139,7 +147,8 @@ static void look_at_config(const Look *look)
                 try_read(look, true, "", *path);
 }
 
-/* Files of the state folder are made by the first start; without one of them it can start. */
+/* Tries the state folder and its files. Missing ones are no problem, because the first start
+ * creates them. */
 static void look_at_state(const Look *look)
 {
         const char *folder = look->config->state_dir;
@@ -158,6 +167,7 @@ static void look_at_state(const Look *look)
         }
 }
 
+/* Tries the files of provider.yaml in their folder. The service runs without them. */
 static void look_at_providers(const Look *look)
 {
         static const char option[] = "[compute] provider_config_location";
@@ -176,6 +186,7 @@ static void look_at_providers(const Look *look)
         }
 }
 
+/* Tries all other files that the configuration names. */
 static void look_at_rest(const Look *look)
 {
         const Config *config = look->config;
@@ -201,6 +212,7 @@ static void look_at_rest(const Look *look)
                 complain(look, false, "[DEFAULT] instances_path", instances, "read", errno);
 }
 
+/* Takes the rights of the service for good. Groups are changed first, because that needs root. */
 static int become(const ServiceRights *rights)
 {
         return setgroups(rights->n_groups, rights->groups) < 0 ||
@@ -211,6 +223,7 @@ static int become(const ServiceRights *rights)
                        : 0;
 }
 
+/* Runs the check and ends the child. Never returns. */
 static void run_child(Look *look, int fd)
 {
         int r = look->rights->n_groups > 0 ? become(look->rights) : 0;
@@ -228,8 +241,9 @@ static void run_child(Look *look, int fd)
         _exit(fflush(look->output) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
-/* In the parent */
+/* In the parent. */
 
+/* Passes the lines of the child on. Returns the first error; warnings go to the callback. */
 static int pass_on(FILE *input, ConfigWarning warning, void *userdata, Error *reterr)
 {
         _cleanup_free_ char *line = NULL;
@@ -250,6 +264,7 @@ static int pass_on(FILE *input, ConfigWarning warning, void *userdata, Error *re
         return ret;
 }
 
+/* Runs a check in a child and waits for it. */
 static int run(Look *look, ConfigWarning warning, void *userdata, Error *reterr)
 {
         _cleanup_fclose_ FILE *input = NULL;
@@ -258,7 +273,7 @@ static int run(Look *look, ConfigWarning warning, void *userdata, Error *reterr)
 
         if (pipe2(fds, O_CLOEXEC) < 0)
                 return error_setf(reterr, errno, "pipe: %s", strerror(errno));
-        fflush(NULL); /* the child must not write what is buffered here */
+        fflush(NULL); /* else the child would write the buffered output again */
         pid = fork();
         if (pid == 0)
                 run_child(look, fds[1]);

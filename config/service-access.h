@@ -3,11 +3,11 @@
 
 /* Checks that the service's user can open the files that a start of the service opens.
  *
- * Root can read every file, so a check that root runs says nothing about the service. The checks
- * run in a child process that has the service's user and groups.
+ * Root can read each file, so a check by root proves nothing for the service. The checks run in a
+ * child process that has the user and groups of the service.
  *
- * Limits: the sandbox of the unit (ProtectHome=, PrivateTmp=) is not applied. Credentials that
- * systemd gives to the service (LoadCredential=) are the caller's to compare. */
+ * Limits: the sandbox of the unit (ProtectHome=, PrivateTmp=) is not applied. The caller compares
+ * the credentials that systemd gives to the service (LoadCredential=). */
 
 #include <sys/types.h>
 
@@ -17,28 +17,29 @@
 #define SERVICE_USER "compute-agent"
 
 typedef struct ServiceRights {
-        char *name; /* of the user, or its number; owned */
+        char *name; /* name of the user, or its number; owned */
         uid_t user;
         gid_t *groups;   /* the first is the main group; owned */
         size_t n_groups; /* 0: the rights of the caller, with which only missing files are found */
 } ServiceRights;
 
+/* Frees the members. */
 void service_rights_done(ServiceRights *rights);
 
-/* Finds the user and its groups, and adds those of extra (NULL-terminated, or NULL), which are
- * SupplementaryGroups= of the unit. -ENOENT with words if there is no such user, -ENOMEM. Blocks on
- * the user database. */
+/* Finds a user and its groups, and adds the groups of extra (NULL-terminated, or NULL), which are
+ * SupplementaryGroups= of the unit. Unknown groups are skipped. Returns -ENOENT with words if the
+ * user does not exist, or -ENOMEM. Blocks on the user database. */
 int service_rights_find(ServiceRights *ret, const char *user, char *const extra[], Error *reterr);
 
-/* The same for a user id. A user id without a name gets the group that is passed, alone. */
+/* Does the same for a user id. A user id without a name gets only the group that is passed. */
 int service_rights_find_id(ServiceRights *ret, uid_t user, gid_t group, Error *reterr);
 
-/* Opens the configuration files as config_load() finds them. 0: all can be read. Negative errno
- * with words that name the first that cannot. Blocks on the child. */
+/* Opens the configuration files that config_load() would find. Returns 0 if all can be read, else a
+ * negative errno with words that name the first failure. Blocks on the child. */
 int service_access_check_config(const ServiceRights *rights, const char *file, Error *reterr);
 
-/* Opens what the configuration names. The start fails without the state folder, its lock file, the
- * database and the credential_files of the configuration: negative errno with words. The service
- * runs without each other file, so that one is a warning. Blocks on the child. */
+/* Opens the files that the configuration names. A start fails without the state folder, its lock
+ * file, the database and the credential_files: these return a negative errno with words. The
+ * service runs without each other file, so these are warnings. Blocks on the child. */
 int service_access_check_rest(const ServiceRights *rights, const Config *config,
                               ConfigWarning warning, void *userdata, Error *reterr);

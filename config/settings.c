@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The options that configuration files set: which entry counts for an option, references between
- * options, and warnings about entries that set nothing.
+/* Finds the entries of options in the settings: the entry that counts for an option, the references
+ * between options, and the entries that set nothing.
+ *
+ * Options can have old names, and those of authentication can be in another section, so each search
+ * compares an entry by rank_of(). Entries are in the order of reading; searches run from the end,
+ * because the last entry wins. References are replaced once, in place; an entry that was expanded
+ * is marked. Invariant: a value that is no secret never contains a secret by reference, because
+ * messages quote it. Limits: references nest 16 deep, and an expanded value has at most 64 KiB.
  *
  * Tests: tests/unit/config/test-settings.c tests/unit/config/test-config.c */
 
@@ -41,6 +47,7 @@ const ConfigEntry *config_settings_find(const ConfigSettings *settings, const ch
         return NULL;
 }
 
+/* Returns the section in which the option is expected. */
 static const char *section_of(const ConfigSettings *settings, const ConfigOption *option)
 {
         return option->of_auth && settings->auth_section ? settings->auth_section : option->section;
@@ -48,7 +55,8 @@ static const char *section_of(const ConfigSettings *settings, const ConfigOption
 
 #define NO_RANK (CONFIG_OLD_NAMES_MAX + 1)
 
-/* Returns 0 for an entry with the name of the option, more for an old name, NO_RANK for another. */
+/* Returns 0 for an entry with the name of the option, a larger number for an older name, and
+ * NO_RANK for another option. */
 static size_t rank_of(const ConfigSettings *settings, const ConfigOption *option,
                       const ConfigEntry *entry)
 {
@@ -166,27 +174,28 @@ void config_warn(const ConfigSettings *settings, const char *format, ...)
         va_start(ap, format);
         vsnprintf(line, sizeof(line), format, ap);
         va_end(ap);
-        /* For what it does to control characters and cut text. */
+        /* error_setf() replaces control characters and cuts the text. */
         error_setf(&text, EINVAL, "%s", line);
         settings->warning(text.text, settings->userdata);
 }
 
 /* References. */
 
-#define DEPTH_MAX          16
-#define REFERENCE_MAX      256
+#define DEPTH_MAX          16  /* nested references */
+#define REFERENCE_MAX      256 /* bytes of a name */
 #define EXPANDED_MAX_BYTES (64 * 1024)
 
+/* The state of the replacement in one value, shared by all levels of nesting. */
 typedef struct Expansion {
         ConfigSettings *settings;
         unsigned depth;
-        bool is_secret; /* the value that is expanded is never quoted */
+        bool is_secret; /* the value is never quoted in a message */
         Error *reterr;
 } Expansion;
 
 static int expand_text(Expansion *expansion, const char *section, const char *text, char **ret);
 
-/* Returns the length of a name at the start of the text: a letter or '_', then these, digits and
+/* Returns the length of a name at the start of the text: a letter or '_', then also digits and
  * dots. */
 static size_t name_length(const char *text)
 {
@@ -199,7 +208,8 @@ static size_t name_length(const char *text)
         return n;
 }
 
-/* Returns the length of the reference at a dollar sign, and its name; 0: there is none. */
+/* Returns the length of the reference at a dollar sign and copies its name. Returns 0 if there is
+ * none. */
 static size_t read_reference(const char *dollar, char name[static REFERENCE_MAX])
 {
         bool has_brace = dollar[1] == '{';
@@ -212,6 +222,7 @@ static size_t read_reference(const char *dollar, char name[static REFERENCE_MAX]
         return 1 + n + (has_brace ? 2 : 0);
 }
 
+/* Replaces the references in an entry, unless that was done. The depth finds circles. */
 static int expand_entry(Expansion *expansion, ConfigEntry *entry)
 {
         char *value;
@@ -232,7 +243,8 @@ static int expand_entry(Expansion *expansion, ConfigEntry *entry)
         return 0;
 }
 
-/* Returns true for options whose values must not get into one that messages quote. */
+/* Checks whether the value of an option must not be copied into a value that messages quote. The
+ * names of unknown options decide. */
 static bool is_secret(const ConfigOption *option, const char *key)
 {
         return option ? option->secret
@@ -240,8 +252,8 @@ static bool is_secret(const ConfigOption *option, const char *key)
                                 strcasestr(key, "token");
 }
 
-/* Finds the value of an option: 1 with *ret (the caller frees), 0 if no file sets it and it has no
- * default. */
+/* Finds the value of an option. Returns 1 with *ret, which the caller frees, or 0 if no file sets
+ * it and this agent knows no such option. */
 static int find_value(Expansion *expansion, const char *section, const char *key, char **ret)
 {
         const ConfigOption *option = config_find_option(config_options, section, key);
@@ -270,6 +282,8 @@ static int find_value(Expansion *expansion, const char *section, const char *key
         return r < 0 ? r : 1;
 }
 
+/* Finds the value of a reference: "section.name", or a name in the same section and then in
+ * [DEFAULT]. An unknown name is an error. */
 static int find_reference(Expansion *expansion, const char *section, const char *name, char **ret)
 {
         const char *dot = strchr(name, '.');
@@ -292,8 +306,8 @@ static int find_reference(Expansion *expansion, const char *section, const char 
         return r;
 }
 
-/* Writes one reference, or the text at a dollar sign that is none. Returns the length of what it
- * replaces. */
+/* Writes the value of a reference. Another text after the dollar sign stays. Returns the number of
+ * characters that were read, or a negative errno with words. */
 static int expand_dollar(Expansion *expansion, const char *section, const char *dollar, FILE *file)
 {
         _cleanup_(text_free_secretp) char *value = NULL;
@@ -316,6 +330,7 @@ static int expand_dollar(Expansion *expansion, const char *section, const char *
         return (int)n;
 }
 
+/* Writes a text with its references replaced, up to the limit. */
 static int write_expanded(Expansion *expansion, const char *section, const char *text, FILE *file)
 {
         while (*text) {
@@ -338,7 +353,7 @@ static int write_expanded(Expansion *expansion, const char *section, const char 
         return 0;
 }
 
-/* Returns a copy in which each "\\$" is "$$"; oslo.config does this before anything else. */
+/* Returns a copy in which each "\\$" is "$$", the first step of oslo.config. The caller frees. */
 static char *copy_unescaped(const char *text)
 {
         char *copy = strdup(text);
@@ -348,6 +363,7 @@ static char *copy_unescaped(const char *text)
         return copy;
 }
 
+/* Replaces the references in a text. The caller frees and wipes *ret, which can be a secret. */
 static int expand_text(Expansion *expansion, const char *section, const char *text, char **ret)
 {
         _cleanup_(text_free_secretp) char *template = copy_unescaped(text);
@@ -375,7 +391,7 @@ static int expand_text(Expansion *expansion, const char *section, const char *te
         return r;
 }
 
-/* Returns true if the entry sets an option of this agent, and no later entry does. */
+/* Checks whether the entry sets an option of this agent and no later entry does. */
 static bool counts(const ConfigSettings *settings, const ConfigEntry *entry,
                    const ConfigOption *option)
 {
@@ -403,7 +419,7 @@ int config_expand(ConfigSettings *settings, Error *reterr)
         return 0;
 }
 
-/* Sets an option from its default, in which references are replaced, too. */
+/* Sets an option to its default, in which references are replaced too. */
 static int set_default(const ConfigOption *option, void *base, ConfigSettings *settings,
                        Error *reterr)
 {
@@ -437,7 +453,8 @@ int config_set_from_settings(const ConfigOption *option, void *base, ConfigSetti
 
 /* Entries that set nothing. */
 
-/* "mdev_TYPE" for the section of any type, "vgpu_TYPE" for its old name. */
+/* Returns the section as the tables name it: "mdev_TYPE" for that of each type, also with the old
+ * name. NULL: this agent has no such section. */
 static const char *kind_of_section(const char *section)
 {
         if (strncasecmp(section, "mdev_", 5) == 0 || strncasecmp(section, "vgpu_", 5) == 0)
@@ -445,6 +462,7 @@ static const char *kind_of_section(const char *section)
         return config_knows_section(section) ? section : NULL;
 }
 
+/* Checks whether the tables have the option. kind: of kind_of_section(). */
 static bool is_known(const ConfigEntry *entry, const char *kind)
 {
         bool mdev = strcmp(kind, CONFIG_MDEV_SECTION) == 0;
@@ -454,15 +472,14 @@ static bool is_known(const ConfigEntry *entry, const char *kind)
         return config_find_option(mdev ? config_mdev_options : config_options, kind, entry->key);
 }
 
-/* Returns true if the section is neither one of this agent nor one of Nova. */
+/* Checks whether neither this agent nor Nova has the section. */
 static bool is_strange(const ConfigSettings *settings, const char *section)
 {
         return !kind_of_section(section) && !is_auth_section(settings, section) &&
                !nova_defines_section(section);
 }
 
-/* Warns about an option of Nova that changes the inventory of Nova's driver, and not of this agent.
- */
+/* Warns about an option that changes the inventory of Nova's driver but not of this agent. */
 static void warn_not_implemented(const ConfigSettings *settings)
 {
         const ConfigEntry *entry = config_settings_find(settings, "workarounds",

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Options are found in configuration files and set from them, with the place of a bad value in the
- * words. */
+/* Finds options in configuration files and sets them. Errors begin with the place of the bad
+ * value. */
 
 #include "config/file.h"
 #include "config/table.h"
 
-/* Adds the files in that order; the paths are borrowed as long as the settings live. Errors of
- * config_file_read(). */
+/* Adds the files in that order. The paths are borrowed as long as the settings exist. Returns the
+ * errors of config_file_read(). */
 int config_settings_read(ConfigSettings *settings, char *const paths[], Error *reterr);
 
-/* Obeys [placement] auth_section, keystoneauth's reference: what authentication needs is read from
- * that section (of another service, with options of its own) and not from [placement]. -EINVAL with
- * words when there is no such section. */
+/* Follows [placement] auth_section, the reference of keystoneauth: the options of authentication
+ * are read from that section, which can belong to another service. Returns -EINVAL with words if
+ * there is no such section. */
 int config_settings_follow_auth(ConfigSettings *settings, Error *reterr);
 
 /* Replaces the references in the values that count for an option of this agent, as oslo.config
@@ -23,54 +23,54 @@ int config_settings_follow_auth(ConfigSettings *settings, Error *reterr);
  *   ${section.name}   the option of another section
  *   $$, \\$           a dollar sign
  *
- * The value of a referenced option has its own references replaced. An option that no file sets has
- * its default, if this agent knows the option. Other text after a dollar sign stays as it is.
+ * The references in the value of a referenced option are replaced too. An option that no file sets
+ * has its default, if this agent knows the option. Other text after a dollar sign stays.
  *
- * Other values are replaced only where one of these refers to them. -EINVAL with words that name
- * file, line and option if a reference leads nowhere or in a circle, -ENOMEM. */
+ * Other values change only if a reference leads to them. Returns -EINVAL with words that name file,
+ * line and option if a reference leads to no option or in a circle, or -ENOMEM. */
 int config_expand(ConfigSettings *settings, Error *reterr);
 
-/* The option that an entry sets: of its own section, or as one of [placement] in auth_section. NULL
- * when there is none. */
+/* Returns the option that an entry sets: one of its section, or one of [placement] if the section
+ * is auth_section. NULL: there is none. */
 const ConfigOption *config_settings_option_of(const ConfigSettings *settings,
                                               const ConfigEntry *entry);
 
-/* Returns the last entry of that name, NULL if there is none; borrowed. */
+/* Returns the last entry of that name; NULL: there is none. Borrowed. */
 const ConfigEntry *config_settings_find(const ConfigSettings *settings, const char *section,
                                         const char *key);
 
-/* Returns the entry that sets the option, NULL if there is none; borrowed. The last file that has
- * one of its names counts; in it the new name is preferred to the old ones, and the last entry
- * counts. */
+/* Returns the entry that sets the option; NULL: there is none. Borrowed. The last file with one of
+ * the option's names counts. Within that file the new name wins over old ones, and then the last
+ * entry wins. */
 const ConfigEntry *config_settings_find_option(const ConfigSettings *settings,
                                                const ConfigOption *option);
 
-/* Returns all entries of an option, under all its names, in oslo.config's order: by file, in a file
- * the old names first, then by line. The caller frees the array. NULL: no memory. */
+/* Returns all entries of an option, under all its names, in the order of oslo.config: by file, then
+ * the old names first, then by line. The caller frees the array. NULL: memory ran out. */
 const ConfigEntry **config_settings_list(const ConfigSettings *settings, const ConfigOption *option,
                                          size_t *ret_n);
 
-/* Returns the last header of a section, or NULL. */
+/* Returns the header of a section in the last file that has it, or NULL. Borrowed. */
 const ConfigSection *config_settings_find_section(const ConfigSettings *settings,
                                                   const char *section);
 
-/* Puts its place before the words: "FILE:LINE: [section] key: ". Returns r. */
+/* Writes the place of an entry before the words: "FILE:LINE: [section] key: ". Returns r. */
 int config_entry_prefix(const ConfigEntry *entry, int r, Error *reterr);
 
-/* Sets an option of base from its entry, or to its default when entry is NULL. Words begin with
- * "FILE:LINE: [section] key: ". */
+/* Sets an option of base from an entry; entry NULL: to its default. Words begin with "FILE:LINE:
+ * [section] key: ". */
 int config_set_from_entry(const ConfigOption *option, void *base, const ConfigEntry *entry,
                           Error *reterr);
 
-/* Sets an option of base from all its entries, in the order of reading (CONFIG_MULTI), or from the
- * last, or from its default, in which references are replaced. */
+/* Sets an option of base: from all its entries in the order of reading (CONFIG_MULTI), from the
+ * entry that counts, or to its default. References in the default are replaced. */
 int config_set_from_settings(const ConfigOption *option, void *base, ConfigSettings *settings,
                              Error *reterr);
 
-/* Warns about each section that neither this agent nor Nova defines, and about each such option of
- * a section that the agent reads. Returns the number of options that belong to Nova or its
- * libraries alone, which are ignored. */
+/* Warns about each section that neither this agent nor Nova defines, and about each such option in
+ * a section that the agent reads. Returns the number of ignored options, which only Nova or its
+ * libraries use. */
 size_t config_warn_unknown(const ConfigSettings *settings);
 
-/* Calls the warning of the settings, if there is one, with a text in that format. */
+/* Calls the warning of the settings, if there is one, with a formatted text. */
 void config_warn(const ConfigSettings *settings, const char *format, ...) _printf_(2, 3);

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The table of all options, and setting one of them from its text. A secret is wiped when it is
- * freed, and no message quotes it.
+/* The table of all options, and the functions that set one of them from its text.
+ *
+ * A row has the section, name, type and default of an option, its allowed values in words, and the
+ * offset of its member in Config. The macros below are the usual kinds of rows. Invariants: a
+ * member is changed only if the text is allowed; a secret is wiped when it is freed, and no message
+ * quotes it. Limit: types of mediated devices have a table of their own, because each type has a
+ * struct of its own.
  *
  * Tests: tests/unit/config/test-config.c tests/unit/config/test-example.c */
 
@@ -17,6 +22,7 @@
 
 #define DEFAULT_POLL_INTERVAL_SEC 60
 
+/* The words of each enumeration, with their values. Words of the same value are synonyms. */
 static const ConfigWord log_levels[] = {
         { "debug", LOG_DEBUG },   { "info", LOG_INFO },
         { "notice", LOG_NOTICE }, { "warning", LOG_WARNING },
@@ -39,7 +45,7 @@ static const ConfigWord nova_modes[] = {
         {},
 };
 
-/* It was a boolean. */
+/* An earlier version had a boolean, so its words are still accepted. */
 static const ConfigWord numa_forms[] = {
         { "false", HOST_NUMA_FLAT }, { "true", HOST_NUMA_CELLS },
         { "0", HOST_NUMA_FLAT },     { "1", HOST_NUMA_CELLS },
@@ -99,19 +105,23 @@ static const ConfigWord images_types[] = {
         { "rbd", HOST_IMAGES_RBD },       {},
 };
 
-/* Begins an option of Config. */
+/* Begins the row of an option that is a member of Config. */
 #define OPTION(s, k, t, m) .section = s, .key = k, .type = t, .offset = offsetof(Config, m)
 
+/* The macros of the other types. value: the default as in a file; NULL: none. words_: the allowed
+ * values in a sentence. */
 #define BOOL(s, k, m, value)                                                                     \
         {                                                                                        \
                 OPTION(s, k, CONFIG_BOOL, m), .default_value = value, .allowed = "true or false" \
         }
+/* A whole number. The limits are in the unit of the file, before a conversion to microseconds. */
 #define NUMBER(s, k, t, m, value, from, to)                                            \
         {                                                                              \
                 OPTION(s, k, t, m), .default_value = value, .min = from, .max = to,    \
                                     .allowed = "a whole number from " #from " to " #to \
         }
 #define RESERVED(k, m, value) NUMBER("DEFAULT", k, CONFIG_U64, m, value, 0, 2147483647)
+/* An allocation ratio; NULL as its default means that it is not set. */
 #define RATIO(k, m, value, from)                                         \
         {                                                                \
                 OPTION("DEFAULT", k, CONFIG_DOUBLE, m),                  \
@@ -138,21 +148,25 @@ static const ConfigWord images_types[] = {
                 OPTION(s, k, CONFIG_LIST, m), .old = { { NULL, old_name } }, .form = check, \
                                               .allowed = words_                             \
         }
+/* A list of CPUs. Its syntax is checked by the driver's configuration check. */
 #define CPUS(s, k, m)                                                                           \
         {                                                                                       \
                 OPTION(s, k, CONFIG_STRING, m), .allowed = "a list of CPUs such as 4-12,^8,15", \
         }
+/* A secret of [placement], also found as a credential of that name. */
 #define SECRET(k, m, check, words_, name)                                                   \
         {                                                                                   \
                 OPTION("placement", k, CONFIG_STRING, m), .form = check, .allowed = words_, \
                                                           .secret = true, .of_auth = true,  \
                                                           .credential = name                \
         }
+/* An option of Keystone. auth: auth_section applies to it. */
 #define KEYSTONE(k, old_name, m, auth)                                                        \
         {                                                                                     \
                 OPTION("placement", k, CONFIG_STRING, keystone.m),                            \
                         .old = { { NULL, old_name } }, .allowed = "any text", .of_auth = auth \
         }
+/* An option that Nova's [placement] has and this agent ignores. */
 #define UNUSED(k)                                                                              \
         {                                                                                      \
                 .section = "placement", .key = k, .type = CONFIG_UNUSED, .allowed = "any text" \
@@ -161,6 +175,8 @@ static const ConfigWord images_types[] = {
 #define HTTP_WORDS     "http://HOST… or https://HOST… without user name, query and fragment"
 #define ENDPOINT_WORDS "unix:///PATH, or " HTTP_WORDS
 
+/* The options of Config, by section. The example systemd/compute-agent.conf has the same sections
+ * in the same order. */
 const ConfigOption config_options[] = {
         PATH("DEFAULT", "state_path", state_path, "/var/lib/nova"),
         TEXT("DEFAULT", "claim_db", claim_db, "claim.sqlite", CONFIG_FORM_FILE_BELOW,
@@ -336,6 +352,7 @@ const ConfigOption config_options[] = {
         {},
 };
 
+/* The options of a type of mediated devices, which are members of HostMdevType. */
 const ConfigOption config_mdev_options[] = {
         { .section = CONFIG_MDEV_SECTION,
           .key = "device_addresses",
@@ -382,6 +399,7 @@ const ConfigOption *config_find_option(const ConfigOption *options, const char *
         return NULL;
 }
 
+/* Strings that are no secret are wiped too: a URL can have a password. */
 void config_option_done(const ConfigOption *option, void *base)
 {
         void *member = (char *)base + option->offset;
@@ -402,6 +420,7 @@ void config_option_done(const ConfigOption *option, void *base)
         }
 }
 
+/* Checks the limits and converts a number to the unit of its member. */
 static int set_number(const ConfigOption *option, uint64_t *member, const char *text)
 {
         int64_t value;
@@ -435,6 +454,7 @@ static int set_double(const ConfigOption *option, double *member, const char *te
         return 0;
 }
 
+/* Finds the value of a word, in letters of either case. */
 static int set_word(const ConfigOption *option, int *member, const char *text)
 {
         for (const ConfigWord *w = option->words; w->word; w++) {
@@ -446,6 +466,7 @@ static int set_word(const ConfigOption *option, int *member, const char *text)
         return -EINVAL;
 }
 
+/* Copies a secret into memory that is wiped when it is freed. */
 static int set_secret(const ConfigOption *option, char **member, const char *text)
 {
         char *value;
@@ -474,6 +495,7 @@ static int set_string(const ConfigOption *option, char **member, const char *tex
         return 0;
 }
 
+/* Sets a member of one value. Lists are set elsewhere, because their errors name an item. */
 static int set_member(const ConfigOption *option, void *member, const char *text)
 {
         switch (option->type) {
@@ -495,7 +517,8 @@ static int set_member(const ConfigOption *option, void *member, const char *text
         }
 }
 
-/* The start of a text, whole characters only, so that a long value leaves room for the words. */
+/* Returns the length of the start of a text, in whole characters, so that a long value leaves space
+ * for the words. */
 static int excerpt_length(const char *text)
 {
         size_t n = strnlen(text, 40);
@@ -505,9 +528,10 @@ static int excerpt_length(const char *text)
         return (int)n;
 }
 
+/* Stores that a value is not allowed, and which values are. */
 static int refuse(const ConfigOption *option, const char *text, Error *reterr)
 {
-        /* A URL may hold a password before its @. */
+        /* A URL can have a password before its @. */
         if (option->secret || strchr(text, '@'))
                 return error_setf(reterr, EINVAL, "the value is not allowed; allowed is %s",
                                   option->allowed);
@@ -516,6 +540,7 @@ static int refuse(const ConfigOption *option, const char *text, Error *reterr)
                           option->allowed);
 }
 
+/* Replaces a list. Each item must have the form of the option. */
 static int set_list(const ConfigOption *option, char ***member, const char *text, Error *reterr)
 {
         _cleanup_(strings_freep) char **items = NULL;
@@ -530,6 +555,7 @@ static int set_list(const ConfigOption *option, char ***member, const char *text
         return 0;
 }
 
+/* Appends an item to the value of an option that can appear several times. */
 static int add_item(const ConfigOption *option, char ***member, const char *text, Error *reterr)
 {
         size_t n = 0;
@@ -548,6 +574,8 @@ static int add_item(const ConfigOption *option, char ***member, const char *text
         return grown[n] ? 0 : error_oom(reterr);
 }
 
+/* Checks whether an empty text means that the option is not set. For a string with a default, it is
+ * usually a value. */
 static bool is_not_set(const ConfigOption *option, const char *text)
 {
         if (text[0] != '\0')
@@ -555,6 +583,8 @@ static bool is_not_set(const ConfigOption *option, const char *text)
         return !option->default_value || option->type != CONFIG_STRING || option->empty_is_default;
 }
 
+/* Sets an option. A repeated option ignores an empty text, and other options take it as not set
+ * where it cannot be a value. */
 int config_option_set(const ConfigOption *option, void *base, const char *text, Error *reterr)
 {
         void *member = (char *)base + option->offset;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Values of options from their texts. A form is checked by one function of a table. */
+/* Reads the values of options from their texts, and checks their forms. Numbers and booleans follow
+ * oslo.config. A form is a property of a text that one function of a table checks. Forms are strict
+ * where a text becomes part of something else: a header of HTTP, a path in /sys, a name in
+ * Placement. */
 
 #include "config/value.h"
 
@@ -14,8 +17,8 @@
 #include <strings.h>
 #include <sys/un.h>
 
-#define NAME_MAX_LENGTH 255
-#define URL_MAX_LENGTH  2048
+#define NAME_MAX_LENGTH 255  /* bytes */
+#define URL_MAX_LENGTH  2048 /* bytes */
 
 int config_value_bool(const char *text, bool *ret)
 {
@@ -57,7 +60,7 @@ int config_value_double(const char *text, double *ret)
         double value;
         char *end;
 
-        /* Neither "nan" nor "inf" nor hexadecimal. */
+        /* Rejects "nan", "inf" and hexadecimal numbers. */
         if (text[0] == '\0' || text[strspn(text, "0123456789.eE+-")] != '\0')
                 return -EINVAL;
         locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
@@ -71,6 +74,7 @@ int config_value_double(const char *text, double *ret)
         return 0;
 }
 
+/* The list has at most one item more than commas, and one place for the NULL. */
 int config_value_list(const char *text, char ***ret)
 {
         _cleanup_(strings_freep) char **items = NULL;
@@ -107,7 +111,7 @@ static bool is_absolute_path(const char *text)
         return text[0] == '/';
 }
 
-/* Printable ASCII without white space. */
+/* Checks for printable ASCII without white space. */
 static bool is_plain(const char *text)
 {
         for (; *text; text++)
@@ -116,6 +120,7 @@ static bool is_plain(const char *text)
         return true;
 }
 
+/* Checks a hostname; the empty text means that of the system. */
 static bool is_host_name(const char *text)
 {
         return is_plain(text) && strlen(text) <= NAME_MAX_LENGTH;
@@ -126,12 +131,13 @@ static bool is_trait(const char *text)
         return text[0] == '\0' || resource_class_valid(text);
 }
 
-/* It becomes a line of an HTTP header. */
+/* Checks a token, which becomes a line of an HTTP header. */
 static bool is_token(const char *text)
 {
         return text[0] != '\0' && is_plain(text);
 }
 
+/* Checks for SCHEME:/…, as libvirt's URIs begin. */
 static bool is_driver_uri(const char *text)
 {
         const char *end = strstr(text, ":");
@@ -140,6 +146,7 @@ static bool is_driver_uri(const char *text)
                strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-.") == (size_t)(end - text);
 }
 
+/* Checks for unix:///PATH. The path must fit an address of a socket. */
 static bool is_unix_url(const char *text)
 {
         static const char scheme[] = "unix://";
@@ -163,7 +170,7 @@ static bool is_http_url(const char *text)
         else
                 return false;
         n = strcspn(host, "/?#");
-        /* A name and a password in a URL would come into logs. */
+        /* A name or password in a URL would appear in logs. */
         return n > 0 && host[0] != ':' && !memchr(host, '@', n) && is_plain(text) &&
                !strpbrk(text, "?#") && strlen(text) <= URL_MAX_LENGTH;
 }
@@ -178,6 +185,7 @@ static bool is_word(const char *text)
         return text[0] != '\0' && is_plain(text) && strlen(text) <= NAME_MAX_LENGTH;
 }
 
+/* Checks a class for mdevs: VGPU or a custom class. */
 static bool is_mdev_class(const char *text)
 {
         return strcmp(text, "VGPU") == 0 ||
@@ -185,13 +193,15 @@ static bool is_mdev_class(const char *text)
                 strcmp(text, "CUSTOM_") != 0);
 }
 
-/* It becomes the name of a folder in /sys. */
+/* Checks an mdev type, which becomes the name of a folder in /sys. */
 static bool is_mdev_type(const char *text)
 {
         return text[0] != '\0' && text[0] != '.' && is_plain(text) && !strchr(text, '/') &&
                strlen(text) <= NAME_MAX_LENGTH;
 }
 
+/* Checks for an address such as 0000:41:00.0. In the form, "x" stands for a hexadecimal digit and
+ * "7" for a function. */
 static bool is_pci_address(const char *text)
 {
         static const char form[] = "xxxx:xx:xx.7";
@@ -209,6 +219,7 @@ static bool is_pci_address(const char *text)
         return true;
 }
 
+/* Checks for a PCI address, or a path below /sys/devices/ that does not leave it. */
 static bool is_device_address(const char *text)
 {
         static const char devices[] = "/sys/devices/";
@@ -220,6 +231,7 @@ static bool is_device_address(const char *text)
                (n < 3 || strcmp(text + n - 3, "/..") != 0);
 }
 
+/* Checks for a driver's name, also with the name of Nova's class. */
 static bool is_driver_name(const char *text)
 {
         return strcmp(text, "libvirt") == 0 || strcmp(text, "libvirt.LibvirtDriver") == 0 ||
@@ -232,13 +244,14 @@ static bool is_tpm_secret_security(const char *text)
                strcasecmp(text, "deployment") == 0;
 }
 
+/* Checks a relative path of a file. A "$" is not allowed. */
 static bool is_file_below(const char *text)
 {
         return text[0] != '\0' && text[0] != '/' && text[strlen(text) - 1] != '/' &&
                !strchr(text, '$');
 }
 
-/* "OLD:NEW", two names of resource classes of which the first is a custom one. */
+/* Checks for "OLD:NEW", two different resource classes. The first one must be a custom class. */
 static bool is_renaming(const char *text)
 {
         const char *colon = strchr(text, ':');

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* From an option's text to its value, by oslo.config's rules for types, and what the texts of
- * single options must look like. Pure. Readers return -EINVAL, *ret untouched, for what they do not
- * take. */
+/* Reads the values of options by the rules of oslo.config for types, and checks the forms of texts.
+ * Pure. Readers return -EINVAL and leave *ret unchanged if a text is not allowed. */
 
 #include "base/macros.h"
 
-/* true, 1, yes, on; false, 0, no, off; any case. */
+/* Reads true, 1, yes, on, false, 0, no or off, in letters of either case. */
 int config_value_bool(const char *text, bool *ret);
 
-/* A whole decimal number, with a sign or without. -ERANGE when it does not fit. */
+/* Reads a whole decimal number with an optional sign. Returns -ERANGE if it does not fit. */
 int config_value_i64(const char *text, int64_t *ret);
 
-/* A finite decimal number, whatever the locale. */
+/* Reads a finite decimal number, independent of the locale. */
 int config_value_double(const char *text, double *ret);
 
-/* Items between commas, trimmed, empty ones left out; NULL-terminated, strings_free(). -ENOMEM. */
+/* Reads items between commas, trimmed and without empty ones. The result is NULL-terminated; the
+ * caller frees with strings_free(). Returns -ENOMEM. */
 int config_value_list(const char *text, char ***ret);
 
-/* The forms of texts; the "allowed" text of an option describes its form. */
+/* The forms of texts. The "allowed" text of an option describes its form. */
 typedef enum ConfigForm {
         CONFIG_FORM_ANY,
         CONFIG_FORM_PATH,
@@ -29,7 +29,7 @@ typedef enum ConfigForm {
         CONFIG_FORM_DRIVER_URI,
         CONFIG_FORM_ENDPOINT,
         CONFIG_FORM_HTTP_URL,
-        CONFIG_FORM_WORD, /* printable, no white space */
+        CONFIG_FORM_WORD, /* printable, without white space */
         CONFIG_FORM_MDEV_CLASS,
         CONFIG_FORM_MDEV_TYPE,
         CONFIG_FORM_DEVICE_ADDRESS,
@@ -40,4 +40,5 @@ typedef enum ConfigForm {
         _CONFIG_FORM_MAX,
 } ConfigForm;
 
+/* Checks whether a text has a form. */
 bool config_value_has_form(const char *text, ConfigForm form);

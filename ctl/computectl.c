@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* computectl: compute-agent from a terminal. From the command line to the exit code: usage, help,
- * one verb for one host or for several, and the end of the output.
+/* computectl: compute-agent from a terminal. This file has the way from the command line to the
+ * exit code: usage, help, the run of one verb for one host or for several, and the end of the
+ * output.
+ *
+ * The main structure is Ctl (ctl/verbs/common.h): options, page and connection of the run. Exit
+ * code 0 is returned only if all output was written. With several hosts each runs in a child
+ * process, and the parent merges their output.
  *
  * Tests: tests/integration/ctl/test_computectl.py tests/integration/ctl/test_exit_codes.py */
 
@@ -14,7 +19,7 @@
 #include "ctl/verbs/verbs.h"
 
 #define EXIT_USAGE_ERROR 2
-#define EXIT_TOO_HARD    5 /* the agent could not decide within its bound */
+#define EXIT_TOO_HARD    5 /* the agent could not decide within its limit of work */
 
 static int fail(const Error *error, int r)
 {
@@ -22,7 +27,8 @@ static int fail(const Error *error, int r)
         return EXIT_FAILURE;
 }
 
-/* A person who asks ten hosts in a loop wants to know which one said it. */
+/* Prints the error of a verb, with the host's name if one was given. An operator who asks ten hosts
+ * in a loop needs the name of the one that failed. */
 static int fail_verb(const Ctl *ctl, Error *error, int r)
 {
         if (ctl->options.host)
@@ -31,8 +37,8 @@ static int fail_verb(const Ctl *ctl, Error *error, int r)
         return r == -E2BIG ? EXIT_TOO_HARD : EXIT_FAILURE;
 }
 
-/* Returns the verb of the command line, or the one that "help" is asked about; NULL: the options
- * could not be read so far, or name none. */
+/* Returns the verb of the command line, or the argument of "help". Returns NULL if the options name
+ * no verb, or failed to parse before it. */
 static const CtlVerb *get_verb(const CtlOptions *options)
 {
         const char *const *word = (const char *const *)options->arguments;
@@ -74,7 +80,7 @@ static int print_help(CtlPage *page)
         return EXIT_SUCCESS;
 }
 
-/* Prints the help of the verb that is asked about, or all. */
+/* Prints the help of the verb that the command line names, or of all verbs. */
 static int print_asked_help(Ctl *ctl)
 {
         const CtlVerb *verb = get_verb(&ctl->options);
@@ -82,7 +88,8 @@ static int print_asked_help(Ctl *ctl)
         return verb && verb->run ? print_verb_help(verb, &ctl->page) : print_help(&ctl->page);
 }
 
-/* Everything that was printed has to be out before success is claimed. */
+/* Ends the output and returns the exit code. Success is returned only after all output was written.
+ * A pager is waited for; its own errors do not matter. */
 static int finish(Ctl *ctl, int exit_code)
 {
         if (ctl->pager > 0)
@@ -102,7 +109,8 @@ static int finish(Ctl *ctl, int exit_code)
         return exit_code;
 }
 
-/* The secrets of the running service, which root may read. */
+/* Lets the configuration's reader find the secrets of the running service. Only root can read them.
+ * An existing environment variable wins. */
 static void find_credentials(void)
 {
         static const char folder[] = "/run/credentials/compute-agent.service";
@@ -111,7 +119,8 @@ static void find_credentials(void)
                 (void)setenv("CREDENTIALS_DIRECTORY", folder, 0);
 }
 
-/* Passwords are asked for only on this host: polkit and the terminal are here. */
+/* Runs a verb. Passwords are asked for only on this host: polkit and the terminal must be on the
+ * same host. */
 static int run_verb(const CtlVerb *verb, Ctl *ctl)
 {
         bool asks = (verb->flags & CTL_VERB_RIGHTS) && !ctl->options.host;
@@ -128,6 +137,7 @@ static int run_in_child(const CtlVerb *verb, Ctl *ctl)
         return finish(ctl, run_verb(verb, ctl));
 }
 
+/* Parses the options and runs the verb, or prints version or help. Returns the exit code. */
 static int run(Ctl *ctl, int argc, char *argv[])
 {
         const CtlVerb *verb;
@@ -158,7 +168,8 @@ static int run(Ctl *ctl, int argc, char *argv[])
         return r < 0 ? fail(&error, r) : r;
 }
 
-/* libvirt calls a hook by its file's name, and with its own arguments. */
+/* Turns a call as libvirt's hook into the verb "hook". libvirt runs the file of a hook, with its
+ * own arguments. The "--" keeps these from being parsed as options. */
 static int run_as_called(Ctl *ctl, int argc, char *argv[])
 {
         char verb[] = "hook", end_of_options[] = "--";
@@ -181,7 +192,7 @@ int main(int argc, char *argv[])
         Ctl ctl = { 0 };
         int r;
 
-        /* Only the characters of the locale count, not its language. */
+        /* The locale decides only about characters. The language is always English. */
         setlocale(LC_CTYPE, "");
         r = finish(&ctl, run_as_called(&ctl, argc, argv));
         sd_bus_flush_close_unref(ctl.bus);

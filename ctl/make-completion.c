@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Prints the completion of computectl for bash or zsh, out of the tables that computectl itself
- * works with. Runs at build time only.
+/* Prints the completion of computectl for bash or zsh. Runs at build time only.
+ *
+ * Verbs and options come from the tables ctl_verb_tables and ctl_options, which computectl itself
+ * uses. The fixed parts of the bash function are the texts bash_head to bash_tail; between them one
+ * branch is printed for each verb. Words that are known only at run time, such as ids of claims,
+ * are read by calling computectl.
  *
  * Tests: tests/integration/ctl/test_completion.py */
 
@@ -69,6 +73,7 @@ static const char bash_tail[] =
         "}\n"
         "complete -F _computectl computectl\n";
 
+/* Prints the options of a verb; NULL: the options of all verbs. */
 static void print_options_of(const char *verb)
 {
         for (const CtlOption *option = ctl_options; option->name; option++)
@@ -84,7 +89,8 @@ static bool has_options(const char *verb)
         return false;
 }
 
-/* Looked up when they are wanted. */
+/* Prints the words that complete an argument of the verb. Names of lists become calls of a shell
+ * function, which looks them up when they are needed. */
 static void print_words_of(const CtlVerb *verb)
 {
         static const char *const lists[] = { "claims", "history", "devices" };
@@ -122,7 +128,8 @@ static void print_bash(void)
         fputs(bash_tail, stdout);
 }
 
-/* In single quotes, with what _arguments and _describe treat specially escaped. */
+/* Prints a text for single quotes in the shell. special: characters that _arguments or _describe
+ * would interpret; they are escaped. */
 static void print_quoted(const char *text, const char *special)
 {
         for (; *text; text++) {
@@ -134,6 +141,7 @@ static void print_quoted(const char *text, const char *special)
         }
 }
 
+/* Prints an option for _arguments: its name, its help, and the completion of its value. */
 static void print_zsh_option(const CtlOption *option)
 {
         printf("                '--%s%s[", option->name, option->metavar ? "=" : "");

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Makes the JSON of claims and events for the documents of D-Bus (members: claim-json.h). The names
+ * and presence of guests and devices come from the facts of the last poll; everything else comes
+ * from the claim or the event.
+ *
+ * Each part of a claim has a function that returns a new reference, or NULL if memory ran out. A
+ * NULL among the values makes json_pack() fail and release the other values, so errors need no
+ * further check. Arrays are sorted by provider name, which makes equal claims equal documents.
+ * Limit: the texts of an event come from a database that might be damaged; a column that is not
+ * JSON becomes an empty array. */
+
 #include "formats/claim-json.h"
 
 #include <string.h>
@@ -12,13 +22,15 @@ static int add(json_t *array, json_t *item)
         return json_array_append_new(array, item);
 }
 
-/* By name, with numbers as numbers: the host before what is below it, card 9 before card 10. */
+/* Compares indexes by the names of their providers, with numbers as numbers. The host precedes its
+ * children, and card 9 precedes card 10. */
 static int order_names(const void *a, const void *b, void *names)
 {
         return strverscmp(((char **)names)[*(const size_t *)a],
                           ((char **)names)[*(const size_t *)b]);
 }
 
+/* Makes the allocations, sorted by provider name. */
 static json_t *allocations_to_json(const Claim *claim)
 {
         _cleanup_json_ json_t *array = json_array();
@@ -40,7 +52,8 @@ static json_t *allocations_to_json(const Claim *claim)
         return TAKE_PTR(array);
 }
 
-/* An mdev has no driver to be taken from; of a device that is not seen it is not known. */
+/* Checks whether libvirt takes the device from its driver. An mdev has no such driver. A device
+ * that the poll did not find counts as managed, because libvirt's default is unknown for it. */
 static bool is_managed(const HostFacts *facts, const ClaimDevice *device)
 {
         const HostPci *pci = facts ? host_facts_find_pci(facts, device->address) : NULL;
@@ -48,6 +61,7 @@ static bool is_managed(const HostFacts *facts, const ClaimDevice *device)
         return uuid_empty(&device->mdev) && (!pci || pci->managed);
 }
 
+/* Checks whether the mdev exists. A whole device always counts as existing. */
 static bool exists(const HostFacts *facts, const ClaimDevice *device)
 {
         return uuid_empty(&device->mdev) || (facts && host_facts_find_mdev(facts, &device->mdev));
@@ -105,6 +119,7 @@ static json_t *cpus_to_json(const Layout *layout)
         return TAKE_PTR(array);
 }
 
+/* Makes {suffix: [uuid of a provider]}. */
 static json_t *mappings_to_json(const RequestMappings *mappings)
 {
         _cleanup_json_ json_t *object = json_object();
@@ -122,8 +137,9 @@ static json_t *mappings_to_json(const RequestMappings *mappings)
         return TAKE_PTR(object);
 }
 
-/* Returns the name of the guest that has the claim. Its uuid is not that of the consumer while the
- * consumer is a migration. A guest without a domain is "process 1234", without its start time. */
+/* Returns the name of the claim's guest, not terminated: *ret_length is its length. While the
+ * consumer is a migration, the guest has another uuid than the consumer. A guest without a domain
+ * is "process 1234", without its start time. */
 static const char *guest_name(const Claim *claim, const HostFacts *facts, size_t *ret_length)
 {
         const HostDomain *domain =
@@ -135,7 +151,7 @@ static const char *guest_name(const Claim *claim, const HostFacts *facts, size_t
         return domain ? domain->name : claim->life;
 }
 
-/* Amounts that Placement has for the guest, and that its domain does not show. */
+/* Makes the amounts that Placement has for the guest and that its domain does not show. */
 static json_t *beyond_domain_to_json(const Claim *claim)
 {
         static const char *const classes[] = { "MEMORY_MB", "PCPU", "VCPU" };
@@ -173,7 +189,8 @@ json_t *claim_to_json(const Claim *claim, const HostFacts *facts)
 
 /* Events. */
 
-/* Reads an array that the store keeps as JSON; a changed file can hold anything. */
+/* Reads an array that the store keeps as JSON. The file might be damaged, so any other text becomes
+ * an empty array. */
 static json_t *read_array(const char *text)
 {
         json_t *array = json_loads(text, 0, NULL);
@@ -184,6 +201,7 @@ static json_t *read_array(const char *text)
         return json_array();
 }
 
+/* Returns the name of the domain with that uuid; "" if the poll has none. */
 static const char *find_name(const HostFacts *facts, const char *text)
 {
         const HostDomain *domain = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The "format" members of the JSON documents that one program of ours hands to another. What is in
- * a document is said where it is made, or here. */
+/* The "format" members of the JSON documents that programs of this project exchange. Each name has
+ * its version. The members of a document are described in the file that makes it, or here. */
 
 #define AUDIT_FORMAT   "compute-agent-audit/1"   /* agent/audit/auditor.h */
-#define CLAIM_FORMAT   "compute-agent-claim/1"   /* claim-json.h, and "format" */
+#define CLAIM_FORMAT   "compute-agent-claim/1"   /* claim-json.h, with "format" */
 #define CLAIMS_FORMAT  "compute-agent-claims/1"  /* {"format", "claims": [claim-json.h]} */
 #define EVENTS_FORMAT  "compute-agent-events/1"  /* {"format", "events": [claim-json.h]} */
 #define EXPLAIN_FORMAT "compute-agent-explain/1" /* agent/bus/claims.c */
@@ -15,26 +15,26 @@
 #define TREE_FORMAT    "compute-agent-tree/1"    /* tree-json.h */
 
 /* {"format", "hosts": [{"host", "code": exit code, "output": the document that the host printed, a
- * list if it printed several, or null, "error": what it printed to standard error}]} */
+ * list if it printed several, or null, "error": text of its standard error}]} */
 #define HOSTS_FORMAT "compute-agent-hosts/1"
 
-/* {"format", "problems": [{"consumer": "" of the host, "claim": 0 for none, "text"}]}: what claims,
- * guests and Placement disagree about. */
+/* {"format", "problems": [{"consumer": "" for the host, "claim": 0 without one, "text"}]}: the
+ * differences between claims, guests and Placement. */
 #define PROBLEMS_FORMAT "compute-agent-problems/1"
 
-/* {"format", "nodename", "errors": n, "findings": [{"level", "option", "text"}]}: what of the
- * configuration does not fit the host (drivers/verify.h). */
+/* {"format", "nodename", "errors": n, "findings": [{"level", "option", "text"}]}: options of the
+ * configuration that do not fit the host (drivers/verify.h). */
 #define FINDINGS_FORMAT "compute-agent-findings/1"
 
-/* {"format", "keystone": is there one to ask, "error": "" or why there is no token, "outcome",
- * "scope", "roles": [], "endpoint", "clock_ahead_sec", "placement_error": "" or why it cannot be
- * read, "placement_outcome", "microversion": the newest that it speaks, "" when it does not
- * say} */
+/* {"format", "keystone": whether one is configured, "error": "" or why there is no token,
+ * "outcome", "scope", "roles": [], "endpoint", "clock_ahead_sec", "placement_error": "" or why
+ * Placement cannot be read, "placement_outcome", "microversion": the newest of this Placement, ""
+ * if unknown} */
 #define CONNECT_FORMAT "compute-agent-connect/1"
 
 /* {"format", "name", "state": "good" | "unknown" | "new" | "renamed" | "taken" | "taken-below" |
- * "twice" | "no-root", "text", "advice", "file", "uuid": "" without one, "placement_error": ""
- * or why it was not asked, "own": null or {"uuid", "name", "root": bool, "generation",
- * "consumers": -1 not known, "modified_usec": 0 not known}, "holder": the same, "below",
- * "changes": [{"uuid", "from", "to"}], "done": bool, "refused": "" or why} */
+ * "twice" | "no-root", "text", "advice", "file", "uuid": "" without one, "placement_error": "" or
+ * why Placement was not asked, "own": null or {"uuid", "name", "root": bool, "generation",
+ * "consumers": -1 if unknown, "modified_usec": 0 if unknown}, "holder": the same, "below",
+ * "changes": [{"uuid", "from", "to"}], "done": bool, "refused": "" or the reason} */
 #define IDENTITY_FORMAT "compute-agent-identity/1"

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Makes and reads the JSON document of the provider tree (members: tree-json.h). The tree keeps its
+ * providers in the order in which they were added, and the document sorts them.
+ *
+ * The main structure is Place, a provider with its parent and depth. In the document, a parent
+ * precedes its children, and siblings are sorted by name. So equal trees make equal documents.
+ * tree_from_json() relies on that order, because a provider can be added only below one that
+ * exists. Limit: an amount above INT64_MAX is written as INT64_MAX. */
+
 #include "formats/tree-json.h"
 
 #include <string.h>
@@ -21,6 +29,7 @@ static json_t *amount_to_json(uint64_t amount)
         return json_integer((json_int_t)MIN(amount, (uint64_t)INT64_MAX));
 }
 
+/* Makes {class: inventory}, with the computed members "capacity" and "used". */
 static json_t *inventories_to_json(const Provider *provider, const HostView *view)
 {
         _cleanup_json_ json_t *object = json_object();
@@ -52,14 +61,16 @@ static json_t *provider_to_json(const Provider *provider, const HostView *view)
                          inventories_to_json(provider, view));
 }
 
-/* The place of a provider in the tree. */
+/* The position of a provider in the tree. */
 typedef struct Place {
         const Provider *provider;
         const struct Place *parent; /* NULL: a root */
         size_t depth;
 } Place;
 
-/* Siblings by name, with numbers as numbers, and each before what is below it. */
+/* Compares two places for the order of the document. Both climb to the same depth, and then to
+ * siblings, whose names decide, with numbers as numbers. If one is an ancestor of the other one, it
+ * comes first. */
 static int order_places(const void *a, const void *b)
 {
         const Place *x = *(Place *const *)a, *y = *(Place *const *)b;
@@ -86,6 +97,8 @@ static int order_by_index(const void *a, const void *b)
                           &(*(Place *const *)b)->provider->uuid);
 }
 
+/* Finds the place of a provider in an array that is sorted by uuid. Returns NULL if there is
+ * none. */
 static const Place *find_place(Place *const *by_uuid, size_t n, const Uuid *uuid)
 {
         const Provider provider = { .uuid = *uuid };
@@ -95,7 +108,9 @@ static const Place *find_place(Place *const *by_uuid, size_t n, const Uuid *uuid
         return found ? *found : NULL;
 }
 
-/* order has a place for each; parents come before children in the tree. */
+/* Fills the places and sorts order, which has space for one pointer of each. The order by uuid is
+ * needed only to find the parents. A parent's depth is known before its children's, because parents
+ * precede children in the tree. */
 static void place_all(const ProviderTree *tree, Place *places, Place **order)
 {
         for (size_t i = 0; i < tree->n_providers; i++) {
@@ -131,6 +146,7 @@ json_t *tree_to_json(const ProviderTree *tree, const HostView *view, const Uuid 
                          root->text, "sync_state", sync_state, "providers", providers);
 }
 
+/* Reads the inventories of a provider. Computed members are ignored. */
 static int read_inventories(const json_t *item, Provider *provider, Error *reterr)
 {
         json_t *object, *record;
@@ -161,6 +177,7 @@ static int read_names(const json_t *item, const char *key, StringSet *ret, Error
         return r < 0 ? r : string_set_from_json(array, ret, reterr);
 }
 
+/* Adds a provider to the tree. Its parent must be there already. */
 static int read_provider(const json_t *item, ProviderTree *tree, Error *reterr)
 {
         bool is_root = json_is_null(json_object_get(item, "parent"));

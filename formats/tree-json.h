@@ -8,21 +8,23 @@
  *                 "inventories": {"VCPU": {"total", "reserved", "min_unit", "max_unit",
  * "step_size", "allocation_ratio", "capacity", "used"}}}]}
  *
- * Describe() adds "shares": [], the names of providers of other trees that share with this one, and
- * to each provider "cordoned": true | false, "withheld": "missing" | "held" | "".
- * Parents come before children, siblings by name; "used" is what living claims hold. */
+ * Describe() adds "shares": [], the names of providers of other trees that share with this one. It
+ * adds to each provider "cordoned": true | false and "withheld": "missing" | "held" | "". Parents
+ * precede children, and siblings are sorted by name. "used" is the sum of living claims. */
 
 #include <jansson.h>
 
 #include "base/provider-tree.h"
 #include "claims/claim/host-view.h"
 
-/* view, as claims have the host, may be NULL. A new reference, NULL when out of memory. */
+/* Makes the document. view: the host as the claims know it, or NULL. Returns a new reference, or
+ * NULL if memory ran out. */
 json_t *tree_to_json(const ProviderTree *tree, const HostView *view, const Uuid *root,
                      const char *node, const char *sync_state);
 
-/* Reads the providers of such a document. -EBADMSG with words, -ENOMEM. */
+/* Reads the providers of such a document; the caller owns the tree. Returns -EBADMSG with words, or
+ * -ENOMEM. */
 int tree_from_json(const json_t *object, ProviderTree **ret, Error *reterr);
 
-/* Returns the amount of one class of one provider that living claims hold; view may be NULL. */
+/* Returns the amount of one class of one provider that living claims use. view may be NULL. */
 uint64_t tree_usage(const HostView *view, const Uuid *provider, const char *resource_class);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Calls of compute-agentd over D-Bus, from the connection to the answer. A request of "claim" and
- * "explain" is written into its message here. Each failure gets words that say what to do; systemd
- * is asked why an agent is absent.
+/* Calls methods of compute-agentd over D-Bus: opens the connection, builds the message, waits for
+ * the reply, and turns each failure into words with an advice. If no agent is on the bus, systemd
+ * is asked for the state of its unit, and the words explain that state.
  *
- * On a terminal polkit can ask for a password: pkttyagent(1), as systemctl(1) starts it, runs as
- * long as the verb does.
+ * A request of "claim" and "explain" is written into its message here. The order of the containers
+ * must match BUS_CLAIM_IN (formats/interface.h). Replies are copied, so that no caller owns a
+ * message of sd-bus.
+ *
+ * On a terminal polkit can ask for a password. pkttyagent(1) runs for this purpose as long as the
+ * verb does, as systemctl(1) starts it. Limit: one call at a time.
  *
  * Tests: tests/unit/ctl/ask/test-bus.c */
 
@@ -31,16 +35,18 @@
 #define MANAGER_PATH "/org/freedesktop/systemd1"
 
 #define POLKIT_AGENT           "/usr/bin/pkttyagent"
-#define POLKIT_TIMEOUT_USEC    (90 * USEC_PER_SEC) /* of a call; the agent gives up after 60 s */
+#define POLKIT_TIMEOUT_USEC    (90 * USEC_PER_SEC) /* of a call; pkttyagent ends after 60 s */
 #define POLKIT_START_WAIT_MSEC 5000
 
-/* Checks whether polkit could ask a person for a password. */
+/* Checks whether polkit can ask a person for a password. Root needs none. */
 static bool can_ask_for_password(void)
 {
         return geteuid() != 0 && isatty(STDIN_FILENO);
 }
 
-/* Runs in the child. pkttyagent asks about its parent process, which is this one. */
+/* Runs in the child, and never returns. pkttyagent registers for its parent process, which is this
+ * one. It dies with this process. "ready" is the end of a pipe that it closes when it is
+ * registered. */
 static _Noreturn void run_agent(int ready)
 {
         char number[16];
@@ -76,13 +82,16 @@ void ctl_authorization_stop(pid_t pid)
 {
         if (pid == 0)
                 return;
-        /* The terminal may have stopped it. */
+        /* The terminal may have stopped it. A stopped process receives SIGTERM only after
+         * SIGCONT. */
         (void)kill(pid, SIGTERM);
         (void)kill(pid, SIGCONT);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
                 ;
 }
 
+/* Opens the system bus of this host. Returns CTL_NOT_RUNNING without a bus. Only if polkit can ask
+ * for a password, calls allow that and wait longer for their reply. */
 static int open_local(sd_bus **ret, Error *reterr)
 {
         int r = sd_bus_open_system_with_description(ret, "computectl");
@@ -104,7 +113,8 @@ static int open_local(sd_bus **ret, Error *reterr)
         return error_setf(reterr, r, "The system bus cannot be used: %s", strerror(-r));
 }
 
-/* Asks the bus for the name of this connection: an error of ssh shows in the answer. */
+/* Opens the bus of another host over ssh. The connection succeeds before ssh does, so the bus is
+ * asked for the name of the connection: a failure of ssh appears in that answer. */
 static int open_remote(sd_bus **ret, const char *host, Error *reterr)
 {
         _cleanup_(sd_bus_close_unrefp) sd_bus *bus = NULL;
@@ -129,7 +139,8 @@ int ctl_bus_open(sd_bus **ret, const char *host, Error *reterr)
         return host ? open_remote(ret, host, reterr) : open_local(ret, reterr);
 }
 
-/* Stores why there is no agent on the bus: systemd knows if the unit failed. */
+/* Stores the reason why no agent is on the bus: systemd knows whether its unit failed or is
+ * starting. */
 static int explain_absence(sd_bus *bus, Error *reterr)
 {
         _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
@@ -141,7 +152,8 @@ static int explain_absence(sd_bus *bus, Error *reterr)
         return CTL_NOT_RUNNING;
 }
 
-/* Stores the reason why a call failed. */
+/* Stores the reason why a call failed, and returns its negative errno. r: the result of sd-bus. An
+ * error that the agent itself made keeps the words of the agent. */
 static int explain(sd_bus *bus, int r, const sd_bus_error *error, Error *reterr)
 {
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_SERVICE_UNKNOWN,
@@ -161,13 +173,14 @@ static int explain(sd_bus *bus, int r, const sd_bus_error *error, Error *reterr)
                         "The compute-agent that runs does not know this request; is it of the same version as computectl?");
         if (sd_bus_error_has_name(error, BUS_ERROR_TOO_HARD))
                 r = -E2BIG;
-        if (r == CTL_NOT_RUNNING) /* an error of an agent that does run */
+        if (r == CTL_NOT_RUNNING) /* an error of an agent that runs */
                 r = -EIO;
         if (error->message && error->message[0])
                 return error_setf(reterr, r, "%s", error->message);
         return error_setf(reterr, r, "compute-agent cannot be asked: %s", strerror(-r));
 }
 
+/* Stores that a reply could not be parsed. r: the result of sd-bus. */
 static int malformed(int r, Error *reterr)
 {
         return r == -ENOMEM
@@ -177,6 +190,7 @@ static int malformed(int r, Error *reterr)
                                  "The answer of compute-agent cannot be read; is it of the same version as computectl?");
 }
 
+/* Creates a message for a method of the agent. The bus must not start the agent for it. */
 static int new_call(sd_bus *bus, const char *method, sd_bus_message **ret, Error *reterr)
 {
         int r = sd_bus_message_new_method_call(bus, ret, BUS_NAME, BUS_PATH, BUS_INTERFACE, method);
@@ -187,6 +201,7 @@ static int new_call(sd_bus *bus, const char *method, sd_bus_message **ret, Error
         return 0;
 }
 
+/* Sends a message and waits for its reply. timeout_usec 0: the default of the bus. */
 static int call(sd_bus *bus, sd_bus_message *m, uint64_t timeout_usec, sd_bus_message **ret,
                 Error *reterr)
 {
@@ -196,14 +211,14 @@ static int call(sd_bus *bus, sd_bus_message *m, uint64_t timeout_usec, sd_bus_me
         return r < 0 ? explain(bus, r, &error, reterr) : 0;
 }
 
-/* Appending fails for lack of memory, or at a text that is not UTF-8. */
+/* Stores why an argument could not be appended: memory ran out, or the text is not UTF-8. */
 static int append_failed(int r, Error *reterr)
 {
         return r == -ENOMEM ? error_oom(reterr)
                             : error_setf(reterr, EINVAL, "An argument is not a UTF-8 text");
 }
 
-/* Copies the text of a reply. */
+/* Copies the text of a reply; the caller frees it. */
 static int read_text(sd_bus_message *reply, char **ret, Error *reterr)
 {
         const char *text;
@@ -230,7 +245,7 @@ int ctl_bus_call(sd_bus *bus, const char *method, uint64_t timeout_usec, char **
         va_end(ap);
         if (r < 0)
                 return append_failed(r, reterr);
-        /* The agent signals the progress of the operations without arguments alone. */
+        /* The agent signals the progress only of operations without arguments. */
         r = types[0] ? sd_bus_call(bus, m, timeout_usec, &error, &reply)
                      : ctl_progress_call(bus, m, timeout_usec, &error, &reply);
         if (r < 0)
@@ -247,7 +262,8 @@ int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json
         return r < 0 ? r : ctl_json_read_document(text, format, ret, reterr);
 }
 
-/* Each type of unit has an interface of its own: "…systemd1.Scope" of "a.scope". */
+/* Reads the control group of a unit at that object path. Each type of unit has its own interface:
+ * "a.scope" has "org.freedesktop.systemd1.Scope". */
 static int read_group(sd_bus *bus, const char *unit, const char *path, char **ret,
                       sd_bus_error *error)
 {
@@ -287,8 +303,10 @@ int ctl_bus_control_group(sd_bus *bus, const char *unit, char **ret, Error *rete
         return 0;
 }
 
-/* Requests of claims. */
+/* Requests of claims. The functions below append the parts of a message and return a negative errno
+ * of sd-bus. */
 
+/* Appends amounts as "a{st}". */
 static int append_resources(sd_bus_message *m, const Resources *resources)
 {
         int r = sd_bus_message_open_container(m, 'a', "{st}");
@@ -299,6 +317,7 @@ static int append_resources(sd_bus_message *m, const Resources *resources)
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+/* Appends texts as "as". */
 static int append_set(sd_bus_message *m, const StringSet *set)
 {
         int r = sd_bus_message_open_container(m, 'a', "s");
@@ -308,6 +327,7 @@ static int append_set(sd_bus_message *m, const StringSet *set)
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+/* Appends the groups of a request: suffix, amounts, required and forbidden traits of each. */
 static int append_groups(sd_bus_message *m, const ResourceRequest *request)
 {
         int r = sd_bus_message_open_container(m, 'a', "(sa{st}asas)");
@@ -326,6 +346,7 @@ static int append_groups(sd_bus_message *m, const ResourceRequest *request)
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+/* Appends "same-subtree": the groups of one list must be placed in one subtree. */
 static int append_subtrees(sd_bus_message *m, const CtlClaim *claim)
 {
         const ResourceRequest *request = claim->request;
@@ -336,6 +357,8 @@ static int append_subtrees(sd_bus_message *m, const CtlClaim *claim)
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+/* Appends "in-tree": the provider in whose tree a group must be placed. Groups without one are
+ * skipped. */
 static int append_trees(sd_bus_message *m, const CtlClaim *claim)
 {
         const ResourceRequest *request = claim->request;
@@ -353,13 +376,15 @@ static int append_cpus(sd_bus_message *m, const CtlClaim *claim)
         return sd_bus_message_append_strv(m, (char **)claim->numa->cpus);
 }
 
+/* Appends "numa-mem": the memory of each cell in MiB. */
 static int append_memory(sd_bus_message *m, const CtlClaim *claim)
 {
         return sd_bus_message_append_array(m, 't', claim->numa->memory_mb,
                                            claim->numa->n_memory * sizeof(uint64_t));
 }
 
-/* "a{sas}": equal suffixes stand next to each other. */
+/* Appends "mappings" as "a{sas}": the providers of each group. Items with equal suffixes must be
+ * adjacent, because each suffix becomes one entry. */
 static int append_mappings(sd_bus_message *m, const CtlClaim *claim)
 {
         const RequestMappings *mappings = claim->mappings;
@@ -393,6 +418,7 @@ static bool names_trees(const ResourceRequest *request)
         return false;
 }
 
+/* Appends the options whose value is one text. Options that are not set are skipped. */
 static int append_texts(sd_bus_message *m, const CtlClaim *claim)
 {
         const NumaOptions *numa = claim->numa;
@@ -416,7 +442,8 @@ static int append_texts(sd_bus_message *m, const CtlClaim *claim)
         return r;
 }
 
-/* Options whose values are written by a function. */
+/* Appends the options whose value is a list. The table has one function for each, which writes the
+ * value inside its variant. */
 static int append_lists(sd_bus_message *m, const CtlClaim *claim)
 {
         const struct {

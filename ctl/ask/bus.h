@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Talking to compute-agentd over D-Bus. Each function makes one call and blocks until its answer or
- * its time limit. The agent is never started by a call.
+/* Calls of compute-agentd over D-Bus. Each function makes one call and blocks until its reply or
+ * its time limit. A call never starts the agent.
  *
- * Errors are words for people: those of the agent, or what to do. CTL_NOT_RUNNING means that there
+ * Errors are words for people: those of the agent, or an advice. CTL_NOT_RUNNING means that there
  * is no bus, or no agent on it. */
 
 #include <systemd/sd-bus.h>
@@ -14,55 +14,58 @@
 
 #define CTL_NOT_RUNNING (-ESRCH)
 
-/* A request of "claim" or "explain". Everything is borrowed. */
+/* A request of "claim" or "explain". All members are borrowed. */
 typedef struct CtlClaim {
-        const char *consumer;       /* NULL: the request is only explained */
-        const char *project, *user; /* may be NULL */
-        const char *consumer_type;  /* may be NULL */
+        const char *consumer;       /* uuid; NULL: the request is only explained */
+        const char *project, *user; /* NULL: not given */
+        const char *consumer_type;  /* NULL: not given */
+        /* The claim is for the target of a resize on the same host. */
         bool resize_target;
-        uint32_t process;          /* of the guest; 0: not given */
-        const char *control_group; /* of the unit that is the guest; may be NULL */
+        uint32_t process;          /* pid of the guest; 0: not given */
+        const char *control_group; /* of the guest's unit, an absolute path; NULL: not given */
         const ResourceRequest *request;
-        const NumaOptions *numa;         /* the layout, as the options have it */
-        const RequestMappings *mappings; /* of its groups; may be NULL */
+        const NumaOptions *numa;         /* the NUMA layout, as in the options */
+        const RequestMappings *mappings; /* placed providers of the groups; NULL: not given */
 } CtlClaim;
 
-/* Starts pkttyagent, which asks for passwords on this terminal, and waits until polkit knows it.
- * Returns its process. 0: it is not installed, or there is no person to ask; polkit answers as it
- * does without. */
+/* Starts pkttyagent, which asks for passwords on this terminal, and waits up to 5 s until polkit
+ * knows it. Returns its process. Returns 0 if it is not installed or no person can be asked; polkit
+ * then answers without a password. */
 pid_t ctl_authorization_start(void);
 
-/* Ends it. 0 is allowed. */
+/* Ends pkttyagent and waits for its end. 0 is ignored. */
 void ctl_authorization_stop(pid_t pid);
 
-/* Opens a connection to the system bus, of this host or (not NULL) of "[user@]host[:port]": then
- * over ssh, which may ask for a password, and with systemd-stdio-bridge at the other end. The
- * caller closes with sd_bus_flush_close_unref(). */
+/* Opens a connection to the system bus of this host, or of host "[user@]host[:port]" if that is not
+ * NULL. A connection to another host uses ssh, which can ask for a password, and
+ * systemd-stdio-bridge on that host. The caller closes with sd_bus_flush_close_unref(). */
 int ctl_bus_open(sd_bus **ret, const char *host, Error *reterr);
 
 /* Calls a method with arguments as sd_bus_message_append() takes them. *ret is the text of the
- * answer, which the caller frees; NULL: the answer is not read. A call without arguments shows its
+ * reply, which the caller frees; ret NULL: the reply is ignored. A call without arguments shows its
  * progress on a terminal. timeout_usec 0: the default of the bus. */
 int ctl_bus_call(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret, Error *reterr,
                  const char *types, ...);
 
-/* Reads a document of Describe(), of that format; NULL: an array. */
+/* Reads a document of Describe() and checks its format; format NULL: the document is an array. The
+ * caller owns the reference. */
 int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json_t **ret,
                      Error *reterr);
 
-/* Finds the control group of a unit that the service manager of that bus runs; the caller frees. */
+/* Finds the control group of a unit that the service manager on that bus runs. A name without a
+ * suffix is that of a service. The caller frees the text. */
 int ctl_bus_control_group(sd_bus *bus, const char *unit, char **ret, Error *reterr);
 
-/* Claims, and returns the claim (CLAIM_FORMAT); without a consumer, returns why the request fits or
- * not (EXPLAIN_FORMAT). */
+/* Creates a claim and returns it (CLAIM_FORMAT). Without a consumer, returns whether the request
+ * fits, with the reasons (EXPLAIN_FORMAT). The caller owns the reference. */
 int ctl_bus_request(sd_bus *bus, const CtlClaim *claim, json_t **ret, Error *reterr);
 
-/* consumer_type NULL: the agent decides. */
+/* Moves a claim to another consumer. consumer_type NULL: the agent decides. */
 int ctl_bus_move_claim(sd_bus *bus, const char *from, const char *to, const char *consumer_type,
                        int64_t *ret_id, Error *reterr);
 
-/* PrepareGuest, GuestStarted, GuestReleased: with one or (argument2 not NULL) two texts.
- * ret_refused: set to the beginning of a sentence (static) when the agent refuses the guest, which
- * is no failure to answer. */
+/* Calls PrepareGuest, GuestStarted or GuestReleased with one text, or with two if argument2 is not
+ * NULL. If the agent rejects the guest, *ret_refused is set to the start of a sentence (static).
+ * A call that succeeds leaves it unchanged. */
 int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const char *argument2,
                   uint64_t timeout_usec, const char **ret_refused, Error *reterr);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Child processes: several pieces of work at a time, and computectl-helper. The output of a child
- * goes to files in memory, so that it can print without being read; a pidfd tells when it ends.
+/* Runs child processes: several pieces of work in parallel, and computectl-helper.
+ *
+ * The output of a child goes to files in memory, so a child can print without a reader. A pidfd
+ * reports its end. One loop starts children up to the limit and waits with poll(2) for the next end
+ * or time limit. All children have ended when ctl_children_run() returns, also after an error.
+ * Limit: 64 MiB of output for each file; more is cut.
  *
  * Tests: tests/unit/ctl/ask/test-children.c tests/unit/ctl/ask/test-helper.c */
 
@@ -24,9 +28,9 @@
 #include "drivers/host/snapshot.h"
 #include "formats/format-names.h"
 
-#define OUTPUT_MAX (64U << 20)
+#define OUTPUT_MAX (64U << 20) /* bytes, of each file */
 
-enum { OUTPUT, ERRORS, PIDFD };
+enum { OUTPUT, ERRORS, PIDFD }; /* indexes of CtlChild.fds */
 
 static void close_fds(CtlChild *child)
 {
@@ -44,13 +48,13 @@ void ctl_children_done(CtlChild *children, size_t n)
         }
 }
 
-/* Runs in the child. Returns its exit code. */
+/* Runs in the child. Returns its exit code. 127: its files could not be connected. */
 static int be_child(const CtlChild *child, CtlChildRun run)
 {
         const struct rlimit limit = { OUTPUT_MAX, OUTPUT_MAX };
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC), code;
 
-        (void)signal(SIGXFSZ, SIG_IGN); /* a longer output is cut */
+        (void)signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit fails with EFBIG */
         if (null < 0 || dup2(null, STDIN_FILENO) < 0 ||
             dup2(child->fds[OUTPUT], STDOUT_FILENO) < 0 ||
             dup2(child->fds[ERRORS], STDERR_FILENO) < 0 || setrlimit(RLIMIT_FSIZE, &limit) < 0)
@@ -60,6 +64,8 @@ static int be_child(const CtlChild *child, CtlChildRun run)
         return code;
 }
 
+/* Starts a child. Its file descriptors are closed by collect() or stop(), also if this fails. The
+ * stream buffers are flushed first, because a fork copies them. */
 static int start(CtlChild *child, CtlChildRun run, uint64_t timeout_usec)
 {
         child->fds[OUTPUT] = memfd_create("output", MFD_CLOEXEC);
@@ -79,7 +85,8 @@ static int start(CtlChild *child, CtlChildRun run, uint64_t timeout_usec)
         return child->fds[PIDFD] < 0 ? -errno : 0;
 }
 
-/* Reads a file of the child from its begin. Returns NULL if memory ran out. */
+/* Reads a file of the child from its start. Returns NULL if it could not be read or memory ran
+ * out. */
 static char *read_file(int fd)
 {
         off_t size = lseek(fd, 0, SEEK_END);
@@ -96,7 +103,7 @@ static char *read_file(int fd)
         return text;
 }
 
-/* Waits for a child that has ended or was killed, and takes what it printed. */
+/* Waits for a child that has ended or was killed, and reads its output. */
 static int collect(CtlChild *child)
 {
         int status = 0;
@@ -112,6 +119,7 @@ static int collect(CtlChild *child)
         return child->output && child->errors ? 0 : -ENOMEM;
 }
 
+/* Kills a child that runs, and releases it after an error. */
 static void stop(CtlChild *child)
 {
         if (child->pid > 0) {
@@ -121,7 +129,10 @@ static void stop(CtlChild *child)
         close_fds(child);
 }
 
-/* Waits until a child ends or reaches its limit, and collects those that did. Returns how many. */
+/* Waits until a child ends or reaches its time limit, and collects all that did. Returns their
+ * number.
+ * polled: space for n items. poll(2) ignores items with a negative descriptor: children that have
+ * ended. */
 static int collect_some(CtlChild *children, size_t n, struct pollfd *polled)
 {
         uint64_t end_usec = UINT64_MAX, now_usec = clock_usec(CLOCK_MONOTONIC);
@@ -185,8 +196,10 @@ int ctl_children_run(CtlChild *children, size_t n, CtlChildRun run, size_t n_at_
 /* The helper. */
 
 #define PROGRAM   "computectl-helper" /* agent/helper/main.c */
-#define WORDS_MAX 4
+#define WORDS_MAX 4                   /* of an order */
 
+/* The orders of the helper: the words for a failure, and the format of the document that it
+ * prints. */
 static const struct {
         const char *name, *failure, *format;
 } orders[] = {
@@ -214,7 +227,7 @@ typedef struct HelperWork {
         const char *const *arguments; /* NULL-terminated, the program's name first */
 } HelperWork;
 
-/* Runs in the child. */
+/* Runs in the child, and replaces it by the helper. */
 static int run_helper(void *data)
 {
         const HelperWork *work = data;

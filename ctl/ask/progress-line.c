@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Draws the progress of an operation of the agent on a terminal while the caller waits for its
+ * reply. The agent changes the properties OperationPhase, OperationDone and OperationTotal; each
+ * signal redraws the line.
+ *
+ * The main structure is Waiting: the last known progress, and the reply when it has arrived.
+ * Invariant: nothing is drawn during the first 300 ms, so a fast operation prints nothing. The line
+ * is erased before the call returns. Without a terminal this is a plain sd_bus_call(). */
+
 #include "ctl/ask/progress-line.h"
 
 #include <errno.h>
@@ -10,9 +18,9 @@
 #include "base/text.h"
 #include "formats/interface.h"
 
-#define BAR_MAX    40
+#define BAR_MAX    40 /* characters */
 #define BAR_MIN    8
-#define QUIET_USEC (300 * USEC_PER_MSEC) /* what is over by then shows nothing */
+#define QUIET_USEC (300 * USEC_PER_MSEC) /* operations shorter than this show nothing */
 #define LINE_MAX   512
 
 void ctl_progress_format(const char *kind, const Progress *progress, const CtlStyle *style,
@@ -38,17 +46,19 @@ void ctl_progress_format(const char *kind, const Progress *progress, const CtlSt
                  (int)(filled < room ? room - filled - 1 : 0), "");
 }
 
-/* The progress of the agent, from its signals. */
+/* The state of one call. The callbacks of sd-bus get it as userdata. */
 typedef struct Waiting {
         const CtlStyle *style;
         const char *method;
-        char phase[64]; /* "": not heard of yet */
+        char phase[64]; /* "": no signal arrived yet */
         Progress progress;
-        uint64_t begin_usec;
-        bool drawn;
-        sd_bus_message *reply; /* NULL: not there yet */
+        uint64_t begin_usec;   /* CLOCK_MONOTONIC */
+        bool drawn;            /* the terminal shows a line */
+        sd_bus_message *reply; /* owned; NULL: not received yet */
 } Waiting;
 
+/* Draws the line, unless the phase is unknown or the quiet time lasts. The phase comes from the
+ * agent, so control characters are replaced. */
 static void draw(Waiting *waiting)
 {
         char line[LINE_MAX];
@@ -71,7 +81,7 @@ static void erase(Waiting *waiting)
         fflush(stderr);
 }
 
-/* One entry of a{sv}. */
+/* Reads one entry of "a{sv}". Properties that are not of the progress are skipped. */
 static int read_property(sd_bus_message *m, Waiting *waiting)
 {
         const char *name, *phase;
@@ -91,7 +101,8 @@ static int read_property(sd_bus_message *m, Waiting *waiting)
         return r;
 }
 
-/* An a{sv}. What cannot be read is no progress, and no more. */
+/* Reads an "a{sv}" and redraws the line. A message that cannot be parsed is ignored: it must not
+ * disturb the call. */
 static void read_properties(sd_bus_message *m, Waiting *waiting)
 {
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
@@ -113,7 +124,8 @@ static int on_changed(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return 0;
 }
 
-/* Reads the present progress: an operation that was under way has signalled its phase before. */
+/* Reads the present progress. An operation that runs already has signalled its phase before this
+ * process listened. */
 static int on_properties(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
         if (!sd_bus_message_is_method_error(m, NULL))
@@ -127,8 +139,8 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return 0;
 }
 
-/* Draws the last signal of the quiet time when that time is over: the next signal can be long in
- * coming. */
+/* Processes the bus until the reply arrives. When the quiet time ends, the last signal is drawn
+ * without waiting for the next one, which can take long. */
 static int wait_for_reply(sd_bus *bus, Waiting *waiting)
 {
         while (!waiting->reply) {
@@ -147,6 +159,8 @@ static int wait_for_reply(sd_bus *bus, Waiting *waiting)
         return 0;
 }
 
+/* Returns the reply to the caller, or its error as sd_bus_call() does. Releases the reply on an
+ * error. */
 static int finish(Waiting *waiting, sd_bus_error *error, sd_bus_message **ret_reply)
 {
         const sd_bus_error *refusal = sd_bus_message_get_error(waiting->reply);
@@ -156,7 +170,7 @@ static int finish(Waiting *waiting, sd_bus_error *error, sd_bus_message **ret_re
                 *ret_reply = waiting->reply;
                 return 1;
         }
-        r = sd_bus_error_copy(error, refusal); /* the errno that it stands for */
+        r = sd_bus_error_copy(error, refusal); /* returns the errno of the error's name */
         sd_bus_message_unref(waiting->reply);
         return r < 0 ? r : -EIO;
 }

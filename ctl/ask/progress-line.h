@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One line on a terminal that says how far the agent has come, while computectl waits for it. */
+/* One line on a terminal with the progress of the agent, while computectl waits for its reply. */
 
 #include <systemd/sd-bus.h>
 
@@ -9,12 +9,13 @@
 #include "base/progress.h"
 #include "ctl/print/page.h"
 
-/* "reshape: gathering 12/40 [=======>             ]", cut at the width of the style; the bar only
- * where requests are counted and there is room for it. Pure. */
+/* Formats "reshape: gathering 12/40 [=======>             ]", cut at the width of the style. The
+ * bar appears only if the requests are counted and the line has space for it. Pure. */
 void ctl_progress_format(const char *kind, const Progress *progress, const CtlStyle *style,
                          char *line, size_t size);
 
-/* Sends a call and waits for its answer, with that line on standard error when it is a terminal.
- * reply is owned by the caller; results are those of sd_bus_call(). */
+/* Sends a call and waits for its reply, with that line on standard error if it is a terminal. The
+ * caller owns the reply. Returns the results of sd_bus_call(). timeout_usec 0: the default of the
+ * bus, without a line. */
 int ctl_progress_call(sd_bus *bus, sd_bus_message *m, uint64_t timeout_usec, sd_bus_error *error,
                       sd_bus_message **ret_reply);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Properties are read one by one: a manager that lacks one of them (LoadCredential is of systemd
- * 247) has the others. */
+/* Reads the unit compute-agent.service from systemd, and explains its state.
+ *
+ * Properties are read one by one, each with a call. The result is complete or empty: if one
+ * property cannot be read, ctl_unit_read() fails. The comparison of credentials reads files and
+ * needs root; without rights it reports no difference. */
 
 #include "ctl/ask/unit.h"
 
@@ -21,7 +24,7 @@
 #define MANAGER_PATH         "/org/freedesktop/systemd1"
 #define UNIT                 MANAGER ".Unit"
 #define SERVICE              MANAGER ".Service"
-#define TIMEOUT_USEC         (2 * USEC_PER_SEC)
+#define TIMEOUT_USEC         (2 * USEC_PER_SEC) /* of each call */
 #define CREDENTIAL_MAX_BYTES (16 * 1024)
 
 void ctl_unit_done(CtlUnit *unit)
@@ -41,7 +44,8 @@ void ctl_unit_done(CtlUnit *unit)
         *unit = (CtlUnit){ 0 };
 }
 
-/* Returns a message that stands inside the variant. */
+/* Reads a property. *ret is a message whose read position is inside the variant; the caller
+ * releases it. */
 static int get(sd_bus *bus, const char *interface, const char *name, const char *type,
                sd_bus_message **ret)
 {
@@ -63,6 +67,7 @@ static int get(sd_bus *bus, const char *interface, const char *name, const char 
         return 0;
 }
 
+/* Reads a text property; the caller frees it. */
 static int get_text(sd_bus *bus, const char *interface, const char *name, char **ret)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -93,8 +98,8 @@ static int get_groups(sd_bus *bus, CtlUnit *unit)
         return r < 0 ? r : sd_bus_message_read_strv(reply, &unit->groups);
 }
 
-/* Adds the folders of a property to those that the service may write. before: the folder that they
- * are relative to. */
+/* Adds the folders of a property to those that the service can write. before: the folder to which
+ * they are relative. The prefixes "-" and "+" of systemd are skipped. */
 static int get_folders(sd_bus *bus, const char *name, const char *before, StringSet *ret)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -112,6 +117,8 @@ static int get_folders(sd_bus *bus, const char *name, const char *before, String
         return r;
 }
 
+/* Reads which folders the sandbox leaves writable. With ProtectSystem=strict these are the only
+ * ones. The state and runtime folders of the unit are always among them. */
 static int get_sandbox(sd_bus *bus, CtlUnit *unit)
 {
         _cleanup_(string_set_done) StringSet folders = { 0 };
@@ -136,6 +143,7 @@ static int get_sandbox(sd_bus *bus, CtlUnit *unit)
         return 0;
 }
 
+/* Appends a credential and copies its texts. */
 static int add_credential(CtlUnit *unit, const char *name, const char *path)
 {
         CtlUnitCredential *grown =
@@ -151,6 +159,7 @@ static int add_credential(CtlUnit *unit, const char *name, const char *path)
         return credential->name && credential->path ? 0 : -ENOMEM;
 }
 
+/* Reads LoadCredential=, pairs of a name and a path. */
 static int get_credentials(sd_bus *bus, CtlUnit *unit)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -191,6 +200,8 @@ int ctl_unit_read(sd_bus *bus, CtlUnit *ret)
         return 0;
 }
 
+/* The words of STATUS= are used only if the service exited with an error and does not run now. A
+ * service that ran normally leaves another text there. */
 bool ctl_unit_explain(const CtlUnit *unit, Error *reterr)
 {
         bool exited = strcmp(unit->result, "exit-code") == 0;
@@ -219,6 +230,8 @@ bool ctl_unit_explain(const CtlUnit *unit, Error *reterr)
         return true;
 }
 
+/* A folder is writable if it is one of the sandbox's folders or below one. A slash at their end
+ * does not matter. */
 bool ctl_unit_may_write(const CtlUnit *unit, const char *folder)
 {
         if (!unit->read_only)
@@ -235,7 +248,7 @@ bool ctl_unit_may_write(const CtlUnit *unit, const char *folder)
         return false;
 }
 
-/* The later of both times: a rename keeps the time of the content. */
+/* Returns the later of the times of content and inode. A rename keeps the time of the content. */
 static uint64_t changed_usec(const struct stat *st)
 {
         return MAX(
@@ -251,7 +264,7 @@ const char *ctl_unit_compare_credential(const CtlUnitCredential *credential, con
         struct stat file, st;
         size_t n_mine, n_its;
 
-        /* A name without a path comes from systemd's own store. */
+        /* systemd itself finds a credential whose path is relative. */
         if (!copy || credential->path[0] != '/')
                 return NULL;
         if (stat(credential->path, &file) < 0)
@@ -260,6 +273,7 @@ const char *ctl_unit_compare_credential(const CtlUnitCredential *credential, con
                 return errno == ENOENT && access(folder, X_OK) == 0
                                ? "was added to the unit after the start of the service"
                                : NULL;
+        /* The contents decide if both can be read, else the times. */
         if (read_file_text(credential->path, CREDENTIAL_MAX_BYTES, &mine, &n_mine, NULL) == 0 &&
             read_file_text(copy, CREDENTIAL_MAX_BYTES, &its, &n_its, NULL) == 0)
                 return n_mine == n_its && memcmp(mine, its, n_mine) == 0 ? NULL : changed;

@@ -1,49 +1,51 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The unit compute-agent.service as systemd has it, read over D-Bus. */
+/* The unit compute-agent.service as systemd knows it, read over D-Bus. */
 
 #include <systemd/sd-bus.h>
 
 #include "base/error.h"
 
-/* STATUS= of a start that fails begins with this (agent/daemon.c); systemd keeps the text. */
+/* First word of STATUS= when a start fails (agent/daemon.c). systemd keeps this text. */
 #define CTL_UNIT_FAILED "failed: "
 
 typedef struct CtlUnitCredential {
-        char *name, *path; /* LoadCredential=NAME:PATH */
+        char *name, *path; /* of LoadCredential=NAME:PATH */
 } CtlUnitCredential;
 
-/* Texts are owned, and "" if systemd has none. */
+/* The texts are owned, and "" if systemd has none. */
 typedef struct CtlUnit {
         char *load_state;   /* "loaded", "not-found" */
         char *active_state; /* "active", "inactive", "failed", "activating" */
         char *result;       /* "success", "exit-code", "signal" */
-        char *status_text;  /* STATUS= that the service sent last */
+        char *status_text;  /* last STATUS= of the service */
         char *user;         /* User= */
         char **groups;      /* SupplementaryGroups=, NULL-terminated */
-        int exit_status;    /* of the main process: exit code or signal */
+        int exit_status;    /* of the main process: exit code or number of the signal */
         bool read_only;     /* ProtectSystem=strict */
-        char **writable;    /* absolute paths that the sandbox leaves writable, NULL-terminated */
+        char **writable;    /* absolute paths, writable in the sandbox; NULL-terminated */
         CtlUnitCredential *credentials;
         size_t n_credentials;
 } CtlUnit;
 
+/* Frees the members. */
 void ctl_unit_done(CtlUnit *unit);
 
-/* Waits at most two seconds for each answer. Negative errno: systemd cannot be asked. */
+/* Reads the unit. Waits at most 2 s for each property. Negative errno: systemd could not be
+ * asked. */
 int ctl_unit_read(sd_bus *bus, CtlUnit *ret);
 
-/* Stores why the agent does not answer, with what to do next; returns false and stores nothing if
- * the unit is only stopped. Pure. */
+/* Stores why the agent does not answer, with the next step. Returns false and stores nothing if the
+ * unit is only stopped. Pure. */
 bool ctl_unit_explain(const CtlUnit *unit, Error *reterr);
 
 /* Checks whether the sandbox of the unit lets the service write below that folder. Pure. */
 bool ctl_unit_may_write(const CtlUnit *unit, const char *folder);
 
-/* Returns how the credential file differs from the service's copy: NULL if it does not, or if this
- * process may read neither. folder: of the copies. Blocks on the disk. */
+/* Returns how the credential's file differs from the service's copy (static), or NULL if they are
+ * equal or cannot be compared. folder: of the copies. Blocks on the disk. */
 const char *ctl_unit_compare_credential(const CtlUnitCredential *credential, const char *folder);
 
-/* Where systemd keeps the copies for the service that runs. */
+/* The folder where systemd keeps the copies for the running service. */
 #define CTL_UNIT_CREDENTIALS "/run/credentials/compute-agent.service"

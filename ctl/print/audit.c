@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Prints the document of an audit (agent/audit/auditor.h) for "audit", "heal" and "consumers", and
+ * derives the exit code. Pure: the document goes in, text comes out.
+ *
+ * There are two tables: one line for each finding, and one for each consumer with its allocations
+ * here and elsewhere. Invariant: only findings that are problems count for the exit code, and a
+ * healed problem counts as repaired. Limit: a document of an older agent has no member "problem",
+ * so each of its findings counts as one. */
+
 #include "ctl/print/audit.h"
 
 #include <inttypes.h>
@@ -34,7 +42,8 @@ static bool has_failed(const json_t *finding)
         return strcmp(ctl_json_text(finding, "outcome"), "failed") == 0;
 }
 
-/* A document of an older agent has problems only. */
+/* Checks whether a finding is a problem and not a remark. An older agent writes only problems and
+ * no such member. */
 static bool is_problem(const json_t *finding)
 {
         return !json_is_false(json_object_get(finding, "problem"));
@@ -62,6 +71,7 @@ int ctl_audit_exit(const json_t *document)
         return count_problems(findings) > 0 ? CTL_AUDIT_REPAIRED : EXIT_SUCCESS;
 }
 
+/* Adds the cells of a finding. The third column is the result if it was healed, else the remedy. */
 static void add_finding(CtlTable *table, const json_t *finding, const CtlStyle *style)
 {
         const char *evidence = ctl_json_text(finding, "evidence");
@@ -99,7 +109,8 @@ void ctl_audit_print(const json_t *document, CtlPage *page)
                               page);
 }
 
-/* "VCPU=2, MEMORY_MB=512 of host1; VGPU=1 of gpu" of [{"provider", "name", "resources"}]. */
+/* Writes "VCPU=2, MEMORY_MB=512 of host1; VGPU=1 of gpu" from [{"provider", "name", "resources"}].
+ * The uuid replaces an unknown name. */
 static void write_held(const json_t *held, FILE *stream)
 {
         const json_t *item;
@@ -114,7 +125,8 @@ static void write_held(const json_t *held, FILE *stream)
         }
 }
 
-/* Counts the words that are equal to this one; 0: an earlier word is equal, and was counted. */
+/* Counts the words that equal the word at index. Returns 0 if an earlier word equals it, because
+ * that one was counted. */
 static size_t count_equal(const json_t *words, size_t index)
 {
         const json_t *word;
@@ -130,7 +142,8 @@ static size_t count_equal(const json_t *words, size_t index)
         return n;
 }
 
-/* "0000:41:00.0 (2), 0000:81:00.0": a GPU gives several of its parts. */
+/* Writes "0000:41:00.0 (2), 0000:81:00.0". A GPU appears once for each of its parts, so equal words
+ * are counted. */
 static void write_words(const json_t *words, FILE *stream)
 {
         const json_t *word;
@@ -154,6 +167,7 @@ static void add_list(CtlTable *table, const json_t *list,
         ctl_table_take(table, ctl_json_format(list, write), "-");
 }
 
+/* Adds the cells of a consumer. An unknown project is shown as "-". */
 static void add_consumer(CtlTable *table, const json_t *consumer, const CtlStyle *style)
 {
         const char *project = ctl_json_text(consumer, "project");

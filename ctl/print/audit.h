@@ -2,22 +2,22 @@
 #pragma once
 
 /* "computectl audit", "heal" and "consumers" on a terminal. Pure: the document of
- * agent/audit/auditor.h in, text out. */
+ * agent/audit/auditor.h goes in, text comes out. */
 
 #include <jansson.h>
 
 #include "ctl/print/page.h"
 
-/* Exit codes, those of "nova-manage placement audit". */
-#define CTL_AUDIT_FINDINGS 3
-#define CTL_AUDIT_REPAIRED 4
+/* Exit codes of "nova-manage placement audit". */
+#define CTL_AUDIT_FINDINGS 3 /* problems remain */
+#define CTL_AUDIT_REPAIRED 4 /* all problems were repaired */
 
-/* Each finding with what would put it right, or what became of it. */
+/* Prints each finding with its remedy, or with the result of the repair. */
 void ctl_audit_print(const json_t *document, CtlPage *page);
 
-/* Each consumer that holds something of this host, or has a claim here. */
+/* Prints each consumer that has allocations on this host or a claim here. */
 void ctl_consumers_print(const json_t *document, CtlPage *page);
 
-/* EXIT_SUCCESS when all agree, CTL_AUDIT_REPAIRED when all that was found was put right,
- * CTL_AUDIT_FINDINGS when something is left. */
+/* Returns EXIT_SUCCESS without problems, CTL_AUDIT_REPAIRED if all were repaired, else
+ * CTL_AUDIT_FINDINGS. */
 int ctl_audit_exit(const json_t *document);

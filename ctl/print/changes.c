@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What was or would be changed in Placement: the requests of "plan", the inventories and
- * allocations that "reshape" moves, and the providers that "retire" removes. Pure. */
+/* Prints changes of Placement, planned or done: the requests of "plan", the inventories and
+ * allocations that "reshape" moves, and the providers that "retire" removes. Pure.
+ *
+ * A plan is an array of requests, one line for each. A reshape is two states of the tree and its
+ * consumers, "before" and "after"; only their differences are printed. A retirement is a list of
+ * providers, or the reasons against it. Limit: the amounts of a line are cut at 511 bytes. */
 
 #include "ctl/print/changes.h"
 
@@ -28,7 +32,8 @@ static const CtlColumn all_plan_columns[] = {
         { "SUMMARY", CTL_COLUMN_WRAP },
 };
 
-/* A path says too much for a narrow terminal: the provider's name is in the next column. */
+/* Returns a short name for the path of a request, for the second column. The path with its uuid is
+ * too long for a narrow terminal, and the next column has the provider's name. */
 static const char *name_path(const char *path)
 {
         static const struct {
@@ -69,8 +74,8 @@ static void add_step(CtlTable *table, const json_t *step, const CtlStyle *style)
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(step, "summary"));
 }
 
-/* Prints why there is nothing to send. Only a sync state that was reached by comparing says that
- * Placement is equal to the host. */
+/* Prints why there is nothing to send. Only sync states that result from a comparison prove that
+ * Placement equals the host. */
 static void print_nothing(const json_t *status, CtlPage *page)
 {
         const char *state = ctl_json_text(status, "sync_state"),
@@ -118,6 +123,8 @@ static const CtlColumn provider_columns[] = {
         { "AFTER", CTL_COLUMN_WRAP },
 };
 
+/* Returns the member a.b.c of an object, borrowed. b and c can be NULL. Returns NULL if a member is
+ * missing. */
 static const json_t *member(const json_t *object, const char *a, const char *b, const char *c)
 {
         const char *const keys[] = { a, b, c };
@@ -132,6 +139,7 @@ static const json_t *find_provider(const json_t *shape, const char *uuid)
         return ctl_json_find(json_object_get(shape, "providers"), "uuid", uuid);
 }
 
+/* Returns the name of a provider after or before the reshape; its uuid if neither state has it. */
 static const char *provider_name(const json_t *document, const char *uuid)
 {
         const json_t *provider = find_provider(json_object_get(document, "after"), uuid);
@@ -141,7 +149,8 @@ static const char *provider_name(const json_t *document, const char *uuid)
         return provider ? ctl_json_text(provider, "name") : uuid;
 }
 
-/* "VCPU 2, MEMORY_MB 512" of {"VCPU": 2, …}, or of inventories their totals. */
+/* Writes "VCPU 2, MEMORY_MB 512" from {"VCPU": 2, …}, or the totals of inventories. Writes "-" for
+ * an empty object. */
 static void format_amounts(const json_t *object, char *text, size_t size)
 {
         const char *name;
@@ -160,6 +169,8 @@ static void format_amounts(const json_t *object, char *text, size_t size)
         }
 }
 
+/* Adds a line with the amounts before and after. second: the second column; NULL: the table has
+ * none. */
 static void add_line(CtlTable *table, const char *first, const char *second, const json_t *before,
                      const json_t *after)
 {
@@ -175,6 +186,8 @@ static void add_line(CtlTable *table, const char *first, const char *second, con
         ctl_table_cell(table, CTL_PLAIN, "%s", text);
 }
 
+/* Adds a line for each provider on which the allocations of a consumer change. Providers that are
+ * only in "after" come last. */
 static void add_consumer(CtlTable *table, const json_t *document, const char *uuid)
 {
         const json_t *before = member(document, "before", "consumers", uuid);
@@ -212,6 +225,8 @@ static void print_consumers(const json_t *document, CtlPage *page)
         ctl_table_print(table);
 }
 
+/* Adds a line for each provider of one state that differs from the other state. The caller asks for
+ * both directions: "after" finds new and changed providers, "before" finds removed ones. */
 static void add_providers(CtlTable *table, const json_t *document, const char *key,
                           const char *other)
 {
@@ -288,6 +303,8 @@ static void print_names(const json_t *document, const char *key, CtlPage *page)
         }
 }
 
+/* Prints a consumer that prevents the retirement, with the reason: its claim, its allocations, or
+ * its domain. */
 static void print_holder(const json_t *holder, CtlPage *page)
 {
         const char *guest = ctl_json_text(holder, "guest");

@@ -8,16 +8,17 @@
 #include "ctl/print/page.h"
 
 /* Prints the requests of a plan (the array of plan_to_json(), report/publish/plan.h). status: a
- * document of STATUS_FORMAT, read if the plan is empty: an empty plan is no proof that Placement is
- * equal to the host. NULL if the plan is not empty. */
+ * document of STATUS_FORMAT, which explains an empty plan, because an empty plan does not prove
+ * that Placement equals the host. NULL is allowed only if the plan is not empty. */
 void ctl_plan_print(const json_t *plan, const json_t *status, CtlPage *page);
 
-/* Prints each amount that moves, and the providers before and after, of a document of
- * RESHAPE_FORMAT; NULL: nothing moves. hint: the next command, as the last line; NULL: none. */
+/* Prints each amount that moves, and the providers before and after, from a document of
+ * RESHAPE_FORMAT; NULL: nothing moves. hint: the next command, printed as the last line; NULL:
+ * none. */
 void ctl_reshape_print(const json_t *document, const char *hint, CtlPage *page);
 
-/* Checks whether a guest or a provider keeps the host of a document of RETIRE_FORMAT from being
- * retired. */
+/* Checks whether a document of RETIRE_FORMAT names guests or providers that prevent the
+ * retirement. */
 bool ctl_retire_is_refused(const json_t *document);
 
 /* Prints these, or the providers that are removed. */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Claims and their history on a terminal: the list of "claims", one claim of "show" and "claim",
- * "claims --problems", "explain" and "history". Pure. */
+/* Prints claims and their history: the list of "claims", one claim of "show" and "claim", "claims
+ * --problems", "explain" and "history". Pure.
+ *
+ * A list has one line for each provider of a claim, and the cells of the claim are in its first
+ * line. View decides the columns of a list by the width of the terminal and the content. One claim
+ * is a sequence of parts. Each begins with an empty line, and is left out if it would be empty. */
 
 #include "ctl/print/claims.h"
 
@@ -19,7 +23,7 @@
 
 /* Lists. */
 
-/* Adds the provider of an allocation, and the amounts there. */
+/* Adds the cells of an allocation: its provider and the amounts there. */
 static void add_allocation(CtlTable *table, const json_t *allocation, const CtlStyle *style)
 {
         const json_t *resources = json_object_get(allocation, "resources");
@@ -28,11 +32,11 @@ static void add_allocation(CtlTable *table, const json_t *allocation, const CtlS
         ctl_table_take(table, ctl_json_format_resources(resources), "");
 }
 
-/* The columns of the list of claims. */
+/* Decides the columns of a list of claims. */
 typedef struct View {
-        bool history; /* how it ended, not when it expires */
-        bool roomy;   /* whole consumers, and when it was made */
-        bool guests;  /* some have a name */
+        bool history; /* time and reason of the end, not the time of expiry */
+        bool roomy;   /* space for whole uuids and the time of creation */
+        bool guests;  /* at least one claim has a guest with a name */
 } View;
 
 static bool have_names(const json_t *claims)
@@ -46,6 +50,8 @@ static bool have_names(const json_t *claims)
         return false;
 }
 
+/* Fills the columns of a view and returns their number. add_claim_cells() adds cells in the same
+ * order. */
 static size_t choose_columns(const View *view, CtlColumn columns[static COLUMNS_MAX])
 {
         size_t n = 0;
@@ -82,6 +88,8 @@ static void add_time_cell(CtlTable *table, uint64_t usec, const CtlStyle *style)
                        usec ? ctl_text_relative(text, usec, style->now_usec) : "-");
 }
 
+/* Adds the cells that belong to the claim and not to one of its providers. In a narrow list the
+ * consumer replaces a missing name of the guest. */
 static void add_claim_cells(CtlTable *table, const json_t *claim, const View *view,
                             const CtlStyle *style)
 {
@@ -102,7 +110,8 @@ static void add_claim_cells(CtlTable *table, const json_t *claim, const View *vi
                       style);
 }
 
-/* One line per provider; what the claim itself has stands in the first. */
+/* Adds the lines of a claim: one for each provider, and the cells of the claim in the first one.
+ * n_of_claim: number of the cells that other lines leave empty. */
 static void add_claim(CtlTable *table, const json_t *claim, const View *view, const CtlStyle *style)
 {
         const json_t *allocations = json_object_get(claim, "allocations");
@@ -121,7 +130,8 @@ static void add_claim(CtlTable *table, const json_t *claim, const View *view, co
         }
 }
 
-/* A line with the claims of which Placement has more than their domains show; nothing if none. */
+/* Prints one line with the claims of which Placement has larger amounts than their domains show.
+ * Prints nothing if there are none. */
 static void print_beyond_domains(const json_t *claims, CtlPage *page)
 {
         const json_t *claim, *amount;
@@ -204,7 +214,8 @@ static void print_devices(const json_t *claim, CtlPage *page)
                               add_device, page);
 }
 
-/* "0=4 1=2-3": guest CPUs of the cell and their host CPUs. */
+/* Formats "0=4 1=2-3": the guest CPUs of a cell and their host CPUs. Returns NULL if memory ran
+ * out; the caller frees. */
 static char *format_pins(const json_t *claim, const json_t *cell)
 {
         _cleanup_(cpu_set_done) CpuSet vcpus = CPU_SET_INIT;
@@ -232,7 +243,7 @@ static char *format_pins(const json_t *claim, const json_t *cell)
         return NULL;
 }
 
-/* An empty line, and the table of the guest's cells; nothing when there is none. */
+/* Prints an empty line and the table of the guest's cells. Prints nothing without cells. */
 static void print_layout(const json_t *claim, CtlPage *page)
 {
         static const CtlColumn columns[] = {
@@ -265,6 +276,7 @@ static void print_layout(const json_t *claim, CtlPage *page)
         ctl_table_print(table);
 }
 
+/* Returns the name of a provider of the claim; its uuid if the claim has no allocation there. */
 static const char *provider_name(const json_t *claim, const char *uuid)
 {
         const json_t *allocation =
@@ -282,7 +294,8 @@ static void add_mapping_line(CtlTable *table, const char *suffix, const char *pr
         ctl_table_cell(table, CTL_PLAIN, "%s", device);
 }
 
-/* One line for each device of the group there; an mdev is shown by its uuid. */
+/* Adds a line for each device that the group has on the provider; "-" if it has none. An mdev is
+ * shown by its uuid. */
 static void add_mapping(CtlTable *table, const json_t *claim, const char *suffix, const char *uuid)
 {
         const char *name = provider_name(claim, uuid);
@@ -304,8 +317,8 @@ static void add_mapping(CtlTable *table, const json_t *claim, const char *suffix
                 add_mapping_line(table, suffix, name, "-");
 }
 
-/* Prints an empty line, and the provider and devices of each group with a suffix; nothing if there
- * is no such group. */
+/* Prints an empty line, and the provider and devices of each group with a suffix. Prints nothing if
+ * there is no such group. */
 static void print_mappings(const json_t *claim, CtlPage *page)
 {
         static const CtlColumn columns[] = {
@@ -338,6 +351,7 @@ static void print_allocations(const json_t *claim, CtlPage *page)
                               add_allocation, page);
 }
 
+/* Prints the fields of a claim. Empty texts and times of 0 are left out. */
 static void print_fields(const json_t *claim, CtlPage *page)
 {
         static const struct {
@@ -370,7 +384,8 @@ static void print_fields(const json_t *claim, CtlPage *page)
         }
 }
 
-/* An empty line, and what the domain of the guest does not show; nothing if it shows all. */
+/* Prints an empty line and the amounts that the domain of the guest does not show. Prints nothing
+ * if it shows all. */
 static void print_beyond_domain(const json_t *claim, CtlPage *page)
 {
         const json_t *amounts = json_object_get(claim, "beyond_domain"), *amount;
@@ -387,7 +402,8 @@ static void print_beyond_domain(const json_t *claim, CtlPage *page)
         fputc('\n', page->output);
 }
 
-/* An empty line, and the host CPUs that no guest CPU has; nothing if there are none. */
+/* Prints an empty line and the host CPUs of the claim to which no guest CPU is pinned, for example
+ * those of emulator threads. Prints nothing if there are none. */
 static void print_other_cpus(const json_t *claim, CtlPage *page)
 {
         _cleanup_(cpu_set_done) CpuSet held = CPU_SET_INIT;
@@ -408,7 +424,7 @@ static void print_other_cpus(const json_t *claim, CtlPage *page)
                 fprintf(page->output, "\nHost CPUs held for other threads: %s\n", text);
 }
 
-/* Prints all that a claim has: of each provider, for each group, its cells and its devices. */
+/* Prints everything that a claim has: amounts, groups, cells and devices. */
 static void print_held(const json_t *claim, CtlPage *page)
 {
         print_allocations(claim, page);
@@ -445,7 +461,7 @@ void ctl_claim_print(const json_t *document, CtlPage *page)
                         id, id);
 }
 
-/* Problems, and why a request does not fit. */
+/* Problems, and the explanation of a request. */
 
 static void add_problem(CtlTable *table, const json_t *problem, const CtlStyle *style)
 {
@@ -504,6 +520,8 @@ void ctl_explain_print(const json_t *document, CtlPage *page)
 
 /* History. */
 
+/* Writes "host1: VCPU=2, MEMORY_MB=512; gpu: VGPU=1". Amounts of the same provider are adjacent in
+ * the event. */
 static void write_allocations(const json_t *allocations, FILE *stream)
 {
         const char *last = "";
@@ -523,6 +541,7 @@ static void write_allocations(const json_t *allocations, FILE *stream)
         }
 }
 
+/* Returns the most exact name of a device that the event has. */
 static const char *device_name(const json_t *device)
 {
         static const char *const keys[] = { "mdev", "address", "device" };
@@ -533,7 +552,8 @@ static const char *device_name(const json_t *device)
         return "";
 }
 
-/* "host1: VCPU=2, MEMORY_MB=512; gpu: VGPU=1; 0000:41:00.0" */
+/* Writes the allocations and devices of an event: "host1: VCPU=2, MEMORY_MB=512; gpu: VGPU=1;
+ * 0000:41:00.0". */
 static void write_held(const json_t *event, FILE *stream)
 {
         const json_t *allocations = json_object_get(event, "allocations"),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Claims and events as tables. Pure. The documents are those of formats/format-names.h; members of
- * a claim and of an event are described in formats/claim-json.h. */
+/* Claims and events as tables. Pure. The documents are those of formats/format-names.h. The members
+ * of a claim and of an event are described in formats/claim-json.h. */
 
 #include <jansson.h>
 
@@ -14,10 +14,10 @@ void ctl_claims_print(const json_t *document, bool history, CtlPage *page);
 /* Prints the member that ctl_claims_add_guests() added, a line for each guest. */
 void ctl_claims_print_guests(const json_t *document, CtlPage *page);
 
-/* Prints a claim that was just made. */
+/* Prints a claim that was created by this call, with the next commands. */
 void ctl_claim_print(const json_t *document, CtlPage *page);
 
-/* Prints one claim with all that is known of it. */
+/* Prints one claim with all its members. */
 void ctl_show_print(const json_t *claim, CtlPage *page);
 
 /* Prints a document of PROBLEMS_FORMAT. */

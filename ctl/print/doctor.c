@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* "computectl doctor": each judge adds its findings to one list, from facts that the caller
- * gathered. A check that the agent makes itself is left to the reasons of its status. */
+/* Judges the facts of a host for "computectl doctor". Each judge examines one subject and adds its
+ * findings to one list; the table of ctl_doctor_judge() is their order on the page. Judges do not
+ * ask the agent or the system: the caller gathered the facts.
+ *
+ * Invariants: a finding that is not "ok" has an advice where one is known. A check that the agent
+ * makes itself is reported only by the reasons of its status. So a judge adds nothing if
+ * has_reason() finds its subject there. A judge returns -1 only if memory ran out. Limit: facts
+ * that could not be gathered lead to fewer findings, not to errors. */
 
 #include "ctl/print/doctor.h"
 
@@ -22,13 +28,13 @@
 
 #define DEFAULT_STATE_PATH  LOCALSTATEDIR "/lib/compute-agent"
 #define HOOK_PATH           SYSCONFDIR "/libvirt/hooks/qemu.d/compute-agent"
-#define INDENT              24                     /* of the words */
-#define FAILED              "compute-agent failed" /* ctl/ask/unit.h */
+#define INDENT              24                     /* column of the words */
+#define FAILED              "compute-agent failed" /* prefix of a failed start; see ctl/ask/unit.h */
 #define DISK_NEEDED_BYTES   (UINT64_C(16) << 20)
 #define CLOCK_TOLERANCE_SEC 5
-#define NEWEST_MICROVERSION 38 /* of 1.x, that anything asks for */
+#define NEWEST_MICROVERSION 38 /* minor version of 1.x, the newest that the agent uses */
 
-/* advice NULL: there is none. Returns -1 if memory ran out. */
+/* Adds a finding. advice NULL: none. Returns -1 if memory ran out. */
 static _printf_(5, 6) int add_finding(json_t *findings, const char *check, const char *state,
                                       const char *advice, const char *format, ...)
 {
@@ -63,11 +69,14 @@ static bool is_running(const CtlFacts *facts)
         return strcmp(ctl_json_text(facts->status, "state"), "not-running") != 0;
 }
 
+/* Checks whether the agent's status has a reason of that check. */
 static bool has_reason(const CtlFacts *facts, const char *check)
 {
         return ctl_json_find(json_object_get(facts->status, "reasons"), "check", check);
 }
 
+/* Judges the configuration: its error, or rights that could not be checked, or its warnings. A user
+ * without rights sees a warning, because the file might be correct. */
 static int judge_config(const CtlFacts *facts, json_t *findings)
 {
         size_t n = facts->config ? facts->config->warnings.n_items : 0;
@@ -85,7 +94,7 @@ static int judge_config(const CtlFacts *facts, json_t *findings)
                                    "Create the user of the unit, or correct User= of the unit",
                                    "%s", facts->config_unchecked.text);
         if (has_reason(facts, "configuration"))
-                return 0; /* the service names its first warning */
+                return 0; /* the service reports its first warning */
         for (size_t i = 0; i < n; i++) {
                 int r = add_finding(
                         findings, "configuration", "warning",
@@ -101,6 +110,8 @@ static int judge_config(const CtlFacts *facts, json_t *findings)
         return add_finding(findings, "configuration", "ok", NULL, "It can be used");
 }
 
+/* Judges files and credentials: those that the service cannot read, and those that changed after
+ * its start. */
 static int judge_files(const CtlFacts *facts, json_t *findings)
 {
         int r = 0;
@@ -117,7 +128,7 @@ static int judge_files(const CtlFacts *facts, json_t *findings)
         return r;
 }
 
-/* Adds the reasons of the status of the agent. */
+/* Adds the reasons of the agent's status. */
 static int judge_reasons(const CtlFacts *facts, json_t *findings)
 {
         const json_t *reason;
@@ -135,6 +146,8 @@ static int judge_reasons(const CtlFacts *facts, json_t *findings)
         return r;
 }
 
+/* Judges the service: a start that failed, a service that does not run, or its version and
+ * claims. */
 static int judge_service(const CtlFacts *facts, json_t *findings)
 {
         if (strncmp(ctl_json_text(facts->status, "summary"), FAILED, strlen(FAILED)) == 0)
@@ -155,12 +168,13 @@ static int judge_service(const CtlFacts *facts, json_t *findings)
                 text_plural(ctl_json_u64(facts->status, "n_claims")));
 }
 
+/* Judges the poll of the hypervisor. The advice depends on the configured driver. */
 static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
 {
         if (has_reason(facts, "hypervisor"))
                 return 0;
         if (!facts->snapshot && !facts->config && !is_running(facts))
-                return 0; /* the driver is unknown */
+                return 0; /* the configured driver is unknown */
         if (!facts->snapshot)
                 return add_finding(
                         findings, "hypervisor", "bad",
@@ -200,6 +214,7 @@ static bool offers_type(const Snapshot *snapshot, const char *type)
         return false;
 }
 
+/* Judges virtual GPUs: each configured mdev type must be offered by a device. */
 static int judge_devices(const CtlFacts *facts, json_t *findings)
 {
         size_t n = 0;
@@ -220,12 +235,14 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
                            "All enabled mdev types are offered (%zu)", n);
 }
 
+/* Judges the disk for guests. Without a known size DISK_GB is not reported, and no guest with a
+ * local disk is scheduled here. */
 static int judge_storage(const CtlFacts *facts, json_t *findings)
 {
         const HostConfig *host = facts->config ? &facts->config->driver.host : NULL;
         const char *pool = host ? host->images_storage_pool : NULL;
         bool rbd = host && host->images_type == HOST_IMAGES_RBD && !pool;
-        /* An agent that keeps an earlier figure names it among the parts of this host. */
+        /* An agent that keeps the last known size lists the disk among the parts of this host. */
         bool may_be_kept = !is_running(facts) || has_reason(facts, "host");
 
         const char *local_disk = ctl_json_text(facts->status, "local_disk");
@@ -251,12 +268,13 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
                            "The size of the disk for guests is known");
 }
 
+/* Judges the sync state. Only states without a reason of the agent are left for this judge. */
 static int judge_placement(const CtlFacts *facts, json_t *findings)
 {
         const char *state = ctl_json_text(facts->status, "sync_state");
 
-        /* Before the first poll it is the hypervisor that is waited for, and nothing is known of
-         * this. */
+        /* Before the first poll the agent waits for the hypervisor, and the state of Placement is
+         * unknown. */
         if (!is_running(facts) || has_reason(facts, "placement") ||
             strcmp(state, SYNC_STATE_PENDING) == 0)
                 return 0;
@@ -274,6 +292,7 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
                 ctl_json_text(facts->status, "hypervisor_error")[0] ? " as it was read last" : "");
 }
 
+/* Judges the right to reshape. Only a rejection that was seen is reported. */
 static int judge_reshape(const CtlFacts *facts, json_t *findings)
 {
         if (strcmp(ctl_json_text(facts->status, "reshape_access"), RESHAPE_ACCESS_REFUSED) != 0)
@@ -300,7 +319,7 @@ static bool has_keystone(const json_t *connect)
         return json_is_true(json_object_get(connect, "keystone"));
 }
 
-/* "admin, service" */
+/* Writes "admin, service". Names are cut at 40 bytes, and the list at the size. */
 static void list_roles(const json_t *connect, char *text, size_t size)
 {
         const json_t *role;
@@ -324,6 +343,7 @@ static const char *advice_for_token(const json_t *connect)
         return "Compare auth_url, region_name and valid_interfaces in [placement] with \"openstack endpoint list\"";
 }
 
+/* Judges the token. Without one no request is possible, so the caller skips the other checks. */
 static int judge_token(const json_t *connect, json_t *findings)
 {
         const char *error = ctl_json_text(connect, "error"),
@@ -338,6 +358,8 @@ static int judge_token(const json_t *connect, json_t *findings)
                            scope[0] ? scope : "no scope", roles);
 }
 
+/* Judges the access to Placement with the token: its role, the endpoint, and roles that a stricter
+ * policy would reject. */
 static int judge_read(const json_t *connect, json_t *findings)
 {
         const char *error = ctl_json_text(connect, "placement_error");
@@ -368,6 +390,7 @@ static int judge_read(const json_t *connect, json_t *findings)
                            ctl_json_text(connect, "endpoint"));
 }
 
+/* Judges the newest microversion of Placement. Nothing is added if Placement did not report one. */
 static int judge_version(const json_t *connect, json_t *findings)
 {
         const char *newest = ctl_json_text(connect, "microversion");
@@ -384,6 +407,7 @@ static int judge_version(const json_t *connect, json_t *findings)
                            "Placement speaks microversions up to %.10s", newest);
 }
 
+/* Judges the clock by the time of Keystone's answer. Small differences are normal for a request. */
 static int judge_clock_of_keystone(const json_t *connect, json_t *findings)
 {
         json_int_t ahead = json_integer_value(json_object_get(connect, "clock_ahead_sec"));
@@ -397,7 +421,8 @@ static int judge_clock_of_keystone(const json_t *connect, json_t *findings)
                 ahead > 0 ? "ahead of" : "behind");
 }
 
-/* Judges the way over Keystone to Placement. connect: a document of CONNECT_FORMAT. */
+/* Judges the path over Keystone to Placement, in the order in which requests need its parts.
+ * connect: a document of CONNECT_FORMAT. */
 static int judge_way(const json_t *connect, json_t *findings)
 {
         int r = has_keystone(connect) ? judge_token(connect, findings) : 0;
@@ -418,7 +443,8 @@ static int judge_connection(const CtlFacts *facts, json_t *findings)
         return facts->connect ? judge_way(facts->connect, findings) : 0;
 }
 
-/* Adds the result of the comparison with Placement; without one, the identity of the agent. */
+/* Adds the result of the comparison with Placement. Without a comparison, adds the identity of the
+ * agent. */
 static int judge_identity(const CtlFacts *facts, json_t *findings)
 {
         const char *state = ctl_json_text(facts->identity, "state"),
@@ -440,7 +466,8 @@ static int judge_identity(const CtlFacts *facts, json_t *findings)
                            ctl_json_text(facts->status, "root"));
 }
 
-/* Nova's scheduler takes no host whose root gives nothing. */
+/* Judges NUMA cells as providers. Nova's scheduler selects no host whose root provider has no
+ * inventory. */
 static int judge_numa(const CtlFacts *facts, json_t *findings)
 {
         if (!facts->config || facts->config->driver.host.numa_in_placement != HOST_NUMA_CELLS ||
@@ -452,7 +479,8 @@ static int judge_numa(const CtlFacts *facts, json_t *findings)
                 "[compute] numa_in_placement is true beside Nova, whose scheduler takes no host of which only the cells give something: flavours without a disk find none");
 }
 
-/* Memory of a GPU, or behind CXL: nothing is wrong, but it is missing somewhere. */
+/* Reports memory of cells without CPUs, for example of a GPU or behind CXL. This is no fault, but
+ * an operator might miss that memory. */
 static int judge_cells(const CtlFacts *facts, json_t *findings)
 {
         uint64_t memory_kib = 0;
@@ -479,6 +507,8 @@ static int judge_cells(const CtlFacts *facts, json_t *findings)
                 memory, n, text_plural(n));
 }
 
+/* Judges libvirt's hook. An enabled hook that is not installed is an error: guests start without
+ * claims. */
 static int judge_hook(const CtlFacts *facts, json_t *findings)
 {
         if (!facts->config || !facts->config->hook_enabled)
@@ -508,7 +538,7 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
         char free_text[CTL_TEXT_MAX];
 
         if (facts->disk_error.code == ENOENT && !is_running(facts))
-                return 0; /* the first start makes it */
+                return 0; /* the first start creates it */
         if (facts->disk_error.code)
                 return add_finding(findings, "disk", "bad",
                                    "Create the folder, or start the service, which does", "%s",
@@ -522,8 +552,10 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
                            free_text);
 }
 
+/* Adds the findings of one subject. Returns a negative number if memory ran out. */
 typedef int (*Judge)(const CtlFacts *facts, json_t *findings);
 
+/* Runs the judges in their order and makes the document. Returns NULL if memory ran out. */
 static json_t *judge_all(const CtlFacts *facts, const Judge *judges, size_t n_judges)
 {
         _cleanup_json_ json_t *findings = json_array();
@@ -574,7 +606,8 @@ json_t *ctl_doctor_judge(const CtlFacts *facts)
         return judge_all(facts, judges, ARRAY_SIZE(judges));
 }
 
-/* On the line that was begun, or below, in the column of the words. */
+/* Prints a sentence in the column of the words, on the begun line and below. Adds the full stop if
+ * there is none. */
 static void print_sentence(const char *text, CtlPage *page)
 {
         bool ended = text[0] && strchr(".?!", text[strlen(text) - 1]);

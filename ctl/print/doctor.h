@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl doctor": what stands between this host and a good night. Each finding that is not
- * well ends with what to do.
+/* "computectl doctor": problems that prevent this host from working well. Each finding that is not
+ * "ok" ends with an advice.
  *
- * The facts are gathered by the caller; judging them is pure. */
+ * The caller gathers the facts. Their judgement is pure. */
 
 #include "base/json.h"
 #include "config/config.h"
@@ -16,6 +16,7 @@
         "compute-agent-doctor/1" /* {"format", "findings": [{"check", "state": "ok" \
                                   * | "warning" | "bad", "text", "advice"}]} */
 
+/* Facts of one host. Pointers are borrowed. */
 typedef struct CtlFacts {
         const Config *config;         /* NULL: config_error has the words */
         Error config_error;           /* why a start would fail; code 0: nothing is known */
@@ -23,38 +24,39 @@ typedef struct CtlFacts {
         const StringSet *files;       /* files that the service cannot read, in words; NULL: none */
         const StringSet *credentials; /* credentials that a restart would change; NULL: none */
         const json_t *status;         /* of ctl/print/status.h */
-        const Snapshot *snapshot;     /* NULL: snapshot_error has the words */
+        const Snapshot *snapshot;     /* NULL: not polled; see snapshot_error */
         Error snapshot_error;
-        const json_t *connect; /* of agent/helper/main.c; NULL: no Keystone is used, or
+        const json_t *connect; /* of agent/helper/main.c; NULL: no Keystone is used, or see
                                   connect_error */
         Error connect_error;
-        const json_t *identity; /* of agent/helper/main.c; NULL: there is no Placement to
-                                 * compare with, or identity_error */
+        const json_t *identity; /* of agent/helper/main.c; NULL: no Placement to compare with, or
+                                   see identity_error */
         Error identity_error;
-        bool hook_installed; /* where libvirt looks for it */
+        bool hook_installed; /* in the folder where libvirt looks for it */
         bool clock_synchronised;
         uint64_t disk_free_bytes; /* of the file system of state_dir */
-        Error disk_error;         /* code 0 when that is known */
+        Error disk_error;         /* code 0 if disk_free_bytes is known */
 } CtlFacts;
 
-/* Clock and disk, of this process. state_dir may be NULL: the default. */
+/* Measures the clock and the disk, and looks for the hook, from this process. Without a
+ * configuration, the default state folder is measured. */
 void ctl_facts_measure(CtlFacts *facts);
 
-/* Makes the document of all checks. NULL: memory ran out. The caller drops the reference. */
+/* Makes the document of all checks. NULL: memory ran out. The caller owns the reference. */
 json_t *ctl_doctor_judge(const CtlFacts *facts);
 
-/* Makes that of the configuration alone (--config-only). Of the facts, config, config_error,
- * config_unchecked, files and credentials are read. */
+/* Makes the document of the configuration's checks (--config-only). Reads only config,
+ * config_error, config_unchecked, files, credentials and status of the facts. */
 json_t *ctl_doctor_judge_config(const CtlFacts *facts);
 
-/* Makes it of a document of FINDINGS_FORMAT, which compares options with hardware
+/* Makes the document from FINDINGS_FORMAT, which compares options with hardware
  * (--hardware-only). */
 json_t *ctl_doctor_judge_hardware(const json_t *verified);
 
-/* */
+/* Prints a line for each finding, with its advice below. */
 void ctl_doctor_print(const json_t *document, CtlPage *page);
 
-/* Returns the exit code of "status"; if that is 0, every finding that is not "ok" makes it
+/* Returns the exit code of "status". If that is 0 and a finding is not "ok", returns
  * CTL_STATUS_NOT_WELL. */
 CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status);
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The host as an SVG picture. The layout knows no more than boxes that flow from left to right:
- * CPUs in a core, cores and devices in a cell, cells in rows. Each function draws at a place and
- * returns the height that it took. Without an output it only measures, because frames and the
- * picture itself begin with their height.
+/* Draws the host as an SVG picture. The layout consists of boxes that flow from left to right: CPUs
+ * in a core, cores and devices in a cell, cells in rows. Each function draws at a position and
+ * returns the height that it used.
  *
- * Guests are the holders, each with a colour: those with a domain first, then claims without one.
+ * The main structure is Drawing, with the documents and the holders. A holder is a guest with a
+ * colour: first those with a domain, then claims without one. Frames and the picture begin with
+ * their height, so everything is drawn twice: a Drawing with "measures" set writes nothing and only
+ * returns heights. Invariant: both runs return the same heights.
  *
- * LIMITATIONS: a guest that floats over CPUs holds none of them, and is in the legend alone. */
+ * LIMITATIONS: A guest that floats over the CPUs is pinned to none of them, so it appears only in
+ * the legend. At most 256 slots of a device are drawn. */
 
 #include "ctl/print/draw.h"
 
@@ -32,10 +35,10 @@
 #define DEVICE_HEIGHT 54 /* with one row of slots */
 #define SLOTS_OF_ROW  ((DEVICE_WIDTH - 2 * GAP) / SLOT)
 #define LINE          15
-#define HEAD          22 /* of a part below the cells */
+#define HEAD          22 /* title of a part below the cells */
 #define COLUMNS_MAX   4
 #define BAR_WIDTH     160
-#define CHARACTER     7 /* width of a character of the class "small" or "mono", at most */
+#define CHARACTER     7 /* largest width of a character of the classes "small" and "mono" */
 #define FREE          "#ffffff"
 
 #define STYLE                                                                                  \
@@ -50,7 +53,7 @@
         ".bar{fill:#fff;stroke:#8696a7}.part{stroke:none}"
 
 typedef struct Holder {
-        const char *consumer;         /* uuid, of the domain or the claim */
+        const char *consumer;         /* uuid of the domain or the claim */
         const char *name;             /* of the domain, else the uuid */
         const SnapshotDomain *domain; /* NULL: only claims */
         char colour[8];               /* "#rrggbb" */
@@ -66,13 +69,17 @@ typedef struct Drawing {
         size_t n_holders;
 } Drawing;
 
-/* Pieces of SVG. Text can be foreign: it is escaped, and characters that XML lacks are replaced. */
+/* Pieces of SVG. Texts can come from guests, so they are escaped, and characters that XML forbids
+ * are replaced. All sizes and positions are pixels. */
 
+/* Checks for U+FFFE and U+FFFF, which XML forbids. */
 static bool is_noncharacter(const char *text)
 {
         return strncmp(text, "\xef\xbf\xbe", 3) == 0 || strncmp(text, "\xef\xbf\xbf", 3) == 0;
 }
 
+/* Writes a text for an element or attribute, cut to n characters. First it is made harmless for a
+ * terminal, because an SVG can be printed on one. */
 static void write_escaped(CtlPage *page, const char *foreign, size_t n)
 {
         _cleanup_free_ char *harmless = ctl_text_escape(foreign, true),
@@ -97,6 +104,7 @@ static void write_escaped(CtlPage *page, const char *foreign, size_t n)
         }
 }
 
+/* Draws a rectangle. class: its style. fill: its colour; NULL: that of the class. */
 static void draw_box(Drawing *drawing, const char *class, const char *fill, int x, int y, int width,
                      int height)
 {
@@ -109,7 +117,8 @@ static void draw_box(Drawing *drawing, const char *class, const char *fill, int 
                         fill ? " fill=\"" : "", fill ? fill : "", fill ? "\"" : "");
 }
 
-/* Begins a group with a text that a browser shows at it: "WHAT", or "WHAT: WHO". */
+/* Begins a group with a title that a browser shows as a tooltip: "WHAT", or "WHAT: WHO" if who is
+ * not NULL. */
 static void begin_group(Drawing *drawing, const char *what, const char *who)
 {
         if (drawing->measures)
@@ -127,8 +136,8 @@ static void end_group(Drawing *drawing)
                 fputs("</g>\n", drawing->page->output);
 }
 
-/* Writes a text that is cut to n characters, from its left end or (class "mid") around its middle.
- */
+/* Writes a text that is cut to n characters. x is its left end, or its middle for the class
+ * "mid". */
 static _printf_(6, 7) void draw_text(Drawing *drawing, const char *class, int x, int y, size_t n,
                                      const char *format, ...)
 {
@@ -148,7 +157,8 @@ static _printf_(6, 7) void draw_text(Drawing *drawing, const char *class, int x,
 
 /* Holders. */
 
-/* Chooses hues by the golden angle: neighbours differ. */
+/* Chooses a hue by the golden angle, so that neighbours differ, and one of three levels of
+ * saturation. */
 static void choose_colour(char colour[static 8], size_t index)
 {
         static const unsigned lows[] = { 105, 150, 75 };
@@ -180,6 +190,8 @@ static void add_holder(Drawing *drawing, const char *consumer, const char *name,
         choose_colour(holder->colour, drawing->n_holders++);
 }
 
+/* Makes the list of holders: domains first, then claims whose consumer is no domain. A guest has
+ * one holder even if it has several claims. */
 static int add_holders(Drawing *drawing)
 {
         const Snapshot *snapshot = drawing->snapshot;
@@ -199,6 +211,7 @@ static int add_holders(Drawing *drawing)
         return 0;
 }
 
+/* Returns the first guest that is pinned to the CPU; NULL: none. */
 static const Holder *find_cpu_holder(const Drawing *drawing, unsigned cpu)
 {
         for (size_t i = 0; i < drawing->n_holders; i++) {
@@ -211,7 +224,8 @@ static const Holder *find_cpu_holder(const Drawing *drawing, unsigned cpu)
         return NULL;
 }
 
-/* Checks whether a definition of the domain, live or persistent, has the mdev or PCI address. */
+/* Checks whether the live or the persistent definition of the domain has the device: an mdev's uuid
+ * or a PCI address. */
 static bool has_device(const SnapshotDomain *domain, const char *device)
 {
         const struct {
@@ -236,8 +250,8 @@ static bool has_device(const SnapshotDomain *domain, const char *device)
         return false;
 }
 
-/* Finds the guest of an mdev (key "mdev") or a whole PCI device ("address"): by the domains, else
- * by the claims. */
+/* Finds the guest of an mdev (key "mdev") or of a whole PCI device ("address"). Domains are
+ * searched first, then claims. */
 static const Holder *find_device_holder(const Drawing *drawing, const char *key, const char *value)
 {
         const json_t *claim, *device;
@@ -256,7 +270,8 @@ static const Holder *find_device_holder(const Drawing *drawing, const char *key,
         return NULL;
 }
 
-/* Finds the guest of the mdev of that number, from 0, that is still to be made in a device. */
+/* Finds the guest of the mdev with that number, from 0, among the claimed mdevs of a device that do
+ * not exist yet. NULL: there are fewer. */
 static const Holder *find_promised(const Drawing *drawing, const char *device, size_t number)
 {
         const json_t *claim, *part;
@@ -271,7 +286,8 @@ static const Holder *find_promised(const Drawing *drawing, const char *device, s
         return NULL;
 }
 
-/* Returns the memory of a guest in a cell, as its domain asks for it. */
+/* Returns the memory of a guest in a host cell, in KiB, according to its domain. Memory that is
+ * bound to several cells is divided equally. */
 static uint64_t find_memory_kib(const Holder *holder, unsigned cell)
 {
         const SnapshotDomain *domain = holder->domain;
@@ -315,7 +331,7 @@ static bool same_core(const SnapshotCell *cell, size_t a, size_t b)
         return a == b || cpu_set_contains(&cell->cpus[a].siblings, cell->cpus[b].id);
 }
 
-/* Checks whether the CPU is the first of its core: the core is drawn there. */
+/* Checks whether the CPU is the first of its core. The core is drawn at this CPU. */
 static bool leads_core(const SnapshotCell *cell, size_t index)
 {
         for (size_t i = 0; i < index; i++)
@@ -324,6 +340,7 @@ static bool leads_core(const SnapshotCell *cell, size_t index)
         return true;
 }
 
+/* Returns the width of a core with all its CPUs. */
 static int core_width(const SnapshotCell *cell, size_t leader)
 {
         int n = 0;
@@ -333,6 +350,8 @@ static int core_width(const SnapshotCell *cell, size_t leader)
         return n * (CPU_WIDTH + 2) + 4;
 }
 
+/* Draws the cores of a cell, each with its CPUs side by side. CPUs of a core need not be adjacent
+ * in the list. */
 static int draw_cpus(Drawing *drawing, const SnapshotCell *cell, int left, int top)
 {
         int x = left, y = top;
@@ -361,6 +380,8 @@ static int draw_cpus(Drawing *drawing, const SnapshotCell *cell, int left, int t
 
 /* Memory. */
 
+/* Draws the memory of a cell: its size, its huge pages, and a bar with a part for each guest. The
+ * first page size is the ordinary one and is left out. */
 static int draw_memory(Drawing *drawing, const SnapshotCell *cell, int left, int top)
 {
         char size[CTL_TEXT_MAX], pages[CTL_TEXT_MAX] = "", page[CTL_TEXT_MAX];
@@ -395,12 +416,14 @@ static int draw_memory(Drawing *drawing, const SnapshotCell *cell, int left, int
 
 /* Devices. */
 
+/* The slots of one device, which fill rows from left to right. */
 typedef struct Slots {
         Drawing *drawing;
         int left, top;
-        size_t n;
+        size_t n; /* number of slots so far */
 } Slots;
 
+/* Adds a slot. exists: the mdev or function exists; a dashed frame shows that it does not. */
 static void add_slot(Slots *slots, const char *what, const Holder *holder, bool exists)
 {
         int x = slots->left + (int)(slots->n % SLOTS_OF_ROW) * SLOT,
@@ -415,8 +438,9 @@ static void add_slot(Slots *slots, const char *what, const Holder *holder, bool 
         end_group(slots->drawing);
 }
 
-/* Adds the mdevs of a device: those that live there, those that claims wait for, and the most of
- * any one type that could still be made. Or its virtual functions. */
+/* Adds the slots of a device. For mdevs these are: existing ones, those that claims wait for, and
+ * free ones. The number of free ones is the largest of any type, since types exclude each other on
+ * most GPUs. For a physical function, the slots are its virtual functions. */
 static void add_slots(Slots *slots, const SnapshotDevice *device)
 {
         const Snapshot *snapshot = slots->drawing->snapshot;
@@ -447,6 +471,8 @@ static void add_slots(Slots *slots, const SnapshotDevice *device)
         }
 }
 
+/* Returns a word for the kind of a device that is worth drawing; NULL: it is drawn only if a guest
+ * has it. */
 static const char *device_kind(const SnapshotDevice *device)
 {
         static const struct {
@@ -468,6 +494,8 @@ static const char *device_kind(const SnapshotDevice *device)
         return NULL;
 }
 
+/* Draws a device with its slots. Its height depends on the number of slots, so these are measured
+ * first. */
 static int draw_device(Drawing *drawing, const SnapshotDevice *device, int x, int y)
 {
         const Holder *holder = find_device_holder(drawing, "address", device->address);
@@ -501,7 +529,7 @@ static int draw_device(Drawing *drawing, const SnapshotDevice *device, int x, in
         return height;
 }
 
-/* Returns the cell of a device; NUMA_NODE_NONE also for a cell that is not there. */
+/* Returns the cell of a device. Returns NUMA_NODE_NONE also for a cell that the snapshot lacks. */
 static int find_cell(const Snapshot *snapshot, const SnapshotDevice *device)
 {
         for (size_t i = 0; i < snapshot->n_cells; i++)
@@ -510,8 +538,8 @@ static int find_cell(const Snapshot *snapshot, const SnapshotDevice *device)
         return NUMA_NODE_NONE;
 }
 
-/* Draws the devices of a cell, or of none: those that guests get, or that a person looks for.
- * Virtual functions are slots of their physical function. */
+/* Draws the devices of a cell, or of no cell, in two columns. Included are devices that guests have
+ * and devices of a known kind. Virtual functions are slots of their physical function. */
 static int draw_devices(Drawing *drawing, int numa_node, int left, int top)
 {
         const Snapshot *snapshot = drawing->snapshot;
@@ -568,6 +596,8 @@ static int draw_row(Drawing *drawing, const SnapshotCell *cells, size_t n, int t
 
 /* Below the cells: devices of no cell, usage, guests. */
 
+/* Draws a line for an inventory, with a bar of its usage: green, yellow from 90 %, red if it is
+ * full. */
 static void draw_inventory(Drawing *drawing, const char *provider, const char *resource_class,
                            const json_t *inventory, int y)
 {
@@ -613,8 +643,8 @@ static int draw_usage(Drawing *drawing, int top)
         return y + GAP - top;
 }
 
-/* Returns the amounts of all living claims of a guest, of every provider; the caller frees. NULL:
- * no memory. */
+/* Formats the sums of all living claims of a guest, over all providers. The caller frees. Returns
+ * NULL if memory ran out. */
 static char *format_claims(const Drawing *drawing, const Holder *holder)
 {
         _cleanup_json_ json_t *sums = json_object();
@@ -630,6 +660,7 @@ static char *format_claims(const Drawing *drawing, const Holder *holder)
         return sums ? ctl_json_format_resources(sums) : NULL;
 }
 
+/* Draws the legend: a line for each guest with its colour, state and claimed amounts. */
 static int draw_guests(Drawing *drawing, int top)
 {
         int y = top + HEAD;
@@ -667,7 +698,7 @@ static int draw_title(Drawing *drawing, size_t n_columns)
         return MARGIN + 44;
 }
 
-/* Returns the height of the picture. */
+/* Draws everything. Returns the height of the picture. */
 static int draw_all(Drawing *drawing, size_t n_columns)
 {
         const Snapshot *snapshot = drawing->snapshot;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which claims, events and guests a person named: by the filters of "claims" and "history", and by
- * the word of "who", "drain" and "history ID". Each selection removes the other items from the
- * document. */
+/* Selects the claims, events and guests that the command line names: by the filters of "claims" and
+ * "history", and by the word of "who", "drain" and "history ID". Each selection removes the other
+ * items from the document, so the printers need no filter.
+ *
+ * The main structures are CtlFilter (all members must match) and Sought, a word that can name many
+ * kinds of things. The device of a filter matches in letters of either case. A word of Sought
+ * matches exactly, with a uuid in small letters. Limit: a span of time has at most nine digits. */
 
 #include "ctl/print/filter.h"
 
@@ -19,7 +23,7 @@
 
 static const char *const claim_states[] = { "claimed", "confirmed", "released", NULL };
 
-/* The kinds of formats/claim-json.h. */
+/* The kinds of events of formats/claim-json.h. */
 static const char *const event_kinds[] = { "claimed",    "adopted",  "released",  "expired",
                                            "moved",      "reshaped", "healed",    "cordoned",
                                            "uncordoned", "retired",  "unretired", NULL };
@@ -39,7 +43,7 @@ static const struct {
         { "w", 7 * 86400 * USEC_PER_SEC },
 };
 
-/* Parses "-2h" and "2h ago". */
+/* Parses "-2h" and "2h ago" into microseconds. Returns false for any other text. */
 static bool parse_span(const char *text, uint64_t *ret_usec)
 {
         bool minus = text[0] == '-';
@@ -61,6 +65,7 @@ static bool parse_span(const char *text, uint64_t *ret_usec)
         return false;
 }
 
+/* Parses a date, with or without a time. Returns false if text is left over. */
 static bool parse_date(const char *text, struct tm *ret)
 {
         static const char *const formats[] = { "%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S" };
@@ -76,7 +81,8 @@ static bool parse_date(const char *text, struct tm *ret)
         return false;
 }
 
-/* Returns the begin of the day that is that number of days before now. */
+/* Returns the start of the day that is that number of days before now, in local time. -1: it has
+ * none. */
 static time_t find_midnight(uint64_t now_usec, int days)
 {
         time_t now = (time_t)(now_usec / USEC_PER_SEC);
@@ -133,10 +139,11 @@ int ctl_filter_check_state(const CtlFilter *filter, bool events, Error *reterr)
                           filter->state);
 }
 
-/* Compares texts of an item. */
+/* Compares texts of an item, as strcmp() does. */
 typedef int (*Compare)(const char *a, const char *b);
 
-/* Checks whether an item of the array has that text for one of the members. */
+/* Checks whether an item of the array has the text as one of the members. The empty text never
+ * matches, because missing members count as empty. */
 static bool is_named(const json_t *array, const char *const keys[], const char *what,
                      Compare compare)
 {
@@ -150,7 +157,8 @@ static bool is_named(const json_t *array, const char *const keys[], const char *
         return false;
 }
 
-/* Keeps the items of a list that pass. */
+/* Keeps the items of a list that pass. Runs from the end, because removing moves the items
+ * behind. */
 static void keep(json_t *document, const char *list,
                  bool (*passes)(const json_t *item, const void *data), const void *data)
 {
@@ -163,7 +171,7 @@ static void keep(json_t *document, const char *list,
 
 /* The filters of the command line. */
 
-/* Checks an item that names devices and allocations, as claims and events do. */
+/* Checks whether a claim or event names the device or the provider. */
 static bool has_device(const json_t *item, const char *what)
 {
         static const char *const of_device[] = { "device", "address", "mdev", NULL },
@@ -173,6 +181,8 @@ static bool has_device(const json_t *item, const char *what)
                is_named(json_object_get(item, "allocations"), of_allocation, what, strcasecmp);
 }
 
+/* Checks whether a claim or event belongs to the guest: by the name, or by the uuid of the consumer
+ * or of a migration's guest. */
 static bool is_of_guest(const json_t *item, const char *guest)
 {
         Uuid uuid;
@@ -184,6 +194,8 @@ static bool is_of_guest(const json_t *item, const char *guest)
                 strcmp(ctl_json_text(item, "of"), uuid.text) == 0);
 }
 
+/* Checks an item against all members of the filter. state: the name of the member to compare. usec:
+ * the time of the item. */
 static bool passes(const CtlFilter *filter, const json_t *item, const char *state, uint64_t usec)
 {
         return (!filter->guest || is_of_guest(item, filter->guest)) &&
@@ -213,7 +225,7 @@ void ctl_filter_events(const CtlFilter *filter, json_t *document)
         keep(document, "events", event_passes, filter);
 }
 
-/* Claims by what they have. */
+/* Claims by their devices, providers and places. */
 
 static bool has_name(const json_t *claim, const void *name)
 {
@@ -229,16 +241,16 @@ void ctl_claims_keep(json_t *document, const char *name)
         keep(document, "claims", has_name, name);
 }
 
-/* A word of the command line. */
+/* A word of the command line, parsed once. */
 typedef struct Sought {
         const char *word;
-        const char *uuid; /* in small letters; the word if it is none */
+        const char *uuid; /* in small letters; the word itself if it is no uuid */
         bool is_uuid;
-        bool is_place, is_cpu; /* "cpu:5", "cell:1" */
+        bool is_place, is_cpu; /* "cpu:5" or "cell:1"; is_cpu tells which */
         unsigned number;
 } Sought;
 
-/* Reads "cpu:5" or "cell:1". Returns false for anything else. */
+/* Parses "cpu:5" or "cell:1". Returns false for any other text. */
 static bool parse_place(const char *what, bool *ret_cpu, unsigned *ret)
 {
         const char *colon = strchr(what, ':');
@@ -258,6 +270,7 @@ static bool has_cpu(const char *list, unsigned cpu)
         return cpu_set_parse(list, &set, NULL) == 0 && cpu_set_contains(&set, cpu);
 }
 
+/* Checks whether a claim uses a host CPU, pinned or held for other threads, or a host cell. */
 static bool is_there(const json_t *claim, bool cpu, unsigned number)
 {
         const json_t *item;
@@ -272,6 +285,7 @@ static bool is_there(const json_t *claim, bool cpu, unsigned number)
         return false;
 }
 
+/* Parses a word. uuid: storage that the result points to. */
 static Sought read_word(const char *word, Uuid *uuid)
 {
         Sought sought = { .word = word, .uuid = word };
@@ -303,6 +317,7 @@ void ctl_claims_find(json_t *document, const char *what)
         keep(document, "claims", claim_has, &sought);
 }
 
+/* Checks whether the host has that CPU or cell. */
 static bool has_place(const json_t *host, bool cpu, unsigned number)
 {
         const json_t *cell, *item;
@@ -342,6 +357,7 @@ bool ctl_host_has(const json_t *host, const char *what)
                ctl_json_find(json_object_get(host, "domains"), "name", what);
 }
 
+/* Checks whether an array of texts has the text, in letters of either case. */
 static bool lists(const json_t *array, const char *what)
 {
         const json_t *item;
@@ -391,6 +407,8 @@ int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what
 
 /* Events. */
 
+/* Checks whether an event belongs to the word: the number of its claim, a consumer, guest, device
+ * or provider. "0" is the number of an event without a claim. */
 static bool is_of(const json_t *event, const char *what, bool is_uuid)
 {
         static const char *const of_event[] = { "consumer", "of", "guest" },
@@ -406,7 +424,7 @@ static bool is_of(const json_t *event, const char *what, bool is_uuid)
         for (size_t i = 0; i < ARRAY_SIZE(of_event); i++)
                 if (strcmp(ctl_json_text(event, of_event[i]), what) == 0)
                         return true;
-        /* the consumer before the claim was handed over */
+        /* A handover names the earlier consumer in its reason. */
         if (is_uuid && strstr(ctl_json_text(event, "reason"), what))
                 return true;
         return is_named(json_object_get(event, "devices"), of_device, what, strcmp) ||
@@ -417,7 +435,7 @@ static bool event_has(const json_t *event, const void *data)
 {
         const Sought *sought = data;
 
-        /* a uuid can be the name of a guest */
+        /* A guest can have a uuid as its name. */
         return is_of(event, sought->word, false) ||
                (sought->is_uuid && is_of(event, sought->uuid, true));
 }

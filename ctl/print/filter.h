@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which claims and events are shown. Documents are those of CLAIMS_FORMAT and EVENTS_FORMAT.
- * Besides the time zone, the functions are pure. */
+/* Selects the claims and events that are shown. Documents are those of CLAIMS_FORMAT and
+ * EVENTS_FORMAT. The functions are pure, except for the time zone. */
 
 #include "base/error.h"
 #include "ctl/print/json.h"
 
-/* A member that is NULL or 0 lets everything pass. Texts are borrowed. */
+/* A filter. All members must match. A member that is NULL or 0 matches everything. Texts are
+ * borrowed. */
 typedef struct CtlFilter {
         const char *guest;   /* uuid of the consumer, or name of its domain */
         const char *device;  /* name, PCI address or mdev of a device; name or uuid of a provider */
@@ -16,40 +17,43 @@ typedef struct CtlFilter {
 } CtlFilter;
 
 /* Parses "today", "yesterday", "-2h" (s, min, h, d, w; also "2h ago") or "2026-11-20[ 10:00[:00]]"
- * in the local time zone. -EINVAL with words. */
+ * in the local time zone. Returns -EINVAL with words. */
 int ctl_filter_parse_time(const char *text, uint64_t now_usec, uint64_t *ret_usec, Error *reterr);
 
-/* Checks the state against those of claims, or the kinds of events. -EINVAL with words. */
+/* Checks the state of a filter against the states of claims, or the kinds of events. Returns
+ * -EINVAL with words. */
 int ctl_filter_check_state(const CtlFilter *filter, bool events, Error *reterr);
 
-/* Removes the claims of a document of CLAIMS_FORMAT that do not pass. A claim passes since_usec if
- * it was made or ended since then. */
+/* Removes the claims of a document of CLAIMS_FORMAT that do not match. A claim matches since_usec
+ * if it was created or ended since then. */
 void ctl_filter_claims(const CtlFilter *filter, json_t *document);
 
-/* Removes the events of a document of EVENTS_FORMAT that do not pass. */
+/* Removes the events of a document of EVENTS_FORMAT that do not match. */
 void ctl_filter_events(const CtlFilter *filter, json_t *document);
 
-/* Removes the claims that neither have the device (libvirt's name, uuid of an mdev) nor hold
- * anything of the provider (name or uuid) of that name. */
+/* Removes the claims that have neither the device (libvirt's name, uuid of an mdev) nor an
+ * allocation of the provider (name or uuid). */
 void ctl_claims_keep(json_t *document, const char *name);
 
-/* Removes the claims that ctl_claims_keep() would remove, unless they belong to the consumer or
- * guest, have the PCI address, or use the host CPU or part of the host cell ("cpu:5", "cell:1"). */
+/* Removes the claims that do not match the word. A claim matches if ctl_claims_keep() would keep
+ * it. It also matches by its consumer, its guest, a PCI address, a host CPU ("cpu:5") or a host
+ * cell ("cell:1"). */
 void ctl_claims_find(json_t *document, const char *what);
 
-/* Adds a member "guests" to the claims: the guests of the host's document that have the device by
- * one of their definitions, and that no claim of the list belongs to. what is an mdev's uuid, a PCI
- * address or libvirt's name of a PCI device. -ENOMEM. */
+/* Adds a member "guests" to the claims: guests of the host's document that have the device and no
+ * claim in the list. Both definitions of a domain count, live and persistent. what: an mdev's uuid,
+ * a PCI address, or libvirt's name of a PCI device. Returns -ENOMEM if memory ran out. */
 int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what);
 
-/* Finds the device of the host's document with that name of libvirt's or PCI address, in letters of
+/* Finds the device of the host's document with that libvirt name or PCI address, in letters of
  * either case. Borrowed, or NULL. */
 const json_t *ctl_host_find_device(const json_t *host, const char *what);
 
-/* Checks whether claims can be searched for that word: a device, guest, cpu:N or cell:N of the
- * host's document, or any uuid, since guests that ended are not in the document. */
+/* Checks whether claims can be searched for that word. Known words are a device, guest, cpu:N or
+ * cell:N of the host's document. Any uuid counts too, because ended guests are not in the
+ * document. */
 bool ctl_host_has(const json_t *host, const char *what);
 
-/* Keeps the events of that claim (by its number), guest (name or uuid), consumer, provider or
- * device (libvirt's name, address, uuid of the mdev). */
+/* Keeps the events of that claim (number), guest (name or uuid), consumer, provider or device
+ * (libvirt's name, address, uuid of the mdev). */
 void ctl_events_find(json_t *document, const char *what);

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Prints a snapshot of the host for "computectl discover": a summary, then tables of NUMA cells,
+ * devices, mediated devices and domains. Pure.
+ *
+ * Each table has its own function and is left out if the snapshot has no such items. Devices that
+ * guests cannot get are left out unless the style has "all", and a last line counts them. A device
+ * with several mdev types has a line for each type. */
+
 #include "ctl/print/host.h"
 
 #include <inttypes.h>
@@ -9,9 +16,10 @@
 #include "ctl/print/table.h"
 #include "ctl/print/text.h"
 
-#define CLASS_DISPLAY    0x03 /* PCI base class of GPUs, but accelerators have others: see below */
+#define CLASS_DISPLAY    0x03 /* PCI base class of GPUs; some accelerators have another class */
 #define BASE_CLASS(code) ((code) >> 16)
 
+/* Prints an empty line and, with a legend, the title of a table with its number of items. */
 static void print_title(CtlPage *page, const char *title, size_t n)
 {
         fputc('\n', page->output);
@@ -20,13 +28,14 @@ static void print_title(CtlPage *page, const char *title, size_t n)
         fputs(page->style.legend ? "\n" : "", page->output);
 }
 
-/* libvirt's number: 7002011 is 7.2.11. */
+/* Writes a version from libvirt's number: 7002011 is 7.2.11. */
 static void format_version(char buffer[static CTL_TEXT_MAX], uint64_t version)
 {
         snprintf(buffer, CTL_TEXT_MAX, "%" PRIu64 ".%" PRIu64 ".%" PRIu64, version / 1000000,
                  version / 1000 % 1000, version % 1000);
 }
 
+/* Prints name, processor, hypervisor, sizes and the time of the poll. */
 static void print_summary(const Snapshot *snapshot, CtlPage *page)
 {
         char memory[CTL_TEXT_MAX], disk[CTL_TEXT_MAX] = "no", version[CTL_TEXT_MAX],
@@ -50,6 +59,7 @@ static void print_summary(const Snapshot *snapshot, CtlPage *page)
                                           page->style.now_usec));
 }
 
+/* Formats the CPUs of a cell: "0-3,8-11". Returns NULL if memory ran out; the caller frees. */
 static char *format_cell_cpus(const SnapshotCell *cell)
 {
         _cleanup_(cpu_set_done) CpuSet set = { 0 };
@@ -60,7 +70,8 @@ static char *format_cell_cpus(const SnapshotCell *cell)
         return cpu_set_format(&set);
 }
 
-/* "1024 × 2 MiB, 4 × 1 GiB": the pages that are not the ordinary ones of 4 KiB. */
+/* Formats the huge pages: "1024 × 2 MiB, 4 × 1 GiB". Smaller pages than 1 MiB are the ordinary
+ * ones. Returns NULL if memory ran out; the caller frees. */
 static char *format_pages(const SnapshotCell *cell, bool utf8)
 {
         _cleanup_free_ char *text = NULL;
@@ -80,6 +91,7 @@ static char *format_pages(const SnapshotCell *cell, bool utf8)
         return TAKE_PTR(text);
 }
 
+/* Prints a line for each cell; nothing if the host reports no cells. */
 static void print_cells(const Snapshot *snapshot, CtlPage *page)
 {
         static const CtlColumn columns[] = {
@@ -107,7 +119,8 @@ static void print_cells(const Snapshot *snapshot, CtlPage *page)
         ctl_table_print(table);
 }
 
-/* Bridges and USB controllers only fill the screen. */
+/* Checks whether a guest might get the device, or a part of it. Bridges and USB controllers are
+ * left out. */
 static bool device_is_interesting(const SnapshotDevice *device)
 {
         return device->n_mdev_types > 0 || BASE_CLASS(device->class_code) == CLASS_DISPLAY ||
@@ -115,6 +128,8 @@ static bool device_is_interesting(const SnapshotDevice *device)
                device->is_vdpa_parent;
 }
 
+/* Adds the cells of a device up to its driver. A virtual function shows its physical function, and
+ * another device its product, or its ids if that is unknown. */
 static void add_device_line(CtlTable *table, const SnapshotDevice *device)
 {
         ctl_table_line(table);
@@ -134,6 +149,7 @@ static void add_device_line(CtlTable *table, const SnapshotDevice *device)
         ctl_table_text(table, device->driver);
 }
 
+/* Adds the cells of an mdev type. A type without free instances is dim. */
 static void add_type_cells(CtlTable *table, const MdevType *type)
 {
         ctl_table_cell(table, CTL_PLAIN, "%s", type->id);
@@ -144,6 +160,8 @@ static void add_type_cells(CtlTable *table, const MdevType *type)
                        type->created_instances > 0 ? "(created)" : "");
 }
 
+/* Adds the lines of a device. The first type, or the number of possible virtual functions, shares
+ * the line of the device. */
 static void add_device(CtlTable *table, const SnapshotDevice *device)
 {
         add_device_line(table, device);
@@ -186,6 +204,7 @@ static void print_devices(const Snapshot *snapshot, CtlPage *page)
                         text_plural(n_others), n_others == 1 ? "it" : "them");
 }
 
+/* Returns the domain that has the mdev in its live definition; NULL: none. */
 static const SnapshotDomain *find_holder(const Snapshot *snapshot, const Uuid *mdev)
 {
         for (size_t i = 0; i < snapshot->n_domains; i++)
@@ -195,6 +214,7 @@ static const SnapshotDomain *find_holder(const Snapshot *snapshot, const Uuid *m
         return NULL;
 }
 
+/* Prints the existing mdevs with the domain that uses each. */
 static void print_mdevs(const Snapshot *snapshot, CtlPage *page)
 {
         static const CtlColumn columns[] = {

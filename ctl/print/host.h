@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl discover": what a poll of the driver found, as tables. Pure. */
+/* "computectl discover": the result of a poll of the driver, as tables. Pure. */
 
 #include "ctl/print/page.h"
 #include "drivers/host/snapshot.h"
 
-/* With all: every device, not only those that guests may be given. */
+/* Prints the snapshot. With "all" in the style, prints every device and not only those that guests
+ * can get. */
 void ctl_host_print(const Snapshot *snapshot, CtlPage *page);

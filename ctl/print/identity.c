@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Prints the identity of this host in Placement for "computectl identity" (document:
+ * IDENTITY_FORMAT), and derives the exit code. Pure.
+ *
+ * "show" prints the known facts, "adopt" and "rename" print the changes, and "check" prints only
+ * the verdict with its advice. Invariant: a rejection is always printed, and then replaces the
+ * verdict. Facts that are unknown have a phrase of their own, so each field is printed. */
+
 #include "ctl/print/identity.h"
 
 #include <inttypes.h>
@@ -21,7 +28,8 @@ static void print_line(const char *label, const char *text, CtlPage *page)
         ctl_page_field(page, LABEL_WIDTH, label, CTL_PLAIN, "%s", text);
 }
 
-/* "named host1, root, generation 4, 2 consumers, changed 3min ago" */
+/* Prints "UUID, named host1, generation 4, held by 2 consumers, changed 3min ago". Unknown parts
+ * are left out. */
 static void print_provider(const char *label, const json_t *provider, CtlPage *page)
 {
         json_int_t consumers = json_integer_value(json_object_get(provider, "consumers"));
@@ -40,6 +48,7 @@ static void print_provider(const char *label, const json_t *provider, CtlPage *p
                        ctl_json_u64(provider, "generation"), held, age[0] ? ", changed " : "", age);
 }
 
+/* Prints the provider with the uuid of this host, or why it is unknown. */
 static void print_own(const json_t *document, CtlPage *page)
 {
         const json_t *own = json_object_get(document, "own");
@@ -55,6 +64,7 @@ static void print_own(const json_t *document, CtlPage *page)
                        text_plural(ctl_json_u64(document, "below")));
 }
 
+/* Prints all facts. A provider that has the name of this host and another uuid is printed last. */
 static void print_facts(const json_t *document, CtlPage *page)
 {
         const json_t *holder = json_object_get(document, "holder");

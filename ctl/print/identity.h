@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The document of agent/helper/main.c for people: who this host is for Placement. Pure. */
+/* The document IDENTITY_FORMAT for people: the identity of this host in Placement. Pure. */
 
 #include "base/json.h"
 #include "ctl/print/page.h"
 
-/* What "computectl identity show", "adopt" and "rename" print. */
+/* Prints the output of "computectl identity show", "adopt" or "rename". word: that order. */
 void ctl_identity_print(const json_t *document, const char *word, CtlPage *page);
 
-/* The sentence, and what to do. */
+/* Prints the verdict and its advice. */
 void ctl_identity_print_check(const json_t *document, CtlPage *page);
 
-/* EXIT_SUCCESS when the order was carried out, or (check) all is well. */
+/* Returns EXIT_SUCCESS if the order was carried out; for "check", if the state is good. */
 int ctl_identity_exit(const json_t *document, const char *word);

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Reads and prints JSON documents. Reading is tolerant: a missing member, or one of another type,
+ * is an empty text or 0, so that printers need no checks. The exception is
+ * ctl_json_read_document(), which checks the format of a reply.
+ *
+ * Printing escapes all characters that are not ASCII on a terminal, because names in a document can
+ * come from guests. Limit: sums of amounts saturate at INT64_MAX. */
+
 #include "ctl/print/json.h"
 
 #include <inttypes.h>
@@ -21,7 +28,8 @@ CtlJson ctl_json_from_text(const char *text)
 
 void ctl_json_print(const json_t *document, CtlJson mode, CtlPage *page)
 {
-        /* 15 digits show 1.1 as 1.1; 17, the default, as 1.1000000000000001. */
+        /* With 15 digits 1.1 is printed as 1.1. The default of 17 digits prints
+         * 1.1000000000000001. */
         size_t flags = JSON_REAL_PRECISION(15) | JSON_ENCODE_ANY;
         _cleanup_free_ char *text = NULL;
 
@@ -80,6 +88,7 @@ int ctl_json_read_document(const char *text, const char *format, json_t **ret, E
         return 0;
 }
 
+/* Collects the output of write in memory. */
 char *ctl_json_format(const json_t *json, void (*write)(const json_t *json, FILE *stream))
 {
         _cleanup_free_ char *text = NULL;
@@ -109,6 +118,8 @@ char *ctl_json_format_resources(const json_t *resources)
         return ctl_json_format(resources, ctl_json_write_resources);
 }
 
+/* An overflow ends at the largest number, because amounts of a damaged document can have any
+ * size. */
 int ctl_json_add_amounts(json_t *sums, const json_t *amounts)
 {
         const char *resource_class;

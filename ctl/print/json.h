@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reading and writing the JSON documents that computectl prints (computectl(1), "JSON"). */
+/* Reads and prints the JSON documents of computectl (computectl(1), "JSON"). */
 
 #include "base/json.h"
 #include "ctl/print/page.h"
@@ -14,29 +14,32 @@ typedef enum CtlJson {
         _CTL_JSON_INVALID = -EINVAL,
 } CtlJson;
 
-CtlJson ctl_json_from_text(const char *text); /* "off", "short", "pretty" */
+CtlJson ctl_json_from_text(
+        const char *text); /* of "off", "short", "pretty"; else _CTL_JSON_INVALID */
 
-/* On a terminal everything that is not ASCII is written as \uNNNN: names in it are foreign. NULL:
- * memory ran out. */
+/* Prints a document and a newline. On a terminal characters that are not ASCII are written as
+ * \uNNNN, because names in it can come from guests. Sets page->failed if memory ran out. */
 void ctl_json_print(const json_t *document, CtlJson mode, CtlPage *page);
 
-/* Members for showing: "" or 0 when they are missing or of another type. Borrowed. */
+/* Return a member for printing: "" or 0 if it is missing, negative, or of another type.
+ * Borrowed. */
 const char *ctl_json_text(const json_t *object, const char *key);
 uint64_t ctl_json_u64(const json_t *object, const char *key);
 
-/* The first item of an array with that text for a member, or NULL. Borrowed. */
+/* Finds the first item of an array whose member has that text. Borrowed, or NULL. */
 const json_t *ctl_json_find(const json_t *array, const char *key, const char *text);
 
-/* Parses a document of the agent whose member "format" must be that text; NULL: an array. -EBADMSG
- * with words. */
+/* Parses a document of the agent. Its member "format" must be that text; format NULL: it must be an
+ * array. Returns -EBADMSG with words. The caller owns the reference. */
 int ctl_json_read_document(const char *text, const char *format, json_t **ret, Error *reterr);
 
-/* Returns the text that a function writes of a value; NULL when out of memory. The caller frees. */
+/* Returns the text that a function writes for a value; the caller frees. NULL: memory ran out. */
 char *ctl_json_format(const json_t *json, void (*write)(const json_t *json, FILE *stream));
 
-/* "VCPU=2, MEMORY_MB=512". Of the text, NULL when out of memory; the caller frees. */
+/* Write and format "VCPU=2, MEMORY_MB=512". The caller frees the text; NULL: memory ran out. */
 void ctl_json_write_resources(const json_t *resources, FILE *stream);
 char *ctl_json_format_resources(const json_t *resources);
 
-/* Adds the members of one object of amounts to those of another; sums saturate. -ENOMEM. */
+/* Adds the members of an object of amounts to those of another one. Sums saturate. Returns
+ * -ENOMEM. */
 int ctl_json_add_amounts(json_t *sums, const json_t *amounts);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Writing to a page. Its style is found once from the environment; formatters read no environment
- * and no clock of their own. Foreign text is escaped before it reaches the stream. */
+/* Writes to a page and finds its style. The style is read once from the environment; formatters
+ * read no environment and no clock, which makes them testable.
+ *
+ * Invariants: text that can come from a guest is escaped before it reaches the stream, and a failed
+ * allocation sets page->failed and writes nothing. Colours end with each text, so a colour never
+ * extends to the next line. Limit: a width from $COLUMNS above 4096 is ignored. */
 
 #include "ctl/print/page.h"
 
@@ -19,8 +23,10 @@
 #define WIDTH_DEFAULT 80
 #define WIDTH_MAX     4096
 #define ROOMY         130 /* columns */
-#define FULL_PERCENT  90  /* from here on a usage bar is yellow */
+#define FULL_PERCENT  90  /* a usage bar is yellow from here on */
 
+/* The escape sequences that begin a colour. Green, yellow and red are bold too, and CTL_HEADING is
+ * underlined. */
 static const char *const sequences[_CTL_COLOUR_MAX] = {
         [CTL_PLAIN] = "",
         [CTL_BOLD] = "\033[1m",
@@ -31,6 +37,7 @@ static const char *const sequences[_CTL_COLOUR_MAX] = {
         [CTL_HEADING] = "\033[4m",
 };
 
+/* Checks for a word that systemd reads as false. */
 static bool means_no(const char *text)
 {
         static const char *const words[] = { "0", "no", "n", "false", "f", "off" };
@@ -41,6 +48,8 @@ static bool means_no(const char *text)
         return false;
 }
 
+/* Decides about colours: $SYSTEMD_COLORS wins over $NO_COLOR, which wins over the kind of the
+ * terminal. */
 static bool detect_colours(bool terminal)
 {
         const char *wish = getenv("SYSTEMD_COLORS"), *no = getenv("NO_COLOR"),
@@ -53,6 +62,7 @@ static bool detect_colours(bool terminal)
         return terminal && term && strcmp(term, "dumb") != 0;
 }
 
+/* Returns the width of the terminal in columns: $COLUMNS, else that of the terminal, else 80. */
 static unsigned detect_width(int fd)
 {
         const char *columns = getenv("COLUMNS");
@@ -107,7 +117,8 @@ static const char *colour_end(const CtlPage *page, CtlColour colour)
         return colour == CTL_PLAIN || !page->style.colours ? "" : "\033[0m";
 }
 
-/* NULL when memory ran out, which the page keeps. */
+/* Formats and escapes a text; the caller frees. Returns NULL if memory ran out, which the page
+ * records. */
 static _printf_(2, 0) char *format_escaped(CtlPage *page, const char *format, va_list ap)
 {
         _cleanup_free_ char *text = text_vformat(format, ap);
@@ -144,6 +155,8 @@ void ctl_page_lines(CtlPage *page, int indent, CtlColour colour, const char *tex
         }
 }
 
+/* Writes a text behind indent columns, wrapped at the width. A narrow terminal gets no wrapping,
+ * because the text would have too few columns. */
 static _printf_(4, 0) void write_rest(CtlPage *page, int indent, CtlColour colour,
                                       const char *format, va_list ap)
 {

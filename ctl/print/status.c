@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* "computectl status" on a terminal, as one line of "watch", and the last lines of the journal.
- * Besides the journal, the functions are pure. */
+/* Prints the status of the agent: "computectl status" on a terminal, one line for "watch", and the
+ * last lines of the journal. All functions except ctl_journal_print() are pure.
+ *
+ * The document is a flat object (agent/bus/status.h); each part of the page has a function, and
+ * parts without content are left out. The verdict is the first line, and its colour follows the
+ * member "state", as the exit code does. Limit: the journal is read for the present boot only. */
 
 #include "ctl/print/status.h"
 
@@ -21,7 +25,7 @@
 #define INDENT      2 /* of the verdict */
 #define LABEL_WIDTH 11
 
-#define JOURNAL_INDENT 16 /* behind the time */
+#define JOURNAL_INDENT 16 /* columns of the time */
 #define UNIT_MATCH     "_SYSTEMD_UNIT=compute-agent.service"
 
 static bool has_text(const json_t *object, const char *key)
@@ -29,7 +33,8 @@ static bool has_text(const json_t *object, const char *key)
         return ctl_json_text(object, key)[0] != '\0';
 }
 
-/* Returns how many writes of claims Placement does not have yet. */
+/* Returns the number of pending writes: allocations that Placement does not have yet, removals and
+ * moves. */
 static uint64_t count_owed(const json_t *status)
 {
         return ctl_json_u64(status, "n_owed_writes") + ctl_json_u64(status, "n_owed_removals") +
@@ -51,7 +56,7 @@ CtlStatusExit ctl_status_exit(const json_t *status)
         return strcmp(state, STATE_OK) == 0 ? CTL_STATUS_OK : CTL_STATUS_NOT_WELL;
 }
 
-/* Returns the colour of the member "state" of a status, or of one of its reasons. */
+/* Returns the colour of the member "state" of a status or of one of its reasons. */
 static CtlColour find_colour(const json_t *object)
 {
         const char *state = ctl_json_text(object, "state");
@@ -61,7 +66,8 @@ static CtlColour find_colour(const json_t *object)
                                                     : CTL_YELLOW;
 }
 
-/* "synced; last published Mon 2025-01-06 12:00:00 UTC; 3min ago" */
+/* Prints "synced; last published Mon 2025-01-06 12:00:00 UTC; 3min ago". never: the words for a
+ * time of 0. */
 static void print_timed_field(CtlPage *page, const char *label, const char *state, const char *verb,
                               const char *never, uint64_t usec)
 {
@@ -98,6 +104,8 @@ static void print_since(const json_t *status, CtlPage *page)
                                ctl_text_relative(relative, usec, page->style.now_usec));
 }
 
+/* Prints the node, its root provider and the last poll. The node is unknown before the first
+ * poll. */
 static void print_hypervisor(const json_t *status, CtlPage *page)
 {
         uint64_t polled_usec = ctl_json_u64(status, "last_poll_usec");
@@ -113,6 +121,8 @@ static void print_hypervisor(const json_t *status, CtlPage *page)
                                "The last poll that ended well is kept");
 }
 
+/* Prints the sync state, with the differences if nova-compute reports this host, and the missing
+ * right to reshape. */
 static void print_sync(const json_t *status, CtlPage *page)
 {
         const char *state = ctl_json_text(status, "sync_state");
@@ -139,6 +149,7 @@ static void print_sync(const json_t *status, CtlPage *page)
                                "The user lacks the role service: it may not reshape");
 }
 
+/* Prints the figures of the agent. Pending writes are shown only if there are any. */
 static void print_figures(const json_t *status, CtlPage *page)
 {
         if (has_text(status, "local_disk"))
@@ -164,7 +175,8 @@ static void print_figures(const json_t *status, CtlPage *page)
                        ctl_json_text(status, "version"));
 }
 
-/* "on HOST: SUMMARY", behind INDENT columns; broken where the terminal ends. */
+/* Prints "compute-agent on HOST: SUMMARY" behind INDENT columns, wrapped at the terminal's width.
+ * Only the summary has the colour, so the place where it begins is found after wrapping. */
 static void print_running(const char *node, const char *summary, CtlColour colour, CtlPage *page)
 {
         _cleanup_free_ char *text =
@@ -184,6 +196,7 @@ static void print_running(const char *node, const char *summary, CtlColour colou
         ctl_page_lines(page, INDENT, colour, rest);
 }
 
+/* Prints the first line. An agent that does not run has a hollow mark and no colour. */
 static void print_verdict(const json_t *status, CtlPage *page)
 {
         bool utf8 = page->style.utf8;
@@ -211,7 +224,7 @@ void ctl_status_print(const json_t *status, CtlPage *page)
         print_figures(status, page);
 }
 
-/* Sums the inventories of all providers: {"VCPU": {"used", "capacity"}}. */
+/* Sums the inventories of all providers by class: {"VCPU": {"used", "capacity"}}. */
 static int sum_usage(const json_t *tree, json_t *sums)
 {
         const json_t *provider;
@@ -267,7 +280,8 @@ static void journal_closep(sd_journal **journal)
         sd_journal_close(*journal);
 }
 
-/* Goes to the first line to show. -ENODATA: there is none. */
+/* Seeks the first line to print: n lines before the end of this boot's journal of the service.
+ * -ENODATA: there is none. */
 static int find_lines(sd_journal *journal, unsigned n)
 {
         char boot[sizeof("_BOOT_ID=") + SD_ID128_STRING_MAX] = "_BOOT_ID=";
@@ -291,6 +305,7 @@ static int find_lines(sd_journal *journal, unsigned n)
         return r < 0 ? r : r == 0 ? -ENODATA : 0;
 }
 
+/* Prints an entry: local time and message. Messages are wrapped unless "all" is set. */
 static void print_entry(sd_journal *journal, CtlPage *page)
 {
         const char *text;

@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl status": from the agent's document (agent/bus/status.h) to a page. Pure.
+/* "computectl status": from the document of the agent (agent/bus/status.h) to a page. Pure, except
+ * for the journal.
  *
- * Of an agent that does not run the document is {"format": "compute-agent-status/1", "state":
- * "not-running", "summary"}. Times are microseconds of CLOCK_REALTIME, 0: never. */
+ * For an agent that does not run the document is {"format": "compute-agent-status/1", "state":
+ * "not-running", "summary"}. Times are microseconds of CLOCK_REALTIME; 0: never. */
 
 #include <jansson.h>
 
 #include "ctl/print/page.h"
 
-/* Exit codes, those of systemctl status where it has them. */
+/* Exit codes; those of "systemctl status" where it has them. */
 typedef enum CtlStatusExit {
         CTL_STATUS_OK = 0,
         CTL_STATUS_NOT_RUNNING = 3,
         CTL_STATUS_NOT_WELL = 4, /* pending, warning or degraded */
 } CtlStatusExit;
 
-/* The document for an agent that does not answer; why is in words. */
+/* Makes the document for an agent that does not answer. why: the reason in words. */
 json_t *ctl_status_make_not_running(const char *why);
 
 CtlStatusExit ctl_status_exit(const json_t *status);
 
 void ctl_status_print(const json_t *status, CtlPage *page);
 
-/* Prints a line that is not ended, without a time: "synced: Placement is equal to this host; 3
+/* Prints a line without its newline and without a time: "synced: Placement is equal to this host; 3
  * providers, 1 claim; VCPU 2/16, …". tree: a document of TREE_FORMAT, or NULL. */
 void ctl_status_print_line(const json_t *status, const json_t *tree, CtlPage *page);
 
-/* Prints the last lines of the service in the journal of this boot, at most n, as "systemctl
- * status" does; nothing if the caller may not read them. Blocks on the disk. */
+/* Prints the last n lines of the service in the journal of this boot, as "systemctl status" does.
+ * Prints nothing if the caller has no right to read them. Blocks on the disk. */
 void ctl_journal_print(unsigned n, CtlPage *page);

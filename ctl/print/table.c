@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Prints tables with libsmartcols. The widths of columns are decided here and not by libsmartcols,
+ * so that cells are cut in their middle and wrapped at blanks.
+ *
+ * The main structure is CtlTable. Its "places" map the caller's columns to those of the table,
+ * because --columns can select and reorder them. Invariants: cells of columns that are not shown
+ * are skipped, all texts are escaped, and after a failure the table accepts calls and does nothing.
+ * Limit: a terminal that is narrower than the fixed columns makes lines longer than its width. */
+
 #include "ctl/print/table.h"
 
 #include "base/text.h"
@@ -11,18 +19,18 @@
 #include <string.h>
 #include <strings.h>
 
-#define ROOMY             100 /* columns; from here on two blanks separate cells */
-#define WIDTH_MIN         8   /* of a column that gives way */
+#define ROOMY             100 /* columns; two blanks separate cells from here on */
+#define WIDTH_MIN         8   /* of a column that is narrowed */
 #define SHORT_UUID_LENGTH 8
 
 struct CtlTable {
         CtlPage *page;
         struct libscols_table *table;
-        CtlColumnKind *kinds;
-        size_t *places; /* where the table has each column of the caller; SIZE_MAX: not shown */
+        CtlColumnKind *kinds; /* of the table's columns */
+        size_t *places; /* index of each column of the caller in the table; SIZE_MAX: not shown */
         size_t n_places;
-        struct libscols_line *line; /* borrowed: the one that is being filled */
-        size_t column;              /* of the next cell */
+        struct libscols_line *line; /* the current line; borrowed */
+        size_t column;              /* the caller's index of the next cell */
 };
 
 static bool is_roomy(const CtlStyle *style)
@@ -30,6 +38,7 @@ static bool is_roomy(const CtlStyle *style)
         return style->width == 0 || style->width >= ROOMY;
 }
 
+/* Checks whether the column is narrowed if the terminal is too narrow. */
 static bool gives_way(CtlColumnKind kind)
 {
         return kind == CTL_COLUMN_CUT || kind == CTL_COLUMN_WRAP;
@@ -52,7 +61,7 @@ static int add_column(CtlTable *table, const CtlColumn *column)
                 table->page->style.colours ? ctl_colour(&table->page->style, CTL_HEADING) : NULL);
 }
 
-/* Adds the caller's column i as the next of the table. */
+/* Appends the caller's column i to the table. */
 static int place_column(CtlTable *table, const CtlColumn *columns, size_t i)
 {
         size_t place = scols_table_get_ncols(table->table);
@@ -62,6 +71,7 @@ static int place_column(CtlTable *table, const CtlColumn *columns, size_t i)
         return add_column(table, &columns[i]);
 }
 
+/* Stores in page->usage that a column is unknown, with the known ones. n: length of the name. */
 static int refuse_column(CtlTable *table, const char *name, size_t n, const CtlColumn *columns,
                          size_t n_columns)
 {
@@ -76,7 +86,8 @@ static int refuse_column(CtlTable *table, const char *name, size_t n, const CtlC
                           known);
 }
 
-/* Adds the columns that the page names, each once. -EINVAL: one is unknown. */
+/* Adds the columns that the page names, each once, or all columns. Returns -EINVAL if one is
+ * unknown. */
 static int add_columns(CtlTable *table, const CtlColumn *columns, size_t n_columns)
 {
         int r = 0;
@@ -98,7 +109,7 @@ static int add_columns(CtlTable *table, const CtlColumn *columns, size_t n_colum
         return r;
 }
 
-/* The table of libsmartcols, with its columns. */
+/* Makes the table of libsmartcols and its columns. The caller frees after an error. */
 static int make_table(CtlTable *table, const CtlColumn *columns, size_t n_columns)
 {
         const CtlStyle *style = &table->page->style;
@@ -157,6 +168,7 @@ void ctl_table_line(CtlTable *table)
         table->page->failed |= !table->line;
 }
 
+/* Fills the next cell and advances. A column that is not shown only advances. */
 static int set_cell(CtlTable *table, CtlColour colour, const char *text)
 {
         size_t place = table->column < table->n_places ? table->places[table->column] : SIZE_MAX;
@@ -232,6 +244,7 @@ size_t ctl_table_count(const CtlTable *table)
         return !table ? 0 : scols_table_get_nlines(table->table);
 }
 
+/* Returns the widest cell or heading of a column, in characters. */
 static size_t measure_column(CtlTable *table, size_t column)
 {
         const char *name = scols_cell_get_data(
@@ -247,6 +260,7 @@ static size_t measure_column(CtlTable *table, size_t column)
         return width;
 }
 
+/* Cuts or wraps the cells of a column to that width in characters. */
 static int narrow_column(CtlTable *table, size_t column, size_t width)
 {
         for (size_t i = 0; i < ctl_table_count(table); i++) {
@@ -270,8 +284,10 @@ static int narrow_column(CtlTable *table, size_t column, size_t width)
         return 0;
 }
 
-/* Shares the terminal's width out: columns that give way get the rest, each as much as it needs as
- * long as the others have as much. */
+/* Divides the width of the terminal. Columns that cannot be narrowed keep their width. The other
+ * columns share the rest from left to right: each gets its own width or an equal part, whichever is
+ * smaller, and at least WIDTH_MIN. The space that one column leaves is divided among the next
+ * ones. */
 static int fit_columns(CtlTable *table)
 {
         size_t n_columns = scols_table_get_ncols(table->table), n_left = 0;
@@ -303,7 +319,7 @@ static int fit_columns(CtlTable *table)
         return 0;
 }
 
-/* Writes the text without the blanks that pad the last column. */
+/* Writes the text without the blanks that libsmartcols appends to the last column. */
 static void write_trimmed(char *text, FILE *output)
 {
         for (char *line = text; *line;) {

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Formats small texts for people: escaped names, cut and wrapped texts, times, amounts and usage
+ * bars. Pure, except for the time zone.
+ *
+ * ctl_text_escape() comes first: the functions that count or cut characters expect its result, in
+ * which each character has a width of one column. Invariant: texts in a caller's buffer fit
+ * CTL_TEXT_MAX bytes. Limit: characters of double width are counted as one. */
+
 #include "ctl/print/text.h"
 
 #include <inttypes.h>
@@ -8,10 +15,10 @@
 
 #include "base/text.h"
 
-#define BAR_MAX  20
-#define WORD_MAX 32
+#define BAR_MAX  20 /* characters */
+#define WORD_MAX 32 /* bytes; longer words are not compared */
 
-/* The character of a well-formed sequence of n bytes. */
+/* Returns the code of a well-formed UTF-8 sequence of n bytes. */
 static uint32_t decode_utf8(const char *text, size_t n)
 {
         uint32_t code = n == 1 ? (unsigned char)text[0] : (unsigned char)text[0] & (0x7fU >> n);
@@ -21,11 +28,12 @@ static uint32_t decode_utf8(const char *text, size_t n)
         return code;
 }
 
+/* Checks whether a character can be printed: no control character, and without UTF-8 only ASCII. */
 static bool code_is_harmless(uint32_t code, bool utf8)
 {
         if (code < 0x20 || (code >= 0x7f && (!utf8 || code < 0xa0)))
                 return false;
-        /* Marks that turn the direction of writing, and line separators. */
+        /* These change the direction of writing, or separate lines. */
         return code != 0x200e && code != 0x200f && (code < 0x2028 || code > 0x202e) &&
                (code < 0x2066 || code > 0x2069) && code != 0x061c;
 }
@@ -51,7 +59,7 @@ char *ctl_text_escape(const char *foreign, bool utf8)
         return escaped;
 }
 
-/* Returns the offset at which the character of that number begins. */
+/* Returns the offset of the character with that number, from 0. */
 static size_t find_character(const char *text, size_t number)
 {
         size_t i = 0;
@@ -106,15 +114,17 @@ const char *ctl_text_time(char buffer[static CTL_TEXT_MAX], uint64_t realtime_us
         return buffer;
 }
 
-/* "3min 20s": the two units that say enough, as systemctl has it. */
+/* Writes "3min 20s": the two largest units, as systemctl does. The second one is left out if the
+ * first one is large. */
 static void format_span(char buffer[static CTL_TEXT_MAX], uint64_t seconds)
 {
         static const struct {
                 const char *name;
                 uint64_t seconds;
-                const char *small_name; /* the unit beside it, "" for none */
+                const char *small_name; /* the second unit; "" for none */
                 uint64_t small_seconds;
-                uint64_t small_below; /* how many of the unit make the smaller one uninteresting */
+                uint64_t small_below; /* from this number of the unit on, the second unit is left
+                                         out */
         } units[] = {
                 { " years", 365 * 86400, " months", 30 * 86400, 3 },
                 { " months", 30 * 86400, " days", 86400, 3 },
@@ -135,7 +145,7 @@ static void format_span(char buffer[static CTL_TEXT_MAX], uint64_t seconds)
                                            : 0;
         n = snprintf(buffer, CTL_TEXT_MAX, "%" PRIu64 "%s", big, units[i].name);
         if (big == 1 && units[i].name[0] == ' ')
-                n--; /* "1 day" */
+                n--; /* "1 day": the plural's last letter is cut */
         if (small > 0)
                 n += snprintf(buffer + n, CTL_TEXT_MAX - (size_t)n, " %" PRIu64 "%s", small,
                               units[i].small_name);
@@ -189,7 +199,8 @@ const char *ctl_text_bar(char buffer[static CTL_TEXT_MAX], uint64_t used, uint64
         return buffer;
 }
 
-/* Counts the letters to change, add or remove to make b of a (Levenshtein). */
+/* Returns the Levenshtein distance: the number of letters to change, add or remove. b has at most
+ * WORD_MAX letters. Only one row of the matrix is kept. */
 static unsigned edit_distance(const char *a, const char *b)
 {
         unsigned row[WORD_MAX + 1], n = (unsigned)strlen(b);
@@ -221,7 +232,7 @@ const char *ctl_text_nearest(const char *word, const char *const *table)
 
                 if (strlen(*table) > WORD_MAX)
                         continue;
-                /* A beginning of a word means that word. */
+                /* The begin of a word means that word. */
                 distance = strncmp(word, *table, length) == 0 ? 0 : edit_distance(word, *table);
                 if (distance < best && distance < length) {
                         best = distance;

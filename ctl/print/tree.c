@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A provider takes as many lines as it has inventories (with --all: or traits): the tree is drawn
- * into the first column here, because the cells of one libsmartcols tree line share one colour and
- * alignment. The document has parents before children, in any other order; a provider whose parent
- * did not come before it is shown as a root. */
+/* Prints the provider tree for "computectl tree". A provider has as many lines as it has
+ * inventories, or traits with --all. The tree is drawn into the first column here, because the
+ * cells of a tree line of libsmartcols share one colour and alignment.
+ *
+ * The main structure is TreePrinter, with the links parent, first child and next sibling of each
+ * provider as indexes. The document has parents before children. Siblings can have any order and
+ * are sorted here. A provider whose parent does not precede it is printed as a root. Limit: a tree
+ * deeper than 64 providers is rejected. */
 
 #include "ctl/print/tree.h"
 
@@ -18,7 +22,7 @@
 #define BAR_WIDTH        10
 #define BAR_WIDTH_NARROW 5
 #define NARROW           100 /* columns */
-#define DEPTH_MAX        64  /* deeper than any tree that Placement takes in practice */
+#define DEPTH_MAX        64  /* deeper than any tree in practice */
 
 static const CtlColumn columns[] = {
         { "PROVIDER", CTL_COLUMN_LEFT }, { "CLASS", CTL_COLUMN_LEFT },
@@ -51,6 +55,7 @@ static void tree_printer_done(TreePrinter *printer)
         ctl_table_free(printer->table);
 }
 
+/* Returns the index of the parent, which precedes the provider; -1: none. */
 static ssize_t find_parent(const json_t *providers, size_t index)
 {
         const char *parent = ctl_json_text(json_array_get(providers, index), "parent");
@@ -66,7 +71,7 @@ static const char *name_of(const TreePrinter *printer, ssize_t index)
         return ctl_json_text(json_array_get(printer->providers, (size_t)index), "name");
 }
 
-/* Among its siblings by name, with numbers as numbers: cell 10 comes behind cell 9. */
+/* Inserts a child among its siblings by name, with numbers as numbers: cell 9 precedes cell 10. */
 static void link_child(TreePrinter *printer, ssize_t parent, ssize_t child)
 {
         ssize_t *place = &printer->children[parent];
@@ -130,7 +135,7 @@ static void add_inventory_cells(TreePrinter *printer, const char *resource_class
                        json_number_value(json_object_get(inventory, "allocation_ratio")));
 }
 
-/* Checks whether a trait distinguishes this host from others of its kind. */
+/* Checks whether a trait distinguishes this host from other hosts of its kind. */
 static bool is_specific(const char *trait)
 {
         static const char *const dull[] = { "COMPUTE_", "HW_CPU_", "HW_ARCH_" };
@@ -141,8 +146,8 @@ static bool is_specific(const char *trait)
         return true;
 }
 
-/* Returns the trait of that number, of all traits or of the specific ones; NULL: there are fewer.
- */
+/* Returns the trait with that number, among all traits or among the specific ones. NULL: there are
+ * fewer. */
 static const char *find_trait(const json_t *traits, size_t number, bool all)
 {
         const json_t *trait;
@@ -155,7 +160,8 @@ static const char *find_trait(const json_t *traits, size_t number, bool all)
         return NULL;
 }
 
-/* One trait per line; the last of n_lines says how many did not get one. */
+/* Adds the cell with the trait of that line. The last of n_lines also shows how many traits have no
+ * line. */
 static void add_trait_cell(TreePrinter *printer, const json_t *traits, size_t line, size_t n_lines)
 {
         bool all = printer->page->style.all;
@@ -171,7 +177,7 @@ static void add_trait_cell(TreePrinter *printer, const json_t *traits, size_t li
                 ctl_table_cell(printer->table, CTL_PLAIN, "%s", trait ? trait : "");
 }
 
-/* The branch before the name of a provider, or before the empty place below it. */
+/* Returns the branch before the name of a provider, or before the lines below it. */
 static const char *branch(const TreePrinter *printer, size_t index, bool first)
 {
         bool utf8 = printer->page->style.utf8, last = printer->siblings[index] < 0;
@@ -183,8 +189,8 @@ static const char *branch(const TreePrinter *printer, size_t index, bool first)
         return last ? "  " : (utf8 ? "│ " : "| ");
 }
 
-/* Returns the words behind the name of a provider and their colour: " cordoned", " missing", or "".
- */
+/* Returns the words behind the name of a provider and their colour: " cordoned", " missing", "
+ * held", or "". */
 static const char *find_mark(const json_t *provider, CtlColour *ret_colour)
 {
         const char *withheld = ctl_json_text(provider, "withheld");
@@ -198,6 +204,7 @@ static const char *find_mark(const json_t *provider, CtlColour *ret_colour)
                        : (cordoned ? " cordoned, held" : " held");
 }
 
+/* Adds the first cell of a line. Lines below the name show the stem to the children. */
 static void add_name_cell(TreePrinter *printer, size_t index, const char *prefix, bool first)
 {
         const char *stem =
@@ -211,6 +218,8 @@ static void add_name_cell(TreePrinter *printer, size_t index, const char *prefix
                        first ? ctl_json_text(provider, "name") : stem, first ? mark : "");
 }
 
+/* Adds the lines of a provider. Inventories and traits are filled in parallel, one of each per
+ * line. */
 static void add_provider(TreePrinter *printer, size_t index, const char *prefix)
 {
         const json_t *provider = json_array_get(printer->providers, index),
@@ -238,6 +247,7 @@ static void add_provider(TreePrinter *printer, size_t index, const char *prefix)
         }
 }
 
+/* Adds a provider and its descendants. prefix: the branches of its ancestors. */
 static int add_subtree(TreePrinter *printer, size_t index, const char *prefix, unsigned depth,
                        Error *reterr)
 {
@@ -260,7 +270,7 @@ static int add_subtree(TreePrinter *printer, size_t index, const char *prefix, u
         return 0;
 }
 
-/* "shares: NAME" for each provider of another tree that this one may use. */
+/* Prints "shares: NAME" for each provider of another tree that shares with this one. */
 static void print_sharing(const json_t *tree, CtlPage *page)
 {
         const json_t *name;

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Prints the libvirt XML of a claim for the option --xml: the layout of the guest on the host, and
+ * its devices. Pure.
+ *
+ * The output is a fragment: memory, CPUs, NUMA tuning, pages and cells for <domain>, then a
+ * <hostdev> for each device. Elements appear only if the claim has a layout. Invariant: names from
+ * the document are reduced to letters that need no escaping. Limit: a PCI address that cannot be
+ * parsed has no <hostdev>. */
+
 #include "ctl/print/xml.h"
 
 #include <ctype.h>
@@ -11,10 +19,12 @@
 #include "base/uuid.h"
 #include "ctl/print/json.h"
 
-/* Consumer type of claims that were made of a guest: CLAIM_TYPE_GUEST of claims/claim/claim.h. */
+/* Consumer type of claims that were created from a guest: CLAIM_TYPE_GUEST of
+ * claims/claim/claim.h. */
 #define CLAIM_TYPE_OF_GUEST "LIBVIRT"
 
-/* A foreign name for an XML comment or element: libvirt's names and types are of these letters. */
+/* Prints a name for an XML comment or element. libvirt's names and types have only these letters. A
+ * double dash would end a comment, so its first dash is replaced. */
 static void print_name(const char *name, FILE *output)
 {
         for (const char *p = name; *p; p++) {
@@ -25,7 +35,7 @@ static void print_name(const char *name, FILE *output)
         }
 }
 
-/* Adds a CPU set of the layout of a claim. A text that is no set counts as empty. */
+/* Adds the CPU set of a member to a set. A text that cannot be parsed counts as empty. */
 static void add_set(const json_t *object, const char *member, CpuSet *to, CtlPage *page)
 {
         _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT;
@@ -35,7 +45,7 @@ static void add_set(const json_t *object, const char *member, CpuSet *to, CtlPag
                 page->failed |= cpu_set_add(to, cpu) < 0;
 }
 
-/* " cpuset='0-3'" or another attribute; nothing for an empty set. */
+/* Prints " cpuset='0-3'" or another attribute. Prints nothing for an empty set. */
 static void print_set(const char *attribute, const CpuSet *set, CtlPage *page)
 {
         _cleanup_free_ char *text = cpu_set_format(set);
@@ -45,8 +55,8 @@ static void print_set(const char *attribute, const CpuSet *set, CtlPage *page)
         page->failed |= !text;
 }
 
-/* Prints the pin of the emulator: on the host CPUs that a claim of a guest holds for its threads,
- * else on those of the guest CPUs. */
+/* Prints the pin of the emulator threads. A claim that was created from a guest can hold host CPUs
+ * for them; else they use those of the guest CPUs. */
 static void print_emulator(const json_t *claim, const CpuSet *of_guest_cpus, CtlPage *page)
 {
         bool was_guest = strcmp(ctl_json_text(claim, "consumer_type"), CLAIM_TYPE_OF_GUEST) == 0;
@@ -61,7 +71,7 @@ static void print_emulator(const json_t *claim, const CpuSet *of_guest_cpus, Ctl
         fputs("/>\n", page->output);
 }
 
-/* <vcpu> and <cputune>. */
+/* Prints <vcpu> and, if the guest is pinned, <cputune>. */
 static void print_cpus(const json_t *claim, CtlPage *page)
 {
         _cleanup_(cpu_set_done) CpuSet all = CPU_SET_INIT, vcpus = CPU_SET_INIT;
@@ -88,6 +98,8 @@ static void print_cpus(const json_t *claim, CtlPage *page)
         fputs("</cputune>\n", page->output);
 }
 
+/* Prints <numatune>: the host cells of all memory, and that of each guest cell. Modes are strict,
+ * because the claim reserves memory in these cells. */
 static void print_numatune(const json_t *cells, CtlPage *page)
 {
         _cleanup_(cpu_set_done) CpuSet all = CPU_SET_INIT;
@@ -110,7 +122,7 @@ static void print_numatune(const json_t *cells, CtlPage *page)
         fputs("</numatune>\n", page->output);
 }
 
-/* Cells of small pages are not named. */
+/* Prints <memoryBacking> with the huge pages of the cells. Cells of small pages need no element. */
 static void print_pages(const json_t *cells, FILE *output)
 {
         const json_t *cell;
@@ -163,7 +175,7 @@ static void print_layout(const json_t *claim, CtlPage *page)
         if (memory_mb > 0)
                 fprintf(page->output, "<memory unit='MiB'>%" PRIu64 "</memory>\n", memory_mb);
         print_cpus(claim, page);
-        /* A guest whose memory was not asked for has its memory anywhere. */
+        /* Without requested memory, the memory of the guest can be in any cell. */
         if (memory_mb == 0)
                 return;
         print_numatune(cells, page);
@@ -171,6 +183,7 @@ static void print_layout(const json_t *claim, CtlPage *page)
         print_cells(cells, page);
 }
 
+/* Prints a comment with the XML of an mdev that does not exist yet. */
 static void print_unmade(const json_t *device, const char *mdev, FILE *output)
 {
         fputs("<!-- to be made (virsh nodedev-define, nodedev-start):\n<device>\n  <parent>",
@@ -191,6 +204,7 @@ static void print_mdev(const json_t *device, const char *mdev, FILE *output)
                 mdev);
 }
 
+/* Prints the <hostdev> of a whole PCI device. The address of the document is hexadecimal. */
 static void print_pci(const json_t *device, FILE *output)
 {
         const char *address = ctl_json_text(device, "address");

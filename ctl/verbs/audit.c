@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* "computectl audit" and "heal". Each asks the agent for one audit and prints parts of
- * its document. "heal CONSUMER" prints what was found of that consumer alone.
+/* The verbs "audit", "heal" and "consumers". Each asks the agent for one audit and prints parts of
+ * its document. Without a consumer, "heal" shows the findings and asks a person before the remedies
+ * are applied. "heal CONSUMER" repairs one consumer and prints only its findings. The exit code is
+ * that of ctl_audit_exit().
  *
  * Tests: tests/integration/agent/test_audit.py tests/integration/agent/test_heal_guests.py */
 
@@ -19,6 +21,7 @@
 #include "ctl/verbs/common.h"
 #include "formats/format-names.h"
 
+/* Limit of a call. An audit of a full host takes half a minute. */
 #define AUDIT_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)
 
 static int run_audit(Ctl *ctl, const char *method, json_t **ret, Error *reterr)
@@ -26,6 +29,8 @@ static int run_audit(Ctl *ctl, const char *method, json_t **ret, Error *reterr)
         return ctl_call_document(ctl, method, AUDIT_TIMEOUT_USEC, AUDIT_FORMAT, ret, reterr);
 }
 
+/* Prints the document unless --quiet is given, and returns the exit code. JSON is printed also with
+ * --quiet. */
 static int print_audit(Ctl *ctl, const json_t *document)
 {
         if (!ctl_wants_json(ctl) && !ctl->options.quiet)
@@ -50,6 +55,8 @@ static int verb_audit(Ctl *ctl, Error *reterr)
         return r;
 }
 
+/* Repairs the allocations of one consumer on this host. *ret is the document of the audit that
+ * follows. */
 static int heal_consumer(Ctl *ctl, const char *consumer, json_t **ret, Error *reterr)
 {
         _cleanup_free_ char *text = NULL;
@@ -62,7 +69,8 @@ static int heal_consumer(Ctl *ctl, const char *consumer, json_t **ret, Error *re
         return r < 0 ? r : ctl_json_read_document(text, AUDIT_FORMAT, ret, reterr);
 }
 
-/* Returns the item of a list that is of the consumer, or NULL. */
+/* Returns the item of a list that belongs to the consumer, or NULL. Uuids match in letters of
+ * either case. */
 static const json_t *find_item(const json_t *list, const char *consumer)
 {
         const json_t *item;
@@ -75,6 +83,7 @@ static const json_t *find_item(const json_t *list, const char *consumer)
         return NULL;
 }
 
+/* Removes the findings of other consumers. */
 static void keep_findings(json_t *document, const char *consumer)
 {
         json_t *findings = json_object_get(document, "findings");
@@ -85,7 +94,8 @@ static void keep_findings(json_t *document, const char *consumer)
                         (void)json_array_remove(findings, i - 1);
 }
 
-/* Explains why nothing was found of a consumer. 0: it holds nothing here. */
+/* Explains why nothing was found for a consumer. Returns 0 if it has neither allocations nor a
+ * claim here. Returns -EBUSY with words if the agent keeps its allocations. */
 static int explain_nothing(const json_t *document, const char *consumer, Error *reterr)
 {
         const json_t *held = find_item(json_object_get(document, "consumers"), consumer);
@@ -103,6 +113,8 @@ static int explain_nothing(const json_t *document, const char *consumer, Error *
                           ctl_json_text(held, "guest"));
 }
 
+/* Asks a person before the allocations of a consumer are removed. Returns 0 without a question if
+ * none is necessary. */
 static int ask_for_consumer(Ctl *ctl, const char *consumer, Error *reterr)
 {
         char question[CTL_TEXT_MAX];
@@ -114,6 +126,8 @@ static int ask_for_consumer(Ctl *ctl, const char *consumer, Error *reterr)
         return ctl_ask(ctl, NULL, NULL, question, reterr);
 }
 
+/* Repairs one consumer. A consumer with a claim or a guest here is an error, because its
+ * allocations are correct. */
 static int heal_one(Ctl *ctl, const char *consumer, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -162,7 +176,8 @@ static bool has_remedies(const json_t *document)
         return false;
 }
 
-/* Asks before the remedies of an audit are applied. Without remedies its document stays. */
+/* Asks before the remedies of an audit are applied, and replaces the document by that of the
+ * repair. Without remedies nothing is asked and the document stays. */
 static int ask_and_heal(Ctl *ctl, json_t **document, Error *reterr)
 {
         _cleanup_json_ json_t *audit = TAKE_PTR(*document);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The verbs about claims: a request is read and its names are resolved before the agent is asked.
- * Usage that needs no agent is checked at the end of the file.
+/* The verbs about claims. A request is parsed, and its names are resolved, before the agent is
+ * asked to claim. Lists are fetched as whole documents and filtered here.
+ *
+ * The table ctl_claim_verbs maps each verb to its two functions: check_…() examines the command
+ * line without the agent, verb_…() runs. These checks are at the end of the file.
  *
  * Tests: tests/unit/ctl/verbs/test-options.c tests/integration/ctl/test_lists.py
  * tests/integration/claims/test_claims.py */
@@ -26,6 +29,7 @@
 
 #define RELEASE_REASON "released with computectl"
 
+/* Prints a new claim as JSON, libvirt XML, its id alone, or a page. */
 static void print_claim(Ctl *ctl, const json_t *claim)
 {
         if (ctl_wants_json(ctl))
@@ -38,7 +42,8 @@ static void print_claim(Ctl *ctl, const json_t *claim)
                 ctl_claim_print(claim, &ctl->page);
 }
 
-/* Finds a consumer by its uuid, or by the name of the domain of its guest. */
+/* Finds a consumer by its uuid, or by the name of its guest's domain. Only a name needs the
+ * agent. */
 static int find_consumer(Ctl *ctl, const char *name, Uuid *ret, Error *reterr)
 {
         _cleanup_json_ json_t *host = NULL;
@@ -57,7 +62,7 @@ static int find_consumer(Ctl *ctl, const char *name, Uuid *ret, Error *reterr)
                           name);
 }
 
-/* Providers that --mapping names are the agent's. */
+/* Resolves the names of --mapping with the agent's tree. Uuids need no tree. */
 static int resolve_mappings(Ctl *ctl, Error *reterr)
 {
         CtlRequest *request = &ctl->options.request;
@@ -70,6 +75,7 @@ static int resolve_mappings(Ctl *ctl, Error *reterr)
         return r < 0 ? r : ctl_request_resolve(request, tree, reterr);
 }
 
+/* Reads the number of a process from the first line of a file. */
 static int read_pid_file(const char *path, uint32_t *ret, Error *reterr)
 {
         _cleanup_fclose_ FILE *file = fopen(path, "re");
@@ -82,7 +88,8 @@ static int read_pid_file(const char *path, uint32_t *ret, Error *reterr)
                                   : error_setf(reterr, EINVAL, "%s: no number of a process", path);
 }
 
-/* Stores the process or the control group of the guest. The caller frees *ret_group. */
+/* Stores the process or the control group of a guest without a domain. The claim borrows
+ * *ret_group, which the caller frees. A pid is meaningful only on its own host. */
 static int find_guest(Ctl *ctl, CtlClaim *claim, char **ret_group, Error *reterr)
 {
         const CtlOptions *options = &ctl->options;
@@ -100,6 +107,7 @@ static int find_guest(Ctl *ctl, CtlClaim *claim, char **ret_group, Error *reterr
         return r;
 }
 
+/* Creates a claim. The steps that can fail without the agent come first. */
 static int verb_claim(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -133,7 +141,7 @@ static int verb_claim(Ctl *ctl, Error *reterr)
         return r;
 }
 
-/* Fetches the living claims and, with history, behind them the ended ones. */
+/* Fetches the living claims. With history, the ended claims follow them. */
 static int list_claims(Ctl *ctl, bool history, json_t **ret, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL, *ended = NULL;
@@ -150,6 +158,7 @@ static int list_claims(Ctl *ctl, bool history, json_t **ret, Error *reterr)
         return 0;
 }
 
+/* Prints the problems. The exit code tells whether there are any. */
 static int list_problems(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -172,7 +181,7 @@ static void print_claims(Ctl *ctl, const json_t *document, bool history)
                 ctl_claims_print(document, history, &ctl->page);
 }
 
-/* Reads the filters of the command line. */
+/* Reads the filters of the command line. A relative time is counted from now. */
 static int read_filter(const CtlOptions *options, bool events, CtlFilter *ret, Error *reterr)
 {
         *ret = options->filter;
@@ -193,6 +202,7 @@ static int check_claims(const CtlOptions *options, Error *reterr)
         return read_filter(options, false, &filter, reterr);
 }
 
+/* Lists claims. The state "released" implies --history, because only ended claims have it. */
 static int verb_claims(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -214,7 +224,7 @@ static int verb_claims(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* Reads an id of the command line, which was checked before. */
+/* Returns an id of the command line, which check_id() has checked. */
 static int64_t id_of(const char *argument)
 {
         return strtoll(argument, NULL, 10);
@@ -236,6 +246,7 @@ static const json_t *find_claim(const json_t *document, uint64_t id)
         return NULL;
 }
 
+/* Prints one claim, also an ended one. */
 static int verb_show(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -256,8 +267,8 @@ static int verb_show(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* Refuses a word that the host does not have: a typing error would look free. Before the first poll
- * every word passes. */
+/* Rejects a word that the host does not know, because a typing error would look like a free device.
+ * Before the first poll every word passes. */
 static int check_name(Ctl *ctl, const char *name, Error *reterr)
 {
         _cleanup_json_ json_t *host = NULL, *tree = NULL;
@@ -273,7 +284,7 @@ static int check_name(Ctl *ctl, const char *name, Error *reterr)
                 name);
 }
 
-/* Adds the guests that have it without a claim. Before the first poll they are unknown. */
+/* Adds the guests that have the device without a claim. Before the first poll they are unknown. */
 static int find_guests(Ctl *ctl, const char *what, json_t *document, Error *reterr)
 {
         _cleanup_json_ json_t *host = NULL;
@@ -282,6 +293,8 @@ static int find_guests(Ctl *ctl, const char *what, json_t *document, Error *rete
         return ctl_claims_add_guests(document, host, what) < 0 ? error_oom(reterr) : 0;
 }
 
+/* Prints the claims, and the guests without a claim. An empty list of claims is left out if there
+ * are guests. */
 static void print_who(Ctl *ctl, const json_t *document)
 {
         bool guests = json_array_size(json_object_get(document, "guests")) > 0;
@@ -292,7 +305,8 @@ static void print_who(Ctl *ctl, const json_t *document)
                 ctl_claims_print_guests(document, &ctl->page);
 }
 
-/* Exits with 1 when neither a claim nor a guest has it, for scripts. */
+/* Prints the claims and guests of a word. For scripts, the exit code is 1 if neither a claim nor a
+ * guest has it. */
 static int verb_who(Ctl *ctl, Error *reterr)
 {
         const char *what = ctl->options.arguments[1];
@@ -321,6 +335,7 @@ static int check_history(const CtlOptions *options, Error *reterr)
         return read_filter(options, true, &filter, reterr);
 }
 
+/* Prints the journal of claims. The exit code is 1 if a word was given and no event matches it. */
 static int verb_history(Ctl *ctl, Error *reterr)
 {
         const char *what = ctl->options.arguments[1];
@@ -341,6 +356,7 @@ static int verb_history(Ctl *ctl, Error *reterr)
                                                                                  : EXIT_SUCCESS;
 }
 
+/* Explains whether a request fits now. The exit code is 0 only if it fits. */
 static int verb_explain(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -377,6 +393,7 @@ static int verb_confirm(Ctl *ctl, Error *reterr)
         return r;
 }
 
+/* Ends a claim. With --allocations its allocations are removed too if another writer made them. */
 static int release_one(Ctl *ctl, int64_t id, Error *reterr)
 {
         const char *reason = ctl->options.reason ? ctl->options.reason : RELEASE_REASON;
@@ -388,8 +405,8 @@ static int release_one(Ctl *ctl, int64_t id, Error *reterr)
         return r;
 }
 
-/* Releases each claim, also behind one that cannot be released. Prints all failures but the last,
- * which the caller prints. */
+/* Releases each claim, also after one that could not be released. Prints all failures but the last
+ * one, which the caller prints. Returns the last failure. */
 static int verb_release(Ctl *ctl, Error *reterr)
 {
         int failed = 0, r = ctl_connect(ctl, reterr);
@@ -410,6 +427,7 @@ static int verb_release(Ctl *ctl, Error *reterr)
         return failed;
 }
 
+/* Hands a claim over to another consumer, for example from a migration to its server. */
 static int verb_move(Ctl *ctl, Error *reterr)
 {
         Uuid from, to;
@@ -433,12 +451,13 @@ static int verb_move(Ctl *ctl, Error *reterr)
 
 /* Checks of the command line, before the agent is asked. */
 
+/* Checks whether the options request no resources at all. */
 static bool asks_for_nothing(const CtlOptions *options)
 {
         return options->request.resources.n_groups == 0 && !options->request.error.code;
 }
 
-/* What it needs was given without an option: "claim VCPU=2". */
+/* Rejects a request without an option, such as "claim VCPU=2", and suggests the option. */
 static int refuse_bare_request(const CtlOptions *options, Error *reterr)
 {
         const char *verb = options->arguments[0], *word = options->arguments[1];
@@ -452,6 +471,8 @@ static int refuse_bare_request(const CtlOptions *options, Error *reterr)
                 for_nobody ? "; and --consumer=GUEST is missing (the guest that it is for)" : "");
 }
 
+/* Checks that the request has a consumer and resources. A request with an error counts as given:
+ * the verb reports its error. */
 static int check_claim(const CtlOptions *options, Error *reterr)
 {
         if (options->arguments[1])
@@ -476,6 +497,7 @@ static int check_explain(const CtlOptions *options, Error *reterr)
         return 0;
 }
 
+/* Checks that each argument is the number of a claim. 18 digits fit int64_t. */
 static int check_id(const CtlOptions *options, Error *reterr)
 {
         for (const char *const *text = options->arguments + 1; *text; text++) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reaching the agent, printing as the options ask, the pager and the question before a change.
+/* Parts of all verbs: the connection to the agent, printing according to the options, the pager,
+ * and the question before a change.
  *
  * The pager works as that of systemctl(1): long output on a terminal goes through $SYSTEMD_PAGER,
- * $PAGER or less(1). Only a person at a terminal is asked before a change (decision
- * operation/consent). */
+ * $PAGER or less(1). It replaces standard output, so everything must be fetched before it starts.
+ * Only a person at a terminal is asked before a change (decision operation/consent). */
 
 #include "ctl/verbs/common.h"
 
@@ -61,8 +62,8 @@ bool ctl_must_ask(const Ctl *ctl)
         return !ctl->options.yes && !ctl->options.dry_run && isatty(STDIN_FILENO);
 }
 
-/* Checks whether an answer is "y" or "yes", in letters of either case. Everything else, also an
- * empty line, means no. */
+/* Checks whether an answer is "y" or "yes", in letters of either case. Any other answer means no,
+ * also an empty line. */
 static bool is_consent(const char *answer)
 {
         static const char *const words[] = { "y", "yes" };
@@ -80,7 +81,7 @@ static bool is_consent(const char *answer)
 }
 
 /* Writes "question [y/N] " to the controlling terminal, or to standard error if there is none, and
- * waits for a line of standard input. */
+ * waits for a line of standard input. Returns -ECANCELED with words unless the answer is yes. */
 static int ask(const char *question, Error *reterr)
 {
         _cleanup_fclose_ FILE *terminal = fopen("/dev/tty", "we");
@@ -114,7 +115,8 @@ void ctl_note_old_spelling(const Ctl *ctl, const char *old, const char *now)
                         old);
 }
 
-/* Returns $SYSTEMD_PAGER or $PAGER. NULL: not set. "" and "cat" mean no pager. */
+/* Returns $SYSTEMD_PAGER or $PAGER; NULL: not set. "" and "cat" mean no pager. secure_getenv(3)
+ * ignores both in a privileged process. */
 static const char *pager_wish(void)
 {
         const char *wish = secure_getenv("SYSTEMD_PAGER");
@@ -122,7 +124,8 @@ static const char *pager_wish(void)
         return wish ? wish : secure_getenv("PAGER");
 }
 
-/* No shell: a pager is a program and its arguments, split at blanks. */
+/* Replaces the process by a pager. No shell is used: the command is a program and its arguments,
+ * split at blanks. Returns only if this fails. */
 static void exec_words(char *command)
 {
         char *words[PAGER_WORDS_MAX + 1], *word;
@@ -136,6 +139,7 @@ static void exec_words(char *command)
                 (void)execvp(words[0], words);
 }
 
+/* Copies standard input to standard output if no pager could be started. */
 static void copy_input(void)
 {
         char buffer[4096];
@@ -149,6 +153,7 @@ static void copy_input(void)
                 }
 }
 
+/* Runs in the child, with the pipe as its input. The options of less are those of systemctl(1). */
 static _Noreturn void run_pager(const char *wish, int input)
 {
         _cleanup_free_ char *words = wish ? strdup(wish) : NULL;
@@ -156,20 +161,20 @@ static _Noreturn void run_pager(const char *wish, int input)
         (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
         dup2(input, STDIN_FILENO);
         setenv("LESS", "FRSXMK", true);
-        setenv("LESSSECURE", "1", true); /* no shell and no files from inside, also under sudo */
+        setenv("LESSSECURE", "1", true); /* less offers no shell and no files, also under sudo */
         if (strcmp(nl_langinfo(CODESET), "UTF-8") == 0)
                 setenv("LESSCHARSET", "utf-8", true);
         if (words)
                 exec_words(words);
         (void)execlp("less", "less", NULL);
-        /* more(1) is no substitute: it counts colours as columns, and waits at the end of one page.
-         */
+        /* more(1) is no replacement: it counts colours as columns, and waits at the end of one
+         * page. */
         copy_input();
         _exit(EXIT_SUCCESS);
 }
 
-/* Starts the pager, and makes it the standard output. Returns its process. 0: there is none, and
- * the output goes where it went. */
+/* Starts the pager and redirects standard output to it. Returns its process. Returns 0 without a
+ * pager; the output is then unchanged. */
 static pid_t start_pager(void)
 {
         const char *wish = pager_wish();
@@ -183,13 +188,13 @@ static pid_t start_pager(void)
                 return 0;
         pid = fork();
         if (pid == 0) {
-                close(pipe_fds[1]); /* else copy_input() waits for its own end */
+                close(pipe_fds[1]); /* else copy_input() never sees the end of its input */
                 run_pager(wish, pipe_fds[0]);
         }
         close(pipe_fds[0]);
         if (pid > 0) {
-                /* A reader who quits early, or presses ^C, ends the pager, and not this process
-                 * before its exit code is known. */
+                /* If the reader quits early or presses ^C, only the pager must end. This process
+                 * must still return its exit code. */
                 signal(SIGPIPE, SIG_IGN);
                 signal(SIGINT, SIG_IGN);
                 dup2(pipe_fds[1], STDOUT_FILENO);
@@ -205,6 +210,7 @@ void ctl_open_pager(Ctl *ctl)
                 ctl->pager = start_pager();
 }
 
+/* The end of standard output ends the input of the pager. */
 void ctl_close_pager(Ctl *ctl)
 {
         fclose(stdout);

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Reads the configuration for "cat-config" and "doctor" as the daemon would read it. The daemon is
+ * not asked, so both work while it does not run.
+ *
+ * "cat-config" copies the files line by line and hides values. Invariant: a value is printed only
+ * if its option is known and is no secret. An unknown option can be a secret of another service in
+ * a pasted file. A value that continues on further lines is hidden whole.
+ *
+ * "doctor" loads the configuration, and then opens the files that a start opens with the rights of
+ * the service's user. Limit: this needs root; other users check with their own rights. */
+
 #include "ctl/verbs/config.h"
 
 #include <ctype.h>
@@ -16,10 +26,10 @@
 
 #define HIDDEN "(not shown)"
 
-/* The place of a reader of lines. */
+/* The state of the copying between two lines. */
 typedef struct Place {
         char section[128];
-        bool in_secret; /* lines that go on with the value are not shown either */
+        bool in_secret; /* continuation lines belong to a hidden value */
 } Place;
 
 static void enter_section(Place *place, const char *line)
@@ -37,8 +47,9 @@ static bool is_secret_anywhere(const char *key)
         return false;
 }
 
-/* Whether the value of a key may be shown: what the agent does not know may be a secret of others,
- * pasted with the rest. */
+/* Checks whether the value of a key can be printed. An option that the agent does not know can be a
+ * secret of another service, pasted with the rest. In comments and in sections of mdev types, all
+ * keys are allowed except the names of secrets. */
 static bool may_show(const Place *place, const char *key, bool comment)
 {
         const ConfigOption *option;
@@ -49,8 +60,8 @@ static bool may_show(const Place *place, const char *key, bool comment)
         return option && !option->secret;
 }
 
-/* A line that sets something, or would without the "#" before it; n_key is the length of its key.
- */
+/* Prints a line that sets an option, or would without its comment mark, with a hidden value.
+ * Returns false and prints nothing if the value can be shown. n_key: length of the key. */
 static bool print_setting(Place *place, const char *line, size_t n_key, FILE *output)
 {
         const char *start = line + strspn(line, "#; \t");
@@ -63,7 +74,8 @@ static bool print_setting(Place *place, const char *line, size_t n_key, FILE *ou
         return true;
 }
 
-/* The length of the key when the line has the form of a setting, else 0. */
+/* Returns the length of the key if the line has the form of a setting, else 0. A comment mark
+ * before the key is skipped. */
 static size_t find_key(const char *line)
 {
         const char *start = line + strspn(line, "#; \t");
@@ -73,12 +85,13 @@ static size_t find_key(const char *line)
         return rest[0] == '=' || rest[0] == ':' ? n : 0;
 }
 
+/* Prints a line, or drops it if it continues a hidden value. */
 static void print_line(Place *place, const char *line, FILE *output)
 {
         bool goes_on = isspace((unsigned char)line[0]);
         size_t n_key = find_key(line);
 
-        /* Empty lines do not end a value that goes on. */
+        /* An empty line does not end a value that continues. */
         if (place->in_secret && goes_on)
                 return;
         place->in_secret = false;
@@ -93,6 +106,7 @@ static void print_line(Place *place, const char *line, FILE *output)
                 fputc('\n', output);
 }
 
+/* Prints a file below its name. */
 static int cat_file(const char *path, FILE *output, Error *reterr)
 {
         _cleanup_fclose_ FILE *file = fopen(path, "re");
@@ -139,7 +153,8 @@ void ctl_config_report_done(CtlConfigReport *report)
 
 int ctl_config_compare_credentials(const CtlUnit *unit, StringSet *ret)
 {
-        const char *folder = getenv("CREDENTIALS_DIRECTORY"); /* if the unit runs this */
+        const char *folder =
+                getenv("CREDENTIALS_DIRECTORY"); /* set if the unit runs this process */
 
         for (size_t i = 0; i < unit->n_credentials; i++) {
                 const CtlUnitCredential *credential = &unit->credentials[i];
@@ -154,7 +169,8 @@ int ctl_config_compare_credentials(const CtlUnit *unit, StringSet *ret)
         return 0;
 }
 
-/* Removes the files that systemd passes to the service. */
+/* Removes the files that systemd passes to the service. The service reads copies of these, so its
+ * rights to the originals do not matter. */
 static void remove_loaded(const CtlUnit *unit, StringSet *files)
 {
         for (size_t i = files->n_items; i > 0; i--) {
@@ -168,7 +184,7 @@ static void remove_loaded(const CtlUnit *unit, StringSet *files)
         }
 }
 
-/* Warns of folders that the sandbox of the unit does not let the service write. */
+/* Adds a warning for each file that the sandbox of the unit does not let the service write. */
 static int check_sandbox(const CtlUnit *unit, const Config *config, StringSet *ret)
 {
         const struct {
@@ -194,8 +210,8 @@ static int check_sandbox(const CtlUnit *unit, const Config *config, StringSet *r
         return 0;
 }
 
-/* Finds the rights of the service that uses the host's own configuration. 0: n_groups is 0 if they
- * are the caller's. */
+/* Finds the rights of the service, for the configuration of the host. n_groups stays 0 if they are
+ * the rights of the caller: without root, or if the unit runs as root. */
 static int find_rights(const CtlUnit *unit, ServiceRights *ret, Error *reterr)
 {
         bool known = unit && strcmp(unit->load_state, "loaded") == 0;
@@ -206,7 +222,8 @@ static int find_rights(const CtlUnit *unit, ServiceRights *ret, Error *reterr)
                                    known ? unit->groups : NULL, reterr);
 }
 
-/* Finds the rights of an agent that is started by hand with this configuration. */
+/* Finds the rights of an agent that is started by hand with this configuration: those of the owner
+ * of its state folder. */
 static int find_rights_of_owner(const Config *config, ServiceRights *ret, Error *reterr)
 {
         struct stat st;
@@ -222,7 +239,8 @@ static void add_file(const char *text, void *userdata)
         (void)string_set_add(userdata, text);
 }
 
-/* Says of a missing credential that it was not checked: systemd gives it to the service alone. */
+/* Adds to the error of a missing credential that it was not checked. systemd gives credentials only
+ * to the service. */
 static int hide_credentials(CtlConfigReport *report)
 {
         if (strstr(report->error.text, "credential placement-") && !getenv("CREDENTIALS_DIRECTORY"))
@@ -238,7 +256,8 @@ int ctl_config_examine(const char *config, const CtlUnit *unit, CtlConfigReport 
 
         if (r >= 0 && !config && rights.n_groups > 0)
                 r = service_access_check_config(&rights, NULL, &ret->error);
-        /* An unreadable file is only the service's trouble: root reads it for the other checks. */
+        /* A file that only the service cannot read is no problem for root, which reads it for the
+         * other checks. */
         if (config_load(&ret->config, config, NULL, NULL, ret->error.code ? NULL : &ret->error) < 0)
                 return ret->error.code == ENOMEM ? error_oom(reterr) : hide_credentials(ret);
         if (unit)

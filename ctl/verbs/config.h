@@ -9,28 +9,30 @@
 #include "config/config.h"
 #include "ctl/ask/unit.h"
 
-/* Each file with its name above it; the values of secrets, and of options that the agent does not
- * know, are not shown. config: a file instead of the host's own, or NULL. */
+/* Prints each file below its name. The values of secrets, and of options that the agent does not
+ * know, are hidden. config: a file instead of those of the host, or NULL. */
 int ctl_config_cat(const char *config, FILE *output, Error *reterr);
 
 /* The state of the configuration before a start. */
 typedef struct CtlConfigReport {
         Config *config;        /* NULL: it cannot be read; owned */
-        Error error;           /* why a start would fail; code 0: nothing is known */
+        Error error;           /* why a start would fail; code 0: no reason is known */
         Error unchecked;       /* why the service's rights were not checked; code 0: they were */
         StringSet files;       /* files that the service cannot read or write, in words */
         StringSet credentials; /* credentials that a restart would change, in words */
 } CtlConfigReport;
 
+/* Frees the members. */
 void ctl_config_report_done(CtlConfigReport *report);
 
-/* Reads the configuration and opens, with the rights of the service's user, the files that a start
- * opens. Warnings of the configuration are in config->warnings. config: a file instead of the
- * host's own, or NULL; such a file is read with the caller's rights, and the other files with those
- * of the owner of its state folder. unit: NULL: not known. -ENOMEM. No other thread may run. */
+/* Reads the configuration, and opens the files that a start opens with the rights of the service's
+ * user. Warnings of the configuration are in config->warnings. config: a file instead of those of
+ * the host, or NULL. Such a file is read with the rights of the caller, and its other files with
+ * those of the owner of its state folder. unit: NULL: unknown. Returns -ENOMEM; other errors are in
+ * the report. No other thread may run, because the rights of the process change. */
 int ctl_config_examine(const char *config, const CtlUnit *unit, CtlConfigReport *ret,
                        Error *reterr);
 
-/* Returns by name how each credential of the unit differs from the copy that the service has.
- * -ENOMEM. */
+/* Adds a sentence for each credential of the unit that differs from the copy of the service.
+ * Returns -ENOMEM. */
 int ctl_config_compare_credentials(const CtlUnit *unit, StringSet *ret);

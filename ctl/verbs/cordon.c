@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The verbs that take the host or a device out of use.
+/* The verbs that take the host or a device out of use: "cordon", "uncordon", "drain" and "retire".
+ * A cordon is a state of the agent that lasts until "uncordon". A drain only lists the claims that
+ * must move. A retirement removes the host from Placement, and is refused while guests or other
+ * providers are there.
  *
  * Tests: tests/integration/agent/test_cordon.py tests/integration/agent/test_retire.py */
 
@@ -18,7 +21,7 @@
 #include "formats/format-names.h"
 
 #define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
-#define EXIT_OCCUPIED       3 /* exit code: a guest or a provider is in the way */
+#define EXIT_OCCUPIED       3 /* exit code: guests or providers prevent it */
 
 static int check_cordon(const CtlOptions *options, Error *reterr)
 {
@@ -30,13 +33,14 @@ static int check_cordon(const CtlOptions *options, Error *reterr)
         return 0;
 }
 
-/* "" for the host. */
+/* Returns the device of the command line; "": the host. */
 static const char *device_of(Ctl *ctl)
 {
         return ctl->options.arguments[1] ? ctl->options.arguments[1] : "";
 }
 
-/* Returns what a cordon does not do: it keeps schedulers and claims away, and no guest. */
+/* Returns a sentence with the limits of a cordon of the host: it stops schedulers and claims, but
+ * no guest. */
 static const char *limits_of(Ctl *ctl, const char *device, const char *reason)
 {
         if (!reason || device[0] || ctl->options.no_legend)
@@ -44,7 +48,8 @@ static const char *limits_of(Ctl *ctl, const char *device, const char *reason)
         return "Guests that run, and guests that virsh or the hook of libvirt starts, are not stopped.\n";
 }
 
-/* The exit code is EXIT_FAILURE if Placement does not have the change yet. */
+/* Changes a cordon and prints the result. reason NULL: removes it. The exit code is EXIT_FAILURE if
+ * Placement does not have the change yet. */
 static int change(Ctl *ctl, const char *method, const char *reason, Error *reterr)
 {
         _cleanup_free_ char *why = NULL;
@@ -84,8 +89,8 @@ static bool is_provider(const json_t *tree, const char *name)
         return ctl_json_find(providers, "name", name) || ctl_json_find(providers, "uuid", name);
 }
 
-/* Keeps the claims of a device or provider. A name that nothing has is an error: else a typing
- * error would look drained. */
+/* Keeps only the claims of a device or provider. An unknown name is an error, because a typing
+ * error would look like a drained device. */
 static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr)
 {
         _cleanup_json_ json_t *tree = NULL, *host = NULL;
@@ -106,7 +111,7 @@ static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr
         return 0;
 }
 
-/* The exit code tells scripts when the last claim is gone. */
+/* Lists the claims that must move. The exit code tells scripts when the last one has ended. */
 static int verb_drain(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -135,6 +140,7 @@ static int check_retire(const CtlOptions *options, Error *reterr)
                        : 0;
 }
 
+/* Takes a host back into Placement. The cordon of the retirement remains. */
 static int undo_retire(Ctl *ctl, Error *reterr)
 {
         _cleanup_free_ char *why = NULL;
@@ -155,7 +161,7 @@ static int call_retire(Ctl *ctl, const char *method, json_t **ret, Error *reterr
         return ctl_call_document(ctl, method, CORDON_TIMEOUT_USEC, RETIRE_FORMAT, ret, reterr);
 }
 
-/* Prints what would be removed, without the hint how to do it. */
+/* Prints the providers that would be removed, without the hint that the command does it. */
 static void print_removals(const json_t *document, CtlPage *page)
 {
         bool legend = page->style.legend;
@@ -165,8 +171,8 @@ static void print_removals(const json_t *document, CtlPage *page)
         page->style.legend = legend;
 }
 
-/* Asks before a host is retired, unless a guest or a provider is in the way. Replaces the document
- * by that of the retirement. */
+/* Asks before a host is retired, unless guests or providers prevent it. Replaces the document by
+ * that of the retirement. */
 static int ask_and_retire(Ctl *ctl, json_t **document, Error *reterr)
 {
         _cleanup_json_ json_t *removals = TAKE_PTR(*document);
@@ -180,7 +186,7 @@ static int ask_and_retire(Ctl *ctl, json_t **document, Error *reterr)
         return r < 0 ? r : call_retire(ctl, "Retire", document, reterr);
 }
 
-/* The exit code is EXIT_OCCUPIED if a guest or a provider is in the way. */
+/* Retires the host. The exit code is EXIT_OCCUPIED if guests or providers prevent it. */
 static int verb_retire(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;

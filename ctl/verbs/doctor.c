@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The verbs that examine this host: "doctor", the verbs of earlier releases that are parts of it
+/* The verbs that examine this host: "doctor", its parts as verbs of earlier releases
  * ("check-config" is --config-only, "verify" is --hardware-only), and "identity", which compares
- * the host with Placement. All work while the service is stopped; "identity adopt" needs it so.
+ * the host with Placement.
+ *
+ * These verbs gather facts: the configuration, the status, a snapshot, the path to Placement. The
+ * judgement is in ctl/print/doctor.c. A fact that cannot be gathered leaves its error in CtlFacts,
+ * and the other checks continue. All verbs work while the service is stopped; "identity adopt"
+ * requires that.
  *
  * Tests: tests/integration/ctl/test_exit_codes.py tests/integration/agent/test_identity.py */
 
@@ -19,13 +24,14 @@
 #include "ctl/verbs/config.h"
 #include "formats/format-names.h"
 
-/* Reads the unit for a check of the configuration. Returns NULL if systemd cannot be asked. */
+/* Reads the unit for a check of the configuration. Returns unit, or NULL if systemd cannot be
+ * asked. */
 static const CtlUnit *find_unit(Ctl *ctl, CtlUnit *unit)
 {
         return ctl_read_unit(ctl, unit) < 0 ? NULL : unit;
 }
 
-/* Finds the cloud of clouds.yaml that --os-cloud or $OS_CLOUD names. "": none. */
+/* Returns the cloud of clouds.yaml that --os-cloud or $OS_CLOUD names; "": none. Borrowed. */
 static const char *find_cloud(Ctl *ctl)
 {
         const char *cloud = ctl->options.os_cloud ? ctl->options.os_cloud : getenv("OS_CLOUD");
@@ -33,8 +39,8 @@ static const char *find_cloud(Ctl *ctl)
         return cloud ? cloud : "";
 }
 
-/* Fetches the host as the service has it, or polls it if the service does not run. *ret stays NULL
- * when neither works; reterr has the words. */
+/* Fetches the snapshot of the service, or polls the host if the service does not run. If neither
+ * works, *ret stays NULL and reterr has the words. */
 static void fetch_snapshot(Ctl *ctl, Snapshot **ret, Error *reterr)
 {
         static const char *const configured[] = { "", NULL };
@@ -47,7 +53,8 @@ static void fetch_snapshot(Ctl *ctl, Snapshot **ret, Error *reterr)
                 (void)snapshot_from_json(document, ret, reterr);
 }
 
-/* Compares this host with Placement; without the hypervisor its name is unknown. */
+/* Compares this host with Placement. snapshot NULL: the hypervisor cannot be polled, so the name of
+ * the host is unknown. */
 static int compare_identity(Ctl *ctl, const char *order, const char *flags,
                             const Snapshot *snapshot, json_t **ret, Error *reterr)
 {
@@ -57,8 +64,8 @@ static int compare_identity(Ctl *ctl, const char *order, const char *flags,
         return ctl_helper_ask("identity", words, ctl->options.config, ret, reterr);
 }
 
-/* Examines the way to Placement and the identity there, if a cloud is named or the configuration
- * has a Placement. */
+/* Examines the path to Placement and the identity there. Does nothing if no cloud is named and the
+ * configuration has no Placement. */
 static void ask_placement(Ctl *ctl, CtlFacts *facts, json_t **ret_connect, json_t **ret_identity)
 {
         const char *const words[] = { find_cloud(ctl), NULL };
@@ -73,7 +80,7 @@ static void ask_placement(Ctl *ctl, CtlFacts *facts, json_t **ret_connect, json_
         facts->identity = *ret_identity;
 }
 
-/* Borrows what is known of the configuration. */
+/* Borrows the report of the configuration. It must outlive the facts. */
 static void take_report(CtlFacts *facts, const CtlConfigReport *report)
 {
         facts->config = report->config;
@@ -83,6 +90,7 @@ static void take_report(CtlFacts *facts, const CtlConfigReport *report)
         facts->credentials = &report->credentials;
 }
 
+/* Gathers all facts in the order of their dependence, judges them and prints the findings. */
 static int run_all_checks(Ctl *ctl, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
@@ -132,13 +140,14 @@ static int examine_hardware(Ctl *ctl, json_t **ret, Error *reterr)
         _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
         int r = 0;
 
-        if (!ctl->options.config) /* else it is not the service's file, and the helper reads it */
+        if (!ctl->options.config) /* the helper reads a file that is not the service's */
                 r = ctl_config_examine(NULL, find_unit(ctl, &unit), &report, reterr);
         if (r >= 0 && report.error.code)
                 r = error_setf(reterr, report.error.code, "%s", report.error.text);
         return r < 0 ? r : ctl_helper_ask("verify", NULL, ctl->options.config, ret, reterr);
 }
 
+/* Prints the findings of one part. --quiet suppresses them only if all is well. */
 static int print_part(Ctl *ctl, const json_t *document)
 {
         int code = ctl_doctor_exit_of_part(document);
@@ -182,12 +191,13 @@ static int verb_doctor(Ctl *ctl, Error *reterr)
                                             : run_all_checks(ctl, reterr);
 }
 
-/* Warnings never failed these two verbs. */
+/* Returns the exit code of the old verbs, which never failed for warnings. */
 static int get_old_exit(int code)
 {
         return code == (int)CTL_STATUS_NOT_WELL ? EXIT_SUCCESS : code;
 }
 
+/* Keeps the output of an earlier release: {"valid": bool} with --json. */
 static int verb_check_config(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL, *answer = NULL;
@@ -245,7 +255,8 @@ static int check_identity(const CtlOptions *options, Error *reterr)
         return 0;
 }
 
-/* A running agent goes by the old uuid, and would publish under it. */
+/* Rejects a change of the identity while the agent runs. It has loaded the old uuid and would
+ * publish with it. */
 static int refuse_running(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *status = NULL;

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Runs computectl as libvirt's hook (model: hook.h). One call asks the agent for at most one step
+ * of one guest.
+ *
+ * The main structure is Policy, the options of [hook]. Invariants: the input is always read to its
+ * end, nothing is written to standard output, and the process ends within the time limit. The alarm
+ * enforces this limit, because the bus library can wait longer; its handler exits directly with the
+ * code of the policy. Only "prepare" can stop a guest: if the agent rejects it, or if no answer
+ * comes and the policy is "deny". Limit: a domain's XML of more than 4 MiB is an error. */
+
 #include "ctl/verbs/hook.h"
 
 #include <inttypes.h>
@@ -13,9 +22,9 @@
 #include "formats/format-names.h"
 #include "formats/interface.h"
 
-#define XML_MAX (4 * 1024 * 1024)
+#define XML_MAX (4 * 1024 * 1024) /* bytes */
 
-/* For a host without a configuration. */
+/* Used by a host whose configuration cannot be read. */
 #define DEFAULT_TIMEOUT_USEC (10 * USEC_PER_SEC)
 
 /* The options of [hook], from the file or from the agent. */
@@ -44,7 +53,8 @@ CtlHookStep ctl_hook_step(const char *operation, const char *sub_operation)
         return CTL_HOOK_NOTHING;
 }
 
-/* libvirt writes the domain's own uuid before everything that has one, too, but for metadata. */
+/* The first <uuid> of a domain's XML is its own. libvirt writes it before all other elements with a
+ * uuid, except in metadata. */
 bool ctl_hook_find_uuid(const char *xml, char ret[static 37])
 {
         const char *begin = strstr(xml, "<uuid>");
@@ -61,8 +71,8 @@ bool ctl_hook_find_uuid(const char *xml, char ret[static 37])
         return true;
 }
 
-/* Reads the input to its end, also if the hook is not enabled: libvirt reports a hook that closes
- * it early. */
+/* Reads the input to its end, also if the hook is not enabled. libvirt reports a hook that closes
+ * its input early. The caller frees the text. */
 static int read_input(char **ret, Error *reterr)
 {
         _cleanup_free_ char *text = malloc(XML_MAX + 1);
@@ -90,24 +100,28 @@ static int read_input(char **ret, Error *reterr)
         return 0;
 }
 
-/* The bus library waits for a bus that hangs as long as it likes: this ends it. */
+/* Handles the alarm: ends the process with success. The bus library can wait longer than any limit.
+ * Only async-signal-safe functions are called. */
 static void on_too_late_allow(int number)
 {
         (void)!write(STDERR_FILENO, too_late, sizeof(too_late) - 1);
         _exit(EXIT_SUCCESS);
 }
 
+/* Does the same with a failure, which stops the guest. */
 static void on_too_late_deny(int number)
 {
         (void)!write(STDERR_FILENO, too_late, sizeof(too_late) - 1);
         _exit(EXIT_FAILURE);
 }
 
+/* Checks whether a step without an answer stops the guest. */
 static bool is_denied(const Policy *policy, CtlHookStep step)
 {
         return step == CTL_HOOK_PREPARE && policy->deny;
 }
 
+/* Limits the time from now on. Replaces an earlier limit. */
 static void bound_time(const Policy *policy, CtlHookStep step)
 {
         const struct sigaction action = {
@@ -118,6 +132,8 @@ static void bound_time(const Policy *policy, CtlHookStep step)
         (void)alarm((unsigned)(policy->timeout_usec / USEC_PER_SEC));
 }
 
+/* Calls the agent for a step. *ret_refused is set if the agent rejects the guest. extra: the reason
+ * of libvirt, "-" for none. */
 static int ask(const Policy *policy, CtlHookStep step, const char *xml, const char *extra,
                const char **ret_refused, Error *reterr)
 {
@@ -141,11 +157,13 @@ static int ask(const Policy *policy, CtlHookStep step, const char *xml, const ch
         return ctl_bus_guest(bus, "GuestReleased", uuid, reason, timeout_usec, ret_refused, reterr);
 }
 
+/* Returns the exit code after a failure and prints its words, which libvirt shows to the person who
+ * starts the guest. */
 static int judge(const Policy *policy, CtlHookStep step, const char *refused, const char *guest,
                  const char *words)
 {
         if (step != CTL_HOOK_PREPARE)
-                return EXIT_SUCCESS; /* the guest runs, or is gone, whatever became of its claim */
+                return EXIT_SUCCESS; /* the guest runs or has ended; its claim does not matter */
         if (refused) {
                 fprintf(stderr, "compute-agent: %s %s: %s\n", refused, guest, words);
                 return EXIT_FAILURE;
@@ -154,7 +172,8 @@ static int judge(const Policy *policy, CtlHookStep step, const char *refused, co
         return is_denied(policy, step) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* An agent that runs goes by the configuration that it could read. */
+/* Reads the policy from a running agent, which has read the configuration before it became
+ * unreadable. */
 static int ask_policy(Policy *policy, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
@@ -173,7 +192,8 @@ static int ask_policy(Policy *policy, Error *reterr)
         return 0;
 }
 
-/* Without a configuration and an agent the hook counts as not enabled. */
+/* Reads the policy from the configuration, else from the agent. Without both the hook counts as not
+ * enabled. */
 static void read_policy(const char *file, Policy *policy)
 {
         _cleanup_(config_freep) Config *config = NULL;
@@ -205,7 +225,8 @@ static int verb_hook(Ctl *ctl, Error *reterr)
         bool wanted;
         int r;
 
-        /* libvirt runs the hook some five times for each start: most of them need nothing. */
+        /* libvirt runs the hook about five times for each start. Most of these calls need no
+         * configuration. */
         if (step != CTL_HOOK_NOTHING)
                 read_policy(ctl->options.config, &policy);
         wanted = policy.enabled;

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* computectl as the hook that libvirt runs for each guest: called by the name CTL_HOOK_NAME, with
- * the arguments GUEST OPERATION SUB-OPERATION EXTRA and the domain's XML on standard input.
+/* computectl as the hook that libvirt runs for each guest. It is called by the name CTL_HOOK_NAME,
+ * with the arguments GUEST OPERATION SUB-OPERATION EXTRA and the domain's XML on standard input.
  *
- *   prepare    asks the agent for what the domain has: a refusal ends the start, and its words are
- *              what "virsh start" shows
+ *   prepare    asks the agent for a claim; a rejection ends the start with its words
  *   started    confirms the claim
- *   release    gives back what prepare claimed
+ *   release    releases the claim of prepare
  *
- * All others do nothing: a guest that is restored or that arrives by migration comes to prepare as
- * well, and one that libvirt finds running after its own restart has its claim, or gets it with the
- * next poll. Nothing is ever written to standard output, where libvirt would read another XML.
+ * Other operations do nothing. A guest that is restored, or that arrives by migration, has its
+ * "prepare" too. A guest that libvirt finds running after its own restart has its claim, or gets it
+ * with the next poll. Standard output stays empty, because libvirt would parse it as another XML.
  *
- * Unless [hook] enabled is true, it only reads its input. It never asks libvirt, which waits for
- * it, and ends within [hook] timeout, whatever the bus and the agent do. */
+ * Unless [hook] enabled is true, the hook only reads its input. It never calls libvirt, which waits
+ * for it. It ends within [hook] timeout, also if the bus or the agent hangs. */
 
 #include "ctl/verbs/verbs.h"
 
@@ -28,7 +27,8 @@ typedef enum CtlHookStep {
         _CTL_HOOK_STEP_MAX,
 } CtlHookStep;
 
+/* Returns the step of an operation of libvirt. Pure. */
 CtlHookStep ctl_hook_step(const char *operation, const char *sub_operation);
 
-/* The first <uuid> of a domain's XML, into 37 bytes; false when there is none. Pure. */
+/* Copies the first <uuid> of a domain's XML into 37 bytes. Returns false if there is none. Pure. */
 bool ctl_hook_find_uuid(const char *xml, char ret[static 37]);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A verb for several hosts: "computectl -H host1,host2" and "--hosts-file". Each host is a child
- * process; all are printed in the order of the command line. */
+/* Runs a verb for several hosts: "computectl -H host1,host2" and "--hosts-file". Each host is a
+ * child process that runs the whole verb with its own connection. The parent collects the outputs
+ * and prints them in the order of the command line, as sections or as one JSON document. The exit
+ * code is the worst one of the hosts. */
 
 #include "ctl/verbs/verbs.h"
 
@@ -16,8 +18,8 @@
 
 #define AT_ONCE 32 /* sessions of ssh */
 
-/* Returns the worse of two exit codes of computectl: what could not be done (1) before what is down
- * or in the way (3), before the rest, before 0. */
+/* Returns the worse of two exit codes. The order from good to bad: 0, 4, 5, 3 (a host is down or
+ * occupied), and all others (the verb failed). */
 static int worse(int a, int b)
 {
         static const int order[] = { 0, 4, 5, 3 }; /* all others are worse */
@@ -38,6 +40,7 @@ typedef struct HostWork {
         const char *host; /* borrowed */
 } HostWork;
 
+/* Runs in the child. Changes its copy of the options: one host, no pager, no terminal. */
 static int run_child(void *data)
 {
         HostWork *work = data;
@@ -48,7 +51,8 @@ static int run_child(void *data)
         return work->run(work->verb, work->ctl);
 }
 
-/* Reads what a child printed: one document, a list if there are several, null if there is none. */
+/* Parses the output of a child: one document, a list if there are several, null if there is none.
+ * Text that is no JSON ends the parsing. */
 static json_t *read_documents(const char *text)
 {
         json_t *documents = json_array(), *document;
@@ -74,6 +78,7 @@ static json_t *read_documents(const char *text)
         return document;
 }
 
+/* Makes the document of all hosts (HOSTS_FORMAT). */
 static json_t *make_document(const CtlChild *children, size_t n)
 {
         json_t *hosts = json_array();
@@ -92,6 +97,8 @@ static json_t *make_document(const CtlChild *children, size_t n)
         return json_pack("{ss so}", "format", HOSTS_FORMAT, "hosts", hosts);
 }
 
+/* Prints the output of each host below a line with its name. Errors go to standard error. With
+ * --quiet, hosts without output are left out. */
 static void print_texts(Ctl *ctl, const CtlChild *children, size_t n)
 {
         FILE *output = ctl->page.output;
@@ -113,7 +120,7 @@ static void print_texts(Ctl *ctl, const CtlChild *children, size_t n)
         }
 }
 
-/* Asks once for all hosts: their children have no terminal. */
+/* Asks once for all hosts, because their children have no terminal. */
 static int ask(Ctl *ctl, const CtlVerb *verb, Error *reterr)
 {
         char question[CTL_TEXT_MAX];

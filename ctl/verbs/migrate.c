@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* "computectl migrate-inventory": does what the service does at its start, while it does not run,
- * and ends: for upgrades with all services down (specification 4, "Offline Upgrade Script").
+/* "computectl migrate-inventory": does the inventory work of a start of the service while the
+ * service does not run, and ends. It serves upgrades with all services down (specification 4,
+ * "Offline Upgrade Script").
  *
- * With a folder for --direct, a Placement of its own is started for it: uwsgi with one process on a
- * Unix socket in a folder that only this user can enter, with Placement's configuration from there
- * and without Keystone. Only traffic to the database leaves the host. It ends with this program,
- * also when that is killed.
+ * With a folder for --direct, it starts a Placement of its own: uwsgi with one process on a Unix
+ * socket in a private folder, with the configuration of that folder and without Keystone. Only
+ * traffic to the database leaves the host. This Placement ends with this program, also if that is
+ * killed.
  *
- * A node is a configuration: its file names the host, the root provider's identity and the folder
- * of its state. A node that fails keeps no other back; the words are of the first that failed.
+ * A node is a configuration file, which names the host, the identity of its root provider and its
+ * state folder. A node that fails does not stop the next ones; the words are those of the first
+ * failure.
  *
  * Tests: tests/integration/reshape/test_reshape.py */
 
@@ -34,26 +36,27 @@
 #define SERVER         "uwsgi"
 #define SOCKET_NAME    "placement.sock"
 #define POLICY_NAME    "policy.yaml"
-#define PATIENCE_TRIES 600
+#define PATIENCE_TRIES 600 /* of PAUSE_NSEC each: a minute */
 #define ANSWER_SEC     5
 #define PAUSE_NSEC     (100L * 1000 * 1000)
 
 /* Exit codes. */
 typedef enum Outcome {
-        MIGRATE_DONE = 0,      /* also when there was nothing to do */
-        MIGRATE_FAILED = 1,    /* not everything was done: compute-agentd said what */
+        MIGRATE_DONE = 0,      /* also if there was nothing to do */
+        MIGRATE_FAILED = 1,    /* a part was not done; compute-agentd printed the reason */
         MIGRATE_RUNNING = 3,   /* the service runs */
         MIGRATE_PLACEMENT = 4, /* the private Placement did not start */
 } Outcome;
 
 /* The Placement of this run. */
 typedef struct Private {
-        char folder[PATH_MAX];                       /* "" : none was made */
-        char socket[PATH_MAX + sizeof(SOCKET_NAME)]; /* in it */
+        char folder[PATH_MAX];                       /* "": none was made */
+        char socket[PATH_MAX + sizeof(SOCKET_NAME)]; /* in the folder */
         char policy[PATH_MAX + sizeof(POLICY_NAME)];
-        pid_t pid; /* 0: none runs */
+        pid_t pid; /* 0: does not run */
 } Private;
 
+/* Ends the server and removes its folder. */
 static void private_done(Private *private)
 {
         if (private->pid > 0) {
@@ -68,7 +71,8 @@ static void private_done(Private *private)
         }
 }
 
-/* The child ends with this program, also when that is killed. */
+/* Starts a program with additions to its environment. The child ends with this program, also if
+ * that is killed. */
 static pid_t start(const char *const argv[], const char *const environment[][2])
 {
         pid_t parent = getpid(), pid = fork();
@@ -83,7 +87,8 @@ static pid_t start(const char *const argv[], const char *const environment[][2])
         _exit(127);
 }
 
-/* A connection is taken long before the application is loaded; the answer comes when it is. */
+/* Checks whether the server answers. uwsgi accepts a connection before it has loaded the
+ * application, and the answer comes after that. */
 static bool answers(const char *path)
 {
         static const char question[] = "GET / HTTP/1.1\r\nHost: localhost\r\n"
@@ -103,6 +108,8 @@ static bool answers(const char *path)
                recv(fd, answer, strlen(expected), MSG_WAITALL) > 0 && strcmp(answer, expected) == 0;
 }
 
+/* Waits until the server answers. Returns MIGRATE_PLACEMENT with words if it ends or takes more
+ * than a minute. */
 static int wait_for_server(Private *private, Error *reterr)
 {
         const struct timespec pause = { .tv_nsec = PAUSE_NSEC };
@@ -120,7 +127,8 @@ static int wait_for_server(Private *private, Error *reterr)
         return MIGRATE_PLACEMENT;
 }
 
-/* Without tokens there is no role service, which newer releases of Placement want for a reshape. */
+/* Writes a policy that allows a reshape. Without tokens no request has the role service, which
+ * newer releases of Placement require. */
 static int write_policy(const Private *private, Error *reterr)
 {
         FILE *file = fopen(private->policy, "wxe");
@@ -131,6 +139,7 @@ static int write_policy(const Private *private, Error *reterr)
         return 0;
 }
 
+/* Makes the private folder, with the paths of its socket and policy. */
 static int make_folder(Private *ret, Error *reterr)
 {
         const char *base = getenv("TMPDIR");
@@ -146,6 +155,7 @@ static int make_folder(Private *ret, Error *reterr)
         return write_policy(ret, reterr);
 }
 
+/* Starts the server and waits for it. Returns 0, an Outcome or a negative errno with words. */
 static int start_server(const char *direct, Private *ret, Error *reterr)
 {
         const char *const argv[] = { SERVER,
@@ -176,8 +186,8 @@ static int start_server(const char *direct, Private *ret, Error *reterr)
         return wait_for_server(ret, reterr);
 }
 
-/* Lets the owner of the state folder use the socket: the agent gives up the rights of root. The
- * agent reports a configuration that cannot be used. */
+/* Gives the socket to the owner of the state folder, because the agent drops the rights of root. An
+ * unusable configuration is not reported here: the agent does that. */
 static int let_in(const Private *private, const char *file, Error *reterr)
 {
         _cleanup_(config_freep) Config *config = NULL;
@@ -191,6 +201,7 @@ static int let_in(const Private *private, const char *file, Error *reterr)
         return 0;
 }
 
+/* Runs one cycle of the agent for a node. config NULL: the configuration of the host. */
 static int run_agent(const char *config, const Private *private, Error *reterr)
 {
         char path[PATH_MAX];
@@ -223,6 +234,7 @@ static int run_agent(const char *config, const Private *private, Error *reterr)
         return MIGRATE_FAILED;
 }
 
+/* Runs the agent for each node. Returns the result of the first failure, or 0. */
 static int run_all(const char *const *configs, const Private *private, Error *reterr)
 {
         int result = run_agent(configs[0], private, reterr);
@@ -247,7 +259,8 @@ static int migrate(const char *const *configs, const char *direct, Error *reterr
         return r != 0 ? r : run_all(configs, &private, reterr);
 }
 
-/* Refuses while the agent runs: two agents would not see each other's claims of this host. */
+/* Rejects the call while the agent runs, because two agents would not see each other's claims of
+ * this host. */
 static int verb_migrate(Ctl *ctl, Error *reterr)
 {
         const char *const one[] = { ctl->options.config, NULL };

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The command line: one table of options, from which parsing, the check that an option belongs to
- * the verb, and the help are made. A value goes into a member of CtlOptions by its offset; hosts
- * and requests have readers of their own. */
+/* Parses the command line. One table of options is the source of the parsing, of the check that an
+ * option belongs to the verb, and of the help.
+ *
+ * The value of an option is stored in the member of CtlOptions at its offset. Options of the kinds
+ * JSON, HOST and REQUEST have their own readers. Invariant: texts are borrowed from argv, except
+ * for names of hosts, which are copied because they can come from a file. Limit: the check of an
+ * option's verb compares words in its text, so names of verbs have no commas. */
 
 #include "ctl/verbs/options.h"
 
@@ -13,7 +17,7 @@
 #include "ctl/print/text.h"
 
 #define HELP_COLUMN 33
-#define CODE_FIRST  0x100 /* of options without a letter */
+#define CODE_FIRST  0x100 /* first code of options, above letters */
 
 #define FLAG(name, letter, verb, help, member)                                            \
         {                                                                                 \
@@ -128,8 +132,8 @@ void ctl_options_done(CtlOptions *options)
         options->hosts = (CtlHosts){ 0 };
 }
 
-/* The hosts of the command line, each once. A name that begins with "-" would be an option of ssh.
- */
+/* Adds a host of the command line, unless it is there. A name that begins with "-" would be an
+ * option of ssh. */
 
 static int add_host(CtlHosts *hosts, const char *name, size_t length, Error *reterr)
 {
@@ -149,7 +153,7 @@ static int add_host(CtlHosts *hosts, const char *name, size_t length, Error *ret
         return 0;
 }
 
-/* Adds the names of a list that commas separate. */
+/* Adds the names of a list that is separated by commas. */
 static int add_hosts(CtlHosts *hosts, const char *list, Error *reterr)
 {
         for (const char *name = list;; name++) {
@@ -164,6 +168,7 @@ static int add_hosts(CtlHosts *hosts, const char *list, Error *reterr)
         }
 }
 
+/* Adds the first word of each line. */
 static int read_lines(CtlHosts *hosts, FILE *file, Error *reterr)
 {
         _cleanup_free_ char *line = NULL;
@@ -180,7 +185,8 @@ static int read_lines(CtlHosts *hosts, FILE *file, Error *reterr)
         return 0;
 }
 
-/* Adds the names of a file, one on each line; "-" is standard input. "#" begins a comment. */
+/* Adds the names of a file, one on each line; "-" is standard input. "#" begins a comment. A file
+ * without names is an error. */
 static int read_hosts(CtlHosts *hosts, const char *path, Error *reterr)
 {
         _cleanup_fclose_ FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "re");
@@ -195,7 +201,8 @@ static int read_hosts(CtlHosts *hosts, const char *path, Error *reterr)
         return hosts->n > n ? 0 : error_setf(reterr, EINVAL, "%s names no host", path);
 }
 
-/* Reads the value of --json. Without one (NULL) a terminal decides, as with "systemctl -j". */
+/* Reads the value of --json. Without a value (NULL), a terminal gets the pretty form, as with
+ * "systemctl -j". */
 static int store_json(CtlOptions *options, const char *value, Error *reterr)
 {
         options->json = value                   ? ctl_json_from_text(value)
@@ -207,6 +214,7 @@ static int store_json(CtlOptions *options, const char *value, Error *reterr)
                                     "--json takes pretty, short or off, not \"%.40s\"", value);
 }
 
+/* Stores the value of an option in its member. */
 static int store(CtlOptions *options, const CtlOption *option, const char *value, Error *reterr)
 {
         void *member = (char *)options + option->offset;
@@ -229,9 +237,11 @@ static int store(CtlOptions *options, const CtlOption *option, const char *value
         return 0;
 }
 
+/* Makes the tables of getopt_long(3) from ours. letters: space for two characters of each option, a
+ * colon and the end. */
 static void make_getopt_tables(struct option *long_options, char *letters)
 {
-        *letters++ = ':'; /* tell a missing value from an unknown option, and print nothing */
+        *letters++ = ':'; /* reports a missing value as ":", and prints nothing */
         for (size_t i = 0; i < N_OPTIONS; i++) {
                 long_options[i] = (struct option){
                         .name = ctl_options[i].name,
@@ -257,6 +267,7 @@ static const CtlOption *find_option(int code)
         return NULL;
 }
 
+/* Rejects an option and suggests a similar name. code: the result of getopt_long(3). */
 static int refuse(int code, const char *word, Error *reterr)
 {
         const char *names[N_OPTIONS + 1] = { NULL }, *nearest = NULL;
@@ -275,7 +286,7 @@ static int refuse(int code, const char *word, Error *reterr)
         return error_setf(reterr, EINVAL, "Unknown option %.60s", name);
 }
 
-/* Checks whether the verb is one of the words of a list. */
+/* Checks whether the verb is one of the option's verbs. */
 static bool is_of(const CtlOption *option, const char *verb)
 {
         size_t n = strlen(verb);
@@ -296,9 +307,10 @@ bool ctl_option_is_of(const char *name, const char *verb)
         return false;
 }
 
-/* The command line of "computectl" alone, as of systemctl. */
+/* The command line of a call without a verb, as of systemctl. */
 static const char *const without_verb[] = { "status", NULL };
 
+/* Checks that each given option belongs to the verb. given: by the index of the table. */
 static int check_verb(const CtlOptions *options, const bool *given, Error *reterr)
 {
         const char *verb = options->arguments[0];
@@ -310,8 +322,8 @@ static int check_verb(const CtlOptions *options, const bool *given, Error *reter
         return 0;
 }
 
-/* Returns the value of an option. "--json short" was accepted before the value could be left out,
- * and still is. */
+/* Returns the value of an option. "--json short" was accepted before the value became optional, and
+ * still is. */
 static const char *take_value(const CtlOption *option, int argc, char *argv[])
 {
         if (option->kind != OPTION_JSON || optarg || optind >= argc ||
@@ -328,7 +340,7 @@ int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr)
         int code, r;
 
         make_getopt_tables(long_options, letters);
-        optind = 0; /* glibc: forget an earlier parse */
+        optind = 0; /* resets getopt_long(3) of glibc */
         while ((code = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
                 const CtlOption *option = find_option(code);
 
@@ -362,6 +374,7 @@ void ctl_help_line(const char *left, const char *help, FILE *output)
                 fprintf(output, "%s\n%*s%s\n", left, HELP_COLUMN, "", help);
 }
 
+/* Prints the line of an option, with its letter and value. */
 static void print_option(const CtlOption *option, FILE *output)
 {
         char left[CTL_TEXT_MAX];
@@ -382,6 +395,8 @@ void ctl_options_print_title(const char *title, CtlPage *page)
         fputc('\n', page->output);
 }
 
+/* Prints the options of a verb, or (NULL) of all verbs, below a title. Without options there is no
+ * title. */
 static void print_options(const char *title, const char *verb, CtlPage *page)
 {
         bool any = false;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The options of computectl: one table, from which parsing, the check that an option belongs to the
- * verb, and the help are made. */
+/* The options of computectl: one table, from which the parsing, the check that an option belongs to
+ * the verb, and the help are made. */
 
 #include "ctl/print/filter.h"
 #include "ctl/print/json.h"
 #include "ctl/print/page.h"
 #include "ctl/verbs/request.h"
 
-/* The hosts of the command line, each once, in the order in which they were named. */
+/* The hosts of the command line, each once, in the order of the command line. */
 typedef struct CtlHosts {
         char **names; /* "user@host"; owned */
         size_t n;
@@ -17,14 +17,14 @@ typedef struct CtlHosts {
 } CtlHosts;
 
 typedef struct CtlOptions {
-        /* of every verb */
+        /* of all verbs */
         CtlJson json;
         bool no_pager, no_legend, quiet, all;
         CtlHosts hosts;   /* the hosts of --host and --hosts-file */
-        const char *host; /* the first of them, "user@host"; NULL: this one */
+        const char *host; /* the first host, "user@host"; NULL: this one */
         const char *hosts_file;
         bool help, version;
-        /* of some; texts are borrowed from argv */
+        /* of some verbs; texts are borrowed from argv */
         const char *config;
         const char *driver; /* of discover */
         const char *os_cloud;
@@ -36,23 +36,23 @@ typedef struct CtlOptions {
         const char *since;               /* the text of filter.since_usec */
         const char *columns;             /* the columns of a table, in their order */
         bool config_only, hardware_only; /* the parts of doctor */
-        bool allocations;                /* release also what others wrote to Placement */
+        bool allocations;                /* release also removes allocations of other writers */
         bool full;                       /* sync: read everything again */
         const char *timeout;             /* the time limit of sync, in seconds */
-        bool undo;                       /* reshape and retire put back what the last one did */
+        bool undo;                       /* reshape and retire undo the last change */
         const char *direct;              /* of migrate-inventory */
         bool dry_run, force;             /* of identity; dry_run also of heal, reshape and retire */
-        bool yes;                        /* heal, reshape and retire ask nothing */
+        bool yes;                        /* heal, reshape and retire do not ask */
         bool plan;                       /* the old spelling of --dry-run of reshape */
         bool xml;
         bool svg;
         bool resize_target;
         CtlRequest request; /* of claim and explain */
 
-        const char *const *arguments; /* verb first; borrowed, NULL-terminated */
+        const char *const *arguments; /* begins with the verb; borrowed, NULL-terminated */
 } CtlOptions;
 
-/* The place that the value of an option goes to. */
+/* The destination of the value of an option. */
 typedef enum CtlOptionKind {
         OPTION_FLAG,    /* a bool */
         OPTION_TEXT,    /* a const char * */
@@ -64,8 +64,8 @@ typedef enum CtlOptionKind {
 typedef struct CtlOption {
         const char *name;
         char letter;         /* or 0 */
-        const char *metavar; /* NULL: takes no value */
-        const char *verb;    /* "claim, explain"; NULL: of every verb */
+        const char *metavar; /* NULL: the option has no value */
+        const char *verb;    /* "claim, explain"; NULL: all verbs */
         const char *help;
         CtlOptionKind kind;
         size_t offset; /* in CtlOptions */
@@ -73,20 +73,22 @@ typedef struct CtlOption {
 
 extern const CtlOption ctl_options[]; /* ends with a NULL name */
 
-/* Checks whether the option of that name is one of the verb's own. */
+/* Checks whether the option belongs to the verb, and not to all verbs. */
 bool ctl_option_is_of(const char *name, const char *verb);
 
+/* Frees the hosts and the request. */
 void ctl_options_done(CtlOptions *options);
 
-/* Reads the command line (argv is put in order, as getopt_long(3) does). -EINVAL with words for
- * wrong usage, -ENOMEM. ret must be zeroed; ctl_options_done() whatever comes back. */
+/* Parses the command line. argv is reordered, as getopt_long(3) does. Returns -EINVAL with words
+ * for wrong usage, or -ENOMEM. ret must be zeroed. The caller calls ctl_options_done() also after
+ * an error. */
 int ctl_options_parse(int argc, char *argv[], CtlOptions *ret, Error *reterr);
 
-/* A line of the help; what is long on the left has a line of its own. */
+/* Prints a line of the help. A long left part gets a line of its own. */
 void ctl_help_line(const char *left, const char *help, FILE *output);
 
-/* An empty line, and the title of a part of the help. */
+/* Prints an empty line and the title of a part of the help. */
 void ctl_options_print_title(const char *title, CtlPage *page);
 
-/* The options of a verb, then those of every verb; NULL: these alone. */
+/* Prints the options of a verb, then those of all verbs; NULL: only the latter. */
 void ctl_options_print_help(const char *verb, CtlPage *page);

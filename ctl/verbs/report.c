@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* "computectl report": one archive with what a person needs who looks at this host from afar.
+/* "computectl report": writes one archive with the state of this host, for a person without access
+ * to it.
  *
- * Each part is the output of one command, which runs in a child process with a time limit: a part
- * that fails or hangs leaves its error in the archive and keeps no other part out. The parts are
- * chosen so that none can hold a secret: the configuration without the values of secrets, and of
- * the unit only properties without an environment. tar(1) makes the archive.
+ * Each part is the output of one command, which runs in a child process with a time limit. A part
+ * that fails or hangs leaves its error in the archive, and the other parts are complete. The table
+ * parts[] has commands that cannot print a secret: the configuration has no values of secrets, and
+ * the properties of the unit have no environment. tar(1) makes the archive.
  *
  * Tests: tests/integration/ctl/test_lists.py */
 
@@ -26,11 +27,11 @@
 #include "ctl/verbs/common.h"
 
 #define PART_TIMEOUT_USEC (90 * USEC_PER_SEC) /* an audit of a full host takes half a minute */
-#define AT_ONCE           4
+#define AT_ONCE           4                   /* number of parallel commands */
 #define WORDS_MAX         9
 #define SELF              "/proc/self/exe"
 
-/* A part of the archive: its file, and the command that writes it. */
+/* A part of the archive: its file and the command that writes it. */
 typedef struct Part {
         const char *file;
         const char *words[WORDS_MAX]; /* NULL-terminated */
@@ -67,7 +68,7 @@ static const Part parts[] = {
         { "os-release.txt", { "cat", "/etc/os-release", NULL } },
 };
 
-/* Runs in the child. */
+/* Runs in the child, and replaces it by the command. */
 static int run_part(void *data)
 {
         const Part *part = data;
@@ -77,6 +78,7 @@ static int run_part(void *data)
         return 127;
 }
 
+/* Writes a text into a new file of a folder. Only this user can read it. */
 static int write_text(int folder, const char *name, const char *suffix, const char *text)
 {
         _cleanup_free_ char *path = text_format("%s%s", name, suffix);
@@ -91,7 +93,8 @@ static int write_text(int folder, const char *name, const char *suffix, const ch
         return fclose(file) < 0 || failed ? -EIO : 0;
 }
 
-/* Writes what each part printed, its errors into a file of their own, and an index. */
+/* Writes the output of each part, its errors into a separate file, and an index with the exit
+ * codes. */
 static int write_parts(const char *folder, const CtlChild *children, json_t *index)
 {
         _cleanup_close_ int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -114,8 +117,8 @@ static int write_parts(const char *folder, const CtlChild *children, json_t *ind
         return r < 0 ? r : text ? write_text(fd, "index.json", "", text) : -ENOMEM;
 }
 
-/* Packs the folder name of the folder parent. The archive is whole or missing, and never replaces a
- * file. */
+/* Packs the folder "name" of the folder "parent". The archive is complete or missing, and never
+ * replaces a file. */
 static int make_archive(const char *parent, const char *name, const char *archive, Error *reterr)
 {
         int status = 0, fd = open(archive, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -156,6 +159,8 @@ static void name_report(char ret[static 128])
         snprintf(ret, 128, "compute-agent-report-%s-%s", host, date);
 }
 
+/* Writes the parts into a temporary folder, packs it and removes it. The folder is in $TMPDIR or
+ * /tmp. */
 static int pack(const CtlChild *children, const char *name, const char *archive, json_t *index,
                 Error *reterr)
 {
@@ -181,6 +186,8 @@ static int pack(const CtlChild *children, const char *name, const char *archive,
         return r;
 }
 
+/* Prints the name of the archive, and the commands that could not run or reached their time
+ * limit. */
 static void print_made(Ctl *ctl, const char *archive, json_t *index)
 {
         const json_t *part;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The request of "claim" and "explain", from the texts of their options. Each option has a reader
- * in one table. The first error is kept in the request, so that the verb refuses it like a host
- * that cannot give what is asked for. */
+/* Parses the options of a request of "claim" and "explain". Each option has a reader in one table.
+ *
+ * The main structure is CtlRequest. Its first error is stored in it, and later values are ignored,
+ * so that options can be parsed before the verb is known. ctl_request_check() reports it. Names of
+ * providers stay texts until ctl_request_resolve() has the tree. Limits: a number of the layout has
+ * at most nine digits, and cells must be given in their order. */
 
 #include "ctl/verbs/request.h"
 
@@ -12,7 +15,7 @@
 #include "base/inventory.h"
 #include "ctl/print/json.h"
 
-/* Splits "SUFFIX:rest" in two; the suffix is a copy. */
+/* Copies the suffix of "SUFFIX:rest". colon: in text. */
 static int split_suffix(const char *text, const char *colon, char **ret_suffix, Error *reterr)
 {
         char *suffix = strndup(text, (size_t)(colon - text));
@@ -23,6 +26,7 @@ static int split_suffix(const char *text, const char *colon, char **ret_suffix, 
         return 0;
 }
 
+/* Adds amounts to the group with that suffix. A class that the group has already is an error. */
 static int add_resources(ResourceRequest *request, const char *suffix, const char *text,
                          Error *reterr)
 {
@@ -46,13 +50,13 @@ static int add_resources(ResourceRequest *request, const char *suffix, const cha
         return 0;
 }
 
-/* "VCPU=2,VGPU=1": the group without a suffix. */
+/* Reads "VCPU=2,VGPU=1" for the group without a suffix. */
 static int add_plain(CtlRequest *request, const char *text, Error *reterr)
 {
         return add_resources(&request->resources, "", text, reterr);
 }
 
-/* "1:VGPU=1": a group that comes whole from one provider. */
+/* Reads "1:VGPU=1": a group that one provider must satisfy alone. */
 static int add_group(CtlRequest *request, const char *text, Error *reterr)
 {
         _cleanup_free_ char *suffix = NULL;
@@ -68,6 +72,7 @@ static int add_group(CtlRequest *request, const char *text, Error *reterr)
         return r < 0 ? r : add_resources(&request->resources, suffix, colon + 1, reterr);
 }
 
+/* Adds a required trait, or a forbidden one with "!". */
 static int add_trait(RequestGroup *group, const char *text, Error *reterr)
 {
         bool forbidden = text[0] == '!';
@@ -84,7 +89,7 @@ static int add_trait(RequestGroup *group, const char *text, Error *reterr)
         return 0;
 }
 
-/* Finds the group of "SUFFIX:REST"; of "REST", the one without a suffix. */
+/* Finds or makes the group of "SUFFIX:REST"; for "REST", the group without a suffix. */
 static int find_group(CtlRequest *request, const char *text, RequestGroup **ret,
                       const char **ret_rest, Error *reterr)
 {
@@ -98,7 +103,7 @@ static int find_group(CtlRequest *request, const char *text, RequestGroup **ret,
                                               reterr);
 }
 
-/* "HW_CPU_X86_AVX,!CUSTOM_OLD", or with a group: "1:CUSTOM_FAST". */
+/* Reads "HW_CPU_X86_AVX,!CUSTOM_OLD", or with a group: "1:CUSTOM_FAST". */
 static int add_traits(CtlRequest *request, const char *text, Error *reterr)
 {
         _cleanup_free_ char *traits = NULL;
@@ -119,7 +124,7 @@ static int add_traits(CtlRequest *request, const char *text, Error *reterr)
         return 0;
 }
 
-/* "1,2": groups below one of their providers. */
+/* Reads "1,2": groups that must be in the subtree of one of their providers. */
 static int add_subtree(CtlRequest *request, const char *text, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet suffixes = STRING_SET_INIT;
@@ -134,7 +139,7 @@ static int add_subtree(CtlRequest *request, const char *text, Error *reterr)
         return resource_request_add_subtree(&request->resources, &suffixes, reterr);
 }
 
-/* "1:UUID" or "UUID": only from the tree of that provider. */
+/* Reads "1:UUID" or "UUID": a group from the tree of that provider. */
 static int add_tree(CtlRequest *request, const char *text, Error *reterr)
 {
         RequestGroup *group;
@@ -147,6 +152,7 @@ static int add_tree(CtlRequest *request, const char *text, Error *reterr)
                        : 0;
 }
 
+/* Reads a decimal number of at most nine digits, which cannot overflow. */
 static bool parse_number(const char *text, uint64_t *ret)
 {
         size_t n = strlen(text);
@@ -164,7 +170,7 @@ static int set_nodes(CtlRequest *request, const char *text, Error *reterr)
         return 0;
 }
 
-/* Reads "2:rest". Cells come in their order: next is the number that must stand there. */
+/* Splits "2:rest". Cells must be given in their order, and next is the expected number. */
 static int split_cell(const char *text, size_t next, const char **ret_rest, Error *reterr)
 {
         char expected[24];
@@ -179,7 +185,7 @@ static int split_cell(const char *text, size_t next, const char **ret_rest, Erro
         return 0;
 }
 
-/* "0:0-1" */
+/* Reads "0:0-1": the guest CPUs of a cell. The text is borrowed. */
 static int add_cpus(CtlRequest *request, const char *text, Error *reterr)
 {
         size_t next = request->numa.n_cpus;
@@ -192,7 +198,7 @@ static int add_cpus(CtlRequest *request, const char *text, Error *reterr)
         return 0;
 }
 
-/* "0:512" */
+/* Reads "0:512": the memory of a cell in MiB. */
 static int add_memory(CtlRequest *request, const char *text, Error *reterr)
 {
         size_t next = request->numa.n_memory;
@@ -208,6 +214,7 @@ static int add_memory(CtlRequest *request, const char *text, Error *reterr)
         return 0;
 }
 
+/* Adds a provider that is known by its uuid. The suffix is the text before "=". */
 static int add_known(RequestMappings *known, const char *text, const Uuid *provider, Error *reterr)
 {
         _cleanup_free_ char *suffix = strndup(text, strcspn(text, "="));
@@ -217,8 +224,8 @@ static int add_known(RequestMappings *known, const char *text, const Uuid *provi
         return 0;
 }
 
-/* "1=UUID" or "1=NAME": the provider of a group; "=NAME" of the group without a suffix. A name is
- * looked up later, in the tree of the agent. */
+/* Reads "1=UUID" or "1=NAME": the provider of a group. "=NAME" is for the group without a suffix. A
+ * name is looked up later, in the tree of the agent. */
 static int add_mapping(CtlRequest *request, const char *text, Error *reterr)
 {
         const char *sign = strchr(text, '=');
@@ -264,6 +271,7 @@ void ctl_request_done(CtlRequest *request)
         string_set_done(&request->named);
 }
 
+/* Checks that each group asks for resources, or is in a subtree with other groups. */
 static int check_resources(const ResourceRequest *request, Error *reterr)
 {
         for (size_t i = 0; i < request->n_groups; i++)
@@ -276,6 +284,7 @@ static int check_resources(const ResourceRequest *request, Error *reterr)
         return 0;
 }
 
+/* Checks that a mapping names a group of the request. n: length of the suffix. */
 static int check_group(const ResourceRequest *request, const char *suffix, size_t n, Error *reterr)
 {
         for (size_t i = 0; i < request->n_groups; i++)
@@ -304,6 +313,7 @@ int ctl_request_check(const CtlRequest *request, Error *reterr)
         return r;
 }
 
+/* Finds a provider of the tree by its name. */
 static int find_provider(const json_t *tree, const char *name, Uuid *ret, Error *reterr)
 {
         const json_t *provider = ctl_json_find(json_object_get(tree, "providers"), "name", name);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The table of verbs, and the verbs of the agent as a whole. Every verb fetches first and prints
- * then: an error never stands in the middle of a page.
+/* The table of verbs, and the verbs that concern the agent as a whole. Each file of verbs has its
+ * own table, and ctl_verb_tables lists them. A verb fetches all its documents before it prints, so
+ * an error never appears in the middle of a page.
  *
  * Tests: tests/unit/ctl/verbs/test-options.c */
 
@@ -30,8 +31,9 @@
 #define SYNC_TIMEOUT_MAX_SEC 86400
 #define RESHAPE_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)
 #define JOURNAL_LINES        10
-#define NAMES_MAX            64 /* more than there are verbs */
+#define NAMES_MAX            64 /* more than the number of verbs */
 
+/* Prints the status. The journal follows only for this host and on a page with hints. */
 static int verb_status(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *status = NULL;
@@ -54,7 +56,8 @@ static int verb_cat_config(Ctl *ctl, Error *reterr)
         return ctl_config_cat(ctl->options.config, stdout, reterr);
 }
 
-/* Claims are in the picture when they can be had: a full disk hides no host. */
+/* Draws the host. Claims are left out if they cannot be fetched, because a full disk must not
+ * prevent the picture. */
 static int draw_host(Ctl *ctl, const json_t *tree, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
@@ -70,6 +73,7 @@ static int draw_host(Ctl *ctl, const json_t *tree, Error *reterr)
         return 0;
 }
 
+/* Prints the tree as a page, a picture or JSON. --json wins over --svg. */
 static int verb_tree(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *tree = NULL;
@@ -86,6 +90,7 @@ static int verb_tree(Ctl *ctl, Error *reterr)
         return 0;
 }
 
+/* Prints the plan. An empty plan needs the status to explain it. */
 static int verb_plan(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *plan = NULL, *status = NULL;
@@ -103,6 +108,8 @@ static int verb_plan(Ctl *ctl, Error *reterr)
         return 0;
 }
 
+/* Prints the host: as the running agent knows it, or polled by the helper. Options for the poll
+ * require the helper. */
 static int verb_discover(Ctl *ctl, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
@@ -126,9 +133,9 @@ static int verb_discover(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* Prints the result of a sync and returns the exit code. why: "" after a publication, else why
- * there was none. A host that reports nothing to Placement by its configuration is not published,
- * and that is no failure. */
+/* Prints the result of a sync and returns the exit code. why: "" after a success, else the reason
+ * of the failure. A host that is configured to report nothing is not published, and that is no
+ * failure. */
 static int print_synced(Ctl *ctl, const char *why, Error *reterr)
 {
         _cleanup_json_ json_t *status = NULL, *document = NULL;
@@ -150,8 +157,8 @@ static int print_synced(Ctl *ctl, const char *why, Error *reterr)
         return why[0] ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Returns why the agent did not publish within the time limit; the caller frees. NULL: no memory.
- */
+/* Returns why the agent did not publish within the time limit. The caller frees. NULL: memory ran
+ * out. */
 static char *explain_timeout(Ctl *ctl, uint64_t limit_usec)
 {
         _cleanup_json_ json_t *status = NULL;
@@ -165,7 +172,7 @@ static char *explain_timeout(Ctl *ctl, uint64_t limit_usec)
                            reason[0] ? ". " : "", reason);
 }
 
-/* Reads --timeout. Leaves the default if the option is not there. */
+/* Reads --timeout. Leaves the default unchanged if the option is not given. */
 static int read_time_limit(const char *text, uint64_t *ret_usec, Error *reterr)
 {
         unsigned long seconds;
@@ -183,6 +190,8 @@ static int read_time_limit(const char *text, uint64_t *ret_usec, Error *reterr)
         return 0;
 }
 
+/* Runs a cycle and waits for its end. A time limit that is reached is a failure with the first
+ * reason of the status. */
 static int verb_sync(Ctl *ctl, Error *reterr)
 {
         _cleanup_free_ char *why = NULL;
@@ -233,7 +242,8 @@ static int ask_and_reshape(Ctl *ctl, json_t **ret, Error *reterr)
         return r < 0 ? r : call_reshape(ctl, "Reshape", ret, reterr);
 }
 
-/* Asks before the last reshape is undone; its moves are known only after that. */
+/* Asks before the last reshape is undone. Its moves are known only afterwards, so they cannot be
+ * shown. */
 static int ask_and_undo(Ctl *ctl, json_t **ret, Error *reterr)
 {
         int r = ctl_ask(ctl, NULL, NULL, "Move back everything that the last reshape moved?",
@@ -242,6 +252,7 @@ static int ask_and_undo(Ctl *ctl, json_t **ret, Error *reterr)
         return r < 0 ? r : call_reshape(ctl, "UndoReshape", ret, reterr);
 }
 
+/* Calls the method that the options mean, after a question if one is necessary. */
 static int do_reshape(Ctl *ctl, json_t **ret, Error *reterr)
 {
         bool undo = ctl->options.undo;
@@ -282,8 +293,8 @@ static int check_reshape(const CtlOptions *options, Error *reterr)
         return 0;
 }
 
-/* Prints the warnings of the configuration in force, and the credentials that only a restart
- * changes. The reload is done: a failure here only leaves out the lines. */
+/* Prints the warnings of the configuration in force, and the credentials that only a restart loads.
+ * The reload has succeeded, so a failure here only leaves out lines. */
 static void print_reload_warnings(Ctl *ctl)
 {
         _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
@@ -307,6 +318,7 @@ static void print_reload_warnings(Ctl *ctl)
                         credentials.items[i]);
 }
 
+/* Reloads the configuration, and prints the warnings that follow from it. */
 static int verb_reload(Ctl *ctl, Error *reterr)
 {
         int r = ctl_connect(ctl, reterr);
@@ -354,7 +366,8 @@ const CtlVerb *const ctl_verb_tables[] = {
         ctl_claim_verbs, ctl_report_verbs, ctl_migrate_verbs, ctl_hook_verbs,  NULL,
 };
 
-/* Suggests only verbs that change nothing: a pasted suggestion must not change anything. */
+/* Rejects an unknown verb. Suggests only verbs that change nothing, because a person might paste
+ * the suggestion. */
 static int refuse_verb(const char *word, Error *reterr)
 {
         const char *names[NAMES_MAX] = { NULL }, *nearest;
@@ -370,6 +383,7 @@ static int refuse_verb(const char *word, Error *reterr)
         return error_setf(reterr, EINVAL, "Unknown verb \"%.60s\"", word);
 }
 
+/* Checks the number of arguments against the table. Arguments in brackets are optional. */
 static int check_count(const CtlVerb *verb, const char *const *arguments, Error *reterr)
 {
         unsigned n = 0;
@@ -386,6 +400,7 @@ static int check_count(const CtlVerb *verb, const char *const *arguments, Error 
         return 0;
 }
 
+/* Checks --host: the verb must ask the agent, and must not read files of this host. */
 static int check_host(const CtlVerb *verb, const CtlOptions *options, Error *reterr)
 {
         if (options->hosts.n > 1 && strcmp(verb->name, "watch") == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The verbs of computectl, in tables from which the dispatch, the help and the completion are made,
- * and which tests/lint/manuals.py compares with the manual page. */
+/* The verbs of computectl, in tables. The dispatch, the help and the completion are made from them,
+ * and tests/lint/manuals.py compares them with the manual page. */
 
 #include <limits.h>
 
@@ -10,20 +10,20 @@
 #include "ctl/print/page.h"
 #include "ctl/verbs/options.h"
 
-/* The command line, the output and the connection of a verb. */
+/* The command line, the output and the connection of a run. */
 typedef struct Ctl {
         CtlOptions options;
-        CtlPage page; /* of standard output; what it keeps becomes the exit code at the end */
-        pid_t pager;  /* 0: none runs */
+        CtlPage page; /* of standard output; its failures decide about the exit code at the end */
+        pid_t pager;  /* 0: does not run */
         sd_bus *bus;  /* NULL: not opened yet */
 } Ctl;
 
 #define CTL_ANY_ARGUMENTS UINT_MAX
 
-#define CTL_VERB_REMOTE  1u /* asks the agent, so that it can ask that of --host */
-#define CTL_VERB_CHANGES 2u /* is not only a look */
-#define CTL_VERB_RIGHTS  4u /* asks the agent what not everybody may */
-#define CTL_VERB_HIDDEN  8u /* is not in the help: an old spelling, or not for people */
+#define CTL_VERB_REMOTE  1u /* asks the agent, so --host is possible */
+#define CTL_VERB_CHANGES 2u /* changes a state */
+#define CTL_VERB_RIGHTS  4u /* calls methods that need rights */
+#define CTL_VERB_HIDDEN  8u /* left out of the help: an old spelling, or not for people */
 
 /* The flags of most verbs. */
 #define CTL_LOCAL  0u
@@ -33,32 +33,32 @@ typedef struct Ctl {
 
 typedef struct CtlVerb {
         const char *name;
-        const char *arguments; /* for the help, "" for none; "[…]" may be left out */
+        const char *arguments; /* for the help; "": none; "[…]" is optional */
         const char *help;
-        unsigned n_arguments; /* or CTL_ANY_ARGUMENTS; beside the verb's own name */
+        unsigned n_arguments; /* without the verb; or CTL_ANY_ARGUMENTS */
         unsigned flags;
 
-        /* NULL, or looks for wrong usage before anything is asked: -EINVAL with words. */
+        /* Checks the usage before the agent is asked; -EINVAL with words. NULL: no check. */
         int (*check)(const CtlOptions *options, Error *reterr);
 
         /* Returns the exit code, or a negative errno with words. NULL for "help", which
          * computectl.c prints. */
         int (*run)(Ctl *ctl, Error *reterr);
 
-        /* What shells offer for its arguments: "claims", "history" (claims that ended, too),
-         * "devices", or the words themselves; NULL: nothing. */
+        /* Completion of its arguments: "claims", "history" (also ended claims), "devices", or the
+         * words themselves. NULL: none. */
         const char *completed;
 } CtlVerb;
 
-/* Runs a verb and ends its output; returns the exit code. */
+/* Runs a verb and ends its output. Returns the exit code. */
 typedef int (*CtlRunVerb)(const CtlVerb *verb, Ctl *ctl);
 
-/* Runs a verb for each host of the options, in child processes that call run, and prints what they
- * printed. Returns the worst exit code, or a negative errno with words. Blocks. */
+/* Runs a verb for each host of the options, in child processes that call run, and prints their
+ * outputs. Returns the worst exit code, or a negative errno with words. Blocks. */
 int ctl_hosts_run(Ctl *ctl, const CtlVerb *verb, CtlRunVerb run, Error *reterr);
 
-/* Each file has a table of its verbs, which ends with a NULL name; all of them are in
- * ctl_verb_tables, which ends with NULL. */
+/* The verbs of each file; a table ends with a NULL name. ctl_verb_tables has all of them and ends
+ * with NULL. */
 extern const CtlVerb ctl_audit_verbs[], ctl_claim_verbs[], ctl_cordon_verbs[], ctl_doctor_verbs[],
         ctl_hook_verbs[], ctl_migrate_verbs[], ctl_report_verbs[], ctl_watch_verbs[];
 extern const CtlVerb *const ctl_verb_tables[];
@@ -67,11 +67,12 @@ extern const CtlVerb *const ctl_verb_tables[];
         for (const CtlVerb *const *table_ = ctl_verb_tables; *table_; table_++) \
                 for (const CtlVerb *verb = *table_; verb->name; verb++)
 
-/* The verb of the command line, with everything checked that can be before it runs. -EINVAL with
- * words: the number of arguments, what check() says, or the verb that may have been meant. */
+/* Finds the verb of the command line and checks its usage. -EINVAL with words: the number of
+ * arguments, the words of check(), or a similar verb. The result is static. */
 int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr);
 
-/* NULL: there is none. */
+/* Finds a verb by its name. NULL: there is none. */
 const CtlVerb *ctl_verb_named(const char *name);
 
+/* Prints the verbs by their purpose. */
 void ctl_verbs_print_help(CtlPage *page);

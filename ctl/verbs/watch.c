@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* "computectl watch": shows the agent until it is told to end. Asks only when the agent signals a
- * change, and every few seconds while it does not answer. On a terminal it redraws the pages of
- * "status", "tree" and "claims"; else it prints a line (with --json a status document) for each
- * change.
+/* "computectl watch": shows the state of the agent until the user ends it. It fetches documents
+ * only after a signal of the agent, and every few seconds while the agent does not answer. On a
+ * terminal it redraws the pages of "status", "tree" and "claims". Elsewhere it prints a line for
+ * each change, or with --json a status document.
  *
- * A terminal is taken over whole: its other screen, no cursor, keys as they are typed. A page is
- * written at once and without clearing first, so that nothing flickers.
+ * The main structure is Watch: the event loop, the last documents and the screen. One timer runs
+ * each second, so that ages advance; fetch_usec decides whether it fetches too. On a terminal the
+ * alternate screen is used, without a cursor and with unbuffered keys. A page is written in one
+ * piece without clearing first, so it does not flicker. Limit: each call of a fetch blocks the loop
+ * for up to 5 s.
  *
  * Tests: tests/integration/ctl/test_watch.py tests/unit/ctl/print/test-status.c */
 
@@ -30,21 +33,21 @@
 #include "formats/format-names.h"
 #include "formats/interface.h"
 
-#define TICK_USEC   USEC_PER_SEC          /* ages are counted on */
-#define SETTLE_USEC (100 * USEC_PER_MSEC) /* signals that come together are one change */
+#define TICK_USEC   USEC_PER_SEC          /* ages advance */
+#define SETTLE_USEC (100 * USEC_PER_MSEC) /* signals within this time are one change */
 #define RETRY_USEC  (3 * USEC_PER_SEC)    /* while the agent does not answer */
-#define ANSWER_USEC (5 * USEC_PER_SEC)    /* no longer than one would wait for a key */
+#define ANSWER_USEC (5 * USEC_PER_SEC)    /* limit of a call: keys wait for it */
 
 #define ROWS_DEFAULT 24
 
-/* xterm's sequences, which every terminal of today knows: the other screen, no wrapping of lines
- * that are too long, no cursor. */
+/* Sequences of xterm, which today's terminals know: the alternate screen, no wrapping of long
+ * lines, no cursor. */
 #define ENTER "\033[?1049h\033[?7l\033[?25l"
 #define LEAVE "\033[?25h\033[?7h\033[?1049l"
 
 typedef enum Key {
         KEY_NONE,
-        KEY_QUIT, /* q, Q, or the input has ended */
+        KEY_QUIT, /* q, Q, or the end of the input */
         KEY_UP,
         KEY_DOWN,
         KEY_PAGE_UP,
@@ -53,22 +56,23 @@ typedef enum Key {
 
 typedef struct Screen {
         bool open;
-        bool has_keys; /* standard input is a terminal, too */
-        struct termios before;
-        size_t first; /* the line of the text that is shown at the top */
-        char *shown;  /* what was written last */
+        bool has_keys;         /* standard input is a terminal too */
+        struct termios before; /* settings of the terminal */
+        size_t first;          /* index of the text's line at the top */
+        char *shown;           /* the page that was written last; NULL: none */
 } Screen;
 
 typedef struct Watch {
         Ctl *ctl;
         sd_event *event;
         sd_event_source *tick;
-        sd_bus *bus;         /* NULL: to be opened again */
-        Screen screen;       /* open on a terminal alone */
-        uint64_t fetch_usec; /* CLOCK_MONOTONIC; when to ask next */
+        sd_bus *bus;         /* NULL: must be opened again */
+        Screen screen;       /* open only on a terminal */
+        uint64_t fetch_usec; /* CLOCK_MONOTONIC; time of the next fetch; UINT64_MAX: after a signal
+                              */
         json_t *status, *tree, *claims;
-        char *last_line;
-        Error error; /* what ends it */
+        char *last_line; /* of the last print */
+        Error error;     /* ends the loop */
 } Watch;
 
 /* The screen. */
@@ -89,13 +93,14 @@ static void write_all(const char *text, size_t n)
                 if (m < 0 && errno == EINTR)
                         continue;
                 if (m < 0)
-                        return; /* a terminal that went away sends SIGHUP */
+                        return; /* a closed terminal sends SIGHUP */
                 text += m;
                 n -= (size_t)m;
         }
 }
 
-/* Takes the terminal of standard output. */
+/* Takes the terminal: reads keys unbuffered and without echo, and enters the alternate screen. ^Z
+ * is disabled, because it would leave that screen open. */
 static void screen_open(Screen *screen)
 {
         struct termios raw;
@@ -114,7 +119,7 @@ static void screen_open(Screen *screen)
         write_all(ENTER, strlen(ENTER));
 }
 
-/* Gives the terminal back as it was. */
+/* Restores the terminal. */
 static void screen_close(Screen *screen)
 {
         if (!screen->open)
@@ -126,7 +131,7 @@ static void screen_close(Screen *screen)
         *screen = (Screen){ 0 };
 }
 
-/* Has the next draw write again: the terminal has changed. */
+/* Makes the next draw write again, after the terminal has changed its size. */
 static void screen_forget(Screen *screen)
 {
         free(screen->shown);
@@ -142,12 +147,13 @@ static size_t count_lines(const char *text)
         return n;
 }
 
-/* Writes the page, and the keys into the last row. */
+/* Writes the lines of a page, and the help for the keys into the last row. */
 static void write_page(const char *text, size_t first, size_t n_rows, size_t n_lines, FILE *output)
 {
         size_t n_shown = n_rows - 1;
 
-        fputs("\033[?2026h\033[H", output); /* terminals that know it show the page at once */
+        fputs("\033[?2026h\033[H",
+              output); /* synchronized update: the terminal shows the page at once */
         for (size_t i = 0; i < first; i++)
                 text = strchr(text, '\n') + 1;
         for (size_t i = 0; i < n_shown; i++) {
@@ -164,7 +170,8 @@ static void write_page(const char *text, size_t first, size_t n_rows, size_t n_l
         fputs("\033[?2026l", output);
 }
 
-/* Shows as much of the text as the terminal has lines for, from screen->first on. -ENOMEM. */
+/* Shows the lines of the text that fit the terminal, from screen->first on. A page that equals the
+ * last one is not written. Returns -ENOMEM. */
 static int screen_draw(Screen *screen, const char *text)
 {
         size_t n_rows = MAX(rows(), (size_t)2), n_lines = count_lines(text), n;
@@ -186,7 +193,7 @@ static int screen_draw(Screen *screen, const char *text)
         return 0;
 }
 
-/* Reads one key, when standard input can be read. */
+/* Reads one key. The caller knows that standard input is readable. */
 static Key screen_read_key(void)
 {
         static const struct {
@@ -211,7 +218,7 @@ static Key screen_read_key(void)
 
         if (n <= 0)
                 return n < 0 && (errno == EINTR || errno == EAGAIN) ? KEY_NONE : KEY_QUIT;
-        /* The rest of a sequence arrives with its first byte. The next key is left for the next
+        /* The other bytes of a sequence arrive with its first one. The next key stays for the next
          * call. */
         if (bytes[0] == '\033' && read(STDIN_FILENO, bytes + 1, 2) == 2 && bytes[2] >= '0' &&
             bytes[2] <= '9')
@@ -222,7 +229,7 @@ static Key screen_read_key(void)
         return KEY_NONE;
 }
 
-/* Scrolls; the next draw bounds it. */
+/* Scrolls. The next draw limits the position. */
 static void screen_scroll(Screen *screen, Key key)
 {
         size_t step = key == KEY_PAGE_UP || key == KEY_PAGE_DOWN ? MAX(rows(), (size_t)3) - 2 : 1;
@@ -263,7 +270,7 @@ static uint64_t now_usec(const Watch *watch)
         return usec;
 }
 
-/* Asks after usec, unless it is to ask sooner. */
+/* Fetches after usec, or earlier if that is planned. */
 static void fetch_in(Watch *watch, uint64_t usec)
 {
         uint64_t when = now_usec(watch) + usec, next;
@@ -273,19 +280,21 @@ static void fetch_in(Watch *watch, uint64_t usec)
                 (void)sd_event_source_set_time(watch->tick, when);
 }
 
+/* Handles a change of a document. Signals that follow shortly are the same change. */
 static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
         fetch_in(userdata, SETTLE_USEC);
         return 0;
 }
 
-/* The agent has come or gone. */
+/* Handles the start or end of the agent on the bus. */
 static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
         fetch_in(userdata, 0);
         return 0;
 }
 
+/* Opens a connection with a short time limit and subscribes to the signals. Errors are in words. */
 static int open_bus(Watch *watch, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
@@ -307,7 +316,8 @@ static int open_bus(Watch *watch, Error *reterr)
         return 0;
 }
 
-/* Before the first poll there is a status and no other document. */
+/* Fetches the documents. Before the first poll only the status exists, so the other ones are
+ * optional. */
 static int fetch_facts(Watch *watch, Error *reterr)
 {
         int r = ctl_bus_describe(watch->bus, BUS_DOCUMENT_STATUS, STATUS_FORMAT, &watch->status,
@@ -321,7 +331,7 @@ static int fetch_facts(Watch *watch, Error *reterr)
         return 0;
 }
 
-/* Fetches all documents. Without an agent the status says why. */
+/* Fetches all documents. Without an agent the status has the reason. */
 static int fetch_all(Watch *watch)
 {
         Error why = ERROR_NULL;
@@ -337,7 +347,8 @@ static int fetch_all(Watch *watch)
         watch->fetch_usec = UINT64_MAX;
         if (r == 0)
                 return 0;
-        /* A host that was not reached once would ask for passwords again and again. */
+        /* A remote host must be reachable at the first attempt, because ssh would ask for passwords
+         * at each retry. */
         if (r == -ENOMEM || (!watch->bus && r != CTL_NOT_RUNNING))
                 return error_setf(&watch->error, r, "%s", why.text);
         fetch_in(watch, RETRY_USEC);
@@ -363,7 +374,7 @@ static void print_summary(const Watch *watch, CtlPage *page)
         ctl_status_print_line(watch->status, watch->tree, page);
 }
 
-/* Returns the text that a formatter writes; NULL when memory ran out. */
+/* Returns the text that a formatter writes; the caller frees. NULL: memory ran out. */
 static char *format(const Watch *watch, void (*print)(const Watch *watch, CtlPage *page))
 {
         _cleanup_free_ char *text = NULL;
@@ -386,6 +397,7 @@ static int draw_page(Watch *watch)
         return 0;
 }
 
+/* Prints a line if it differs from the last one. */
 static int print_line(Watch *watch)
 {
         _cleanup_free_ char *line = ctl_wants_json(watch->ctl)
@@ -413,6 +425,7 @@ static int show(Watch *watch)
         return watch->screen.open ? draw_page(watch) : print_line(watch);
 }
 
+/* Fetches if it is time or the connection is lost, and shows the result. */
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
         Watch *watch = userdata;
@@ -451,6 +464,7 @@ static int on_end(sd_event_source *source, const struct signalfd_siginfo *info, 
         return sd_event_exit(((Watch *)userdata)->event, 0);
 }
 
+/* Handles a signal in the loop. It is blocked for this purpose, and the process ends soon after. */
 static int add_signal(Watch *watch, int number, sd_event_signal_handler_t handler)
 {
         sigset_t mask;
@@ -462,6 +476,7 @@ static int add_signal(Watch *watch, int number, sd_event_signal_handler_t handle
         return sd_event_add_signal(watch->event, NULL, number, handler, watch);
 }
 
+/* Makes the loop with its timer and signals. Keys and resizing matter only on a terminal. */
 static int set_up(Watch *watch)
 {
         int r = sd_event_new(&watch->event);
@@ -488,7 +503,7 @@ static int verb_watch(Ctl *ctl, Error *reterr)
 
         if (r < 0)
                 return error_setf(reterr, r, "Cannot watch: %s", strerror(-r));
-        /* Before the screen is taken: ssh may have something to ask. */
+        /* Fetched before the screen is taken, because ssh might ask a question. */
         r = fetch_all(&watch);
         if (r >= 0 && ctl->page.style.terminal && !ctl_wants_json(ctl))
                 screen_open(&watch.screen);

@@ -25,8 +25,8 @@ static void fuzz_remove_folder(void)
         (void)nftw(fuzz_folder_path, fuzz_remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A folder for the files that a target makes, in memory where there is such; removed at the exit,
- * and left after a crash. Borrowed. */
+/* Returns a folder for the files of a target, in memory if possible. It is removed at the exit and
+ * stays after a crash. Borrowed. */
 static const char *fuzz_folder(void)
 {
         if (fuzz_folder_path[0])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* libvirt's capabilities, read both ways, and a tree of NUMA cells made of what was read. */
+/* Parses libvirt's capabilities in both ways, and makes a tree of NUMA cells from the result. */
 
 #include "drivers/libvirt/capabilities.h"
 #include "drivers/update.h"

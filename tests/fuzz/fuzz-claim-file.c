@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A claim database and its log (-wal) with bytes of them changed: lines "OFFSET VALUE…". "!" cuts
- * the file off there, "w" goes on with the log, "s" has the log's checksums be right again, as
- * whoever may write the folder can make them. Both are opened and used as at a start; whatever they
- * hold, the agent gets a database. */
+/* A claim database and its log (-wal) with changed bytes. Each line of the input has an offset and
+ * the new values from there on. "!" cuts the file at the offset, and "w" continues with the log.
+ * "s" makes the checksums of the log valid, as an attacker with write access could. Both files are
+ * opened and used as at a start. The agent gets a database in all cases. */
 
 #include <dirent.h>
 #include <endian.h>
@@ -79,7 +79,7 @@ static void claim_one(Claims *claims)
         resource_request_done(&request.resources);
 }
 
-/* Two claims in the file, and one in the log. */
+/* Makes a database with two claims in the file and one in the log. */
 static void make_claims(void)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
@@ -114,7 +114,8 @@ static void empty_folder(void)
         closedir(directory);
 }
 
-/* The checksum of SQLite's log, of 32-bit words in the order that its magic number tells. */
+/* Adds bytes to a checksum of SQLite's log, which sums 32-bit words. The log's magic number defines
+ * their byte order. */
 static void sum(const unsigned char *data, size_t n, bool big_endian, uint32_t sums[static 2])
 {
         for (size_t i = 0; i + 8 <= n; i += 8) {
@@ -135,6 +136,7 @@ static void write_sums(unsigned char *place, const uint32_t sums[static 2])
         memcpy(place, words, sizeof(words));
 }
 
+/* Makes all checksums of the changed log valid, as SQLite computes them. */
 static void seal_log(void)
 {
         bool big_endian = wal.bytes[3] & 1;
@@ -157,7 +159,7 @@ static void restore(File *file)
         file->n = file->n_pristine;
 }
 
-/* Changes bytes as the text says. */
+/* Changes bytes according to the input. */
 static void change(const char *text)
 {
         bool sealed = false;
@@ -194,7 +196,7 @@ static void set_up(void)
         log_set_level(LOG_EMERG);
         snprintf(path, sizeof(path), "%s/claim.sqlite", fuzz_folder());
         make_claims();
-        /* The checksums are what SQLite made them. */
+        /* The computed checksums equal those of SQLite. */
         change("s");
         assert(memcmp(wal.bytes, wal.pristine, wal.n) == 0);
 }
@@ -228,7 +230,8 @@ void fuzz_text(const char *text)
         write_changed(&wal);
         r = claims_open(&claims, get_config(), &error);
         if (r < 0) {
-                /* of a newer program, or of another one: left alone, and said so */
+                /* The file belongs to a newer or another program, so it is left unchanged, with
+                 * words. */
                 assert((r == -EPROTONOSUPPORT || r == -EMEDIUMTYPE) && error.text[0]);
                 return;
         }

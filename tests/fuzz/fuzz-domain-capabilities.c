@@ -18,7 +18,7 @@ void fuzz_text(const char *text)
 
         if (domain_capabilities_parse(text, &emulator, NULL) < 0)
                 return;
-        assert(emulator.arch[0]); /* a hypervisor kind need not name its machine */
+        assert(emulator.arch[0]); /* other kinds of hypervisor need no name for their machine */
         (void)host_traits_visit(
                 &config, &(Snapshot){ .arch = arch, .emulators = &emulator, .n_emulators = 1 },
                 check_trait, NULL);

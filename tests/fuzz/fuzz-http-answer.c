@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The whole way from a socket: a Keystone and a Placement that answer what they like to the real
- * session, over loopback. The input is what goes over the wire, answers separated by a line "====":
- * the first connection gets the first one, and so on, and the last one is for all the others. */
+/* The whole path from a socket: a Keystone and a Placement with arbitrary answers to the real
+ * session, over loopback. The input is sent as it is, with answers separated by a line "====". Each
+ * connection gets the next answer, and the last one is repeated. */
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -17,7 +17,7 @@
 #define PASSWORD     "secret-password"
 #define SEPARATOR    "\n====\n"
 #define PATIENCE     (50 * USEC_PER_MSEC)
-#define LONGEST      (250 * USEC_PER_MSEC) /* who is to come again later is not waited for */
+#define LONGEST      (250 * USEC_PER_MSEC) /* a request that waits for its next attempt is given up */
 #define ANSWERS_MAX  8
 #define REQUESTS_MAX 3
 
@@ -84,7 +84,7 @@ static void on_done(int result, const SessionAnswer *answer, const Error *error,
         World *world = userdata;
 
         assert(result <= 0 || error->text[0] != '\0');
-        /* a server that says it by itself is quoted */
+        /* The answer itself can contain the password, and is quoted. */
         assert(world->tells_password || !strstr(error->text, PASSWORD));
         world->n_done++;
 }
@@ -130,7 +130,7 @@ void fuzz_text(const char *text)
         assert(sd_event_add_io(world.event, &source, listener, EPOLLIN, on_connection, &world) >=
                0);
         talk(&world, endpoint);
-        /* who connected and was not answered yet */
+        /* Connections without an answer. */
         while (sd_event_run(world.event, 0) > 0)
                 ;
         sd_event_source_disable_unref(source);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A /sys and /proc/cpuinfo in which files are damaged, gone, or links to anywhere. Each line of the
- * text is one: a letter that says which, then what stands in it; "@" makes a link of it, "!"
- * nothing at all, and '|' is a new line. */
+/* A /sys and /proc/cpuinfo with files that are damaged, missing, or links to any place. Each line
+ * of the input replaces one file: a letter selects it, then its content follows. "@" makes a link,
+ * "!" removes the file, and '|' is a newline. */
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -94,13 +94,14 @@ static Snapshot *read_host(const Snapshot *last)
         if (linux_read_host(&reader, &error) == 0 && linux_read_devices(&reader, &error) == 0 &&
             snapshot_seal(snapshot, &error) == 0)
                 return snapshot;
-        /* one bad part never costs the rest without a name */
+        /* a failure of the whole poll must name a file */
         assert(strstr(error.text, "/sys/"));
         snapshot_unref(snapshot);
         return NULL;
 }
 
-/* What is found is a host that can be written down, and the same when nothing changed. */
+/* Checks that the host can be written as JSON and read again, and that a second read without
+ * changes has the same result. */
 static void check(const Snapshot *snapshot)
 {
         Snapshot *back = NULL, *again = read_host(snapshot);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One answer, read as each of those that Placement gives: which one it is, the caller knows. */
+/* One answer, parsed as each answer of Placement. The caller knows which one it expects. */
 
 #include "base/json.h"
 #include "report/http/http.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One text as each file of the state folder, read and used as at a start; what is taken is written,
- * and has to be taken again. */
+/* One text as each file of the state folder, read and used as at a start. A text that is accepted
+ * is written, and its result must be accepted again. */
 
 #include <sys/stat.h>
 
@@ -102,7 +102,7 @@ static void try_image(const json_t *json)
         written = reshape_image_to_json(&image, &root, "host", NULL);
         assert(written && reshape_image_from_json(written, &again, NULL) == 0);
         assert(again.before.tree->n_providers == image.before.tree->n_providers);
-        /* a consumer that holds nothing is not written */
+        /* a consumer without allocations is not written */
         assert(again.after.consumers->n_consumers <= image.after.consumers->n_consumers);
 }
 

@@ -3,7 +3,7 @@
 #include "drivers/host/vgpu-types.h"
 #include "tests/fuzz/fuzz.h"
 
-/* The first line is the file of the current type, the rest that of those it can become. */
+/* The first line is the file of the current type; the others are the file of the possible types. */
 void fuzz_text(const char *text)
 {
         _cleanup_(snapshot_device_done) SnapshotDevice device = { 0 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What every fuzz target has: the entry that libFuzzer calls, with the input as a text.
+/* The common part of fuzz targets: the entry that libFuzzer calls, with the input as a text.
  *
- * A target defines fuzz_text(). Built with clang by "make fuzz" (see HACKING.md). */
+ * A target defines fuzz_text(). "make fuzz" builds it with clang (see HACKING.md). */
 
 #include <assert.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  *
  *   {"values": {"section": {"key": value}}, "warnings": ["text"]} or {"error": "text"}
  *
- * Options of config/table.c without [mdev_TYPE]. Times are in seconds, words of an
- * enumeration a list of all that have the same meaning, options that are not set null. */
+ * The values are the options of config/table.c without [mdev_TYPE]. Times are in seconds. A value
+ * of an enumeration is a list of all words with that meaning. Options that are not set are null. */
 
 #include <jansson.h>
 #include <stdio.h>

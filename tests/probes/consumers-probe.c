@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One request about consumers, for tests/integration:
+/* Sends one request about consumers, for tests/integration:
  *
  *   consumers-probe ENDPOINT read UUID
  *   consumers-probe ENDPOINT write DOCUMENT      {"uuid", "allocations", "project_id", …}
- *   consumers-probe ENDPOINT move DOCUMENT…      the same of several
+ *   consumers-probe ENDPOINT move DOCUMENT…      several consumers
  *   consumers-probe ENDPOINT room ROOT CLASS N
  *
- * It prints a line of JSON: outcome, status, error, and the consumer. */
+ * Prints a line of JSON: outcome, status, error, and the consumer. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static int read_document(const char *text, Consumer **ret, Error *reterr)
             (r = json_read_uuid(body, "uuid", &uuid, reterr)) < 0 ||
             (r = placement_read_whole(body, &uuid, &consumer, reterr)) < 0)
                 return r;
-        /* One that gives all away says who it is, too. */
+        /* A document without allocations has no owner, but the write needs one. */
         if (!consumer->project_id) {
                 consumer->project_id = strdup("project");
                 consumer->user_id = strdup("user");

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A driver at work, for tests in other languages and for a look by hand.
+/* Runs a driver, for tests in other languages and for manual use.
  *
  *   driver-probe [options] DRIVER URI|FILE
- *     --once                end after the first result; the default is to go on for ever
- *     --interval SEC        poll so often (1)
+ *     --once                end after the first result; default: run forever
+ *     --interval SEC        seconds between polls (1)
  *     --keepalive SEC,COUNT (0,0: none)
  *     --instances-path DIR
  *
- * One line per event on standard output: "snapshot JSON", "failed MS WORDS", "lost WORDS",
- * "changed". MS is the time since the poll was asked for. A change is followed by a poll at once.
- * Ends with 0, or with 1 when --once met a failure. */
+ * Prints one line for each event: "snapshot JSON", "failed MS WORDS", "lost WORDS", "changed". MS
+ * is the time since the request of the poll. A change is followed by a poll at once. Ends with 0,
+ * or with 1 if the poll of --once failed. */
 
 #include <getopt.h>
 #include <poll.h>

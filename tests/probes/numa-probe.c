@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the fit says to hosts and guests with a layout, for a test that asks Nova the same:
+/* Prints the result of the fit for hosts and guests with a layout, for a test that asks Nova the
+ * same:
  *
  *   numa-probe < QUESTIONS
  *
- * Each line of the standard input is a question in JSON, and each line of the output its answer:
- * {"cells": [ids of host cells, by the guest's cells], "words": ""}, with null and the words when
- * it does not fit. The amounts of a question are MiB and KiB, as in claims/claim/host-facts.h:
+ * Each line of the input is a question in JSON, and each line of the output is its answer:
+ * {"cells": [ids of host cells, by the guest's cells], "words": ""}. If the guest does not fit,
+ * "cells" is null and the words are the reason. The amounts of a question are MiB and KiB, as in
+ * claims/claim/host-facts.h:
  *
  *   {"cells": [{"memory_mb", "cpus": [[id, core, "shared"|"dedicated"|""]], "pages": [[size_kib,
  *   total, reserved]]}], "used": [[cell, page_kib, memory_mb, n_shared]], "held": "2-3",
@@ -23,7 +25,7 @@
 #define CELLS_MAX 8
 #define CPUS_MAX  64
 #define PAGES_MAX 4
-#define MUCH      1000000
+#define MUCH      1000000 /* amount of the inventories: no limit */
 
 typedef struct Question {
         HostCell cells[CELLS_MAX];
@@ -99,7 +101,7 @@ static int read_used(const json_t *used, HostView *view)
         return 0;
 }
 
-/* Nothing but the cells bounds the guest. */
+/* Makes a host in which only the cells limit the guest. */
 static int make_view(const json_t *json, Question *ret)
 {
         Inventory vcpu = INVENTORY_DEFAULT(MUCH), pcpu = vcpu, memory = vcpu;
@@ -127,7 +129,7 @@ static int make_view(const json_t *json, Question *ret)
                                                                : read_used(used, ret->view);
 }
 
-/* NULL when it is null. */
+/* Returns the text of a member; NULL if it is null. */
 static const char *text_of(const json_t *json, const char *key)
 {
         return json_string_value(json_object_get(json, key));

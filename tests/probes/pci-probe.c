@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What [pci] device_spec says to a device, for a test that asks Nova the same:
+/* Tells whether a device matches [pci] device_spec, for a test that asks Nova the same:
  *
  *   pci-probe < QUESTIONS
  *
- * Each line of the standard input is {"spec": TEXT, "address": "0000:41:00.0", "parent": "" or the
- * physical function's address, "serial": BOOLEAN}, and each line of the output {"match": BOOLEAN},
- * or null with "words" for a spec that is refused. */
+ * Each line of the input is {"spec": TEXT, "address": "0000:41:00.0", "parent": "" or the address
+ * of the physical function, "serial": BOOLEAN}. Each line of the output is {"match": BOOLEAN}, or
+ * null with "words" if the spec is rejected. */
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Drives the reporter alone, for tests/integration: refresh, publish, and one line of JSON each
+/* Drives the reporter alone, for tests/integration: refresh, publish, and one line of JSON for each
  * round.
  *
  *   report-probe --endpoint URL --root UUID --name NAME --tree FILE
@@ -9,10 +9,12 @@
  *                [--cafile FILE] [--certfile FILE] [--keyfile FILE] [--insecure]
  *
  * FILE: {"providers": [{"uuid", "name", "parent", "inventories", "traits", "aggregates"}],
- *        "remove": ["name"], "remove_traits": ["T"]}, laid over what Placement has as a driver
- * does: inventories are replaced, traits and aggregates added, other providers kept. It is read
- * again in each round. --retries: so many conflicts are answered with another attempt. --step:
- * "refreshed" is printed between refresh and publish, which goes on when a line comes. */
+ *        "remove": ["name"], "remove_traits": ["T"]}
+ *
+ * FILE is read again in each round. It changes the tree of Placement as a driver does: inventories
+ * are replaced, traits and aggregates are added, and other providers are kept. --retries: number of
+ * conflicts after which a further attempt is made. --step: prints "refreshed" between refresh and
+ * publish, and waits for a line. */
 
 #include <getopt.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The tree that a configuration makes of the host it names, for tests in other languages:
+/* Prints the tree that a configuration makes from its host, for tests in other languages:
  *
  *   tree-probe CONFIG
  *
- * Polls once, updates a tree with nothing but the root in it, and prints the tree as JSON. Ends
- * with 1, and words on standard error, when the configuration or the host is refused. */
+ * Polls once, updates a tree that has only the root, and prints the tree as JSON. Ends with 1 and
+ * words on standard error if the configuration or the host is rejected. */
 
 #include <poll.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* To be preloaded: CLOCK_REALTIME is ahead by as many seconds as the file $CLOCK_SHIM says. A test
- * cannot set the clock of the machine that it shares. */
+/* A library for LD_PRELOAD: CLOCK_REALTIME is ahead by the number of seconds in the file
+ * $CLOCK_SHIM. A test cannot set the clock of a machine that it shares. */
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A library for LD_PRELOAD that measures how long an event loop is away from its poll: the time
- * from the end of one epoll_wait() of the main thread to the begin of the next, by the clock and by
- * what the thread used of a CPU. The longest of each, in ns, are in the file named by EPOLL_SHIM:
- * two 64-bit numbers, which whoever reads them may set to 0. */
+/* A library for LD_PRELOAD that measures how long an event loop is away from its poll. A time
+ * begins when epoll_wait() of the main thread returns, and ends at its next call. It is measured by
+ * the clock and in CPU time of the thread. The longest of each, in ns, is in the file $EPOLL_SHIM:
+ * two 64-bit numbers, which a reader can set to 0. */
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 typedef int (*Wait)(int, struct epoll_event *, int, int);
 typedef int (*Wait2)(int, struct epoll_event *, int, const struct timespec *, const sigset_t *);
 
-static volatile uint64_t *longest; /* by the clock, of the CPU */
+static volatile uint64_t *longest; /* by the clock, and in CPU time; ns */
 static uint64_t left_at[2];
 
 static uint64_t now(clockid_t clock)

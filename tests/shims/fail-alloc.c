@@ -63,7 +63,7 @@ char *__wrap_strndup(const char *text, size_t n)
         return fails_now() ? NULL : __real_strndup(text, n);
 }
 
-/* As POSIX allows, the pointer is not what it was after a failure. */
+/* POSIX allows that the pointer is changed by a failure. */
 static int fail_format(char **ret)
 {
         *ret = (char *)ret;
@@ -77,7 +77,7 @@ int __wrap_vasprintf(char **ret, const char *format, va_list ap)
         return fails_now() ? fail_format(ret) : __real_vasprintf(ret, format, ap);
 }
 
-/* What _FORTIFY_SOURCE makes of it. */
+/* The name that _FORTIFY_SOURCE uses. */
 int __real___vasprintf_chk(char **ret, int flag, const char *format, va_list ap) _printf_(3, 0);
 int __wrap___vasprintf_chk(char **ret, int flag, const char *format, va_list ap) _printf_(3, 0);
 int __wrap___vasprintf_chk(char **ret, int flag, const char *format, va_list ap)

@@ -7,12 +7,12 @@
 
 #include <stdbool.h>
 
-/* The n-th allocation from now on fails (0: the next one), and only that one. */
+/* Makes the n-th allocation from now on fail (0: the next one), and no other. */
 void fail_alloc_at(unsigned n);
 
-/* Stops failing. True when the failure was delivered. */
+/* Stops failing. Returns true if the failure was delivered. */
 bool fail_alloc_done(void);
 
-/* Does it ("r = f(…)") again and again, each time with the next one of its allocations failing, and
- * each time the block behind; ends with the time that all went well. at counts the failures. */
+/* Runs "does" ("r = f(…)") and the block behind it again and again. Each time, the next allocation
+ * of "does" fails. The last time, none fails. "at" counts the failures. */
 #define FAIL_ALLOC_EACH(at, does) for (at = 0; fail_alloc_at(at), (does), fail_alloc_done(); at++)

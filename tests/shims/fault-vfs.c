@@ -11,7 +11,7 @@
 
 typedef struct FaultFile {
         sqlite3_file base;
-        sqlite3_file *real; /* behind this struct */
+        sqlite3_file *real; /* allocated behind this struct */
 } FaultFile;
 
 static sqlite3_vfs *real_vfs;
@@ -43,7 +43,7 @@ static bool fails_now(bool writes)
         return true;
 }
 
-/* The result that a failed call reports. */
+/* Returns the result of a failed call. */
 static int failure(int io_error)
 {
         return plan.fault == FAULT_EIO ? io_error : SQLITE_FULL;
@@ -189,7 +189,7 @@ static int fault_delete(sqlite3_vfs *vfs, const char *name, int sync)
         return real_vfs->xDelete(real_vfs, name, sync);
 }
 
-/* The calls that claims/store/claim-file.c makes itself. */
+/* Calls that claims/store/claim-file.c makes directly. */
 static int fail_call(void)
 {
         errno = plan.fault == FAULT_EIO ? EIO : ENOSPC;
@@ -210,7 +210,7 @@ int __wrap_rename(const char *from, const char *to)
         return fails_now(false) ? fail_call() : __real_rename(from, to);
 }
 
-/* errno of an earlier failure is none of this disk's failures. */
+/* Returns the errno of the fault. The real VFS would return one of an earlier call. */
 static int fault_last_error(sqlite3_vfs *vfs, int n, char *text)
 {
         return plan.fault == FAULT_EIO ? EIO : ENOSPC;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A disk that fails on demand: a VFS of SQLite that counts the calls that change a file (and, when
- * wanted, those that read one), and makes one of them, or it and all later ones, go wrong. A test
- * that uses it is linked with $(FAULT_VFS_WRAPS), so that fsync() and rename() of the code under
- * test count too. */
+/* A disk that fails on demand. It is a VFS of SQLite that counts the calls that change a file, and
+ * on demand those that read one. It makes one of these calls fail, or that one and all later ones.
+ * A test that uses it is linked with $(FAULT_VFS_WRAPS), so that fsync() and rename() of the tested
+ * code count too. */
 
 #include <stdbool.h>
 
@@ -17,18 +17,18 @@ typedef enum Fault {
         _FAULT_MAX,
 } Fault;
 
-/* Makes it the default VFS; once a process. Nothing is ever synced to the real disk. */
+/* Makes it the default VFS; once in a process. Files are never synced to the real disk. */
 void fault_vfs_install(void);
 
-/* The n-th counted call from now on (0: the next one) fails, with sticky all after it too. reads:
- * also count the calls that read. */
+/* Makes the n-th counted call from now on (0: the next one) fail; sticky: also all later ones.
+ * reads: counts calls that read too. */
 void fault_vfs_arm(Fault fault, unsigned n, bool sticky, bool reads);
 
-/* True when the fault was delivered. */
+/* Stops failing. Returns true if the fault was delivered. */
 bool fault_vfs_disarm(void);
 
-/* Since the last call: how often a file was synced, and fsync() called; and whether something was
- * written that was not synced afterwards. */
+/* Counters since the last call: syncs of a file, calls of fsync(), and whether a write was not
+ * synced afterwards. */
 typedef struct SyncCount {
         unsigned n_syncs, n_fsyncs;
         bool unsynced;

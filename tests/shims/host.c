@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* To be preloaded by a libvirtd that shows a made-up host: guests start with CPUs, memory of cells,
- * PCI devices and mdevs that this machine has not. libvirtd does all that it does for them; QEMU is
- * started without. A file below $HOST_SHIM_SHARED is said to be on a file system that hosts share.
- */
+/* A library for LD_PRELOAD of a libvirtd that shows a fictional host. Guests start with CPUs,
+ * cells, PCI devices and mdevs that this machine lacks. libvirtd does all its work for them, and
+ * QEMU is started without these. A file below $HOST_SHIM_SHARED appears to be on a file system that
+ * hosts share. */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ typedef int (*Exec)(const char *, char *const[], char *const[]);
 typedef int (*PrLimit)(pid_t, enum __rlimit_resource, const struct rlimit64 *, struct rlimit64 *);
 typedef int (*StatFs)(const char *, struct statfs *);
 
-/* Where this machine has none of the CPUs, the thread may run on all. */
+/* If this machine has none of the CPUs, the thread runs on all. */
 int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
 {
         int r = ((SetAffinity)dlsym(RTLD_NEXT, "sched_setaffinity"))(pid, size, set);
@@ -29,7 +29,7 @@ int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
         return r < 0 && errno == EINVAL ? 0 : r;
 }
 
-/* Memory of a guest with a device is locked, which a container may forbid. */
+/* The memory of a guest with a device is locked, which a container can forbid. */
 int prlimit64(pid_t pid, enum __rlimit_resource what, const struct rlimit64 *new,
               struct rlimit64 *old)
 {
@@ -43,7 +43,7 @@ int setrlimit64(enum __rlimit_resource what, const struct rlimit64 *new)
         return prlimit64(0, what, new, NULL);
 }
 
-/* Takes away all from the begin of a member of a JSON object to the end of its value. */
+/* Removes a member of a JSON object, from its begin to the end of its value. */
 static void cut(char *json, const char *begin, const char *end)
 {
         char *from = strstr(json, begin), *to = from ? strstr(from + strlen(begin), end) : NULL;
@@ -52,7 +52,7 @@ static void cut(char *json, const char *begin, const char *end)
                 memmove(from, to + strlen(end), strlen(to + strlen(end)) + 1);
 }
 
-/* The strings are the child's own: it has been forked to run this program. */
+/* The strings belong to this process: it was forked to run the program. */
 int execve(const char *path, char *const argv[], char *const env[])
 {
         char **args = (char **)argv;

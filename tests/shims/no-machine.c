@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* To be preloaded by an agent: what libvirt says of capabilities comes without <machine>, as where
- * guests are containers. Each that was cut is a byte in the file $NO_MACHINE_SHIM. */
+/* A library for LD_PRELOAD of an agent: libvirt's capabilities have no <machine>, as on hosts whose
+ * guests are containers. Each removed one is a byte in the file $NO_MACHINE_SHIM. */
 
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* To be preloaded: a directory of users whose server does not answer. Who looks one up leaves the
- * file $NSS_SHIM, and waits. */
+/* A library for LD_PRELOAD: a directory of users whose server does not answer. Each look-up creates
+ * the file $NSS_SHIM and waits. */
 
 #include <errno.h>
 #include <pwd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* [placement] auth_section: where the options of authentication are read from. */
+/* [placement] auth_section: the section from which the options of authentication are read. */
 
 #include "config/config.h"
 
@@ -11,7 +11,7 @@
         "auth_url = http://k/v3\nusername = nova\nuser_domain_name = d\npassword = there\n" \
         "project_name = p\nproject_domain_name = d\nregion_name = not-looked-at\n"
 
-/* keystoneauth's: all that authentication needs comes from there, and nothing else. */
+/* keystoneauth's rule: all options of authentication come from that section, and no others. */
 static void test_auth_section(void **state)
 {
         Fixture *f = *state;
@@ -42,12 +42,13 @@ static void test_auth_section_refused(void **state)
                 "[placement]\nauth_section = other\n[other]\nauth_type = password\n"
                 "auth_url = http://k\npassword = x\n",
                 "x.conf:4: [other] auth_type: password needs username or user_id, which is not set");
-        /* An empty reference is none. Nova defines the section, so there is no warning. */
+        /* An empty reference counts as not set. Nova defines the section, so there is no
+         * warning. */
         c = load_text(f,
                       "[placement]\nauth_section =\nendpoint_override = http://p\n" SERVICE_USER);
         assert_string_equal(f->warnings, "");
         config_free(c);
-        /* a secret there is one, too */
+        /* a secret in that section is a secret too */
         scratch_chmod(f->folder, "x.conf", 0644);
         scratch_write(f->folder, "x.conf",
                       "[placement]\nauth_section = service_user\n" SERVICE_USER);

@@ -30,7 +30,7 @@ static void test_defaults(void **state)
         assert_string_equal(f->warnings, "");
 }
 
-/* A guest that starts does not wait for what is wrong elsewhere. */
+/* Errors in other sections do not delay a guest that starts. */
 static void test_hook_alone(void **state)
 {
         Fixture *f = *state;
@@ -181,7 +181,7 @@ static void test_placement(void **state)
                 "x.conf:1: [placement] insecure = true: the server's certificate is not verified\n");
 }
 
-/* What an operator pastes gives no warning for what the agent knows, nor will know soon. */
+/* A pasted nova.conf gives no warning for options that the agent knows or ignores. */
 static void test_pasted_from_nova(void **state)
 {
         Fixture *f = *state;
@@ -246,7 +246,7 @@ static void test_log_level(void **state)
         }
 }
 
-/* A value that is not allowed, and stands in the second line. */
+/* A value in the second line that is not allowed. */
 #define REFUSED(section, key, value, words)                         \
         {                                                           \
                 "[" section "]\n" key " = " value "\n",             \
@@ -254,7 +254,7 @@ static void test_log_level(void **state)
                         "\" is not allowed; allowed is " words      \
         }
 
-/* Every type's bad values, with the words. */
+/* Bad values of each type, with the words. */
 static const struct {
         const char *text, *expected;
 } refused[] = {
@@ -345,7 +345,7 @@ static void test_refused(void **state)
                 expect_refused(*state, refused[i].text, refused[i].expected);
 }
 
-/* "SECRET" is in each of these files, and in no word. */
+/* "SECRET" is in each of these files, and in no message. */
 static void test_secrets_are_not_told(void **state)
 {
         static const char *const texts[] = {
@@ -374,7 +374,7 @@ static void test_secrets_are_not_told(void **state)
         }
 }
 
-/* A4: what the driver is told of CPUs, memory and images */
+/* A4: the driver's options of CPUs, memory and images */
 static void test_host_options_a4(void **state)
 {
         Fixture *f = *state;
@@ -433,7 +433,7 @@ static void test_vcpu_pin_set(void **state)
                             "cpu_shared_set, or in cpu_dedicated_set\n");
 }
 
-/* An option that may stand several times gathers those of all files, in their order. */
+/* An option that can appear several times has the values of all files, in their order. */
 static void test_several_times_over_files(void **state)
 {
         Fixture *f = *state;
@@ -517,7 +517,7 @@ static void test_readable_secret(void **state)
         }
 }
 
-/* H5: oslo.config's MultiStrOpt takes each time that the key is there, of all files. */
+/* H5: as with MultiStrOpt of oslo.config, each appearance in each file counts. */
 static void test_h5_repeated_device_spec(void **state)
 {
         Fixture *f = *state;
@@ -678,7 +678,7 @@ static void test_mdev_types(void **state)
         assert_string_equal(f->warnings, "");
 }
 
-/* C4: the first type without addresses takes the rest, a second one nothing. */
+/* C4: the first type without addresses takes the remaining devices, and a second one none. */
 static void test_mdev_default_type(void **state)
 {
         Fixture *f = *state;
@@ -723,8 +723,7 @@ static void test_mdev_refused(void **state)
                 expect_refused(*state, cases[i].text, cases[i].expected);
 }
 
-/* Each option has words, which have to go into an error with its place before them, and none is
- * there twice. */
+/* Each option has words that fit into an error after its place, and no option appears twice. */
 static void test_table(void **state)
 {
         const ConfigOption *const tables[] = { config_options, config_mdev_options };
@@ -740,7 +739,7 @@ static void test_table(void **state)
         assert_int_equal(n_secret, 3);
 }
 
-/* Of the search for files, of reading them, and of what is made of them. */
+/* Memory runs out in the search, in the reading and in the making of the Config. */
 static void test_out_of_memory(void **state)
 {
         Fixture *f = *state;

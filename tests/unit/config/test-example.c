@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* systemd/compute-agent.conf, the example that is installed: it names every option of the table
- * with its default, says no other, and can be used with the "#" before its options and without. */
+/* The installed example systemd/compute-agent.conf names each option of the table with its default,
+ * and no other option. It can be used with the "#" before its options and without. */
 
 #include "config/file.h"
 #include "config/table.h"
@@ -15,7 +15,7 @@ static void on_warning(const char *text, void *userdata)
         fail_msg("%s", text);
 }
 
-/* The example with each "#[section]" and "#option = value" put to use. */
+/* Returns the example with each "#[section]" and "#option = value" in use. */
 static char *uncomment(void)
 {
         _cleanup_fclose_ FILE *in = fopen(EXAMPLE, "re");
@@ -49,8 +49,8 @@ static void test_as_it_is(void **state)
         assert_int_equal(file.n_entries, 0);
 }
 
-/* The type's section is there for the operator to rename; as it stands, it would be for a type that
- * is not enabled. The endpoint is what nobody can guess. */
+/* The operator renames the section of the type. As it is, it would belong to a type that is not
+ * enabled. The endpoint has no useful default. */
 static void test_uncommented(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
@@ -82,7 +82,7 @@ static const ConfigEntry *find(const ConfigSettings *file, const ConfigOption *o
         return NULL;
 }
 
-/* Returns how many there are. */
+/* Checks each option and returns their number. */
 static size_t check_options(const ConfigSettings *file, const ConfigOption *options)
 {
         size_t n = 0;

@@ -9,7 +9,7 @@
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
 
-/* What was read as text: sections as "[name]@line", entries as "line:section.key=value". */
+/* Returns the settings as text: sections as "[name]@line", entries as "line:section.key=value". */
 static char *describe(const ConfigSettings *file, const char *path)
 {
         char *text = NULL;
@@ -44,7 +44,7 @@ static void test_good(void **state)
                 { "[a]\nk=\n", "[a]@1\n2:a.k=\n" },
                 { "[a]\nk=a=b#c;d\n", "[a]@1\n2:a.k=a=b#c;d\n" },
                 { "[a]\n/*=v\n", "[a]@1\n2:a./*=v\n" },
-                /* Quotes, as oslo.config takes them. */
+                /* Quotes, as in oslo.config. */
                 { "[a]\nk=\"v \"\n", "[a]@1\n2:a.k=v \n" },
                 { "[a]\nk=''\n", "[a]@1\n2:a.k=\n" },
                 { "[a]\nk='v\"\nl=\"\n", "[a]@1\n2:a.k='v\"\n3:a.l=\"\n" },
@@ -57,7 +57,7 @@ static void test_good(void **state)
                 { "[a]\nk: v=w\n", "[a]@1\n2:a.k=v=w\n" },
                 { "[a]\nk=v:w\n", "[a]@1\n2:a.k=v:w\n" },
                 { "[a]\nk\t=\tv\n", "[a]@1\n2:a.k=v\n" },
-                /* Every value, each with its line: the reader decides which counts. */
+                /* All values with their lines; the caller decides which one counts. */
                 { "[a]\nk=1\nl=2\nk=3\n", "[a]@1\n2:a.k=1\n3:a.l=2\n4:a.k=3\n" },
                 { "[a]\nk=1\n[b]\nk=2\n[a]\nk=3\n", "[a]@1\n[b]@3\n2:a.k=1\n4:b.k=2\n6:a.k=3\n" },
                 { "[a]\nk=1\n[A]\nK=3\n", "[a]@1\n2:a.k=1\n4:A.K=3\n" },
@@ -155,7 +155,7 @@ static void test_large(void **state)
         static const struct {
                 const char *head, *text;
                 size_t n;
-                const char *expected; /* NULL: it is taken */
+                const char *expected; /* NULL: accepted */
         } cases[] = {
                 { "[a]\nk=", "x", CONFIG_FILE_MAX_BYTES - 6, NULL },
                 { "[a]\nk=", "x", CONFIG_FILE_MAX_BYTES - 5, ": is larger than 1048576 bytes" },

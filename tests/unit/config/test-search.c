@@ -18,7 +18,7 @@ static void on_warning(const char *text, void *userdata)
         snprintf(warnings->last, sizeof(warnings->last), "%s", text);
 }
 
-/* The paths below folder, with a space after each. */
+/* Joins the paths below folder, with a space after each. */
 static void join(char *const paths[], const char *folder, char *ret, size_t size)
 {
         ret[0] = '\0';
@@ -59,7 +59,7 @@ static void test_roots(void **state)
                 { { .files = { "run" MAIN, "usr" MAIN } }, "run" MAIN " " },
                 /* A masked main file ends the search. */
                 { { .files = { "usr" MAIN }, .masks = { "etc" MAIN } }, "" },
-                /* Drop-ins need no main file; they come after it, by name, whatever the folder. */
+                /* Drop-ins need no main file. They follow it by name, in any folder. */
                 { { .files = { "usr" DROP "a.conf" } }, "usr" DROP "a.conf " },
                 { { .files = { "usr" MAIN, "etc" DROP "b.conf", "usr" DROP "a.conf",
                                "run" DROP "c.conf" } },
@@ -81,7 +81,7 @@ static void test_roots(void **state)
                 _cleanup_free_ char *etc = scratch_path(folder, "etc");
                 _cleanup_free_ char *run = scratch_path(folder, "run");
                 _cleanup_free_ char *usr = scratch_path(folder, "usr");
-                /* One is listed twice, as it is when the prefix is /usr. */
+                /* One folder appears twice, as it does with the prefix /usr. */
                 const char *const roots[] = { etc, etc, run, usr, NULL };
                 _cleanup_(strings_freep) char **paths = NULL;
                 char joined[1024];

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NOBODY 4711 /* has no name */
+#define NOBODY 4711 /* a user id without a name */
 
 static void note(const char *text, void *userdata)
 {
@@ -27,7 +27,7 @@ static void test_unknown_user(void **state)
         assert_int_equal(rights.n_groups, 0);
 }
 
-/* Root takes the rights of another user; each other user finds what is missing. */
+/* Root takes the rights of another user. Other users find only missing files. */
 static void test_files_of_a_start(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
@@ -62,7 +62,7 @@ static void test_files_of_a_start(void **state)
         assert_int_equal(strstr(error.text, "[agent] state_dir: ") == error.text, root);
         assert_non_null(strstr(words, "[placement] cafile: "));
         assert_non_null(strstr(words, "cannot read it: No such file or directory"));
-        /* now it belongs to the service */
+        /* the state folder now belongs to the service */
         scratch_write(folder, "ca", "x");
         assert_int_equal(chmod(ca, 0644), 0);
         assert_int_equal(root ? chown(folder, NOBODY, NOBODY) : 0, 0);
@@ -72,7 +72,7 @@ static void test_files_of_a_start(void **state)
         assert_int_equal(root ? chown(folder, 0, 0) : 0, 0);
 }
 
-/* A credential that root reads and the service does not get. */
+/* Root can read the credential, but the service does not receive it. */
 static void test_credential_without_a_line_in_the_unit(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();

@@ -5,8 +5,8 @@
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
 
-/* Reads a file, replaces its references, and returns the value of an option; NULL: an error, whose
- * words are in error. */
+/* Reads a file, replaces its references, and returns the value of an option. NULL: an error, with
+ * words. */
 static char *expand(const char *text, const char *section, const char *key, Error *error)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
@@ -31,7 +31,7 @@ static char *expand(const char *text, const char *section, const char *key, Erro
 
 #define HOST(value) "[DEFAULT]\nhost = " value "\n"
 
-/* Values as oslo.config 9.0 has them: tests/integration/agent/test_oslo_config.py compares. */
+/* The values of oslo.config 9.0; tests/integration/agent/test_oslo_config.py compares both. */
 static void test_values(void **state)
 {
         static const struct {
@@ -49,7 +49,7 @@ static void test_values(void **state)
                 { HOST("$compute_driver"), "DEFAULT", "host", "libvirt" },
                 { HOST("$instances_path"), "DEFAULT", "host", "/var/lib/nova/instances" },
                 { HOST("$instances_path") "state_path = /s\n", "DEFAULT", "host", "/s/instances" },
-                /* The own section goes before [DEFAULT]. */
+                /* The same section wins over [DEFAULT]. */
                 { "[DEFAULT]\na = 1\n[placement]\nusername = $a\na = 2\n", "placement", "username",
                   "2" },
                 { "[DEFAULT]\na = 1\n[placement]\nusername = $a\n", "placement", "username", "1" },
@@ -58,7 +58,7 @@ static void test_values(void **state)
                 { "[placement]\npassword = s3cr$$t\n", "placement", "password", "s3cr$t" },
                 { "[placement]\npassword = $admin_token\n[DEFAULT]\nadmin_token = t\n", "placement",
                   "password", "t" },
-                /* Options of others stay as they are. */
+                /* Options of other services stay unchanged. */
                 { "[neutron]\nurl = $nowhere$$\n", "neutron", "url", "$nowhere$$" },
                 { "[mdev_a]\nmdev_class = CUSTOM_$x\nx = Y\n", "mdev_a", "mdev_class", "CUSTOM_Y" },
         };
@@ -100,7 +100,7 @@ static void test_refused(void **state)
         }
 }
 
-/* References that double at each step end at a limit. */
+/* References that double at each step are limited. */
 static void test_growth_is_bounded(void **state)
 {
         char text[2000] = "[DEFAULT]\nhost = $a0\n", line[80];

@@ -6,7 +6,7 @@
 
 #define DEFAULT_DIR LOCALSTATEDIR "/lib/compute-agent"
 
-/* Writes x.conf, with the folder in the place of FOLDER. */
+/* Writes x.conf, in which the folder replaces the word FOLDER. */
 static void write_config(const Fixture *f, const char *config, const char *folder)
 {
         const char *place = strstr(config, "FOLDER");
@@ -18,7 +18,8 @@ static void write_config(const Fixture *f, const char *config, const char *folde
         scratch_write(f->folder, "x.conf", text);
 }
 
-/* Which folder counts. own, nova and unit are below the scratch folder; files: what is there. */
+/* The folder that is chosen. own, nova and unit are below the scratch folder; files: existing
+ * files. */
 static void test_choice(void **state)
 {
         static const struct {

@@ -48,14 +48,14 @@ static void test_whole(void **state)
                 "{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"group\":\"\",\"device\":\"pci_0000_41_00_0\",\"address\":\"0000:05:00.0\",\"identity\":\"\",\"mdev_type\":\"\",\"mdev\":\"\",\"exists\":true,\"managed\":false}],"
                 "\"boot_id\":\"\",\"consumer_type\":\"\",\"cells\":[],\"cpus\":[],\"held\":\"\",\"mappings\":{\"_1\":[\"11111111-1111-4111-8111-111111111111\"]},\"beyond_domain\":{}}");
 
-        /* A migration has it, and the guest is the instance's. */
+        /* The consumer is a migration, and the guest is the server's. */
         json_decref(made);
         claim->guest = mdev;
         claim->consumer = provider;
         made = claim_to_json(claim, &facts);
         assert_string_equal(json_string_value(json_object_get(made, "guest")), "web-1");
 
-        /* Before the first poll no mdev is seen, and a card may have a driver. */
+        /* Before the first poll no mdev is known, and a card can have a driver. */
         blind = claim_to_json(claim, NULL);
         assert_string_equal(json_string_value(json_object_get(blind, "guest")), "");
         assert_true(json_is_false(
@@ -64,7 +64,7 @@ static void test_whole(void **state)
                 json_object_get(json_array_get(json_object_get(blind, "devices"), 1), "managed")));
 }
 
-/* A claim that was made of a guest with VCPU:2,PCPU:2, and what Placement has of it. */
+/* A claim that was created from a guest with VCPU:2,PCPU:2, and its amounts in Placement. */
 static void test_beyond_the_domain(void **state)
 {
         static const struct {
@@ -109,7 +109,7 @@ static void test_beyond_the_domain(void **state)
         }
 }
 
-/* Whatever their uuids: as people count them. */
+/* The order is that of numbers in names, independent of uuids. */
 static void test_allocations_stand_by_name(void **state)
 {
         static const char *const names[] = { "host_pci_0000_81_00_0", "host_NUMA10", "host",
@@ -134,7 +134,7 @@ static void test_allocations_stand_by_name(void **state)
                         sorted[i]);
 }
 
-/* A guest that is no domain is told by what it is known. */
+/* A guest without a domain is named by its process or unit. */
 static void test_life(void **state)
 {
         static const char *const rows[][2] = {
@@ -193,13 +193,13 @@ static void test_events(void **state)
         check_event(VM, "", "[]",
                     HEAD "\"consumer\":\"" VM "\",\"guest\":\"web-1\",\"of\":\"\","
                          "\"allocations\":[{}],\"devices\":[],\"reason\":\"\"}");
-        /* a migration's is its guest's */
+        /* the event of a migration belongs to its guest */
         check_event("x", VM, "[]",
                     HEAD "\"consumer\":\"x\",\"guest\":\"web-1\",\"of\":\"" VM "\","
                          "\"allocations\":[{}],\"devices\":[],\"reason\":\"\"}");
 }
 
-/* A database that somebody changed. */
+/* A database with changed contents. */
 static void test_damaged_events(void **state)
 {
         static const char *const devices[] = { "", "{}", "[", "[\"\xff\"]", "7", "null" };

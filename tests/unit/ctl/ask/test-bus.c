@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The other end of the connection is a child process, which answers each method in a fixed way. */
+/* A child process is the other end of the connection. It answers each method in a fixed way. */
 
 #include "ctl/ask/bus.h"
 
@@ -15,7 +15,7 @@
 static sd_bus *bus;
 static pid_t server;
 
-/* Replies with the arguments of the call, as sd-bus dumps them, in a document. */
+/* Replies with a document of the call's arguments, as sd-bus dumps them. */
 static int reply_dump(sd_bus_message *m, const char *format, bool with_id)
 {
         char *dump = NULL, *text;
@@ -127,7 +127,7 @@ static void test_errors_have_words(void **state)
                 { "Late", -ETIMEDOUT, "did not answer in time" },
                 { "Unknown", -EOPNOTSUPP, "does not know this request" },
                 { "Hard", -E2BIG, "It is too hard" },
-                { "Search", -EIO, "No such thing" }, /* the agent does run */
+                { "Search", -EIO, "No such thing" }, /* the agent runs */
                 { "Empty", -EBADMSG, "cannot be read" },
         };
 

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "tests/unit/test.h"
 
-/* Does what its word says: "out", "err", "code 7", "hang", "die", "flood". */
+/* Does the work of a word: "out", "err", "code 7", "hang", "die", "flood". */
 static int work(void *data)
 {
         const char *word = data;
@@ -56,7 +56,7 @@ static void test_each_output_is_kept(void **state)
                 for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                         assert_int_equal(children[i].code, cases[i].code);
                         assert_string_equal(children[i].output, cases[i].output);
-                        if (cases[i].code < 128) /* abort() may have words of a sanitizer */
+                        if (cases[i].code < 128) /* a sanitizer can print at abort() */
                                 assert_string_equal(children[i].errors, cases[i].errors);
                         assert_false(children[i].timed_out);
                 }

@@ -7,7 +7,7 @@
 
 #include "tests/fixtures/ctl-capture.h"
 
-/* The helper is looked for beside the program that asks, which is this one. */
+/* The helper is searched in the folder of the calling program, which is this one. */
 static char path[PATH_MAX];
 
 static void install(const char *script)

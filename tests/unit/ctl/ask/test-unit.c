@@ -17,8 +17,8 @@ static void test_explain(void **state)
                 { "failed", "exit-code", "failed: x.conf:3: [DEFAULT] y: not a number",
                   "compute-agent failed: x.conf:3: [DEFAULT] y: not a number" },
                 { "activating", "exit-code", "failed: no room",
-                  "compute-agent failed: no room" }, /* systemd waits for the restart */
-                /* the text of a service that ran is no reason */
+                  "compute-agent failed: no room" }, /* systemd waits before the restart */
+                /* the status of a service that ran is no reason */
                 { "failed", "exit-code", "Placement is equal to this host",
                   "compute-agent failed with exit code 78; see: journalctl -u compute-agent" },
                 { "failed", "watchdog", "failed: long ago",
@@ -88,7 +88,7 @@ static void test_compare_credential(void **state)
                             "was added to the unit after the start of the service");
         assert_string_equal(ctl_unit_compare_credential(&missing, folder),
                             "is missing, and the next start fails without it");
-        /* the service does not run: its next start reads the file */
+        /* the service does not run, and its next start reads the file */
         assert_null(ctl_unit_compare_credential(&added, gone));
 }
 

@@ -24,7 +24,7 @@ static void test_findings(void **state)
                 { FINDING("failed", "refused"), .has = { "failed", "it leaks: refused" } },
                 { "{'findings': [{'text': 'it leaks', 'evidence': 'it ended'}]}",
                   .has = { "it leaks; evidence: it ended" } },
-                /* of a program that knows less or more */
+                /* of an older or newer agent */
                 { "{}", .has = { "agree: 0 consumers" } },
         };
         static const int exits[] = { EXIT_SUCCESS,       CTL_AUDIT_FINDINGS, CTL_AUDIT_REPAIRED,

@@ -125,7 +125,7 @@ static void test_reshapes(void **state)
         static const PrintRow
                 rows[] = {
                         { BEFORE_AND_AFTER,
-                          /* providers: changed, new, gone; not those that stay as they are */
+                          /* providers: changed, new and removed ones; not those without a change */
                           .has = { "host      VCPU 8, VGPU 2  VCPU 8\n",
                                    "gpu       -               VGPU 2\n",
                                    "old       VGPU 1          -\n", "\nNot yet.\n" },
@@ -136,7 +136,7 @@ static void test_reshapes(void **state)
                                    GUEST "  gpu       -               VGPU 1\n",
                                    "Consumer c: PCPU stays where it is: it floats\n" } },
                 },
-                /* Of both columns, each has room beside the other. */
+                /* The space is divided between both columns. */
                 narrow[] = {
                         { "{'before': {'providers': [{'uuid': 'h', 'name': 'host', 'inventories': {"
                           " 'CUSTOM_HUGEPAGES_1G': {'total': 4}, 'CUSTOM_HUGEPAGES_2M': {'total': 1024},"

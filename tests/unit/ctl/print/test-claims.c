@@ -53,7 +53,7 @@ static void test_pages(void **state)
                   .lacks = { "CREATED" }, .width = 80 },
                 { CLAIMS(LISTED), .has = { "11111111-2222-4333-8444-555555555555" }, .width = 80,
                   .all = true },
-                /* guests stand by name */
+                /* guests appear by name */
                 { CLAIMS(NAMED "," TARGET),
                   .has = { "ID  GUEST  CONSUMER ",
                            " 9  web-1  11111111-2222-4333-8444-555555555555  confirmed",
@@ -160,7 +160,7 @@ static void test_events(void **state)
                            "demo: VCPU=2, MEMORY_MB=64; gpu: VGPU=1; " MDEV, "root (x, pid 7)" } },
                 { "{'events': [" CLAIMED "," MOVED "," CORDONED "," STRANGE "]}",
                   .has = { "moved        12  " VM, "the agent itself", "cordoned      -  -" } },
-                /* what somebody called itself steers no terminal */
+                /* a name from a user cannot control the terminal */
                 { "{'events': [" CORDONED "]}",
                   .has = { "\\x1b[2J", "smoke\\x0a\\xe2\\x80\\xae" } },
                 { "{'events': [" CLAIMED "," MOVED "]}", .has = { "1min ago", "11111111…" },

@@ -10,7 +10,7 @@
 #define REASON(check, state) \
         "{'check': '" check "', 'state': '" state "', 'text': 'x', 'advice': 'do y'}"
 
-/* A check of the document; NULL when it was not made. */
+/* Returns the finding of a check; NULL: it has none. */
 static const json_t *finding_of(const json_t *document, const char *check)
 {
         const json_t *finding;
@@ -22,14 +22,14 @@ static const json_t *finding_of(const json_t *document, const char *check)
 
                 if (strcmp(ctl_json_text(finding, "check"), check) != 0)
                         continue;
-                /* Each one that is not well says what to do, and no other does. */
+                /* Only findings that are not "ok" have an advice. */
                 assert_int_equal(strcmp(state, "ok") != 0, advice[0] != '\0');
                 return finding;
         }
         return NULL;
 }
 
-/* Its state; "" when it was not made. */
+/* Returns the state of a check; "": it has none. */
 static const char *state_of(const json_t *document, const char *check)
 {
         return ctl_json_text(finding_of(document, check), "state");
@@ -89,7 +89,7 @@ static void test_table(void **state)
         }
 }
 
-/* Nobody's fault, and said where cells are told of. */
+/* No fault, and reported only where cells are providers. */
 static void test_cells_without_cpus(void **state)
 {
         static const struct {
@@ -129,14 +129,14 @@ static void test_what_is_missing(void **state)
         error_setf(&facts.snapshot_error, EIO, "no libvirt");
         document = ctl_doctor_judge(&facts);
         assert_string_equal(state_of(document, "configuration"), "bad");
-        assert_string_equal(state_of(document, "hypervisor"), ""); /* nobody can say which to ask */
+        assert_string_equal(state_of(document, "hypervisor"), ""); /* the driver is unknown */
         assert_string_equal(state_of(document, "devices"), "");
         assert_string_equal(state_of(document, "clock"), "warning");
         assert_string_equal(state_of(document, "disk"), "bad");
         assert_int_equal(ctl_doctor_exit(document, status), CTL_STATUS_NOT_RUNNING);
 }
 
-/* One finding of a host that has nothing; all else of it is well. */
+/* Checks one finding of a host in which all other facts are good. */
 static void test_single_findings(void **state)
 {
         static char nvidia[] = "nvidia-35", *types[] = { nvidia, NULL };
@@ -146,19 +146,19 @@ static void test_single_findings(void **state)
                 bool rbd; /* images_type */
                 bool mdev_type, hook_enabled, hook_installed;
                 int exit;
-                const char *check, *state, *words; /* words NULL: not looked at */
-                const char *identity;              /* NULL: not compared */
+                const char *check, *state, *words; /* words NULL: not compared */
+                const char *identity;              /* NULL: no identity */
         } cases[] = {
-                /* The first start makes the folder; a daemon that runs without it is in trouble. */
+                /* The first start creates the folder; a running daemon without it has a problem. */
                 { "{'state': 'not-running'}", .disk_error = ENOENT, .exit = 3, .check = "disk",
                   .state = "" },
                 { "{'state': 'ok'}", .disk_error = ENOENT, .exit = 4, .check = "disk",
                   .state = "bad" },
-                /* An mdev type that nobody offers. */
+                /* A configured mdev type that no device offers. */
                 { "{'state': 'ok'}", .mdev_type = true, .exit = 4, .check = "devices",
                   .state = "bad" },
-                /* What was reported once is kept, and an agent that runs says so; without one
-                 * nobody knows. */
+                /* A running agent keeps the last size and names it among its reasons. Without an
+                 * agent it is unknown whether a size was kept. */
                 { "{'state': 'ok'}", .exit = 4, .check = "storage", .state = "warning",
                   .words = "The size of /x is not known: DISK_GB is not reported" },
                 { "{'state': 'degraded', 'reasons': [{'check': 'host'}]}", .exit = 4,
@@ -223,7 +223,7 @@ static void test_single_findings(void **state)
         }
 }
 
-/* The checks before a start: each of them changes the exit code. */
+/* The checks before a start; each changes the exit code. */
 static void test_configuration(void **state)
 {
         static char warning[] = "x.conf:1: unknown option [agent] x, ignoring",
@@ -284,8 +284,8 @@ static void test_configuration(void **state)
         }
 }
 
-/* Judges the way to Placement of a host of which nothing else is known, and returns its findings: a
- * new array. The checks of configuration and service stand before them, clock and disk behind. */
+/* Judges the path to Placement of a host without other facts. Returns its findings as a new array.
+ * Those of configuration and service come before them, those of clock and disk after. */
 static json_t *judge_way(const char *connect)
 {
         _cleanup_json_ json_t *status = json_pack("{ss}", "state", "not-running"), *document = NULL,
@@ -302,7 +302,8 @@ static json_t *judge_way(const char *connect)
         return findings;
 }
 
-/* "keystone=ok role=bad": the findings in order; each that is not well says what to do. */
+/* Writes "keystone=ok role=bad": the findings in their order. Only findings that are not "ok" have
+ * an advice. */
 static void summarise(const json_t *findings, char *text, size_t size)
 {
         const json_t *finding;
@@ -370,7 +371,7 @@ static void test_the_way_to_placement(void **state)
         }
 }
 
-/* The role that the user has already is not advised. */
+/* A role that the user has already is not advised. */
 static void test_which_role_is_advised(void **state)
 {
         static const char *const cases[][2] = {

@@ -13,8 +13,8 @@
 #define MDEV_1  "aaaaaaaa-1111-4000-8000-000000000001"
 #define MDEV_2  "aaaaaaaa-2222-4000-8000-000000000002"
 
-/* Two cells of two cores with two threads, CPU 7 offline; a GPU with two mdevs and room for one, a
- * card with two VFs, a card of no cell; a pinned guest and one that floats. */
+/* Two cells of two cores with two threads. CPU 7 is offline. A GPU has two mdevs and space for one,
+ * a card has two VFs, and another card has no cell. One guest is pinned and one floats. */
 #define HOST                                                                                    \
         "\"online_cpus\": \"0-6\", \"memory_kib\": 4194304, \"arch\": \"x86_64\","              \
         "\"cells\": [{\"id\": 0, \"memory_kib\": 2097152, \"cpus\": ["                          \
@@ -67,7 +67,7 @@ static void draw(Capture *capture, const char *host, const char *tree, const cha
         capture_end(capture);
 }
 
-/* The colour of the box in the group with that tooltip. */
+/* Asserts the colour of the box in the group with that tooltip. */
 static void assert_colour_of(const char *svg, const char *tooltip, const char *colour)
 {
         char title[128], fill[32];
@@ -107,14 +107,14 @@ static void test_who_holds_what(void **state)
         assert_contains(svg, "Memory 2 GiB, 9 × 2 MiB");
         assert_contains(svg, "db  (running, floats)");
         assert_contains(svg, "(claimed, not there)  VGPU=1");
-        /* A cordoned device whose guests stay. */
+        /* A cordoned device with guests. */
         assert_contains(svg, ">2 in use, none free</text>");
         assert_lacks(svg, "2 of 0");
-        /* Foreign text. */
+        /* Text from the host. */
         assert_contains(svg, "&lt;GPU &amp; &quot;co&quot;&gt;\\x1b?");
 }
 
-/* A claim whose mdev is not made yet has a place of the room that is left. */
+/* A claimed mdev that does not exist takes one of the free slots. */
 static void test_promised_mdevs(void **state)
 {
         static const char claims[] =

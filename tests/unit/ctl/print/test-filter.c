@@ -16,14 +16,14 @@ static void test_times(void **state)
 {
         static const struct {
                 const char *text;
-                uint64_t sec; /* 0: refused */
+                uint64_t sec; /* start; UINT64_MAX: rejected */
         } cases[] = {
                 { "-90s", NOW_SEC - 90 },
                 { "-5min", NOW_SEC - 300 },
                 { "2h ago", NOW_SEC - 7200 },
                 { "1d ago", NOW_SEC - 86400 },
                 { "-2w", NOW_SEC - 14 * 86400 },
-                { "-99999999w", 0 }, /* before 1970: everything passes */
+                { "-99999999w", 0 }, /* before 1970: all items match */
                 { "today", 1699920000 },
                 { "yesterday", 1699833600 },
                 { "2023-11-14", 1699920000 },
@@ -146,7 +146,7 @@ static void test_strange_documents(void **state)
         }
 }
 
-/* The ids that are left. */
+/* Asserts the ids of the claims that are left. */
 static void assert_found(const char *what, const char *ids)
 {
         _cleanup_(json_done) json_t *document = parse_quoted(
@@ -239,7 +239,7 @@ static void test_words_of_a_host(void **state)
         static const struct {
                 const char *what;
                 bool found;
-                const char *guests; /* "web-1", "web-2+" for the next start */
+                const char *guests; /* "web-1"; "web-2+": for its next start */
         } cases[] = {
                 { "cpu:4", true, "" },      { "cpu:5", false, "" },
                 { "cell:1", true, "" },     { "cell:0", false, "" },

@@ -81,7 +81,7 @@ static void test_words(void **state)
                 { "rename",
                   EXIT_SUCCESS,
                   { PLAN, .has = { "C  a_1 → b_1\nU  a → b\n" }, .lacks = { "renamed" } } },
-                /* no line is longer than the terminal, and labels stand alone on the left */
+                /* no line is longer than the terminal, and only labels begin on the left */
                 { "show",
                   EXIT_SUCCESS,
                   { LONG,

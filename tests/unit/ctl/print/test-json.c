@@ -30,7 +30,7 @@ static void test_print(void **state)
                     "{\"b\":1.1,\"a\":\"ü\"}\n");
         check_print("{\"b\": [1]}", CTL_JSON_PRETTY, false,
                     "{\n    \"b\": [\n        1\n    ]\n}\n");
-        /* C1 controls are text in JSON, but orders to a terminal. */
+        /* JSON allows C1 controls in text, but a terminal obeys them. */
         check_print("[\"\xc2\x9b\"]", CTL_JSON_SHORT, true, "[\"\\u009B\"]\n");
 }
 

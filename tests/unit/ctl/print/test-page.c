@@ -54,7 +54,8 @@ static void test_width(void **state)
         _cleanup_fclose_ FILE *terminal = open_terminal(), *file = fopen("/dev/null", "w");
 
         unsetenv("COLUMNS");
-        assert_int_equal(ctl_style_detect(terminal).width, 80); /* a terminal that tells none */
+        assert_int_equal(ctl_style_detect(terminal).width,
+                         80); /* a terminal without a known width */
         assert_int_equal(ctl_style_detect(file).width, 0);
         setenv("COLUMNS", "132", true);
         assert_int_equal(ctl_style_detect(terminal).width, 132);

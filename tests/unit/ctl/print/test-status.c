@@ -114,7 +114,7 @@ static void test_narrow_page(void **state)
         "   'VCPU': {'used': 5, 'capacity': 16}, 'MEMORY_MB': {'used': 512, 'capacity': 512}}}," \
         "  {'inventories': {'VCPU': {'used': 1, 'capacity': 4}}}, {'inventories': {}}]}"
 
-/* {"status", "tree"} */
+/* Prints the line of a document {"status", "tree"}. */
 static void print_line(const json_t *document, CtlPage *page)
 {
         ctl_status_print_line(json_object_get(document, "status"),

@@ -95,7 +95,7 @@ static void test_empty(void **state)
         assert_null(ctl_table_free(NULL));
 }
 
-/* Without memory there is no table, and the page says so. */
+/* Without memory no table is printed, and the page records that. */
 static void test_without_a_table(void **state)
 {
         CtlPage page = { .failed = false };

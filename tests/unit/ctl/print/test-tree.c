@@ -9,7 +9,7 @@
 #define INVENTORY(total, used)                                                              \
         "{'total': " #total ", 'reserved': 0, 'allocation_ratio': 1.5, 'capacity': " #total \
         ", 'used': " #used "}"
-/* parent: "'uuid'" or "null"; traits "'A', 'B'" */
+/* parent: "'uuid'" or "null"; traits: "'A', 'B'" */
 #define PROVIDER(uuid, name, parent, traits, inventories)                                   \
         "{'uuid': '" uuid "', 'name': '" name "', 'parent': " parent ", 'traits': [" traits \
         "], 'inventories': {" inventories "}}"
@@ -21,7 +21,7 @@
 #define GPU_B  INVENTORY(16, 0)
 #define ONE    INVENTORY(1, 0)
 #define NONE   INVENTORY(0, 0)
-/* Children of one parent are not next to each other: order is that of the tree all the same. */
+/* Children of one parent are not adjacent here, but they are in the output. */
 #define PROVIDERS                                                                        \
         "{'uuid': 'r', 'name': 'host1', 'parent': null, 'traits': ['A', 'B', 'C', 'D']," \
         " 'inventories': {'MEMORY_MB': " MEMORY ", 'VCPU': " CPUS "}},"                  \
@@ -50,16 +50,16 @@ static void test_pages(void **state)
                                 "│            Q             0         0  ░░░░░░░░░░    -\n"
                                 "└─gpu_b      VGPU          0        16  ░░░░░░░░░░   0%  X\n"
                                 "shared\n" },
-                /* names are foreign, and so is whatever stands among them */
+                /* names can be arbitrary text, and a list can have other values */
                 { "{'shares': ['pool', 'x\\u001b[m', 5], 'providers': [" PROVIDERS "]}",
                   .has = { "shared\nshares: pool\nshares: x\\x1b[m\nshares: \n" } },
-                /* siblings by name */
+                /* siblings are sorted by name */
                 { "{'providers': [{'uuid': 'r', 'name': 'host1', 'parent': null},"
                   " {'uuid': 'a', 'name': 'cell10', 'parent': 'r'},"
                   " {'uuid': 'b', 'name': 'cell2', 'parent': 'r'},"
                   " {'uuid': 'c', 'name': 'cell1', 'parent': 'r'}]}",
                   .has = { "\nhost1\n├─cell1\n├─cell2\n└─cell10\n" } },
-                /* what every host has is folded, so that what this one has is seen */
+                /* traits of each host are only counted, so that specific ones are visible */
                 { TREE(PROVIDER("r", "h", "null",
                                 "'COMPUTE_NODE', 'COMPUTE_STATUS_DISABLED', 'CUSTOM_A',"
                                 " 'HW_CPU_X86_SSE', 'OWNER_NOVA'",
@@ -68,8 +68,7 @@ static void test_pages(void **state)
                 { TREE(PROVIDER("r", "h", "null", "'COMPUTE_NODE'", "'A': " INVENTORY(1, 0))),
                   .has = { "0%  +1\n" } },
                 { HOST,
-                  .has = { "UUID", "RATIO", "1.5  A",
-                           " D\n" /* on a line that has no inventory */ },
+                  .has = { "UUID", "RATIO", "1.5  A", " D\n" /* on a line without an inventory */ },
                   .lacks = { "+2" }, .all = true },
                 { TREE(PROVIDER("r", "h", "null", "",
                                 "'A': " INVENTORY(10, 1) ", 'B': " INVENTORY(
@@ -82,7 +81,7 @@ static void test_pages(void **state)
         check_rows(print, rows, ARRAY_SIZE(rows));
 }
 
-/* Each provider as it is marked, by its place in the document. */
+/* The marks of each provider, by its index in the document. */
 static void test_marks(void **state)
 {
         static const struct {
@@ -140,7 +139,7 @@ static void test_strange_documents(void **state)
                 { "{'providers': {}}", -EBADMSG, "" },
                 { TREE(""), 0, "No providers." },
                 { TREE("null, 7, []"), 0, "PROVIDER" },
-                /* its own parent, and a parent that comes later: roots */
+                /* a provider that is its own parent, or whose parent comes later, is a root */
                 { TREE(PROVIDER("a", "self", "'a'", "", "")), 0, "self" },
                 { "{'providers': [{'uuid': 'a', 'name': 'one', 'parent': 'b'},"
                   " {'uuid': 'b', 'name': 'two', 'parent': 'a'}]}",

@@ -16,7 +16,7 @@ static void test_devices(void **state)
                   .text = "<hostdev mode='subsystem' type='pci' managed='yes'>\n  <source>\n"
                           "    <address domain='0x0000' bus='0x41' slot='0x1f' function='0x7'/>\n"
                           "  </source>\n</hostdev>\n" },
-                /* [pci] device_spec managed: "no": whoever made the spec binds the driver. */
+                /* With managed "no" in [pci] device_spec, the operator binds the driver. */
                 { "{'devices': [{'address': '0000:41:1f.7', 'mdev': '', 'managed': false}]}",
                   .has = { "type='pci' managed='no'>" } },
         };
@@ -27,8 +27,8 @@ static void test_devices(void **state)
                             "<hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci'>\n"
                             "  <source>\n    <address uuid='" MDEV_1 "'/>\n  </source>\n"
                             "</hostdev>\n");
-        /* Names are foreign: none can end the comment or begin an element; a uuid that is none is
-         * left out. */
+        /* Names can be arbitrary text: none can end the comment or begin an element. An invalid
+         * uuid is left out. */
         capture_print(&foreign, ctl_xml_print,
                       parse_json(CLAIM(DEVICE("x--><evil/>", MDEV_2,
                                               "false") "," DEVICE("y", "'/><evil", "true"))),
@@ -68,7 +68,7 @@ static void test_layout(void **state)
         check_rows(ctl_xml_print, &row, 1);
 }
 
-/* Threads of the guest keep the host CPUs that its claim holds for them. */
+/* The emulator threads keep the host CPUs that the claim holds for them. */
 static void test_emulator(void **state)
 {
 #define PINNED                                                                             \
@@ -80,7 +80,7 @@ static void test_emulator(void **state)
                   .has = { "<emulatorpin cpuset='2-3'/>" } },
                 { "{" PINNED ", 'held': '2-5', 'consumer_type': 'LIBVIRT'}",
                   .has = { "<emulatorpin cpuset='4-5'/>" } },
-                /* of a caller: the other threads of the cores, with the thread policy "isolate" */
+                /* of a request with the thread policy "isolate": the other threads of the cores */
                 { "{" PINNED ", 'held': '2-5', 'consumer_type': 'INSTANCE'}",
                   .has = { "<emulatorpin cpuset='2-3'/>" } },
         };

@@ -76,7 +76,7 @@ static void test_only_a_person_is_asked(void **state)
         assert_false(ctl_must_ask(&dry));
 }
 
-/* What is to be done is shown first, but not among JSON. */
+/* Shows the changes before the question. With JSON, nothing is shown. */
 static void print(const json_t *document, CtlPage *page)
 {
         fputs("shown", page->output);

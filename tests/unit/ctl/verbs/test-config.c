@@ -4,7 +4,7 @@
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
 
-/* What cat-config prints of a file with this text, without the line that names it. */
+/* Returns the output of cat-config for a file with this text, without the line of its name. */
 static char *cat(const char *text)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
@@ -40,7 +40,7 @@ static void test_secrets_are_not_shown(void **state)
                 { "#[agent]\n#log_level = info\n\n", "#[agent]\n#log_level = info\n\n" },
                 { "[placement]\n  token = hush\n", "[placement]\n  token = (not shown)\n" },
                 { "[placement]\n#token = hush\n", "[placement]\n#token = (not shown)\n" },
-                /* Pasted from nova.conf: nobody here knows what it is. */
+                /* Pasted from nova.conf: the agent does not know these options. */
                 { "[database]\nconnection = mysql://a:hush@b\n",
                   "[database]\nconnection = (not shown)\n" },
                 { "[mdev_nvidia-35]\nmax_instances = 2\n",
@@ -72,7 +72,7 @@ static void test_examine(void **state)
         assert_non_null(strstr(bad.error.text, "x.conf:2: [agent] log_level"));
 }
 
-/* Credentials are systemd's, and only the service has them. */
+/* systemd gives the credentials only to the service. */
 static void test_without_the_credentials_of_the_service(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
@@ -97,7 +97,7 @@ static void test_the_sandbox_of_the_unit(void **state)
                                .writable = (char **)(uintptr_t)paths };
         static const struct {
                 const char *text;
-                const char *warned; /* NULL: nothing */
+                const char *warned; /* NULL: no warning */
         } cases[] = {
                 { "state_dir = /var/lib/compute-agent", NULL },
                 { "state_dir = /var/lib/compute-agent/two", NULL },

@@ -4,7 +4,7 @@
 
 #include "tests/fixtures/ctl-capture.h"
 
-/* Stands for a verb: "code:output" is the name of the host. */
+/* Replaces a verb: the name of the host is "code:output". */
 static int run(const CtlVerb *verb, Ctl *ctl)
 {
         printf("%s", strchr(ctl->options.host, ':') + 1);

@@ -10,7 +10,7 @@
 #define WORDS_MAX 12
 #define CONSUMER  "11111111-2222-4333-8444-555555555555"
 
-/* Parses a command line given as words; what main() does before a verb runs. */
+/* Parses the words of a command line, as main() does before a verb runs. */
 static int parse(const char *const *words, CtlOptions *options, const CtlVerb **verb, Error *error)
 {
         static char program[] = "computectl";
@@ -27,8 +27,8 @@ static int parse(const char *const *words, CtlOptions *options, const CtlVerb **
 
 static const struct {
         const char *words[WORDS_MAX];
-        const char *verb;  /* NULL: refused */
-        const char *error; /* what its words contain */
+        const char *verb;  /* NULL: rejected */
+        const char *error; /* part of its words */
 } usage_cases[] = {
         { { "status" }, "status", NULL },
         { { "-a", "tree", "--no-pager" }, "tree", NULL },
@@ -178,7 +178,8 @@ static void test_the_old_spelling_of_dry_run(void **state)
         assert_true(options.dry_run);
 }
 
-/* What no host could give is no wrong usage: the verb refuses it, like the host would. */
+/* A request that no host could satisfy is no wrong usage. The verb rejects it, as the host
+ * would. */
 static void test_impossible_requests_are_kept_for_the_verb(void **state)
 {
         static const char *const words[] = { "claim",  "--consumer",  CONSUMER, "--resources",
@@ -287,7 +288,7 @@ static void test_help_of_all(void **state)
         assert_80_columns(capture.text);
 }
 
-/* An option stands in the help of each verb that takes it, and in no other. */
+/* An option is in the help of each verb that accepts it, and in no other. */
 static void test_help_of_each_verb(void **state)
 {
         size_t n_shown = 0;
