@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs the handler of a method, and answers the methods of org.freedesktop.DBus.Properties.
- * Handlers and getters are found in the vtables that are registered with sd-bus. sd-bus itself
- * checks the signature of a call before it runs a handler, so this file does the same. The rights
- * of methods are checked by their handlers. Writable properties belong to root and to the agent's
- * own user. */
+/* Runs the handler of a method, and answers the methods of org.freedesktop.DBus.Properties. Both
+ * use the vtables that are registered with sd-bus. sd-bus checks the signature of a call before it
+ * runs a handler, and so does this file. The handlers check the rights of their callers. Writable
+ * properties belong to root and to the agent's own user. */
 
 #include "agent/bus/dispatch.h"
 
