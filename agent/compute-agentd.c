@@ -48,7 +48,7 @@ static void print_help(void)
              "It is managed with systemctl (compute-agent.service) and looked at with computectl.");
 }
 
-/* 1: go on; 0: done; < 0: wrong usage. */
+/* Parses the command line. Returns 1: continue; 0: everything is done; below 0: wrong usage. */
 static int parse_options(int argc, char *argv[], Options *options)
 {
         enum { ARG_VERSION = 0x100, ARG_ONCE, ARG_DRY_RUN, ARG_DIRECT };

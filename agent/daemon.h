@@ -19,8 +19,7 @@ typedef enum DaemonMode {
         DAEMON_DRY_RUN, /* one cycle that stops before the first write, and prints the plan */
 } DaemonMode;
 
-#define DAEMON_EXIT_BUSY \
-        75 /* sysexits(3): another process uses the state directory; try again later */
+#define DAEMON_EXIT_BUSY 75 /* sysexits(3): the state directory is in use */
 
 /* Tells systemd why the service ends. systemd keeps the text for "computectl status". Does nothing
  * without systemd. */
