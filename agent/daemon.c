@@ -349,7 +349,7 @@ static void on_config_warning(const char *text, void *userdata)
 
 /* Reload */
 
-/* Announces the reload to systemd (Type=notify-reload). */
+/* Announces the start of a reload to systemd. The READY=1 of end_reload() announces its end. */
 static void notify_reload(void)
 {
         (void)sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,

@@ -21,8 +21,8 @@ typedef enum DaemonMode {
 
 #define DAEMON_EXIT_BUSY 75 /* sysexits(3): the state directory is in use */
 
-/* Tells systemd why the service ends. systemd keeps the text for "computectl status". Does nothing
- * without systemd. */
+/* Notifies systemd why the service ends. systemd keeps the text for "computectl status". Does
+ * nothing without systemd. */
 void daemon_notify_failed(const char *words);
 
 /* Runs until the mode is done, and returns the exit code. 0: a signal ended the service, or the one

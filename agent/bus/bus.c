@@ -346,7 +346,7 @@ static void close_bus(BusService *service)
         service->bus = sd_bus_close_unref(service->bus);
 }
 
-/* Tells systemd once that the start is complete: either computectl can reach the service, or the
+/* Notifies systemd once that the start is complete: either computectl can reach the service, or the
  * first attempt to connect has failed. */
 static void settle(BusService *service)
 {

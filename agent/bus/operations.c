@@ -365,7 +365,7 @@ static int cancel(Waiting *waiting)
                 r = reshape_control_cancel(tracker_view(tracker_of(waiting)).reshape);
         if (r < 0)
                 return r;
-        /* The cycle that was asked for still runs; only the call stops waiting. */
+        /* The requested cycle still runs; only the call stops waiting. */
         tracker_sync_cancel(tracker_of(waiting), waiting);
         (void)sd_bus_reply_method_errorf(waiting->call, BUS_ERROR_CANCELLED, "It was cancelled");
         end(waiting);

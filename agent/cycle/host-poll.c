@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Translates the events of a driver, which polls in its own thread, to events of the tracker. The
- * driver signals them through a file descriptor. The patience timer is on exactly while an answer
- * is expected. Each snapshot must have the nodename of the first one: it names the root provider,
- * and so a snapshot with another name is rejected as a failed poll.
+ * driver signals them through a file descriptor. The patience timer is on while an answer is
+ * expected. The nodename of the first snapshot names the root provider, so a snapshot with another
+ * nodename is rejected as a failed poll.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 

@@ -80,7 +80,7 @@ typedef enum CycleOutcome {
 
 #define CYCLE_RETRIES_MAX 8
 
-/* Says whether a cycle asks Placement, or why it does not. */
+/* The scope of a cycle: with Placement, or the reason for a cycle without it. */
 typedef enum CycleScope {
         CYCLE_PLACEMENT,
         CYCLE_HOST_UNKNOWN, /* no poll has succeeded */

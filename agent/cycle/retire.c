@@ -17,9 +17,9 @@ typedef struct RetireFacts {
         const ProviderTree *remote; /* the tree that was just read */
         const ProviderTree *own;    /* made by this host without Placement's tree */
         const Uuid *root;
-        const ClaimList *claims;      /* those that live */
+        const ClaimList *claims;      /* the living claims */
         const Snapshot *snapshot;     /* the guests */
-        const Allocations *consumers; /* that hold something of remote; NULL: none */
+        const Allocations *consumers; /* consumers with allocations of remote; NULL: none */
 } RetireFacts;
 
 /* Returns the entry of the consumer, and adds it if there is none. NULL: out of memory. The entry

@@ -37,7 +37,7 @@ void retirement_done(Retirement *retirement);
 /* Requests a retirement from the next cycle, and forgets the last result. by is copied. */
 void retirement_ask(Retirement *retirement, RetireKind kind, const EventAuthor *by);
 
-/* Begins a cycle: its retirement is the one that was requested last. */
+/* Begins a cycle: the last request becomes the retirement of this cycle. */
 void retirement_begin(Retirement *retirement);
 
 /* Checks the host, and keeps the result. Takes the consumers that reporter_gather() has read from

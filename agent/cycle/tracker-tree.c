@@ -56,7 +56,7 @@ static int copy_pools(const Tracker *tracker, ProviderTree **ret)
         return r >= 0 && view ? add_pools_of_claims(view, *ret) : r;
 }
 
-/* Returns the amount of DISK_GB of the root provider that claims hold. */
+/* Returns the DISK_GB of the root provider that claims use. Unit: GiB. */
 static uint64_t count_claimed_disk(const Tracker *tracker)
 {
         const HostView *view = get_view(tracker);

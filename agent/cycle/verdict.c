@@ -142,7 +142,7 @@ const char *verdict_state_to_text(VerdictState state)
         return names[state];
 }
 
-/* Adds a reason with this text. The table has room for one reason of each kind. */
+/* Adds a reason with this text. Each kind can be added once. */
 static void add(Verdict *verdict, Kind kind, const char *format, ...) _printf_(3, 4);
 static void add(Verdict *verdict, Kind kind, const char *format, ...)
 {
@@ -171,8 +171,8 @@ static const char *format_more(char *text, size_t n)
 
 /* Claims and devices */
 
-/* Returns true if claims hold more than the capacity. A withheld or cordoned device is reserved
- * completely, so its claims do not count as too many. */
+/* Returns true if claims exceed the capacity. A withheld or cordoned device is reserved completely,
+ * so its claims do not count as too many. */
 static bool is_over(const InventoryRecord *record, const HostProvider *row)
 {
         return record->inventory.reserved < record->inventory.total &&
@@ -180,7 +180,7 @@ static bool is_over(const InventoryRecord *record, const HostProvider *row)
                        inventory_capacity(&record->inventory);
 }
 
-/* Adds a reason if claims hold more than the capacity of an inventory. */
+/* Adds a reason if claims exceed the capacity of an inventory. */
 static void look_at_amounts(const CycleFacts *facts, Verdict *verdict)
 {
         const HostView *view = facts->view;
@@ -209,7 +209,7 @@ static void look_at_amounts(const CycleFacts *facts, Verdict *verdict)
             view->tree->providers[at]->name, format_more(more, n));
 }
 
-/* Returns the amount of the device that claims hold. */
+/* Returns the amount of the device that claims use. */
 static uint64_t get_used(const HostView *view, const LedgerDevice *device)
 {
         size_t at;
@@ -219,7 +219,7 @@ static uint64_t get_used(const HostView *view, const LedgerDevice *device)
                        : 0;
 }
 
-/* Returns true if claims or consumers of Placement hold a part of the device. Consumers are known
+/* Returns true if claims or consumers of Placement use a part of the device. Consumers are known
  * only for inventories whose holders were read. */
 static bool is_held(const CycleFacts *facts, const LedgerDevice *device)
 {
@@ -228,7 +228,7 @@ static bool is_held(const CycleFacts *facts, const LedgerDevice *device)
                                                 device->resource_class) == RETAINED_USE_HELD);
 }
 
-/* Adds a reason if a missing device is held, with its holders. */
+/* Adds a reason if a missing device is in use, with its consumers. */
 static void look_at_lost_devices(const CycleFacts *facts, Verdict *verdict)
 {
         char more[MORE_MAX], holders[RETAINED_HOLDERS_MAX] = "";
@@ -266,7 +266,7 @@ static void look_at_withheld(const CycleFacts *facts, Verdict *verdict)
                 add(verdict, KIND_WITHHELD, "Withheld, so that nobody is promised them: %s", text);
 }
 
-/* Adds a reason if consumers hold inventories that the host no longer has. */
+/* Adds a reason if consumers have allocations of inventories that the host no longer has. */
 static void look_at_retained(const CycleFacts *facts, Verdict *verdict)
 {
         _cleanup_free_ char *text =

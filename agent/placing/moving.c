@@ -90,7 +90,7 @@ static void on_moved(int result, ConsumersAnswer *answer, const Error *error, vo
         if (written == REPORT_WRITTEN)
                 end_move(task, &task->moving.after, true, 0, error);
         else if (written == REPORT_WRITTEN_UNKNOWN)
-                claim_task_fail(task, claim_task_outcome(result), error); /* repaired later */
+                claim_task_fail(task, claim_task_outcome(result), error); /* settled later */
         else if (written != REPORT_WRITTEN_RACED || !claim_task_retry(task))
                 end_move(task, NULL, false, claim_task_outcome(result), error);
 }

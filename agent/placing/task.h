@@ -68,8 +68,8 @@ struct ClaimTask {
                         bool is_there;    /* Placement already has the allocations of the claim */
                         bool had_placed;  /* a claim without a request was released for this one */
                         Consumer *room;   /* free capacity in Placement; NULL: unread */
-                        bool others_full; /* a sharing provider seems to be full */
-                        uint64_t n_removals; /* n_removals of the queue before room was read */
+                        bool others_full; /* a sharing provider has probably refused the write */
+                        uint64_t n_removals; /* n_removals of the queue before the read of room */
                 } claiming;
                 struct {
                         ClaimMove move;      /* id 0: not stored in the database yet */

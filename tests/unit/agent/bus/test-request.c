@@ -111,7 +111,7 @@ static void test_groups(void **state)
         }
 }
 
-/* A request larger than the limits is refused before all of it is kept. */
+/* A request above the limits is rejected before all of it is stored. */
 static void test_too_many_groups_and_amounts(void **state)
 {
         static const struct {

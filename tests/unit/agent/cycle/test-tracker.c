@@ -694,7 +694,7 @@ static void on_called(Tracker *tracker, const Error *error, void *userdata)
 
         assert_int_equal(error->code, EIO);
         strcat(called, letter);
-        if (letter[0] == 'd') /* requests a cycle and cancels another waiter from inside */
+        if (letter[0] == 'd') /* requests a cycle and cancels another waiter inside its callback */
                 assert_int_equal(tracker_sync(tracker, TRACKER_SYNC, on_called, letters + 4), 0);
         if (letter[0] == 'd')
                 tracker_sync_cancel(tracker, letters + 2);

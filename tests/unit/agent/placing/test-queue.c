@@ -251,7 +251,7 @@ static void test_twice_at_once(void **state)
                 assert_int_equal(answers[i].claim, answers[0].claim);
                 assert_int_equal(answers[i].is_new, i == 0);
         }
-        /* Read, write. */
+        /* One read and one write */
         assert_int_equal(fake_placement_get_n_requests() - n, 2);
         resource_request_done(&request.resources);
         agent_end(&agent);
