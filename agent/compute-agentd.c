@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The program: its command line, and what a process of it needs before the daemon begins
- * (agent/daemon.h).
+/* The program compute-agentd: it reads the command line and the configuration, and prepares the
+ * process before the daemon begins (agent/daemon.h). The preparation disables core dumps, limits
+ * malloc, and leaves root for the owner of the state directory. The exit codes follow sysexits(3)
+ * where systemd uses them.
  *
  * Tests: tests/integration/agent/test_agent.py tests/integration/agent/test_root_at_hand.py */
 
@@ -22,6 +24,7 @@
 #define EXIT_USAGE_ERROR  2
 #define EXIT_CONFIG_ERROR 78 /* sysexits(3): the unit does not restart on it */
 
+/* The options of the command line. Texts are borrowed from argv. */
 typedef struct Options {
         const char *config_file;
         const char *direct;
@@ -45,7 +48,7 @@ static void print_help(void)
              "It is managed with systemctl (compute-agent.service) and looked at with computectl.");
 }
 
-/* 1: go on; 0: done; < 0: wrong usage. */
+/* Parses the command line. Returns 1: continue; 0: everything is done; below 0: wrong usage. */
 static int parse_options(int argc, char *argv[], Options *options)
 {
         enum { ARG_VERSION = 0x100, ARG_ONCE, ARG_DRY_RUN, ARG_DIRECT };
@@ -96,7 +99,8 @@ static void on_config_warning(const char *text, void *userdata)
         log_warning("%s", text);
 }
 
-/* Secrets were read with the configuration; what follows concerns the state folder. */
+/* Continues as the owner of the state directory, if the program runs as root. The secrets were read
+ * before with the configuration. */
 static int leave_root(const Config *config, Error *reterr)
 {
         int r = folder_owner_become(config->state_dir, reterr);
@@ -106,8 +110,8 @@ static int leave_root(const Config *config, Error *reterr)
         return r;
 }
 
-/* Checks for root, before --once or --dry-run, that a start of the service can read the
- * configuration. A file that the caller names is not the service's. */
+/* Checks that the service can read its configuration, if root runs --once or --dry-run. A file that
+ * the caller names does not belong to the service and is not checked. */
 static int check_access(const Options *options, Error *reterr)
 {
         _cleanup_(service_rights_done) ServiceRights rights = { 0 };
@@ -122,6 +126,7 @@ static int check_access(const Options *options, Error *reterr)
         return service_access_check_config(&rights, NULL, reterr);
 }
 
+/* Loads the configuration, and logs its warnings. */
 static int load(Config **ret, const Options *options, Error *reterr)
 {
         int r = check_access(options, reterr);
@@ -129,10 +134,10 @@ static int load(Config **ret, const Options *options, Error *reterr)
         return r < 0 ? r : config_load(ret, options->config_file, on_config_warning, NULL, reterr);
 }
 
-/* TLS, HTTP/2, JSON and configuration files are read by libraries that neither wipe what they held
- * nor let us say where they hold it. So there is no core, not even for a program that the kernel
- * pipes it to, where the limit of its size is 0: who wants one raises that, and gets these copies.
- */
+/* Disables core dumps, which would contain secrets: the libraries for TLS, HTTP/2, JSON and
+ * configuration files do not erase their buffers. PR_SET_DUMPABLE also prevents a dump to a
+ * program, to which a limit of 0 does not apply. An operator who raises the limit gets dumps with
+ * these secrets. */
 static void avoid_cores(void)
 {
         struct rlimit limit;
@@ -149,7 +154,7 @@ int main(int argc, char *argv[])
         int r;
 
         avoid_cores();
-        /* An arena for each thread would keep what a poll of that thread once took. */
+        /* One arena: otherwise each thread keeps the memory of its largest poll. */
         mallopt(M_ARENA_MAX, 1);
         r = parse_options(argc, argv, &options);
         if (r < 0) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Engine has all that depends on the configuration. A reload makes a second engine and replaces the
- * first one only if all of it could be made. The claims, the cordons, the retained inventories, the
- * queue and the bus live as long as the process.
+/* Creates the parts of the daemon, connects them, and replaces some of them in a reload. An Engine
+ * has all parts that depend on the configuration. A reload makes a second engine, and replaces the
+ * first one only if every part could be made. The claims, the cordons, the retained inventories,
+ * the queue and the bus exist as long as the process. Everything runs in one event loop; the parts
+ * meet only in the callbacks of this file.
  *
  * Tests: tests/integration/agent/test_reload.py tests/integration/agent/test_agent.py */
 
@@ -32,7 +34,7 @@
 #include "drivers/registry.h"
 #include "report/publish/step.h"
 
-/* What the configuration decides: made anew, as a whole, by a reload. */
+/* The parts that depend on the configuration. A reload replaces all of them together. */
 typedef struct Engine {
         Config *config;
         Driver *driver;
@@ -41,8 +43,9 @@ typedef struct Engine {
         Tracker *tracker;
 } Engine;
 
+/* The daemon, with everything that outlives a reload. */
 typedef struct Daemon {
-        int lock_fd; /* of the state folder */
+        int lock_fd; /* lock of the state directory */
         Engine engine;
         const char *config_file;
         DaemonMode mode;
@@ -53,12 +56,12 @@ typedef struct Daemon {
         Retained *retained;
         ClaimQueue *queue;
         BusService *bus;
-        bool is_reloading;             /* the first cycle with new settings is still to come */
-        bool hung_up;                  /* a SIGHUP came meanwhile */
-        uint64_t n_cycles;             /* of the tracker, that were noted */
-        bool logged_no_metrics;        /* is logged once */
-        bool reloaded;                 /* what happens now is no start any more */
-        char status[VERDICT_LINE_MAX]; /* as systemd got it last */
+        bool is_reloading;             /* the first cycle of the new settings has not ended */
+        bool hung_up;                  /* a SIGHUP arrived during a reload */
+        uint64_t n_cycles;             /* cycles of this tracker that were handled */
+        bool logged_no_metrics;        /* the failure was logged */
+        bool reloaded;                 /* a reload has happened: the start is over */
+        char status[VERDICT_LINE_MAX]; /* last text that systemd has received */
         int exit_code;
 } Daemon;
 
@@ -67,6 +70,7 @@ void daemon_notify_failed(const char *words)
         (void)sd_notifyf(false, "STATUS=failed: %s", words);
 }
 
+/* Frees an engine. The tracker is first, because it borrows the other parts. */
 static void engine_done(Engine *engine)
 {
         tracker_free(engine->tracker);
@@ -89,6 +93,8 @@ static void daemon_done(Daemon *daemon)
         closep(&daemon->lock_fd);
 }
 
+/* Collects the facts, including the pending work of the queue, and makes the verdict. Blocks on the
+ * disk of the claim database. */
 static void look(const Daemon *daemon, CycleFacts *ret, Verdict *ret_verdict)
 {
         ClaimsOwed owed = { 0 };
@@ -98,7 +104,7 @@ static void look(const Daemon *daemon, CycleFacts *ret, Verdict *ret_verdict)
         verdict_make(ret, ret_verdict);
 }
 
-/* At the end of each cycle, and when owed writes were settled after it. */
+/* Writes the metrics file. Called at the end of each cycle, and after a round of settling. */
 static void save_metrics(Daemon *daemon)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -120,7 +126,8 @@ static void save_metrics(Daemon *daemon)
         daemon->logged_no_metrics = r < 0;
 }
 
-/* The first reshape failed, and a service in its old shape is not wanted. */
+/* Ends the service if its first reshape failed and the configuration does not permit to serve the
+ * old shape. */
 static void end_without_shape(Daemon *daemon)
 {
         if (daemon->mode != DAEMON_SERVE || daemon->reloaded ||
@@ -133,7 +140,7 @@ static void end_without_shape(Daemon *daemon)
         (void)sd_event_exit(daemon->event, 0);
 }
 
-/* Notifies systemd and the bus, each only when there is something new. */
+/* Notifies systemd, if the status line has changed, and the bus, which compares its own values. */
 static void notify(Daemon *daemon)
 {
         char status[VERDICT_LINE_MAX];
@@ -150,12 +157,15 @@ static void notify(Daemon *daemon)
                 bus_service_changed(daemon->bus);
 }
 
+/* Handles the end of a round of settling. */
 static void on_settled(void *userdata)
 {
         notify(userdata);
         save_metrics(userdata);
 }
 
+/* Handles a change of the tracker's status. A cycle that has reached Placement is followed by a
+ * round of settling. */
 static void on_changed(Tracker *tracker, void *userdata)
 {
         Daemon *daemon = userdata;
@@ -174,7 +184,8 @@ static void on_changed(Tracker *tracker, void *userdata)
         end_without_shape(daemon);
 }
 
-/* A guest that could not be read, and has no claim that says what it has, may have any device. */
+/* Returns -EBADMSG if a guest without a claim could not be read: it might use any device. A guest
+ * with a claim has the devices of its claim. */
 static int check_read(Daemon *daemon, const Snapshot *snapshot, Error *reterr)
 {
         Claims *claims = daemon->claims->claims;
@@ -191,6 +202,8 @@ static int check_read(Daemon *daemon, const Snapshot *snapshot, Error *reterr)
         return 0;
 }
 
+/* Handles the end of a poll: the tasks of the queue that wait for the guests continue. Ignores a
+ * tracker that is being replaced. */
 static void on_looked(Tracker *tracker, uint64_t began_usec, const Error *error, void *userdata)
 {
         Daemon *daemon = userdata;
@@ -203,8 +216,9 @@ static void on_looked(Tracker *tracker, uint64_t began_usec, const Error *error,
         claim_queue_refreshed(daemon->queue, CLAIM_REFRESH_GUESTS, began_usec, &unread);
 }
 
-/* --once and --dry-run. */
+/* The modes --once and --dry-run */
 
+/* Prints one line for each request that the next publication would send. */
 static void print_plan(Tracker *tracker, Error *reterr)
 {
         _cleanup_(plan_freep) Plan *plan = NULL;
@@ -225,6 +239,7 @@ static void print_plan(Tracker *tracker, Error *reterr)
         }
 }
 
+/* Ends the program after its only cycle. */
 static void on_only_cycle_ended(Tracker *tracker, const Error *error, void *userdata)
 {
         Daemon *daemon = userdata;
@@ -238,10 +253,10 @@ static void on_only_cycle_ended(Tracker *tracker, const Error *error, void *user
         (void)sd_event_exit(daemon->event, 0);
 }
 
-/* Parts that depend on the configuration. */
+/* Parts that depend on the configuration */
 
-/* The picture of the host that is in use, when the new settings ask the same hypervisor: what is
- * known of it stays known, also if it does not answer just now. */
+/* Returns the current snapshot if the new settings use the same hypervisor. It is then known also
+ * while the hypervisor does not answer. */
 static const Snapshot *get_known_host(const Daemon *daemon, const Config *new)
 {
         const Config *old = daemon->engine.config;
@@ -262,6 +277,8 @@ static Claims *get_claims(ClaimService *service)
         return service->claims;
 }
 
+/* Makes the tracker of an engine. Delays of a start apply only to the first tracker of the
+ * service. */
 static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
 {
         const TrackerStatus *before =
@@ -301,7 +318,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
         return tracker_new(&engine->tracker, daemon->event, &tracker_config, reterr);
 }
 
-/* Takes config, also on failure. */
+/* Makes an engine from config. Takes ownership of config, also after an error. */
 static int make_engine(Daemon *daemon, Config *config, Engine *ret, Error *reterr)
 {
         _cleanup_(engine_done) Engine engine = { .config = config };
@@ -330,15 +347,16 @@ static void on_config_warning(const char *text, void *userdata)
         log_warning("%s", text);
 }
 
-/* Reload. */
+/* Reload */
 
+/* Announces the start of a reload to systemd. The READY=1 of end_reload() announces its end. */
 static void notify_reload(void)
 {
         (void)sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
                          clock_usec(CLOCK_MONOTONIC));
 }
 
-/* What the claims, and the identity, hang on. */
+/* Rejects a change of options that the claims and the identity of the host depend on. */
 static int check_lasting(const Daemon *daemon, const Config *new, Error *reterr)
 {
         const Config *old = daemon->engine.config;
@@ -359,7 +377,8 @@ static int check_lasting(const Daemon *daemon, const Config *new, Error *reterr)
         return 0;
 }
 
-/* A file that was lost comes back as it was: who this host is lives on in this process. */
+/* Rejects a change of the host's identity. A lost file is written again with the identity of this
+ * process. */
 static int check_identity(const Daemon *daemon, const Config *new, Error *reterr)
 {
         const IdentityPlaces places = identity_places(new);
@@ -382,6 +401,7 @@ static int check_identity(const Daemon *daemon, const Config *new, Error *reterr
         return 0;
 }
 
+/* Derives the settings of the claims from the configuration. */
 static ClaimSettings claim_settings(const Config *config)
 {
         return (ClaimSettings){
@@ -394,7 +414,8 @@ static ClaimSettings claim_settings(const Config *config)
         };
 }
 
-/* From here on nothing can fail. Takes what engine holds. */
+/* Replaces the engine and takes ownership of the new one. Cannot fail. Waiters of the old tracker
+ * and tasks of the queue get an error, because they use the old engine. */
 static void put_in_force(Daemon *daemon, Engine *engine)
 {
         const Config *config = engine->config;
@@ -414,6 +435,7 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         on_changed(daemon->engine.tracker, daemon);
 }
 
+/* Reads the configuration and replaces the engine. After an error, the old engine is unchanged. */
 static int replace(Daemon *daemon, Error *reterr)
 {
         _cleanup_(config_freep) Config *config = NULL;
@@ -436,24 +458,26 @@ static int replace(Daemon *daemon, Error *reterr)
         return 0;
 }
 
+/* Ends the reload. A SIGHUP that arrived during it begins the next one. */
 static void end_reload(Daemon *daemon)
 {
         daemon->is_reloading = false;
         log_event(LOG_INFO, MESSAGE_RELOADED, NULL, "The configuration was read again.");
         (void)sd_notify(false, "READY=1");
-        /* by way of the loop: the tracker that ended its cycle is still at work */
+        /* Through the loop, because the tracker that called this function is still active. */
         if (daemon->hung_up)
                 (void)kill(getpid(), SIGHUP);
         daemon->hung_up = false;
 }
 
-/* The cycle may have failed for want of libvirt or Placement: the settings are in force all the
- * same, and the status says it. */
+/* Ends the reload. The cycle can have failed, for example without libvirt or Placement. The
+ * settings are still in force, and the status shows the failure. */
 static void on_first_cycle(Tracker *tracker, const Error *error, void *userdata)
 {
         end_reload(userdata);
 }
 
+/* Reloads the configuration: BusConfig.reload, also called by SIGHUP. */
 static int reload(void *userdata, Error *reterr)
 {
         Daemon *daemon = userdata;
@@ -477,7 +501,7 @@ static int reload(void *userdata, Error *reterr)
         return 0;
 }
 
-/* Signals: TERM and INT end the loop (sd-event's own handler), HUP reloads. */
+/* Signals: TERM and INT end the loop (sd-event's own handler), HUP reloads */
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
@@ -490,15 +514,16 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
         return 0;
 }
 
+/* Creates the loop with its signals and the watchdog. */
 static int set_up_event(Daemon *daemon)
 {
         int r;
 
-        /* A file size limit is an error of the write that meets it, not the end of the daemon. */
+        /* A write that meets a file size limit must fail, and not end the daemon. */
         if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
                 return -errno;
         r = sd_event_new(&daemon->event);
-        /* Blocked before any thread is made, so that every thread inherits it. */
+        /* Block the signals before any thread exists, so that all threads inherit the mask. */
         if (r >= 0)
                 r = sd_event_set_signal_exit(daemon->event, true);
         if (r >= 0)
@@ -509,6 +534,7 @@ static int set_up_event(Daemon *daemon)
         return MIN(r, 0);
 }
 
+/* Creates the claims, the cordons and the retained inventories. A dry run opens no database. */
 static int set_up_claims(Daemon *daemon, Error *reterr)
 {
         const Config *config = daemon->engine.config;
@@ -532,6 +558,7 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
         return 0;
 }
 
+/* Returns the session of the current tracker, or NULL. */
 static Session *get_session(void *userdata)
 {
         Daemon *daemon = userdata;
@@ -539,6 +566,8 @@ static Session *get_session(void *userdata)
         return daemon->engine.tracker ? tracker_view(daemon->engine.tracker).session : NULL;
 }
 
+/* Reports a cycle that refreshed the host to the queue. Its start counts, because changes after it
+ * might be missing. */
 static void on_refreshed(Tracker *tracker, const Error *error, void *userdata)
 {
         Daemon *daemon = userdata;
@@ -547,8 +576,9 @@ static void on_refreshed(Tracker *tracker, const Error *error, void *userdata)
                               tracker_view(tracker).status->cycle_began_usec, &ERROR_NULL);
 }
 
-/* Reads guests with a poll alone. The host needs a cycle, which also asks Placement about each
- * claim without a guest; none is begun where the poll or Placement fails. */
+/* Refreshes data for the queue (ClaimQueueConfig.refresh). The guests need only a poll. The host
+ * needs a cycle, which also asks Placement about each claim without a guest. No cycle is requested
+ * while the hypervisor or Placement does not answer. */
 static int refresh(ClaimRefresh what, void *userdata, Error *reterr)
 {
         Daemon *daemon = userdata;
@@ -600,7 +630,8 @@ static int set_up_bus(Daemon *daemon, Error *reterr)
         return r < 0 ? error_setf(reterr, r, "Cannot set up D-Bus: %s", strerror(-r)) : 0;
 }
 
-/* A dry run writes nothing, and may be the first thing that is run on a host. */
+/* Finds the identity for a dry run, which writes nothing. A host without an identity gets a random
+ * one for this run. */
 static int look_for_identity(Daemon *daemon, Error *reterr)
 {
         const IdentityPlaces places = identity_places(daemon->engine.config);
@@ -616,6 +647,7 @@ static int look_for_identity(Daemon *daemon, Error *reterr)
         return 0;
 }
 
+/* Loads the identity of the host, and creates it at the first start. */
 static int load_identity(Daemon *daemon, Error *reterr)
 {
         const IdentityPlaces places = identity_places(daemon->engine.config);
@@ -630,7 +662,8 @@ static int load_identity(Daemon *daemon, Error *reterr)
         return r;
 }
 
-/* Before anything there is read. A dry run writes nothing, and may look beside the service. */
+/* Locks the state directory before anything in it is read. A dry run writes nothing, so it can run
+ * beside the service. */
 static int lock_state(Daemon *daemon, Error *reterr)
 {
         int r;
@@ -643,6 +676,8 @@ static int lock_state(Daemon *daemon, Error *reterr)
         return r;
 }
 
+/* Creates all parts in the order of their dependencies. --once and --dry-run have neither queue nor
+ * bus. */
 static int set_up(Daemon *daemon, Error *reterr)
 {
         int r = set_up_event(daemon);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests: tests/unit/agent/bus/test-gate.c */
+/* Asks dbus-daemon about a connection and decodes the reply. The user comes from the standard
+ * method GetConnectionCredentials. The byte counts come from the debug interface of dbus-daemon,
+ * which dbus-broker does not implement. One Asking is allocated for each question; the slot of the
+ * bus owns it.
+ *
+ * Tests: tests/unit/agent/bus/test-gate.c */
 
 #include "agent/bus/ask.h"
 
@@ -18,12 +23,13 @@
 #define PATIENCE_USEC (30 * USEC_PER_SEC)
 
 typedef struct Asking {
-        const char *field; /* of statistics; NULL: whose it is */
+        const char *field; /* key in the statistics; NULL: the question is about the user */
         BusAnswered answered;
         void *userdata;
         char name[];
 } Asking;
 
+/* Finds an integer in a reply of type "a{sv}". Returns -ENOTSUP if the key is absent. */
 static int read_field(sd_bus_message *reply, const char *field, uint64_t *ret)
 {
         const char *key;
@@ -45,6 +51,8 @@ static int read_field(sd_bus_message *reply, const char *field, uint64_t *ret)
         return r < 0 ? r : -ENOTSUP;
 }
 
+/* Reads the credentials. The reply is read twice, because the order of its keys is not defined. An
+ * absent pid is not an error. */
 static int read_user(sd_bus_message *reply, uint64_t *ret)
 {
         uint64_t uid, pid = 0;
@@ -59,6 +67,7 @@ static int read_user(sd_bus_message *reply, uint64_t *ret)
         return r;
 }
 
+/* Maps a D-Bus error to the results of BusAnswered. */
 static int read_failure(const sd_bus_error *error)
 {
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
@@ -126,7 +135,8 @@ int bus_ask(sd_bus *bus, BusQuestion question, const char *name, BusAnswered ans
                 free(asking);
                 return r;
         }
-        /* It lives as long as the bus waits for the answer. */
+        /* Let the bus own the slot, and the slot own the Asking: both are freed after the answer,
+         * or when the bus is closed. */
         (void)sd_bus_slot_set_destroy_callback(slot, free);
         (void)sd_bus_slot_set_floating(slot, true);
         sd_bus_slot_unref(slot);

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Questions to dbus-daemon about a connection, without waiting: its user, and how many bytes are
- * unread. Main thread only. */
+/* Asynchronous questions to dbus-daemon about one connection: its user, and the number of unread
+ * bytes. The calls do not block. Main thread only. */
 
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
-/* result: 0; -ENXIO: the connection is gone; -EACCES: the bus policy forbids the question;
- * -ENOTSUP: the bus cannot answer it; else the error of the bus. value is 0 unless result is. */
+/* Receives the answer. result is 0, -ENXIO (the connection is gone), -EACCES (the bus policy
+ * forbids the question), -ENOTSUP (this bus does not implement it), -ETIMEDOUT, or -EIO for any
+ * other error. value is 0 unless result is 0. */
 typedef void (*BusAnswered)(const char *name, int result, uint64_t value, void *userdata);
 
-/* The question about a connection. */
+/* The subject of a question, and the value of its answer. */
 typedef enum BusQuestion {
-        BUS_ASK_USER,   /* its uid, and in the upper half its pid (0: not known) */
-        BUS_ASK_UNREAD, /* the bytes that were sent to it, and that it has not read */
-        BUS_ASK_SENT,   /* the bytes that it sent, and that others have not read */
+        BUS_ASK_USER,   /* uid of the connection; the upper 32 bits are its pid (0: unknown) */
+        BUS_ASK_UNREAD, /* bytes sent to it that it has not read */
+        BUS_ASK_SENT,   /* bytes it sent that their receivers have not read */
 } BusQuestion;
 
-/* Asks about the connection of that name. Negative errno when the question cannot be sent: answered
- * is not called. It is called later, unless the bus connection is closed before. */
+/* Asks about the connection with this unique name. Returns a negative errno if the question cannot
+ * be sent; answered is not called then. Otherwise answered is called later, from the event loop. It
+ * is never called if the bus connection is closed first. */
 int bus_ask(sd_bus *bus, BusQuestion question, const char *name, BusAnswered answered,
             void *userdata);

@@ -30,25 +30,26 @@
 #define LOG_INTERFACE "org.freedesktop.LogControl1"
 
 struct BusService {
-        BusFacts facts; /* first: the properties are read from it */
+        BusFacts facts; /* must be first: bus_status_get_property() casts the service to it */
         sd_event *event;
         sd_event_source *retry_timer;
         sd_event_source *look_timer;
         sd_event_source *signal_timer;
-        bool is_leaving;    /* the connection before may still have the name */
-        bool is_looking;    /* the bus has not answered yet */
-        bool is_deaf;       /* and never did */
-        uint64_t unread;    /* bytes that were sent and lie with the bus, at the last look */
+        bool is_leaving;    /* the previous connection might still own the name */
+        bool is_looking;    /* a question to the bus is unanswered */
+        bool is_deaf;       /* the last question got no answer in time */
+        uint64_t unread;    /* bytes sent that were unread at the last check */
         sd_bus *bus;        /* NULL while there is none */
         bool logged_no_bus; /* the absence is logged once */
-        bool settled;
+        bool settled;       /* systemd knows that the start is complete */
         BusGate *gate;
         BusDispatch dispatch;
         Polkit polkit;
         BusDocuments documents;
 };
 
-/* Signals changes a little later, once for all that come together. */
+/* Starts the signal timer unless it already runs, so that changes within BUS_SIGNAL_USEC share a
+ * signal. */
 void bus_service_changed(BusService *service)
 {
         int enabled = SD_EVENT_OFF;
@@ -62,6 +63,8 @@ void bus_service_changed(BusService *service)
         (void)sd_event_source_set_enabled(service->signal_timer, SD_EVENT_ONESHOT);
 }
 
+/* Sends all due signals. bus_documents_signal() makes at most one document for each call, so the
+ * timer runs again at once while more are due. */
 static int on_signal_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusService *service = userdata;
@@ -85,6 +88,7 @@ static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *e
         return r;
 }
 
+/* Marks the documents that a change of a claim affects. */
 static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
 {
         BusService *service = userdata;
@@ -97,6 +101,8 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
         bus_service_changed(service);
 }
 
+/* Passes the queue only for privileged callers. Without it, Explain() uses the known state and
+ * never makes the agent ask libvirt. */
 static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
@@ -112,12 +118,12 @@ static int check_claim(sd_bus_message *call, void *userdata, sd_bus_error *error
         return bus_check_claim(call, ((BusService *)userdata)->facts.config.claims, error);
 }
 
-/* The methods that need rights. */
+/* The methods that need rights: the polkit action of each, and the function that runs it. */
 static const struct {
         const char *name, *action;
-        BusMethod *run; /* NULL: agent/bus/operations.h */
-        sd_bus_message_handler_t check;
-        bool cordons; /* who is out of use stands in the tree, and in what happened */
+        BusMethod *run;                 /* NULL: bus_operations_begin() runs it */
+        sd_bus_message_handler_t check; /* of the arguments, before polkit is asked; NULL: none */
+        bool cordons; /* changes cordons, which the documents "tree" and "events" contain */
 } methods[] = {
         { "Claim", POLKIT_ACTION_CLAIM, bus_claim, check_claim, false },
         { "Confirm", POLKIT_ACTION_CLAIM, bus_change_claim, NULL, false },
@@ -145,7 +151,7 @@ static const struct {
         { "Reload", POLKIT_ACTION_MANAGE, NULL, NULL, false },
 };
 
-/* ARRAY_SIZE(methods): there is no such method. */
+/* Returns the index of the method's row, or ARRAY_SIZE(methods) if there is no such method. */
 static size_t find_method(const char *name)
 {
         size_t i = 0;
@@ -155,6 +161,7 @@ static size_t find_method(const char *name)
         return i;
 }
 
+/* Runs a method whose caller has the rights. Called at once or after the answer of polkit. */
 static int run_method(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
@@ -180,7 +187,7 @@ static int on_method(sd_bus_message *call, void *userdata, sd_bus_error *error)
         BusService *service = userdata;
         size_t i = find_method(sd_bus_message_get_member(call));
 
-        assert(i < ARRAY_SIZE(methods)); /* each of the vtable that comes here has its row */
+        assert(i < ARRAY_SIZE(methods)); /* each on_method row is in the table */
         return bus_caller_guard(&service->polkit, call, methods[i].action, methods[i].check,
                                 run_method, service, error);
 }
@@ -190,7 +197,7 @@ static int run_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
         return bus_operations_cancel(((BusService *)userdata)->facts.operations, call, error);
 }
 
-/* Needs the rights that the operation needs. */
+/* Handles Cancel(), which requires the same rights as the operation that it cancels. */
 static int on_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
@@ -209,7 +216,7 @@ static int on_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
                                 run_cancel, service, error);
 }
 
-/* sd-bus lets every user call; a method that needs rights checks them itself. */
+/* Lets every user call the method: a method that needs rights checks them itself. */
 #define FREE   SD_BUS_VTABLE_UNPRIVILEGED
 #define METHOD SD_BUS_METHOD_WITH_ARGS
 
@@ -259,10 +266,10 @@ static const sd_bus_vtable vtable[] = {
                 SD_BUS_VTABLE_END,
 };
 
-/* org.freedesktop.LogControl1, with which "systemctl service-log-level compute-agent debug" works.
- * The level is the one of base/log.h, until the next reload of the configuration. */
+/* The interface org.freedesktop.LogControl1, which "systemctl service-log-level compute-agent
+ * debug" uses. A level that is set here is valid until the next reload of the configuration. */
 
-/* The target cannot be changed: base/log.h chooses it. */
+/* Returns the target that base/log.h has chosen. It cannot be changed. */
 static const char *log_target(void)
 {
         return getenv("JOURNAL_STREAM") ? "journal" : "console";
@@ -297,6 +304,7 @@ static int set_log_level(sd_bus *bus, const char *path, const char *interface, c
         return 0;
 }
 
+/* Accepts only the current target and "auto". */
 static int set_log_target(sd_bus *bus, const char *path, const char *interface,
                           const char *property, sd_bus_message *value, void *userdata,
                           sd_bus_error *error)
@@ -322,6 +330,8 @@ static const sd_bus_vtable log_vtable[] = {
 
 /* The connection */
 
+/* Closes the connection and drops everything that depends on it: waiting calls, questions to
+ * polkit, and registered objects. */
 static void close_bus(BusService *service)
 {
         if (!service->bus)
@@ -336,8 +346,8 @@ static void close_bus(BusService *service)
         service->bus = sd_bus_close_unref(service->bus);
 }
 
-/* Tells systemd once that the service is ready: computectl can reach it, or it is known that it
- * cannot. */
+/* Notifies systemd once that the start is complete: either computectl can reach the service, or the
+ * first attempt to connect has failed. */
 static void settle(BusService *service)
 {
         if (!service->settled)
@@ -345,6 +355,7 @@ static void settle(BusService *service)
         service->settled = true;
 }
 
+/* Logs that the bus is absent, once until it is reachable again. */
 static void log_no_bus(BusService *service, const char *why)
 {
         settle(service);
@@ -366,12 +377,15 @@ static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error
 {
         BusService *service = userdata;
 
-        /* Not from inside the bus's own handler: the retry timer closes and opens. */
+        /* The retry timer reconnects, because this handler runs inside the connection that must be
+         * closed. */
         log_no_bus(service, "the system bus closed the connection");
         arm_retry(service);
         return 0;
 }
 
+/* Handles the answer to the request for the bus name. A refusal is retried like a lost
+ * connection. */
 static int on_name_requested(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
@@ -406,6 +420,8 @@ static int add_objects(BusService *service)
         return r < 0 ? r : bus_gate_attach(service->gate, service->bus);
 }
 
+/* Opens a connection, adds the objects and requests the name. Does not wait for the answer about
+ * the name. The caller closes the connection after an error. */
 static int try_open(BusService *service)
 {
         int r;
@@ -444,6 +460,8 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
+/* Stores the answer about unread bytes. If the connection must be replaced, the look timer does
+ * it. */
 static void on_looked(const char *name, int result, uint64_t bytes, void *userdata)
 {
         BusService *service = userdata;
@@ -455,8 +473,9 @@ static void on_looked(const char *name, int result, uint64_t bytes, void *userda
                 (void)sd_event_source_set_time(service->look_timer, 0);
 }
 
-/* Connects again. dbus-daemon ignores a connection of which it has stopped reading, and notices
- * that it was closed, and that the name is free, when it sends something there. */
+/* Replaces the connection. dbus-daemon no longer reads from the old one, so it detects the close
+ * only when it writes there. The ping makes it write, which frees the name. own is the unique name
+ * of the old connection. */
 static void leave_bus(BusService *service, const char *own)
 {
         _cleanup_free_ char *left = strdup(own);
@@ -474,8 +493,8 @@ static void leave_bus(BusService *service, const char *own)
                                                "org.freedesktop.DBus.Peer", "Ping", NULL, NULL, "");
 }
 
-/* Checks what is unread at the bus: a subscriber that reads nothing fills it, too, even if slowly.
- * */
+/* Checks every BUS_LOOK_USEC how many bytes are unread at the bus. A subscriber that never reads
+ * its signals fills the bus slowly. */
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusService *service = userdata;
@@ -512,7 +531,7 @@ static int add_timers(BusService *service)
         (void)sd_event_source_set_enabled(service->signal_timer, SD_EVENT_OFF);
         r = sd_event_add_time_relative(service->event, &service->look_timer, CLOCK_MONOTONIC,
                                        BUS_LOOK_USEC, USEC_PER_SEC, on_look, service);
-        /* An answer that came is read first. */
+        /* The lowest priority: an answer that has arrived must be read before the check. */
         return r < 0 ? r
                      : sd_event_source_set_priority(service->look_timer, SD_EVENT_PRIORITY_IDLE);
 }

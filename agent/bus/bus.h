@@ -4,9 +4,9 @@
 /* The D-Bus service org.computeagent.Agent1 (formats/interface.h,
  * systemd/org.computeagent.Agent1.xml).
  *
- * Translates between the bus and the tracker and claims; decides nothing. Reading is free; a method
- * that changes something is for whom agent/bus/caller.h allows it. Without a system bus, or when it
- * goes away, the daemon runs on: the connection is tried again every BUS_RETRY_USEC. Main thread
+ * Translates between the bus and the tracker and claims; it decides nothing. Every user can read. A
+ * method that changes something requires the rights that agent/bus/caller.h checks. Without a
+ * system bus, the daemon keeps running and tries to connect every BUS_RETRY_USEC. Main thread
  * only. */
 
 #include <systemd/sd-event.h>
@@ -14,38 +14,42 @@
 #include "agent/cycle/tracker.h"
 #include "agent/placing/queue.h"
 
+/* Interval between attempts to connect to the bus. */
 #define BUS_RETRY_USEC (30 * USEC_PER_SEC)
-/* What changes within that is signalled together. */
+/* Delay of signals: all changes within this time share one signal. */
 #define BUS_SIGNAL_USEC (50 * USEC_PER_MSEC)
-/* Each time it is asked whether the bus still answers, and what lies unread there of all that was
- * sent. When that is more than so many bytes, or no answer comes within half a minute, the
- * connection is made anew. */
+/* Interval of the check whether the bus answers, and how many bytes that the agent sent are unread
+ * there. The agent reconnects if more than BUS_UNREAD_LAST bytes are unread, or if no answer comes
+ * within 30 seconds. */
 #define BUS_LOOK_USEC   (10 * USEC_PER_SEC)
 #define BUS_UNREAD_LAST (96 * 1024 * 1024)
 
 typedef struct BusService BusService;
 
-/* Borrowed, must outlive the service. */
+/* Parts of the daemon that the service uses. All pointers are borrowed and must outlive the
+ * service. */
 typedef struct BusConfig {
         Tracker *tracker;
         ClaimService *claims;
         ClaimQueue *queue;
         Cordon *cordon;
         Uuid root;
-        const char *hook; /* config_hook_to_text() */
-        /* Reads the configuration again. 0: the new settings are in force, and their first cycle is
-         * to come; else a negative errno with words. */
+        const char *hook; /* [hook] as text: config_hook_to_text() */
+        /* Reloads the configuration. Returns 0 if the new settings are in force; their first cycle
+         * has not run yet. Otherwise returns a negative errno with words. */
         int (*reload)(void *userdata, Error *reterr);
-        void *userdata; /* of reload */
+        void *userdata; /* argument of reload */
 } BusConfig;
 
-/* Never fails for want of a bus. -ENOMEM and what sd-event says. */
+/* Creates the service and connects to the system bus. A missing bus is not an error. Returns
+ * -ENOMEM or an error of sd-event. */
 int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config);
 BusService *bus_service_free(BusService *service);
 DEFINE_CLEANUP(BusService *, bus_service_free);
 
-/* Other ones take the place of those of the config. */
+/* Replaces the tracker and the hook setting after a reload. All documents count as changed. */
 void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *hook);
 
-/* The tracker's status or the claims changed: signals it to those who watch the properties. */
+/* Notes that the tracker's status or the claims changed. Signals are sent within BUS_SIGNAL_USEC to
+ * clients that need them. */
 void bus_service_changed(BusService *service);

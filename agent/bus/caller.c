@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The caller of a method: its name for the journal, and its rights. A question to polkit is in the
- * list of its Polkit with a reference to the call, until the answer or the end of the connection.
- * polkit needs a slot of the bus for each, so their number is bounded for each user and in all. */
+/* Identifies callers for the journal and asks polkit for their rights. The list of a Polkit has one
+ * question for each call that waits for polkit. A question owns a reference to its call until the
+ * answer arrives or the connection ends. The bus keeps a slot for each question, so the number of
+ * questions is bounded, for each user and in total. */
 
 #include "agent/bus/caller.h"
 
@@ -19,15 +20,18 @@
 #include "base/log.h"
 #include "base/message-ids.h"
 
+/* Size of the text about the amounts and devices of a claim. Unit: bytes. */
 #define HELD_MAX 400
 
+/* The D-Bus interface of polkit. */
 #define AUTHORITY              "org.freedesktop.PolicyKit1"
 #define AUTHORITY_PATH         "/org/freedesktop/PolicyKit1/Authority"
 #define AUTHORITY_INTERFACE    "org.freedesktop.PolicyKit1.Authority"
 #define ALLOW_USER_INTERACTION 1
 #define CANCELLATION_ID_SIZE   32
 
-/* Reads only the file of this host: a directory service could block the main loop. */
+/* Finds the name of a user. Reads only /etc/passwd, because a directory service could block the
+ * main loop. */
 static bool find_name(uid_t uid, char *text, size_t size)
 {
         _cleanup_fclose_ FILE *file = fopen("/etc/passwd", "re");
@@ -41,7 +45,8 @@ static bool find_name(uid_t uid, char *text, size_t size)
         return false;
 }
 
-/* Writes "computectl, ". A command chooses its name, so separators are replaced. */
+/* Writes the command of the process and a separator, for example "computectl, ". A process can
+ * choose its name, so the separators of the journal text are replaced in it. */
 static void find_command(pid_t pid, char *text, size_t size)
 {
         char path[64], line[32] = "";
@@ -80,7 +85,8 @@ void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret)
                  command, (int)sender->pid, unit ? ", " : "", unit ? unit : "");
 }
 
-/* Writes "VCPU=2 of demo; VGPU=1 of gpu (0000:41:00.0)", as much as fits. */
+/* Writes the amounts and devices of a claim, for example "VCPU=2 of demo; VGPU=1 of gpu,
+ * 0000:41:00.0". A longer text is cut. */
 static void format_held(const Claim *claim, char *text, size_t size)
 {
         size_t n = 0;
@@ -126,8 +132,8 @@ void bus_caller_note(const BusCaller *caller, const Claim *claim, const char *re
 typedef struct PolkitQuestion Question;
 struct PolkitQuestion {
         uint64_t id;
-        uid_t uid;         /* who asked */
-        sd_bus_slot *slot; /* of the answer */
+        uid_t uid;         /* user of the caller */
+        sd_bus_slot *slot; /* slot of the pending reply */
         sd_bus_message *call;
         sd_bus_message_handler_t handler;
         void *userdata;
@@ -142,6 +148,8 @@ static void question_free(Question *question)
         free(question);
 }
 
+/* Sets the bus error of a denied call. challenge: a password could grant the right, but the call
+ * does not allow interaction. Returns a negative errno. */
 static int deny(sd_bus_error *error, bool challenge)
 {
         if (challenge)
@@ -170,12 +178,14 @@ static int read_verdict(sd_bus_message *reply, sd_bus_error *error)
         return allowed ? 1 : deny(error, challenge);
 }
 
+/* Writes the cancellation id, which names the question to polkit. */
 static void format_id(const Question *question, char id[static CANCELLATION_ID_SIZE])
 {
         snprintf(id, CANCELLATION_ID_SIZE, "compute-agent-%" PRIu64, question->id);
 }
 
-/* Withdraws the question: otherwise polkit would keep it, and the bus its place. */
+/* Withdraws a question without an answer. Otherwise polkit keeps it, and dbus-daemon keeps its
+ * pending reply. */
 static void withdraw(const Question *question)
 {
         char id[CANCELLATION_ID_SIZE];
@@ -186,6 +196,7 @@ static void withdraw(const Question *question)
                                        "CancelCheckAuthorization", NULL, NULL, "s", id);
 }
 
+/* Runs the handler or answers with the refusal, and frees the question. */
 static int on_verdict(sd_bus_message *reply, void *userdata, sd_bus_error *unused)
 {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -220,6 +231,7 @@ static Question *question_new(Polkit *polkit, sd_bus_message *call, uid_t uid,
         return question;
 }
 
+/* Returns true if the user can have another open question. */
 static bool has_room(const Polkit *polkit, uid_t uid)
 {
         size_t n = 0, n_of_user = 0;
@@ -232,6 +244,8 @@ static bool has_room(const Polkit *polkit, uid_t uid)
         return n < POLKIT_QUESTIONS_MAX && n_of_user < POLKIT_QUESTIONS_PER_USER;
 }
 
+/* Sends the question to polkit. Returns 1 if the answer will follow. After an error, the question
+ * is freed. */
 static int ask(Question *question, const char *action)
 {
         int interactive = sd_bus_message_get_allow_interactive_authorization(question->call);

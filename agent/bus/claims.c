@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The methods that make, change, move and end claims, and those of libvirt's hook. A method reads
- * its arguments, calls the queue or the claims, logs what it did with its caller, and answers. A
- * call that waits for Placement or for the guests is a WaitingCall until then.
+/* The methods that make, change, move and end claims, and the methods of libvirt's hook. A method
+ * reads its arguments, calls the queue or the claims, logs the result with its caller, and answers.
+ * A call that waits for Placement or for the guests is kept as a WaitingCall until its answer.
  *
  * Tests: tests/integration/claims/test_claims.py tests/integration/agent/test_bus_documents.py */
 
@@ -21,7 +21,7 @@
 #include "formats/format-names.h"
 #include "formats/interface.h"
 
-#define XML_MAX (4 * 1024 * 1024) /* of a domain, in bytes */
+#define XML_MAX (4 * 1024 * 1024) /* longest XML of a domain, in bytes */
 
 int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words)
 {
@@ -56,6 +56,7 @@ int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error)
                                  service->error.text);
 }
 
+/* Reads the arguments of Claim(): the consumer, then groups and options. */
 static int read_request(sd_bus_message *m, ClaimRequest *request, Error *reterr)
 {
         const char *consumer;
@@ -78,6 +79,7 @@ int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *e
         return r < 0 ? bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words) : 0;
 }
 
+/* Answers Claim() with the id and the document of the claim. */
 static int reply_claim(sd_bus_message *call, const ClaimService *service, const Claim *claim)
 {
         _cleanup_json_ json_t *document = claim_to_json(claim, service->facts);
@@ -89,9 +91,9 @@ static int reply_claim(sd_bus_message *call, const ClaimService *service, const 
         return text ? sd_bus_reply_method_return(call, BUS_CLAIM_OUT, claim->id, text) : -ENOMEM;
 }
 
-/* A call that waits for its claim. */
+/* A call that waits for the queue. The callback of the queue frees it. */
 typedef struct WaitingCall {
-        sd_bus_message *call; /* what request borrows from */
+        sd_bus_message *call; /* owns the texts that request borrows */
         ClaimService *service;
         BusCaller caller;
         ClaimRequest request;
@@ -118,7 +120,7 @@ static int waiting_call_new(WaitingCall **ret, sd_bus_message *call, ClaimServic
         return 0;
 }
 
-/* Answers with an error. */
+/* Answers the waiting call with the bus error of a result. Does not free the call. */
 static void answer_error(WaitingCall *waiting, int result, const Error *words)
 {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -127,6 +129,8 @@ static void answer_error(WaitingCall *waiting, int result, const Error *words)
         (void)sd_bus_reply_method_error(waiting->call, &error);
 }
 
+/* Answers Claim(). is_new is false if the consumer had this claim before; then nothing is
+ * logged. */
 static void on_claimed(int result, const Claim *claim, bool is_new, const Error *error,
                        void *userdata)
 {
@@ -164,7 +168,7 @@ int bus_claim(sd_bus_message *call, const BusCaller *caller, const BusConfig *co
         if (r < 0)
                 return r;
         claim_queue_claim(config->queue, &waiting->request, on_claimed, waiting);
-        /* The callback frees it, perhaps before the call above returns. */
+        /* on_claimed() frees it, possibly before claim_queue_claim() returns. */
         waiting = NULL;
         return 1;
 }
@@ -194,7 +198,8 @@ static json_t *verdicts_to_json(const FitVerdicts *verdicts, bool fits, const ch
                      : NULL;
 }
 
-/* Answers whether the request fits the known state, and why not. */
+/* Answers with the document of Explain(): whether the request fits the known state, and the reasons
+ * of each provider. */
 static int explain_known(sd_bus_message *call, ClaimService *service,
                          const ResourceRequest *request, sd_bus_error *error)
 {
@@ -215,6 +220,7 @@ static int explain_known(sd_bus_message *call, ClaimService *service,
         return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
 }
 
+/* Answers Explain() after the refresh. */
 static void on_looked(int result, const Claim *claim, bool is_new, const Error *words,
                       void *userdata)
 {
@@ -231,8 +237,8 @@ static void on_looked(int result, const Claim *claim, bool is_new, const Error *
                 (void)sd_bus_reply_method_errno(waiting->call, r, &error);
 }
 
-/* Refreshes what a claim of the same request would refresh. Only for callers that can claim: others
- * cannot make the agent ask libvirt. */
+/* With a queue, first refreshes everything that a claim of the same request refreshes. Callers
+ * without the right to claim pass no queue (NULL): they must not make the agent ask libvirt. */
 int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue, sd_bus_error *error)
 {
         _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
@@ -251,6 +257,7 @@ int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue, 
         return 1;
 }
 
+/* Answers MoveClaim(). A repeated move has the same answer and is not logged. */
 static void on_claim_moved(int result, const Claim *claim, bool is_new, const Error *error,
                            void *userdata)
 {
@@ -268,6 +275,8 @@ static void on_claim_moved(int result, const Claim *claim, bool is_new, const Er
         (void)sd_bus_reply_method_return(waiting->call, "x", claim->id);
 }
 
+/* Reads and checks the arguments of MoveClaim(). *type is borrowed from the call; "" means no
+ * type. */
 static int read_move(sd_bus_message *call, Uuid *from, Uuid *to, const char **type, Error *reterr)
 {
         const char *texts[2];
@@ -305,17 +314,18 @@ int bus_move_claim(sd_bus_message *call, const BusCaller *caller, const BusConfi
         return 1;
 }
 
-/* The result of a method, for the journal and for the subscribers. */
+/* The result of a method: for its answer, the journal and the subscribers. */
 typedef struct Outcome {
         ClaimEvent event;
-        const char *what;   /* "released" */
+        const char *what;   /* verb of the journal text, for example "released" */
         const char *reason; /* NULL: none */
         int64_t id;
-        int result; /* of claims.h, with its words */
+        int result; /* a result of claims.h; words has its text */
         Error words;
 } Outcome;
 
-/* Answers a call whose only result is an outcome. */
+/* Answers a call that returns no values. After success, logs the change and notifies the
+ * subscribers. The claim is read again, because the change has modified it. */
 static int answer(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
                   const Outcome *outcome, sd_bus_error *error)
 {
@@ -331,6 +341,7 @@ static int answer(sd_bus_message *call, const BusCaller *caller, ClaimService *s
         return sd_bus_reply_method_return(call, NULL);
 }
 
+/* Handles the methods whose first argument is the id of a claim. */
 int bus_change_claim(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                      sd_bus_error *error)
 {
@@ -375,9 +386,9 @@ int bus_change_claim(sd_bus_message *call, const BusCaller *caller, const BusCon
         return answer(call, caller, config->claims, &outcome, error);
 }
 
-/* Guests that libvirt starts and stops, as its hook reports them */
+/* Methods of libvirt's hook, which reports that a guest starts or stops */
 
-/* A domain by its XML, and as claims see it. */
+/* A domain as its XML describes it, and as the claims see it. */
 typedef struct Guest {
         SnapshotDomain domain;
         HostDomain facts;
@@ -389,6 +400,7 @@ static void guest_done(Guest *guest)
         layout_done(&guest->facts.layout);
 }
 
+/* Reads the XML of a domain from the call. */
 static int read_guest(sd_bus_message *call, const HostFacts *facts, Guest *guest, Error *reterr)
 {
         const char *xml;
@@ -406,6 +418,7 @@ static int read_guest(sd_bus_message *call, const HostFacts *facts, Guest *guest
                                                                                  : 0;
 }
 
+/* Logs that the hook prevents the start of a guest. */
 static void note_refused(const Guest *guest, const Error *words)
 {
         log_event(LOG_WARNING, MESSAGE_GUEST_REFUSED,
@@ -413,6 +426,8 @@ static void note_refused(const Guest *guest, const Error *words)
                   "Guest %s may not start: %s.", guest->domain.name, words->text);
 }
 
+/* Answers PrepareGuest(). A claim that was created before begin_usec (CLOCK_REALTIME) is not new,
+ * and is not logged. A cordon does not prevent the start. */
 static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
                           const Guest *guest, uint64_t begin_usec, bool cordoned,
                           const Claim *claim)
@@ -457,7 +472,7 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusCo
                 claim_service_notify(service, CLAIM_EVENT_REMOVED, ended);
         if (r > 0)
                 note_refused(&guest, &words);
-        /* libvirt waits, so the claim is reported to Placement later. */
+        /* libvirt waits for this answer, so the claim is written to Placement later. */
         if (r == 0)
                 claim_queue_settle_soon(config->queue);
         return r != 0 ? bus_claims_error(service, error, r, &words)
@@ -465,7 +480,8 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusCo
                                        cordon_view(config->cordon).host, claim);
 }
 
-/* Finds the first claim of the guest whose uuid begins the message. */
+/* Finds the claim of the guest. Its uuid is the first argument of the call, which is then read up
+ * to the next argument. */
 static int find_guest(sd_bus_message *call, ClaimService *service, Claims **ret_claims, Claim **ret,
                       sd_bus_error *error)
 {
@@ -486,6 +502,7 @@ static int find_guest(sd_bus_message *call, ClaimService *service, Claims **ret_
         return r == 0 ? 0 : bus_claims_error(service, error, r, &words);
 }
 
+/* Confirms the claim of a guest that has started. A confirmed claim is not an error. */
 int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                       sd_bus_error *error)
 {
@@ -503,6 +520,8 @@ int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusCo
         return answer(call, caller, config->claims, &outcome, error);
 }
 
+/* Ends the claim of a guest that has stopped, if the claim was made of the guest alone. A claim
+ * that a scheduler placed outlives a stop of its guest. */
 int bus_guest_released(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                        sd_bus_error *error)
 {

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Runs the handler of a method, and answers the methods of org.freedesktop.DBus.Properties. Both
+ * use the vtables that are registered with sd-bus. sd-bus checks the signature of a call before it
+ * runs a handler, and so does this file. The handlers check the rights of their callers. Writable
+ * properties belong to root and to the agent's own user. */
+
 #include "agent/bus/dispatch.h"
 
 #include <errno.h>
@@ -19,7 +24,8 @@ int bus_dispatch_add(BusDispatch *dispatch, sd_bus *bus, const BusPlace *place)
 
 /* Finding */
 
-/* The object's, if it has such an interface (NULL or "": any). */
+/* Finds an interface of the object that the call names. interface NULL or "": any interface.
+ * Returns NULL with error set if there is none. */
 static const BusPlace *find_place(const BusDispatch *dispatch, sd_bus_message *call,
                                   const char *interface, sd_bus_error *error)
 {
@@ -55,6 +61,8 @@ static const sd_bus_vtable *find_property(const sd_bus_vtable *vtable, const cha
         return NULL;
 }
 
+/* Returns 0 if the arguments of the call have the signature. Otherwise sets the bus error and
+ * returns a negative errno. */
 static int has_arguments(sd_bus_message *call, const char *signature, sd_bus_error *error)
 {
         const char *given = sd_bus_message_get_signature(call, true);
@@ -68,6 +76,7 @@ static int has_arguments(sd_bus_message *call, const char *signature, sd_bus_err
 
 /* Properties */
 
+/* Appends the value of a property as a variant. */
 static int append_value(const BusPlace *place, const sd_bus_vtable *v, sd_bus_message *call,
                         sd_bus_message *reply, sd_bus_error *error)
 {
@@ -79,7 +88,8 @@ static int append_value(const BusPlace *place, const sd_bus_vtable *v, sd_bus_me
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-/* The property that the message names. */
+/* Reads interface and name of a property from the message, and finds both. Returns a negative errno
+ * with error set if either is unknown. */
 static int read_property(const BusDispatch *dispatch, sd_bus_message *call,
                          const BusPlace **ret_place, const sd_bus_vtable **ret, sd_bus_error *error)
 {
@@ -113,6 +123,7 @@ static int get_property(const BusDispatch *dispatch, sd_bus_message *call, sd_bu
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
+/* Appends all properties of the interface, as an "a{sv}". */
 static int append_properties(const BusPlace *place, sd_bus_message *call, sd_bus_message *reply,
                              sd_bus_error *error)
 {
@@ -153,7 +164,7 @@ static int get_all_properties(const BusDispatch *dispatch, sd_bus_message *call,
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
-/* Those that can be written are root's, and the agent's own user's. */
+/* Handles Set(). Only root and the agent's own user can set a property. */
 static int set_property(const BusDispatch *dispatch, sd_bus_message *call, sd_bus_error *error)
 {
         const sd_bus_vtable *v;
@@ -179,6 +190,7 @@ static int set_property(const BusDispatch *dispatch, sd_bus_message *call, sd_bu
 
 /* Serving */
 
+/* Runs the handler of a method, with the result of the handler. */
 static int call_method(const BusDispatch *dispatch, sd_bus_message *call, sd_bus_error *error)
 {
         const char *member = sd_bus_message_get_member(call);

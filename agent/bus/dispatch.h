@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The interfaces of the agent, and the search of the handler of a call. sd-bus would run the
- * handler when it reads the call; here that happens at the turn of the call (agent/bus/gate.h). sd-
- * bus knows the interfaces for Introspect. Main thread only. */
+/* Finds the handler of a call among the interfaces of the agent. sd-bus runs a handler when it
+ * reads the call. Here, the handler runs at the turn of the call (agent/bus/gate.h). The interfaces
+ * are also registered with sd-bus, but only for Introspect. Main thread only. */
 
 #include "agent/bus/gate.h"
 
-/* The interface of an object. */
+/* An interface of an object. */
 typedef struct BusPlace {
         const char *path, *interface;
         const sd_bus_vtable *vtable;
-        void *userdata; /* of its handlers and getters */
+        void *userdata; /* argument of its handlers and getters */
 } BusPlace;
 
 #define BUS_PLACES_MAX 2
@@ -22,9 +22,9 @@ typedef struct BusDispatch {
         size_t n_places;
 } BusDispatch;
 
-/* Adds an interface to the bus (all borrowed); at most BUS_PLACES_MAX. Returns the errors of sd-
- * bus. */
+/* Adds an interface to the bus. At most BUS_PLACES_MAX interfaces can be added. Everything is
+ * borrowed until the bus is closed. Returns the errors of sd-bus. */
 int bus_dispatch_add(BusDispatch *dispatch, sd_bus *bus, const BusPlace *place);
 
-/* Serves a call of the gate; userdata is a BusDispatch. */
+/* Serves a call of the gate; userdata is a BusDispatch. Returns the result of an sd-bus handler. */
 int bus_dispatch_serve(sd_bus_message *call, void *userdata, sd_bus_error *error);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The documents of Describe(). A text is made when it is read after a change, and kept. A client
- * that read a document gets one signal with the first change after that, and none until a client
- * reads it again: so a client reads, waits, and reads when signalled, and a document without a
- * reader costs nothing. A client that heard that there is no document yet counts as a reader.
+/* The documents of Describe(). A text is made at the first read after a change, and kept. A client
+ * that has read a document gets one signal, at the first change after that. The next signal
+ * requires another read. So a client reads, waits for the signal, and reads again, and a document
+ * without readers costs nothing. A client that was told that there is no document yet counts as a
+ * reader.
  *
- * Claims and events can be very many: a Listing writes these documents in steps. A text that is old
- * is given up for these, since no step runs only to compare it. */
+ * Claims and events can be very many, so a Listing writes these documents in steps. Their old text
+ * is freed at a change, because no job makes them only to compare. */
 
 #include "agent/bus/documents.h"
 
@@ -29,8 +30,9 @@ void bus_documents_done(BusDocuments *documents)
         documents->snapshot = NULL;
 }
 
-/* What is known of a text */
+/* The state of a text */
 
+/* Marks the text as old. A reader of the old text becomes due for a signal. */
 static void note_change(BusDocumentText *text)
 {
         text->is_old = true;
@@ -38,13 +40,13 @@ static void note_change(BusDocumentText *text)
         text->is_read = false;
 }
 
-/* True if the text has to be made before it is read. */
+/* Returns true if the text must be made before it is read. */
 static bool is_missing(const BusDocumentText *text)
 {
         return text->is_old || !text->text;
 }
 
-/* Takes the new text. NULL: it cannot be made. */
+/* Replaces the text and takes ownership of made. NULL: the document cannot be made now. */
 static void set_text(BusDocumentText *text, char *made)
 {
         bool same = made && text->text ? strcmp(made, text->text) == 0 : made == text->text;
@@ -55,19 +57,20 @@ static void set_text(BusDocumentText *text, char *made)
         text->is_old = false;
 }
 
-/* True once if a signal has to be sent. */
+/* Returns true once if a signal is due, and resets the marks. */
 static bool take_signal(BusDocumentText *text)
 {
         bool due = text->is_due && text->differs;
 
-        /* A reader without a signal has the right text. */
+        /* The reader has the current text, so the next change is due for it. */
         text->is_read = text->is_read || (text->is_due && !due);
         text->is_due = text->differs = false;
         return due;
 }
 
-/* Making them */
+/* Making the short documents */
 
+/* Sets the bus error of a document that needs the first poll. */
 static int not_ready(const BusConfig *config, sd_bus_error *error)
 {
         const TrackerStatus *status = tracker_view(config->tracker).status;
@@ -77,6 +80,7 @@ static int not_ready(const BusConfig *config, sd_bus_error *error)
                                                                : "The host was not polled yet");
 }
 
+/* Adds the names of the sharing providers. */
 static int add_sharing(json_t *document, const ProviderTree *sharing)
 {
         _cleanup_json_ json_t *names = json_array();
@@ -87,7 +91,8 @@ static int add_sharing(json_t *document, const ProviderTree *sharing)
         return json_object_set(document, "shares", names);
 }
 
-/* Returns the devices that are missing or held; the caller frees. NULL when out of memory. */
+/* Returns the devices that are missing or held. The array is owned by the caller, its items are
+ * borrowed. NULL: out of memory. */
 static const LedgerDevice **list_withheld(const DeviceLedger *devices, size_t *ret_n)
 {
         const LedgerDevice **list = calloc((devices ? devices->n_devices : 0) + 1, sizeof(*list));
@@ -107,6 +112,7 @@ static const char *find_withheld(const LedgerDevice *const *list, size_t n, cons
         return "";
 }
 
+/* Adds to each provider whether a cordon covers it, and whether its device is withheld. */
 static int add_marks(json_t *document, const ProviderTree *tree, const BusConfig *config)
 {
         json_t *providers = json_object_get(document, "providers"), *item;
@@ -165,6 +171,7 @@ static int make_host(BusFacts *facts, json_t **ret, sd_bus_error *error)
         return 0;
 }
 
+/* Appends the problems, one object for each. */
 static int add_problems(json_t *array, const ReconcileProblems *problems)
 {
         for (size_t i = 0; i < problems->n_items; i++)
@@ -189,6 +196,7 @@ static int make_problems(BusFacts *facts, json_t **ret, sd_bus_error *error)
         return 0;
 }
 
+/* Makes the document of the plan: the requests that the next publish would send now. */
 static int make_plan(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
         _cleanup_(plan_freep) Plan *plan = NULL;
@@ -201,6 +209,8 @@ static int make_plan(BusFacts *facts, json_t **ret, sd_bus_error *error)
         return 0;
 }
 
+/* Returns a new reference to a finished document, or the bus error with these words if there is
+ * none. */
 static int give_last(const json_t *document, const char *words, json_t **ret, sd_bus_error *error)
 {
         if (!document)
@@ -222,9 +232,10 @@ static int make_reshape(BusFacts *facts, json_t **ret, sd_bus_error *error)
                 "The last reshape moved nothing, or there was none", ret, error);
 }
 
+/* The name of each document, and the function that makes it. */
 static const struct {
         const char *name;
-        int (*make)(BusFacts *facts, json_t **ret, sd_bus_error *error); /* NULL: in steps */
+        int (*make)(BusFacts *facts, json_t **ret, sd_bus_error *error); /* NULL: Listing */
 } kinds[_BUS_DOCUMENT_MAX] = {
         [BUS_STATUS] = { BUS_DOCUMENT_STATUS, bus_status_describe },
         [BUS_TREE] = { BUS_DOCUMENT_TREE, make_tree },
@@ -238,6 +249,7 @@ static const struct {
         [BUS_RESHAPE] = { BUS_DOCUMENT_RESHAPE, make_reshape },
 };
 
+/* Returns _BUS_DOCUMENT_MAX if there is no document of that name. */
 static BusDocument find_kind(const char *name)
 {
         BusDocument document = 0;
@@ -259,6 +271,7 @@ bool bus_documents_is_long(sd_bus_message *call)
         return document < _BUS_DOCUMENT_MAX && !kinds[document].make;
 }
 
+/* Makes a short document and stores its text. After an error, the text is NULL. */
 static int make(BusDocuments *documents, BusDocument document, sd_bus_error *error)
 {
         _cleanup_json_ json_t *made = NULL;
@@ -269,19 +282,21 @@ static int make(BusDocuments *documents, BusDocument document, sd_bus_error *err
         return r < 0 ? r : text ? 0 : -ENOMEM;
 }
 
-/* Documents in steps. A change during the work is in the document if its item is reached later. */
+/* Documents in steps. A change during the work is in the document only if its item is written
+ * later. */
 
+/* A document that is made in steps: its text so far, and the place of the next item. */
 typedef struct Listing {
         BusJob job;
         BusDocuments *documents;
         BusDocument document;
-        uint64_t n_changes; /* when it began */
-        FILE *file;         /* NULL: it has not begun */
+        uint64_t n_changes; /* n_changes of the document when the work began */
+        FILE *file;         /* writes to text; NULL: not begun */
         char *text;
         size_t size;
-        int64_t after;    /* of those that live, the last one that was written; of events, too */
-        ClaimList ended;  /* all of those */
-        size_t n_written; /* of the document */
+        int64_t after;    /* id of the last living claim, or event, that was written */
+        ClaimList ended;  /* all ended claims, for BUS_HISTORY */
+        size_t n_written; /* items written so far */
 } Listing;
 
 static void listing_free(BusJob *job)
@@ -297,6 +312,8 @@ static void listing_free(BusJob *job)
         free(listing);
 }
 
+/* Writes the start of the document, and registers the job as its maker. Ended claims are read at
+ * once. Returns an outcome of claims.h. */
 static int begin(Listing *listing, Claims *claims, Error *reterr)
 {
         listing->file = open_memstream(&listing->text, &listing->size);
@@ -319,7 +336,7 @@ static const HostFacts *get_facts(const Listing *listing)
         return listing->documents->facts->config.claims->facts;
 }
 
-/* Writes the item, and frees it. */
+/* Appends an item and releases it. NULL counts as out of memory. */
 static int write_item(Listing *listing, json_t *item)
 {
         _cleanup_json_ json_t *object = item;
@@ -336,6 +353,8 @@ static int write_claim(Listing *listing, const Claim *claim)
         return write_item(listing, claim_to_json(claim, get_facts(listing)));
 }
 
+/* Writes the next events, the newest first. Sets *ret_done if there were none. Returns an outcome
+ * of claims.h. */
 static int write_events(Listing *listing, Claims *claims, bool *ret_done, Error *reterr)
 {
         _cleanup_(event_list_done) EventList list = { 0 };
@@ -349,7 +368,7 @@ static int write_events(Listing *listing, Claims *claims, bool *ret_done, Error 
         return r;
 }
 
-/* Writes the next lot; ret_done: there was none. Returns an outcome of claims.h. */
+/* Writes the next claims. Sets *ret_done if there were none. Returns an outcome of claims.h. */
 static int write_some(Listing *listing, Claims *claims, bool *ret_done, Error *reterr)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -368,7 +387,8 @@ static int write_some(Listing *listing, Claims *claims, bool *ret_done, Error *r
         return r;
 }
 
-/* Answers, and keeps the text for other readers if nothing changed meanwhile. */
+/* Answers with the complete text. Keeps the text for other readers if no change was noted during
+ * the work. */
 static int finish(Listing *listing)
 {
         BusDocuments *documents = listing->documents;
@@ -389,6 +409,8 @@ static int finish(Listing *listing)
         return sd_bus_reply_method_return(listing->job.call, "s", text->text);
 }
 
+/* Makes one step of the document, or answers with a text that another job has finished. Only one
+ * job makes a document at a time; the other jobs wait for its text. */
 static int step(BusJob *job, sd_bus_error *error)
 {
         Listing *listing = (Listing *)job;
@@ -427,6 +449,7 @@ static int step(BusJob *job, sd_bus_error *error)
         return MIN(r, 0);
 }
 
+/* Passes a job for the document to the gate. Returns 1: the answer will follow. */
 static int begin_listing(BusDocuments *documents, BusDocument document, sd_bus_message *call)
 {
         Listing *listing = calloc(1, sizeof(Listing));
@@ -450,11 +473,12 @@ void bus_documents_note(BusDocuments *documents, BusDocument document)
         note_change(text);
         if (kinds[document].make)
                 return;
-        /* It certainly differs, and the text is given up. */
+        /* The text of a long document is freed, so the change counts as a difference. */
         set_text(text, NULL);
         text->differs = text->is_due;
 }
 
+/* Constants of the 64-bit FNV-1a hash. */
 #define SUM_START UINT64_C(14695981039346656037)
 #define SUM_PRIME UINT64_C(1099511628211)
 
@@ -465,7 +489,7 @@ static uint64_t sum_text(uint64_t sum, const char *text)
         return sum;
 }
 
-/* Returns a sum of the facts that the claims' documents contain about devices and guests. */
+/* Returns a hash of the facts about devices and guests that the documents of claims contain. */
 static uint64_t sum_facts(const HostFacts *facts)
 {
         uint64_t sum = SUM_START;
@@ -479,6 +503,7 @@ static uint64_t sum_facts(const HostFacts *facts)
         return sum;
 }
 
+/* Notes a change of the documents of claims and events when the hash of the facts differs. */
 static void note_facts(BusDocuments *documents)
 {
         uint64_t sum = sum_facts(documents->facts->config.claims->facts);
@@ -524,7 +549,7 @@ bool bus_documents_signal(BusDocuments *documents, sd_bus *bus)
 
                 BusDocumentText *text = &documents->texts[i];
 
-                /* Made here only to learn whether it differs. */
+                /* Make the document to compare it with the text of the reader. */
                 if (text->is_due && text->is_old && !text->differs) {
                         if (made)
                                 return true;
@@ -538,8 +563,8 @@ bool bus_documents_signal(BusDocuments *documents, sd_bus *bus)
         return false;
 }
 
-/* Compares the claims themselves, because some writes send no event: a pending claim, and a write
- * of another process. */
+/* Compares the counters of the claim database, because some writes send no event: a pending claim,
+ * and a write of another process. */
 static void look_at_claims(BusDocuments *documents)
 {
         static const BusDocument of_claims[] = { BUS_TREE, BUS_CLAIMS, BUS_HISTORY };

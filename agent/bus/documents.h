@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The documents of Describe(), which every user can read. Each is made when it is first read after
- * a change, and copied from then on, so frequent reads cost only the copies. Those of claims, which
- * can be very many, are made in steps, with other calls in between. Main thread only. */
+/* The documents of Describe(), which every user can read. A document is made at the first read
+ * after a change, and copied for later reads, so frequent reads are cheap. The documents of claims
+ * and events can be large. They are made in steps, and other calls are served between the steps.
+ * Main thread only. */
 
 #include "agent/bus/gate.h"
 #include "agent/bus/status.h"
@@ -22,22 +23,23 @@ typedef enum BusDocument {
         _BUS_DOCUMENT_MAX,
 } BusDocument;
 
-/* What is known of one document. */
+/* The state of one document. */
 typedef struct BusDocumentText {
-        char *text;   /* as it was made last; NULL: not made, or given up */
-        bool is_old;  /* something changed since */
-        bool is_read; /* a client has it, and got no signal since */
-        bool is_due;  /* a client had it when something changed: to be signalled, if it differs */
-        bool differs; /* it does, from the text of that client */
+        char *text;   /* the latest text; NULL: not made, or freed */
+        bool is_old;  /* its sources have changed since */
+        bool is_read; /* a client has this text, and got no signal since */
+        bool is_due;  /* a client had the text at a change: signal it if it differs */
+        bool differs; /* it differs from the text of that client */
 } BusDocumentText;
 
+/* All documents, and the versions of the sources that they were made from. */
 typedef struct BusDocuments {
-        BusFacts *facts; /* borrowed: its tracker may be another one later */
+        BusFacts *facts; /* borrowed; its tracker can be replaced */
         BusGate *gate;   /* borrowed */
         BusDocumentText texts[_BUS_DOCUMENT_MAX];
-        const BusJob *makers[_BUS_DOCUMENT_MAX]; /* who makes a long one now */
-        uint64_t n_changes[_BUS_DOCUMENT_MAX];   /* of a long one */
-        /* that they were made of, or may have been */
+        const BusJob *makers[_BUS_DOCUMENT_MAX]; /* its job, or NULL */
+        uint64_t n_changes[_BUS_DOCUMENT_MAX];   /* counter of changes of each document */
+        /* Versions of the sources at the last comparison. */
         Snapshot *snapshot;
         uint64_t n_cycles, facts_sum;
         int64_t by_others, by_us; /* HostView */
@@ -45,19 +47,22 @@ typedef struct BusDocuments {
         SyncState sync_state;
 } BusDocuments;
 
+/* Frees the texts and releases the snapshot. */
 void bus_documents_done(BusDocuments *documents);
 
-/* True for Describe() of a document that is made in steps: the gate asks. */
+/* Returns true if the call is Describe() of a document that is made in steps. Rewinds the
+ * message. */
 bool bus_documents_is_long(sd_bus_message *call);
 
-/* Notes that a document can have changed. bus_documents_look() finds out which of those of the
- * tracker have. */
+/* Notes that a document might have changed. */
 void bus_documents_note(BusDocuments *documents, BusDocument document);
+/* Compares the state of the tracker with its last state, and notes the documents that might have
+ * changed. */
 void bus_documents_look(BusDocuments *documents);
 
-/* Sends DocumentChanged where it is due, and makes at most one document for it. True: more is left
- * to do, soon. */
+/* Sends DocumentChanged for each document that is due. Makes at most one document, to compare it.
+ * Returns true if the caller must call again soon. */
 bool bus_documents_signal(BusDocuments *documents, sd_bus *bus);
 
-/* Handles Describe(). */
+/* Handles Describe(). Returns the result of an sd-bus handler. */
 int bus_documents_describe(BusDocuments *documents, sd_bus_message *call, sd_bus_error *error);

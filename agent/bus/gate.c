@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Invariants: a message that waits is in exactly one sender's queue, and has one reference there;
- * the serve source is on when, and only when, there is something to serve; it ranks behind the bus,
- * so that all is read before. */
+/* Receives calls, holds them until their turn, and sends refusals late. A call that waits is in the
+ * queue of exactly one sender, which owns one reference to it. The serve source is on exactly while
+ * there is something to serve. It has a lower priority than the bus, so all input is read first.
+ * Answers count against their user until the bus reports them as read, so a user that does not read
+ * gets no more. Refusals are kept in a ring in the order of their times. */
 
 #include "agent/bus/gate.h"
 
@@ -14,7 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* Intervals of the checks whether answers are written, and whether they are read. */
+/* Intervals of two checks: whether answers are written, and whether they are read. */
 #define WRITING_USEC USEC_PER_MSEC
 #define LOOK_USEC    (20 * USEC_PER_MSEC)
 /* Connections of one user about which the bus is asked at a time. */
@@ -22,25 +24,25 @@
 /* Calls of a user that reads nothing for this long are dropped. */
 #define UNREAD_USEC (10 * USEC_PER_SEC)
 
-#define REFUSALS_AT_ONCE 256 /* before others are served */
+#define REFUSALS_AT_ONCE 256 /* then other calls are served */
 
-/* Answers that may be large are worth all that a user gets before the bus is asked. */
+/* The weight of an answer to Introspect. Unit: ordinary answers. */
 #define ANSWERS_INTROSPECT 4
 
 #define TOO_MANY                                                                               \
         "Too many calls of this user wait for their answers: wait for some of them, then ask " \
         "again"
 
-/* A late refusal. The call itself is not kept, because its arguments can be large. */
+/* A late refusal. Only the answer is kept, because the arguments of the call can be large. */
 typedef struct Refusal {
         sd_bus_message *answer;
         uint64_t due_usec;   /* CLOCK_MONOTONIC */
-        uint64_t until_usec; /* then who has not read yet gets none */
+        uint64_t until_usec; /* then a caller that reads nothing gets no answer */
 } Refusal;
 
 struct BusGate {
         sd_event_source *refusal_source;
-        Refusal refusals[BUS_REFUSALS_MAX]; /* a ring, in the order of time */
+        Refusal refusals[BUS_REFUSALS_MAX]; /* a ring, the earliest first */
         size_t first_refusal, n_refusals;
         sd_event_source *serve_source;
         sd_bus_message_handler_t serve;
@@ -49,19 +51,19 @@ struct BusGate {
         sd_bus *bus; /* NULL while there is none */
         sd_bus_slot *filter;
         BusTurns turns;
-        TAILQ_HEAD(, BusJob) jobs; /* the next step is the first one's */
-        bool step_was_last;
-        bool is_counted;      /* the bus is asked what of all that was sent is unread */
-        size_t n_looks;       /* of connections, the next look begins elsewhere */
-        unsigned n_direct;    /* calls that sd-bus answers, since all was read */
-        uint64_t read_usec;   /* CLOCK_MONOTONIC, when the last call came in */
-        uint64_t served_usec; /* CLOCK_MONOTONIC, the end of the last call that had to wait */
+        TAILQ_HEAD(, BusJob) jobs; /* the first job makes the next step */
+        bool step_was_last;        /* the last turn was a step, so a call is next */
+        bool is_counted;           /* a question about all unread bytes is open */
+        size_t n_looks;            /* index of the sender with which the next question begins */
+        unsigned n_direct;         /* calls left to sd-bus since all input was read */
+        uint64_t read_usec;        /* CLOCK_MONOTONIC of the last call that was read */
+        uint64_t served_usec;      /* CLOCK_MONOTONIC of the end of the last turn */
 };
 
 /* Size */
 
-/* Subtracts the size of the arguments from *left. Negative when nothing is left, or when they
- * cannot be read. */
+/* Subtracts the size of the arguments from *left, recursively for containers. Returns -EMSGSIZE if
+ * they are larger, or another negative errno if they cannot be read. */
 static int weigh(sd_bus_message *m, size_t *left)
 {
         const char *contents;
@@ -105,6 +107,7 @@ static bool weigh_call(sd_bus_message *call, size_t max, size_t *ret_size)
 
 /* Answering */
 
+/* Answers a call that failed. Does nothing after success, because the handler has answered. */
 static void answer_failure(sd_bus_message *call, int r, const sd_bus_error *error)
 {
         if (r < 0 || sd_bus_error_is_set(error))
@@ -119,7 +122,7 @@ static void serve(BusGate *gate, sd_bus_message *call)
         answer_failure(call, r, &error);
 }
 
-/* Serves calls as soon as all pending input is read. */
+/* Turns the serve source on. It runs when all pending input is read. */
 static void arm(BusGate *gate)
 {
         int enabled = SD_EVENT_OFF;
@@ -134,13 +137,15 @@ static void arm(BusGate *gate)
 
 /* Unread answers */
 
+/* Runs the serve source now, also if it waits for the end of a pause. */
 static void wake(BusGate *gate)
 {
         arm(gate);
         (void)sd_event_source_set_time(gate->serve_source, 0);
 }
 
-/* dbus-broker does not answer, and disconnects clients that do not read. */
+/* Stops counting unread answers if the bus does not report them. dbus-broker does not, but it
+ * disconnects clients that do not read. */
 static void note_blindness(BusGate *gate, int result)
 {
         if (gate->turns.is_blind || (result != -EACCES && result != -ENOTSUP))
@@ -151,7 +156,7 @@ static void note_blindness(BusGate *gate, int result)
                         "The bus policy does not let the agent ask what callers leave unread: one that reads nothing can cut it off from the bus. Install the policy of this version and reload the bus (\"systemctl reload dbus\").");
 }
 
-/* Continues after the bus answered for one of the user's connections. */
+/* Lets the user's calls continue if the user reads its answers again. */
 static void note_reading(BusGate *gate, const BusSender *sender)
 {
         BusReading reading = bus_turns_reading(&gate->turns, sender);
@@ -163,6 +168,8 @@ static void note_reading(BusGate *gate, const BusSender *sender)
                 wake(gate);
 }
 
+/* Stores the unread bytes of a connection. The answers that were counted when the question was sent
+ * are part of these bytes, so they are no longer counted. */
 static void on_unread(const char *name, int result, uint64_t bytes, void *userdata)
 {
         BusGate *gate = userdata;
@@ -179,6 +186,7 @@ static void on_unread(const char *name, int result, uint64_t bytes, void *userda
         note_reading(gate, sender);
 }
 
+/* Stores the unread bytes of everything that the agent sent. */
 static void on_sent(const char *name, int result, uint64_t bytes, void *userdata)
 {
         BusGate *gate = userdata;
@@ -188,8 +196,8 @@ static void on_sent(const char *name, int result, uint64_t bytes, void *userdata
         gate->is_counted = false;
 }
 
-/* Asks about connections of the user that may have unread answers: a few at a time, the next ones
- * at the next call. */
+/* Asks about connections of the user that might have unread answers. Each call asks about
+ * ASKED_AT_ONCE of them at most, and begins with another one. Also asks about all unread bytes. */
 static void ask_unread(BusGate *gate, const BusSender *sender)
 {
         size_t first = gate->n_looks++, n_asked = 0;
@@ -210,6 +218,7 @@ static void ask_unread(BusGate *gate, const BusSender *sender)
                 gate->is_counted = bus_ask(gate->bus, BUS_ASK_SENT, own, on_sent, gate) >= 0;
 }
 
+/* Counts answers to the sender, and asks the bus when it is time. */
 static void note_answers(BusGate *gate, BusSender *sender, unsigned n)
 {
         if (bus_turns_answered(&gate->turns, sender, n))
@@ -218,6 +227,7 @@ static void note_answers(BusGate *gate, BusSender *sender, unsigned n)
 
 /* Refusing late */
 
+/* The ring of refusals must not be empty. */
 static Refusal *first_refusal(BusGate *gate)
 {
         return &gate->refusals[gate->first_refusal % BUS_REFUSALS_MAX];
@@ -242,8 +252,8 @@ static void drop_refusal(BusGate *gate)
         sd_bus_message_unref(take_refusal(gate).answer);
 }
 
-/* Sends the first refusal. A caller that does not read waits, and gets none after UNREAD_USEC.
- * False: the bus is asked first. */
+/* Sends the first refusal. For a caller that does not read, the refusal goes back to the end of the
+ * ring, and is dropped after UNREAD_USEC. Returns false if the bus must be asked first. */
 static bool refuse_first(BusGate *gate, uint64_t now)
 {
         sd_bus_message *answer = first_refusal(gate)->answer;
@@ -270,6 +280,7 @@ static bool refuse_first(BusGate *gate, uint64_t now)
         return true;
 }
 
+/* Sends the refusals that are due, at most REFUSALS_AT_ONCE. */
 static int on_refusal(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusGate *gate = userdata;
@@ -285,7 +296,7 @@ static int on_refusal(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Queues a refusal. When the queue is full, the call gets no answer. */
+/* Queues a refusal. If the queue is full, the call gets no answer. */
 static void refuse_late(BusGate *gate, sd_bus_message *call, const char *words)
 {
         const sd_bus_error error = SD_BUS_ERROR_MAKE_CONST(SD_BUS_ERROR_LIMITS_EXCEEDED, words);
@@ -311,12 +322,14 @@ static void drop_job(BusGate *gate, BusJob *job)
         job->free(job);
 }
 
+/* The new job makes the next step. */
 void bus_gate_begin(BusGate *gate, BusJob *job)
 {
         TAILQ_INSERT_HEAD(&gate->jobs, job, link);
         arm(gate);
 }
 
+/* Makes one step of the first job. A job with more to do goes to the end of the list. */
 static void step(BusGate *gate)
 {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -334,8 +347,8 @@ static void step(BusGate *gate)
 
 /* Serving in turn */
 
-/* Counts the answer. Methods whose reply can be large count for all that a user gets before the bus
- * is asked. */
+/* Counts the answer before the call is served. An answer that can be large counts as
+ * BUS_ANSWERS_MAX, so the bus is asked before the user gets another one. */
 static void note_call(BusGate *gate, sd_bus_message *call)
 {
         BusSender *sender = bus_turns_find(&gate->turns, sd_bus_message_get_sender(call));
@@ -346,7 +359,8 @@ static void note_call(BusGate *gate, sd_bus_message *call)
                 (void)bus_turns_answered(&gate->turns, sender, is_large ? BUS_ANSWERS_MAX : 1);
 }
 
-/* Serves one call or one step. Returns false if there was nothing to do. */
+/* Serves one call or one step, alternately while there are both. While a job exists, no second long
+ * call begins. Returns false if there was nothing to do. */
 static bool serve_next(BusGate *gate)
 {
         bool has_job = !TAILQ_EMPTY(&gate->jobs);
@@ -368,7 +382,7 @@ static bool serve_next(BusGate *gate)
         return true;
 }
 
-/* True while answers wait in the output queue: later ones would wait behind them. */
+/* Returns true while answers wait in the output queue: later answers would wait behind them. */
 static bool is_writing(const BusGate *gate)
 {
         uint64_t n = 0;
@@ -376,23 +390,23 @@ static bool is_writing(const BusGate *gate)
         return gate->bus && sd_bus_get_n_queued_write(gate->bus, &n) >= 0 && n > 0;
 }
 
-/* True if more calls are about to arrive. A refused user can have sent more than the socket holds:
- * the rest waits at dbus-daemon, and root's calls wait behind it. */
+/* Returns true if more calls are probably about to arrive. A refused user can have sent more than
+ * the socket holds. The rest waits at dbus-daemon, and the calls of root wait behind it. */
 static bool is_more_to_come(const BusGate *gate, uint64_t now)
 {
         return gate->n_refusals > 0 && now - gate->read_usec < BUS_QUIET_USEC &&
                now - gate->served_usec < BUS_READING_USEC;
 }
 
-/* Drops calls whose sender is gone or reads no answer. */
+/* Drops the sender's calls without an answer: the sender is gone or does not read. */
 static void drop_calls(BusSender *sender)
 {
         while (sender->n_calls > 0)
                 sd_bus_message_unref(sender->calls[--sender->n_calls].message);
 }
 
-/* Asks about the users whose calls wait because of unread answers, and drops calls after
- * UNREAD_USEC. Returns false if there are none. */
+/* Asks the bus about the users whose calls wait because of unread answers. Drops the calls of a
+ * user that reads nothing for UNREAD_USEC. Returns false if no calls wait for this reason. */
 static bool look_who_reads(BusGate *gate)
 {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
@@ -419,6 +433,8 @@ static bool look_who_reads(BusGate *gate)
         return any;
 }
 
+/* Serves one call or step and runs again until there is nothing to serve. Pauses while earlier
+ * answers are being written, and while only calls of users with unread answers wait. */
 static int on_serve(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusGate *gate = userdata;
@@ -440,7 +456,7 @@ static int on_serve(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Serves one call in between when reading takes long. */
+/* Serves one call although input is left, if the last turn was long ago. */
 static void serve_if_late(BusGate *gate)
 {
         if (clock_usec(CLOCK_MONOTONIC) - gate->served_usec < BUS_READING_USEC || is_writing(gate))
@@ -451,6 +467,7 @@ static void serve_if_late(BusGate *gate)
 
 /* The user of a connection */
 
+/* Serves the calls that arrived before the user was known. */
 static void serve_privileged(BusGate *gate, BusSender *sender)
 {
         while (sender->n_calls > 0) {
@@ -461,6 +478,8 @@ static void serve_privileged(BusGate *gate, BusSender *sender)
         }
 }
 
+/* Sets the user of the sender. The limits of a user are stricter than those of an unknown sender,
+ * so calls over the limits are refused now. */
 static void learn_user(BusGate *gate, BusSender *sender, uid_t uid)
 {
         BusCall call;
@@ -478,6 +497,7 @@ static void learn_user(BusGate *gate, BusSender *sender, uid_t uid)
                 arm(gate);
 }
 
+/* Handles the answer about the user. The calls of a connection without a known user are dropped. */
 static void on_user(const char *name, int result, uint64_t user, void *userdata)
 {
         BusGate *gate = userdata;
@@ -493,6 +513,7 @@ static void on_user(const char *name, int result, uint64_t user, void *userdata)
                 learn_user(gate, sender, (uid_t)user);
 }
 
+/* Asks for the user of the connection, once. */
 static int ask_user(BusGate *gate, BusSender *sender)
 {
         int r = sender->is_known || sender->is_asked
@@ -513,7 +534,8 @@ const BusSender *bus_gate_get_sender(const BusGate *gate, sd_bus_message *call)
 
 /* Receiving */
 
-/* libvirt's hook sends a whole domain, over a connection whose user is not known yet. */
+/* Returns the limit of the size of a call. libvirt's hook sends the XML of a domain, over a new
+ * connection whose user is not known yet. */
 static size_t find_size_max(const BusSender *sender, const char *member)
 {
         bool of_guest = strcmp(member, "PrepareGuest") == 0 ||
@@ -523,8 +545,9 @@ static size_t find_size_max(const BusSender *sender, const char *member)
                                                                         : BUS_CALL_SIZE_MAX;
 }
 
-/* Queues the call, or serves it at once if the sender is privileged. A call over the limit is not
- * weighed, because that costs more than everything else here. */
+/* Queues the call, or serves it at once if the sender is privileged. A call over the limit is
+ * refused before it is weighed, because weighing is the expensive part. Returns -EBUSY, -EMSGSIZE,
+ * or another negative errno. */
 static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
 {
         const char *member = sd_bus_message_get_member(m);
@@ -555,7 +578,7 @@ static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
         return 0;
 }
 
-/* Calls that sd-bus answers by itself, and at once. */
+/* Returns true for a call that sd-bus answers, at once and without a turn. */
 static bool is_for_sd_bus(sd_bus_message *m)
 {
         const char *interface = sd_bus_message_get_interface(m);
@@ -564,8 +587,9 @@ static bool is_for_sd_bus(sd_bus_message *m)
                              strcmp(interface, "org.freedesktop.DBus.Peer") == 0);
 }
 
-/* Bounds these calls, which have no turn: so many of all users are answered before all input is
- * read, and none of a user that does not read. -EBUSY: over the limit. */
+/* Limits the calls that sd-bus answers. Before all input is read, BUS_CALLS_PER_USER of them are
+ * answered for all users together. A user that does not read gets no answer. Returns -EBUSY over
+ * the limit. */
 static int let_to_sd_bus(BusGate *gate, sd_bus_message *m, const char *name)
 {
         BusSender *sender;
@@ -583,6 +607,8 @@ static int let_to_sd_bus(BusGate *gate, sd_bus_message *m, const char *name)
         return 0;
 }
 
+/* The filter of the connection, which sees each message before sd-bus does. Returns 0 for messages
+ * that sd-bus must handle, and nonzero for messages that the gate has handled. */
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *unused)
 {
         BusGate *gate = userdata;
@@ -604,7 +630,7 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *unused)
         return r < 0 || !direct;
 }
 
-/* Life */
+/* Creation and destruction */
 
 int bus_gate_attach(BusGate *gate, sd_bus *bus)
 {
@@ -622,7 +648,7 @@ void bus_gate_detach(BusGate *gate)
                 drop_calls(gate->turns.senders[i]);
         while (gate->n_refusals > 0)
                 drop_refusal(gate);
-        bus_turns_done(&gate->turns); /* on another connection a name may be another's */
+        bus_turns_done(&gate->turns); /* names are only unique on one connection */
         gate->is_counted = false;
         while (!TAILQ_EMPTY(&gate->jobs))
                 drop_job(gate, TAILQ_FIRST(&gate->jobs));

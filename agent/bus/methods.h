@@ -1,47 +1,50 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Methods that change claims or take the host out of use: they read the message, call claims.h and
- * parts of the daemon, log the result with the caller, and answer. Everything from the caller is
+/* Methods that change claims or take the host out of use. They read the message, call claims.h and
+ * parts of the daemon, log the result with the caller, and answer. All input of the caller is
  * checked here. Signatures are in formats/interface.h. */
 
 #include "agent/bus/bus.h"
 #include "agent/bus/caller.h"
 
-/* Returns what an sd-bus method handler returns. */
+/* The type of the methods. They return what an sd-bus method handler returns. */
 typedef int BusMethod(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                       sd_bus_error *error);
 
-/* Checks the arguments of Claim before polkit is asked. Reads the message. */
+/* Checks the arguments of Claim() before polkit is asked. Reads the message, which the caller must
+ * rewind. Returns a negative errno with error set if they are malformed. */
 int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
 
-/* These answer when Placement has answered. */
+/* Claim() and MoveClaim(). They answer after Placement has answered. */
 BusMethod bus_claim, bus_move_claim;
 
 BusMethod bus_change_claim; /* Confirm, Extend, Abort, Release, ReleaseAllocations */
 
-/* Of libvirt's hook. */
+/* The methods of libvirt's hook. */
 BusMethod bus_prepare_guest, bus_guest_started, bus_guest_released;
 
-/* Take the host or a device out of use, and back (agent/bus/operations.c). They answer when the
- * cycle that reports it has ended. */
+/* Cordon(), Uncordon() and UndoRetire() (agent/bus/operations.c). They answer after the cycle that
+ * reports the change to Placement. */
 BusMethod bus_cordon, bus_uncordon, bus_undo_retire;
 
-/* Decides by what is known if queue is NULL, without a refresh of the guests. */
+/* Handles Explain(). queue NULL: uses the known state, without a refresh of the guests. */
 int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue,
                 sd_bus_error *error);
 
-/* Shared with agent/bus/documents.c. */
+/* Functions that other files of agent/bus use. */
 
-/* Sets the bus error of a result of claims.h with its words, and opens the database again when the
- * result calls for that. */
+/* Sets the bus error for a result of claims.h, with its words. Reopens the database if the result
+ * requires it. Returns a negative errno. */
 int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words);
 
-/* Returns the open database, or a bus error. */
+/* Returns the open database in *ret. Otherwise returns a negative errno with error set. */
 int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error);
 
-/* Reads groups and options. A malformed message is -EINVAL with words; what sd-bus itself says goes
- * through. */
+/* Reads the groups and options of a request. A malformed message is -EINVAL with words; errors of
+ * sd-bus are returned unchanged. Texts in *request are borrowed from the message. The caller frees
+ * the rest with claim_request_done(), also after an error. */
 int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr);
 
+/* Frees what bus_read_resources() has allocated. */
 void claim_request_done(ClaimRequest *request);

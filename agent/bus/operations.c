@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Methods that answer when a cycle has ended. Each call that waits is in the list with a reference
- * to its message until it is answered, and the tracker knows it by its Waiting. A row of the table
- * says which method begins how. Cordons answer after their cycle, too, but they cannot be followed
- * or cancelled.
+/* Methods that answer when a cycle has ended. Each waiting call is in the list of BusOperations
+ * until it is answered, with a reference to its message. The tracker identifies a call by its
+ * Waiting, which is the userdata of tracker_sync(). The table of operations says how each method
+ * begins. Cordons also answer after their cycle, but they are not in the list: they have no
+ * progress and cannot be cancelled.
  *
  * Tests: tests/integration/agent/test_bus_documents.py */
 
@@ -20,18 +21,21 @@
 #include "base/message-ids.h"
 #include "formats/interface.h"
 
+/* Interval of the comparisons of the progress while a call waits. */
 #define PROGRESS_USEC (200 * USEC_PER_MSEC)
 
 typedef struct Waiting Waiting;
 
+/* A method. Methods with the same begin() are rivals: they share one request of the tracker. */
 typedef struct Operation {
         const char *method;
         int (*begin)(Waiting *waiting, const EventAuthor *by, sd_bus_error *error);
-        int kind;            /* of those that begin alike */
-        bool is_final;       /* cannot be cancelled */
-        const char *changes; /* what is logged of who asks; NULL: it is not */
+        int kind;            /* distinguishes methods with the same begin() */
+        bool is_final;       /* the method cannot be cancelled */
+        const char *changes; /* subject of the log message about the caller; NULL: no message */
 } Operation;
 
+/* A call that waits for the end of its cycle. */
 struct Waiting {
         TAILQ_ENTRY(Waiting) link;
         BusOperations *owner;
@@ -43,8 +47,8 @@ struct BusOperations {
         const BusConfig *config;
         void (*changed)(void *userdata);
         void *userdata;
-        sd_event_source *timer;                   /* looks at the progress */
-        TAILQ_HEAD(WaitingList, Waiting) waiting; /* the first one first */
+        sd_event_source *timer;                   /* compares the progress */
+        TAILQ_HEAD(WaitingList, Waiting) waiting; /* the oldest first */
 };
 
 static Tracker *tracker_of(const Waiting *waiting)
@@ -61,6 +65,7 @@ const char *bus_operations_get(const BusOperations *operations, Progress *ret)
         return TAILQ_FIRST(&operations->waiting)->operation->method;
 }
 
+/* Frees a waiting call without an answer. */
 static void drop(Waiting *waiting)
 {
         TAILQ_REMOVE(&waiting->owner->waiting, waiting, link);
@@ -68,6 +73,7 @@ static void drop(Waiting *waiting)
         free(waiting);
 }
 
+/* Frees a waiting call that was answered, and reports the change. */
 static void end(Waiting *waiting)
 {
         BusOperations *operations = waiting->owner;
@@ -76,6 +82,7 @@ static void end(Waiting *waiting)
         operations->changed(operations->userdata);
 }
 
+/* Adds a call to the list. NULL: out of memory. */
 static Waiting *add(BusOperations *operations, sd_bus_message *call, const Operation *operation)
 {
         Waiting *waiting = malloc(sizeof(Waiting));
@@ -89,7 +96,7 @@ static Waiting *add(BusOperations *operations, sd_bus_message *call, const Opera
         return waiting;
 }
 
-/* Returns another one that begins alike and is under way; NULL: there is none. */
+/* Returns another waiting call with the same begin(), or NULL. */
 static const Waiting *find_rival(const Waiting *waiting)
 {
         const Waiting *other;
@@ -100,6 +107,7 @@ static const Waiting *find_rival(const Waiting *waiting)
         return NULL;
 }
 
+/* Reports possible progress, and stops when no call waits. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusOperations *operations = userdata;
@@ -111,8 +119,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* The methods. Each answers when its cycle ended. */
+/* The methods: begin() requests a cycle, and the callback answers when it has ended. */
 
+/* Answers Sync() and SyncFull() with the error of the cycle, "" after success. */
 static void on_synced(Tracker *tracker, const Error *error, void *userdata)
 {
         Waiting *waiting = userdata;
@@ -129,7 +138,8 @@ static int begin_sync(Waiting *waiting, const EventAuthor *by, sd_bus_error *err
 
 static const Error no_error;
 
-/* Answers with the document ("" for none), or with the reason of the failure. */
+/* Answers with the document ("" if there is none), or with the bus error name and the words of why.
+ * Frees the call. */
 static void answer(Waiting *waiting, const json_t *document, const char *name, const Error *why)
 {
         _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
@@ -143,7 +153,9 @@ static void answer(Waiting *waiting, const json_t *document, const char *name, c
         end(waiting);
 }
 
-/* Answers with the state of the reshape alone: other parts of the publication can have failed. */
+/* Answers with the result of the reshape: other parts of the publication can have failed. The error
+ * of the cycle counts only if Placement was not reached, or if the first publication is still put
+ * off. */
 static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
 {
         const TrackerView view = tracker_view(tracker);
@@ -159,7 +171,8 @@ static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
                                                                                        : &no_error);
 }
 
-/* Only one of several that are asked for before the next cycle runs. */
+/* Requests a reshape from the next cycle. A rival of another kind is an error, because one cycle
+ * makes only one reshape. Calls of the same kind share it. */
 static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
         Tracker *tracker = tracker_of(waiting);
@@ -179,7 +192,8 @@ static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *
         return 0;
 }
 
-/* Answers with the audit, also if the publication failed. */
+/* Answers with the audit, also if the publication failed. Without an audit, answers with its error
+ * or the error of the cycle. */
 static void on_audited(Tracker *tracker, const Error *error, void *userdata)
 {
         const AuditorState *audit = auditor_get_state(tracker_view(tracker).auditor);
@@ -202,6 +216,8 @@ static int begin_audit(Waiting *waiting, const EventAuthor *by, sd_bus_error *er
         return ask_audit(waiting, (AuditorWish)waiting->operation->kind, NULL, by);
 }
 
+/* Requests the healing of one consumer. Only one such call waits at a time, because the auditor
+ * keeps one consumer. */
 static int begin_heal_consumer(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
         const char *text;
@@ -219,7 +235,8 @@ static int begin_heal_consumer(Waiting *waiting, const EventAuthor *by, sd_bus_e
         return ask_audit(waiting, AUDITOR_WISH_HEAL_CONSUMER, &consumer, by);
 }
 
-/* Returns why the question is refused. Reasons against retiring the host are in the answer. */
+/* Returns why the call is refused, or NULL. Reasons that depend on Placement, such as allocations,
+ * are in the document instead. A dry run (GetRetire) does not require a cordon. */
 static const char *find_hindrance(const BusConfig *config, bool dry_run)
 {
         const char *why =
@@ -236,6 +253,7 @@ static const char *find_hindrance(const BusConfig *config, bool dry_run)
                        : "The host is in use: \"computectl cordon\" first, so that nothing new comes";
 }
 
+/* Answers with the result of the retirement, or with the error that prevented it. */
 static void on_retired(Tracker *tracker, const Error *error, void *userdata)
 {
         static const Error unknown = { ENODATA, "Host and Placement could not be compared" };
@@ -263,7 +281,7 @@ static int begin_retire(Waiting *waiting, const EventAuthor *by, sd_bus_error *e
         return 0;
 }
 
-/* The settings are in force even if the cycle failed. */
+/* Answers without an error: the new settings are in force even if the cycle failed. */
 static void on_reloaded(Tracker *tracker, const Error *error, void *userdata)
 {
         Waiting *waiting = userdata;
@@ -272,6 +290,7 @@ static void on_reloaded(Tracker *tracker, const Error *error, void *userdata)
         end(waiting);
 }
 
+/* Reloads the configuration and requests the first cycle of the new settings. */
 static int begin_reload(Waiting *waiting, const EventAuthor *by, sd_bus_error *error)
 {
         const BusConfig *config = waiting->owner->config;
@@ -282,9 +301,10 @@ static int begin_reload(Waiting *waiting, const EventAuthor *by, sd_bus_error *e
                 return sd_bus_error_setf(error, r == -EBUSY ? BUS_ERROR_BUSY : BUS_ERROR_INVALID,
                                          "%s", error_text(&words, r));
         return tracker_sync(config->tracker, TRACKER_SYNC, on_reloaded,
-                            waiting); /* another one by now */
+                            waiting); /* the new tracker */
 }
 
+/* All operations. The meaning of kind depends on begin(). */
 static const Operation known[] = {
         { "Sync", begin_sync, TRACKER_PUBLISH, false, NULL },
         { "SyncFull", begin_sync, TRACKER_PUBLISH_ALL, false, NULL },
@@ -314,8 +334,8 @@ int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const 
         Waiting *waiting;
         int r;
 
-        assert(operation); /* whatever agent/bus/bus.c sends here has its row */
-        /* The result is logged at the end, and the caller here. */
+        assert(operation); /* each method that bus.c passes has a row */
+        /* Log the caller now. The result is logged at its end. */
         if (operation->changes)
                 log_event(LOG_INFO, NULL, LOG_FIELDS(LOG_FIELD_CALLER, by->text),
                           "%s was asked for by %s.", operation->changes, by->text);
@@ -335,7 +355,7 @@ int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const 
 
 /* Cancelling */
 
-/* -EBUSY: it cannot be any more. */
+/* Cancels one waiting call. Returns -EBUSY if it is too late. */
 static int cancel(Waiting *waiting)
 {
         const Operation *operation = waiting->operation;
@@ -345,7 +365,7 @@ static int cancel(Waiting *waiting)
                 r = reshape_control_cancel(tracker_view(tracker_of(waiting)).reshape);
         if (r < 0)
                 return r;
-        /* The cycle that was asked for still runs; only the call stops waiting. */
+        /* The requested cycle still runs; only the call stops waiting. */
         tracker_sync_cancel(tracker_of(waiting), waiting);
         (void)sd_bus_reply_method_errorf(waiting->call, BUS_ERROR_CANCELLED, "It was cancelled");
         end(waiting);
@@ -376,8 +396,9 @@ int bus_operations_cancel(BusOperations *operations, sd_bus_message *call, sd_bu
                                          method);
 }
 
-/* Taking the host or a device out of use, and back */
+/* Cordons: taking the host or a device out of use, and back */
 
+/* Sets the bus error for a result of cordon.h. */
 static int refuse_cordon(sd_bus_error *error, int r, const Error *words)
 {
         const char *name = r == -ENOENT                   ? BUS_ERROR_NOT_FOUND
@@ -387,8 +408,8 @@ static int refuse_cordon(sd_bus_error *error, int r, const Error *words)
         return sd_bus_error_setf(error, name, "%s", error_text(words, r));
 }
 
-/* Answers "" when the cycle was published. A part of the host that cannot be read, or a pending
- * reshape, keeps no cordon from being published. */
+/* Answers "" if the cycle was published, else the error of the cycle. An unread part of the host or
+ * a pending reshape does not prevent the publication of a cordon, so their errors are ignored. */
 static void on_cordon_reported(Tracker *tracker, const Error *error, void *userdata)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
@@ -397,7 +418,8 @@ static void on_cordon_reported(Tracker *tracker, const Error *error, void *userd
                 call, "s", tracker_view(tracker).status->cycle_published ? "" : error->text);
 }
 
-/* Closes the host for claims at once, and answers after the cycle that reports it to Placement. */
+/* Rejects claims at once, and answers after the cycle that reports the cordon to Placement. Records
+ * note as an event. Returns 1, or a negative errno. */
 static int report_cordon(sd_bus_message *call, const BusConfig *config, const EventNote *note)
 {
         const Cordon *cordon = config->cordon;
@@ -463,6 +485,7 @@ int bus_uncordon(sd_bus_message *call, const BusCaller *caller, const BusConfig 
                 &(EventNote){ EVENT_UNCORDONED, &caller->author, 0, NULL, device, NULL });
 }
 
+/* Lets the host report to Placement again. The cordon stays until Uncordon(). */
 int bus_undo_retire(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                     sd_bus_error *error)
 {
@@ -480,7 +503,7 @@ int bus_undo_retire(sd_bus_message *call, const BusCaller *caller, const BusConf
                              &(EventNote){ EVENT_UNRETIRED, &caller->author, 0, NULL, NULL, NULL });
 }
 
-/* Life */
+/* Creation and destruction */
 
 int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *config,
                        void (*changed)(void *userdata), void *userdata)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Methods that answer after a cycle (Sync, SyncFull, GetReshape, Reshape, UndoReshape, Audit, Heal,
- * HealConsumer, Retire, Reload). Their progress is in the properties Operation…, which are compared
- * some times a second meanwhile. Main thread only. */
+/* Methods that answer after a cycle: Sync, SyncFull, GetReshape, Reshape, UndoReshape, Audit, Heal,
+ * HealConsumer, GetRetire, Retire, Reload. The properties Operation… have their progress, which is
+ * compared several times a second while a call waits. Main thread only. */
 
 #include <systemd/sd-bus.h>
 
@@ -12,19 +12,21 @@
 
 typedef struct BusOperations BusOperations;
 
-/* config is borrowed: its tracker can be replaced later. changed is called when the values of
- * bus_operations_get() can have changed. -ENOMEM, and what sd-event says. */
+/* Creates the list of waiting calls. config is borrowed; its tracker can be replaced later. changed
+ * is called when the values of bus_operations_get() might have changed. Returns -ENOMEM or an error
+ * of sd-event. */
 int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *config,
                        void (*changed)(void *userdata), void *userdata);
 BusOperations *bus_operations_free(BusOperations *operations);
 DEFINE_CLEANUP(BusOperations *, bus_operations_free);
 
-/* Returns the method of the first call that waits, and its progress; "" for none. */
+/* Returns the method of the oldest waiting call, and its progress. "" means that no call waits. */
 const char *bus_operations_get(const BusOperations *operations, Progress *ret);
 
-/* Handles a call of one of these methods; by is copied. */
+/* Handles a call of one of these methods. by is borrowed during the call only. Returns 1 if the
+ * answer will follow, or a negative errno with or without error. */
 int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const EventAuthor *by,
                          sd_bus_error *error);
 
-/* Handles Cancel(). */
+/* Handles Cancel(): answers all waiting calls of the named method with BUS_ERROR_CANCELLED. */
 int bus_operations_cancel(BusOperations *operations, sd_bus_message *call, sd_bus_error *error);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A request as it comes in a message: groups, then options. A malformed message is -EINVAL with
- * words; what sd-bus itself says goes through. The limits of claim_request_check() hold while it is
- * read, so that nothing is sorted, or kept, that would be refused. */
+/* Reads the request of Claim() and Explain() from a message: the groups, then the options. A
+ * malformed message is -EINVAL with words; errors of sd-bus are returned unchanged. The limits of
+ * claim_request_check() are enforced during the read. So the agent neither sorts nor stores a
+ * request that it would reject. Text options are borrowed from the message, which must outlive the
+ * request. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,12 +13,12 @@
 #include "agent/bus/methods.h"
 #include "agent/guests/life.h"
 
-#define AMOUNTS_MAX  1024 /* of all groups together */
+#define AMOUNTS_MAX  1024 /* in all groups together */
 #define MAPPINGS_MAX 1024
 #define OPTIONS_MAX  32
 
-/* What options go to: the request, and those that are looked at together, when all are read. Texts
- * are the message's. */
+/* The target of the options: the request, and the NUMA options, which are interpreted together when
+ * all are read. Texts are borrowed from the message. */
 typedef struct Reading {
         ClaimRequest *request;
         NumaOptions options;
@@ -30,6 +32,7 @@ void claim_request_done(ClaimRequest *request)
         request_mappings_done(&request->mappings);
 }
 
+/* Reads the amounts of a group, "a{st}". *n_amounts counts the amounts of all groups. */
 static int read_amounts(sd_bus_message *m, Resources *resources, size_t *n_amounts, Error *reterr)
 {
         const char *resource_class;
@@ -60,6 +63,7 @@ static int read_amounts(sd_bus_message *m, Resources *resources, size_t *n_amoun
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+/* Adds the traits of an array to the set. */
 static int read_traits(sd_bus_message *m, StringSet *set, Error *reterr)
 {
         const char *trait;
@@ -79,6 +83,7 @@ static int read_traits(sd_bus_message *m, StringSet *set, Error *reterr)
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+/* Reads the members of one group: suffix, amounts, required traits, forbidden traits. */
 static int read_group(sd_bus_message *m, ResourceRequest *request, size_t *n_amounts, Error *reterr)
 {
         RequestGroup *group;
@@ -121,6 +126,7 @@ static int read_groups(sd_bus_message *m, ResourceRequest *request, Error *reter
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+/* Reads numa-cpus: a list of CPUs for each guest cell. */
 static int read_texts(sd_bus_message *m, Reading *reading, Error *reterr)
 {
         const char *text;
@@ -135,6 +141,7 @@ static int read_texts(sd_bus_message *m, Reading *reading, Error *reterr)
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+/* Reads numa-mem: the memory of each guest cell. Unit: MiB. */
 static int read_numbers(sd_bus_message *m, Reading *reading, Error *reterr)
 {
         uint64_t number;
@@ -149,7 +156,8 @@ static int read_numbers(sd_bus_message *m, Reading *reading, Error *reterr)
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-/* "aas": lists of suffixes. */
+/* Reads same-subtree, "aas": each list has the suffixes of groups that must get providers of one
+ * subtree. */
 static int read_subtrees(sd_bus_message *m, Reading *reading, Error *reterr)
 {
         int r = sd_bus_message_enter_container(m, 'a', "as");
@@ -174,7 +182,8 @@ static int read_subtrees(sd_bus_message *m, Reading *reading, Error *reterr)
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-/* "a{ss}": suffix of a group, uuid of a provider. */
+/* Reads in-tree, "a{ss}": the suffix of a group, and the uuid of a provider of its tree. Adds a
+ * group without amounts if the suffix is new. */
 static int read_trees(sd_bus_message *m, Reading *reading, Error *reterr)
 {
         ResourceRequest *request = &reading->request->resources;
@@ -195,6 +204,7 @@ static int read_trees(sd_bus_message *m, Reading *reading, Error *reterr)
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+/* Reads one entry of mappings. */
 static int read_mapping(sd_bus_message *m, RequestMappings *mappings, Error *reterr)
 {
         const char *suffix, *uuid;
@@ -216,7 +226,7 @@ static int read_mapping(sd_bus_message *m, RequestMappings *mappings, Error *ret
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-/* "a{sas}": suffix of a group, uuids of its providers. */
+/* Reads mappings, "a{sas}": the suffix of a group, and the uuids of its providers. */
 static int read_mappings(sd_bus_message *m, Reading *reading, Error *reterr)
 {
         int r = sd_bus_message_enter_container(m, 'a', "{sas}");
@@ -231,6 +241,7 @@ static int read_mappings(sd_bus_message *m, Reading *reading, Error *reterr)
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+/* Reads the process that the claim belongs to. Fails if it does not run. */
 static int read_process(sd_bus_message *m, Reading *reading, Error *reterr)
 {
         uint32_t pid;
@@ -239,6 +250,7 @@ static int read_process(sd_bus_message *m, Reading *reading, Error *reterr)
         return r < 0 ? r : life_of_process(pid, reading->request->life, reterr);
 }
 
+/* Reads the control group of the unit that the claim belongs to. */
 static int read_control_group(sd_bus_message *m, Reading *reading, Error *reterr)
 {
         const char *group;
@@ -247,6 +259,7 @@ static int read_control_group(sd_bus_message *m, Reading *reading, Error *reterr
         return r < 0 ? r : life_of_unit(group, reading->request->life, reterr);
 }
 
+/* Reads a boolean, which sd-bus stores as an int. */
 static int read_bool(sd_bus_message *m, bool *ret)
 {
         int value, r = sd_bus_message_read(m, "b", &value);
@@ -256,13 +269,14 @@ static int read_bool(sd_bus_message *m, bool *ret)
         return r;
 }
 
+/* Reads the value of an option. An unknown option is an error. */
 static int read_option(sd_bus_message *m, const char *name, Reading *reading, Error *reterr)
 {
         ClaimRequest *request = reading->request;
         NumaOptions *numa = &reading->options;
         const struct {
                 const char *name, *type;
-                void *value; /* NULL: read() says where it goes */
+                void *value; /* where a basic type is stored; NULL: read() stores it */
                 int (*read)(sd_bus_message *m, Reading *reading, Error *reterr);
         } known[] = { { "project", "s", &request->project_id, NULL },
                       { "user", "s", &request->user_id, NULL },
@@ -325,6 +339,8 @@ static int read_options(sd_bus_message *m, Reading *reading, Error *reterr)
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+/* Makes the NUMA layout of the unnamed group from the NUMA options and the amounts of that
+ * group. */
 static int make_layout(Reading *reading, Error *reterr)
 {
         ResourceRequest *resources = &reading->request->resources;
@@ -333,7 +349,8 @@ static int make_layout(Reading *reading, Error *reterr)
 
         reading->options.cpus = reading->cpus;
         reading->options.memory_mb = reading->memory_mb;
-        /* Without a group of that name there is nothing to lay out, and none is made. */
+        /* Without NUMA options and without an unnamed group there is no layout, and no group must
+         * be added. The unnamed group is always the first one. */
         if (!numa_options_given(&reading->options) &&
             (resources->n_groups == 0 || resources->groups[0].suffix[0]))
                 return 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests: tests/integration/agent/test_bus_documents.py
+/* The document "status" and the properties of the service. The document is made again at each read,
+ * from the facts of the tracker and the verdict. The properties are compared with their last values
+ * at each read of one of them, and before each signal. So a value that a client has read is always
+ * followed by a signal when it changes.
  *
- * The document is made from scratch when it is read. The properties are compared at each read of
- * one and before each signal, so that no value that a client saw is left without a signal of its
- * successor. */
+ * Tests: tests/integration/agent/test_bus_documents.py */
 
 #include "agent/bus/status.h"
 
@@ -18,6 +19,8 @@
 
 /* The document */
 
+/* Lists the parts of the host that the last poll could not read, separated by "; ". The caller
+ * frees. NULL: out of memory. */
 static char *describe_unread(const Snapshot *snapshot)
 {
         char *text = NULL;
@@ -39,6 +42,7 @@ static json_t *make_text(const char *text)
         return json_string(text ? text : "");
 }
 
+/* JSON integers are signed: larger numbers become INT64_MAX. */
 static json_t *make_number(uint64_t number)
 {
         return json_integer((json_int_t)MIN(number, (uint64_t)INT64_MAX));
@@ -49,6 +53,7 @@ static json_t *make_bool(bool value)
         return json_boolean(value);
 }
 
+/* Returns the reasons of the verdict as an array, the worst first. */
 static json_t *make_reasons(const Verdict *verdict)
 {
         _cleanup_json_ json_t *array = json_array();
@@ -66,7 +71,7 @@ static json_t *make_reasons(const Verdict *verdict)
         return TAKE_PTR(array);
 }
 
-/* M(type, member, value: an expression in add_members()) */
+/* The members: M(type, name, value as an expression in add_members()) */
 /* clang-format off */
 #define MEMBERS(M) \
         M(text, "version", PACKAGE_VERSION) \
@@ -125,6 +130,7 @@ static int add_members(json_t *document, const BusConfig *config, const CycleFac
         return json_object_set_new(document, "reasons", make_reasons(verdict)) < 0 ? -ENOMEM : 0;
 }
 
+/* Counts the pending writes only if they might have changed, because this reads the database. */
 int bus_status_describe(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
         _cleanup_json_ json_t *document = json_pack("{ss}", "format", STATUS_FORMAT);
@@ -147,6 +153,7 @@ int bus_status_describe(BusFacts *facts, json_t **ret, sd_bus_error *error)
 
 /* The properties */
 
+/* Name, first letter of the type, and flags of each property, in the order of the enum. */
 static const struct {
         const char *name;
         char type;
@@ -157,6 +164,7 @@ static const struct {
 #undef P
 };
 
+/* Sets a property to a static string. */
 static void set_text(BusFacts *facts, size_t property, const char *text)
 {
         const char *before = facts->values[property].text;
@@ -171,6 +179,7 @@ static void set_number(BusFacts *facts, size_t property, uint64_t number)
         facts->values[property].number = number;
 }
 
+/* Compares all properties with their sources. */
 static void update(BusFacts *facts)
 {
         const TrackerView view = tracker_view(facts->config.tracker);
@@ -203,7 +212,7 @@ int bus_status_get_property(sd_bus *bus, const char *path, const char *interface
                 return sd_bus_message_append(reply, "s", facts->values[i].text);
         if (properties[i].type == 't')
                 return sd_bus_message_append(reply, "t", facts->values[i].number);
-        value = (int)facts->values[i].number; /* "b" and "u" are of this size, too */
+        value = (int)facts->values[i].number; /* "b" and "u" also have the size of an int */
         return sd_bus_message_append_basic(reply, properties[i].type, &value);
 }
 

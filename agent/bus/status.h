@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The document "status" and the properties of org.computeagent.Agent1, which have only what a
- * client follows without reading a document. Main thread; counting owed writes blocks on the disk.
- */
+/* The document "status" and the properties of org.computeagent.Agent1. The properties have only
+ * values that a client follows without reading a document. Main thread; counting pending writes
+ * blocks on the disk. */
 
 #include <jansson.h>
 #include <systemd/sd-bus.h>
@@ -12,7 +12,7 @@
 #include "agent/bus/operations.h"
 #include "agent/placing/queue.h"
 
-/* P(type on the bus, property, flags) */
+/* The properties: P(D-Bus type, name, flags) */
 #define CONSTANT SD_BUS_VTABLE_PROPERTY_CONST
 #define CHANGES  SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
 #define BUS_PROPERTIES(P)                \
@@ -32,29 +32,30 @@ enum {
                 _BUS_PROPERTY_MAX,
 };
 
-/* The sources of both: the userdata of bus_status_get_property(). */
+/* The sources of the document and of the properties; the userdata of bus_status_get_property(). */
 typedef struct BusFacts {
         BusConfig config;
         BusOperations *operations;
         ClaimsOwed owed;
         const char *owed_trouble;
-        bool is_old; /* owed can have changed: the next document counts again */
+        bool is_old; /* pending writes might have changed: the next document counts again */
         struct {
-                const char *text; /* static, NULL: a number */
+                const char *text; /* a static string; NULL: the value is number */
                 uint64_t number;
-                bool changed; /* since the last signal */
+                bool changed; /* changed since the last signal */
         } values[_BUS_PROPERTY_MAX];
 } BusFacts;
 
-/* The getter of the properties. */
+/* Gets a property, as an sd-bus getter. */
 int bus_status_get_property(sd_bus *bus, const char *path, const char *interface,
                             const char *property, sd_bus_message *reply, void *userdata,
                             sd_bus_error *error);
 
-/* Sends PropertiesChanged with each property that had another value since the last signal, also if
- * a client saw that value only by asking, and it is gone again. -ENOMEM, and what sd-bus says. */
+/* Sends PropertiesChanged with each property that had another value since the last signal. That
+ * includes a value which a client read, and which has changed back. Returns -ENOMEM or an error of
+ * sd-bus. */
 int bus_status_signal(BusFacts *facts, sd_bus *bus);
 
-/* Makes the document "status" (STATUS_FORMAT): systemd/org.computeagent.Agent1.xml describes its
- * members. -ENOMEM; error is not set. */
+/* Makes the document "status" (STATUS_FORMAT). systemd/org.computeagent.Agent1.xml describes its
+ * members. Returns -ENOMEM; error is never set. */
 int bus_status_describe(BusFacts *facts, json_t **ret, sd_bus_error *error);

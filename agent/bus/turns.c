@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Orders the waiting calls of all senders. Senders are sorted by name. Each has the number of its
+ * own last turn and of the last turn of its user; the smallest pair is served next. All connections
+ * of a user carry the same user_turn, so a new connection gains nothing. Counts of a user are sums
+ * over its connections: at most BUS_SENDERS_MAX, so the sums are computed at each use. */
+
 #include "agent/bus/turns.h"
 
 #include <string.h>
@@ -41,11 +46,14 @@ BusSender *bus_turns_find(const BusTurns *turns, const char *name)
         return found ? turns->senders[place] : NULL;
 }
 
+/* Returns true if no answer to the sender can be unread. */
 static bool has_read_all(const BusSender *sender)
 {
         return sender->n_answers == 0 && sender->unread == 0;
 }
 
+/* Returns true if sender is removed before other: senders that have read everything first, then the
+ * one whose turn was longest ago. */
 static bool is_forgotten_before(const BusSender *sender, const BusSender *other)
 {
         if (has_read_all(sender) != has_read_all(other))
@@ -53,7 +61,7 @@ static bool is_forgotten_before(const BusSender *sender, const BusSender *other)
         return sender->turn < other->turn;
 }
 
-/* The one that was served longest ago, of those without calls. */
+/* Removes a sender without calls, to free its place. Returns -EBUSY if there is none. */
 static int forget_one(BusTurns *turns)
 {
         size_t oldest = SIZE_MAX;
@@ -116,12 +124,13 @@ void bus_turns_set_user(BusTurns *turns, BusSender *sender, uid_t uid, bool priv
                         sender->user_turn = MAX(sender->user_turn, turns->senders[i]->user_turn);
 }
 
+/* Numbers of waiting calls, and their size in bytes. */
 typedef struct Waiting {
         size_t n_user, n_all, size;
 } Waiting;
 
-/* Calls of the sender's user, of all that are as it is (unknown, or not privileged), and the size
- * of both kinds. */
+/* Counts the calls of the sender's user, and of all unprivileged senders that are known or unknown
+ * like it. The size is that of all unprivileged senders. */
 static Waiting count(const BusTurns *turns, const BusSender *sender)
 {
         Waiting waiting = { 0 };
@@ -141,7 +150,7 @@ static Waiting count(const BusTurns *turns, const BusSender *sender)
         return waiting;
 }
 
-/* With so many more? */
+/* Returns true if the limits permit this number of additional calls, with this additional size. */
 static bool is_within(const BusTurns *turns, const BusSender *sender, size_t more, size_t size)
 {
         Waiting waiting;
@@ -177,6 +186,8 @@ int bus_turns_add(BusSender *sender, const BusCall *call)
         return 0;
 }
 
+/* Returns the number of answers to the sender's user since the last questions, and the bytes that
+ * were unread then. */
 static unsigned count_answers(const BusTurns *turns, const BusSender *sender, uint64_t *ret_unread)
 {
         unsigned n = 0;
@@ -213,6 +224,7 @@ bool bus_turns_answered(const BusTurns *turns, BusSender *sender, unsigned n)
         return count_answers(turns, sender, &unread) >= BUS_ANSWERS_ASK;
 }
 
+/* Returns true if sender is served before other. */
 static bool is_earlier(const BusSender *sender, const BusSender *other)
 {
         if (sender->is_privileged != other->is_privileged)

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Compares three trees for each value: the one that Placement had after the last attempt (left),
+ * the one that the agent wants, and the one that Placement has now (remote). Left equal to wanted,
+ * and remote different, means that another writer has undone the value. Only providers below the
+ * host's root that existed in left are compared. The parts are a small unsorted array, so searches
+ * are linear. */
+
 #include "agent/cycle/contest.h"
 
 #include <errno.h>
@@ -9,6 +15,7 @@
 
 #include "base/array.h"
 
+/* Size of the description of a change, in bytes. */
 #define HOW_MAX 160
 
 static void part_done(ContestPart *part)
@@ -56,6 +63,7 @@ static int add_part(Contest *contest, ContestKind kind, const Provider *provider
         return 0;
 }
 
+/* Returns the pause after the n-th change, n at least CONTEST_MAX: it doubles up to its maximum. */
 static uint64_t pause_usec(unsigned n)
 {
         uint64_t pause = CONTEST_PAUSE_USEC << MIN(n - CONTEST_MAX, 16U);
@@ -63,7 +71,8 @@ static uint64_t pause_usec(unsigned n)
         return MIN(pause, CONTEST_PAUSE_MAX_USEC);
 }
 
-/* What is left alone is undone already. */
+/* Counts a change of a value by another writer. During the pause of a part, the difference is
+ * expected and does not count. */
 static int note(Contest *contest, ContestKind kind, const Provider *provider, const char *name,
                 const char *how, uint64_t now_usec)
 {
@@ -87,12 +96,14 @@ static int note(Contest *contest, ContestKind kind, const Provider *provider, co
         return 0;
 }
 
+/* Two absent inventories are equal. */
 static bool same_inventory(const Inventory *a, const Inventory *b)
 {
         return a && b ? inventory_equal(a, b) : a == b;
 }
 
-/* "total 8, not 16; ratio 1, not 4": theirs and ours. */
+/* Writes the different fields, for example "total 8, not 16; ratio 1, not 4": first their value,
+ * then ours. */
 static const char *format_difference(const Inventory *theirs, const Inventory *ours,
                                      char text[static HOW_MAX])
 {
@@ -118,6 +129,7 @@ static const char *format_difference(const Inventory *theirs, const Inventory *o
         return text;
 }
 
+/* Notes the inventories of a provider that another writer has undone. */
 static int look_at_inventories(Contest *contest, const Provider *left, const Provider *wanted,
                                const Provider *remote, uint64_t now_usec)
 {
@@ -136,7 +148,7 @@ static int look_at_inventories(Contest *contest, const Provider *left, const Pro
                                         : "taken away",
                                  now_usec);
         }
-        /* what the agent does not want */
+        /* Inventories that the agent removed and another writer added again. */
         for (size_t i = 0; r >= 0 && i < remote->n_inventories; i++) {
                 const char *name = remote->inventories[i].resource_class;
 
@@ -146,6 +158,7 @@ static int look_at_inventories(Contest *contest, const Provider *left, const Pro
         return r;
 }
 
+/* Notes the traits of a provider that another writer has removed or added. */
 static int look_at_traits(Contest *contest, const Provider *left, const Provider *wanted,
                           const Provider *remote, uint64_t now_usec)
 {
@@ -168,6 +181,7 @@ static int look_at_traits(Contest *contest, const Provider *left, const Provider
         return r;
 }
 
+/* Compares the providers below the root that existed at the last attempt. */
 static int compare(Contest *contest, const ProviderTree *wanted, const ProviderTree *remote,
                    const Uuid *root, uint64_t now_usec)
 {
@@ -190,7 +204,8 @@ static int compare(Contest *contest, const ProviderTree *wanted, const ProviderT
         return r;
 }
 
-/* What nobody undid for long. */
+/* Forgets parts that were not undone for a long time. Iterates backward, because it removes
+ * items. */
 static void forget(Contest *contest, uint64_t now_usec)
 {
         for (size_t i = contest->n_parts; i > 0; i--) {
@@ -216,6 +231,7 @@ int contest_look(Contest *contest, const ProviderTree *wanted, const ProviderTre
         return r;
 }
 
+/* Gives the provider the trait if remote has it, and removes it otherwise. */
 static int give_in_trait(Provider *provider, const Provider *remote, const char *name)
 {
         if (string_set_contains(&remote->traits, name))
@@ -234,6 +250,7 @@ static int give_in_inventory(Provider *provider, const Provider *remote, const c
         return 0;
 }
 
+/* Changes the value of the part in tree to that of remote. */
 static int give_in(const ContestPart *part, ProviderTree *tree, const ProviderTree *remote)
 {
         Provider *provider = provider_tree_find(tree, &part->uuid);

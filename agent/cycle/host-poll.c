@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tests: tests/unit/agent/cycle/test-tracker.c */
+/* Translates the events of a driver, which polls in its own thread, to events of the tracker. The
+ * driver signals them through a file descriptor. The patience timer is on while an answer is
+ * expected. The nodename of the first snapshot names the root provider, so a snapshot with another
+ * nodename is rejected as a failed poll.
+ *
+ * Tests: tests/unit/agent/cycle/test-tracker.c */
 
 #include "agent/cycle/host-poll.h"
 
@@ -10,22 +15,24 @@
 
 #include "base/clock.h"
 
+/* Time until a poll without an answer counts as failed. */
 #define PATIENCE_USEC      (30 * USEC_PER_SEC)
-#define HUNG_PATIENCE_USEC (1 * USEC_PER_SEC) /* while a poll is known to hang */
+#define HUNG_PATIENCE_USEC (1 * USEC_PER_SEC) /* while the hypervisor is known to hang */
 #define TIMER_ACCURACY     (250 * USEC_PER_MSEC)
 
 struct HostPoll {
         Driver *driver;
         sd_event_source *driver_source;
-        sd_event_source *patience_timer; /* armed while an answer is waited for */
+        sd_event_source *patience_timer; /* on while an answer is expected */
         uint64_t patience_usec;
-        uint64_t asked_usec; /* CLOCK_MONOTONIC: when a poll was asked for last */
+        uint64_t asked_usec; /* CLOCK_MONOTONIC of the last request */
         Snapshot *snapshot;
-        bool hangs;
+        bool hangs; /* the last poll got no answer in time */
         HostPollNotify notify;
         void *userdata;
 };
 
+/* Reports the end of the expected poll. */
 static void end_poll(HostPoll *poll, const Error *error)
 {
         (void)sd_event_source_set_enabled(poll->patience_timer, SD_EVENT_OFF);
@@ -33,7 +40,7 @@ static void end_poll(HostPoll *poll, const Error *error)
         poll->notify(poll, HOST_POLL_ENDED, error, poll->userdata);
 }
 
-/* The name of the host never changes. */
+/* Returns -EEXIST if the host has another name than in the last snapshot. */
 static int check_name(const HostPoll *poll, const Snapshot *snapshot, Error *reterr)
 {
         if (!poll->snapshot || strcmp(poll->snapshot->nodename, snapshot->nodename) == 0)
@@ -44,6 +51,8 @@ static int check_name(const HostPoll *poll, const Snapshot *snapshot, Error *ret
                 poll->snapshot->nodename, snapshot->nodename);
 }
 
+/* Takes ownership of the snapshot. A poll that began before the last request is news, but not the
+ * answer to the request. */
 static void take_snapshot(HostPoll *poll, Snapshot *snapshot)
 {
         bool earlier = snapshot->began_usec > 0 && snapshot->began_usec < poll->asked_usec;
@@ -55,7 +64,7 @@ static void take_snapshot(HostPoll *poll, Snapshot *snapshot)
                 snapshot_unref(poll->snapshot);
                 poll->snapshot = snapshot;
         }
-        /* the driver polls once more for who asked meanwhile */
+        /* The driver polls again for the request that arrived during this poll. */
         if (earlier && !error.code)
                 poll->notify(poll, HOST_POLL_EARLIER, &error, poll->userdata);
         else
@@ -83,6 +92,7 @@ static void handle_event(HostPoll *poll, DriverEvent *event)
         }
 }
 
+/* Takes all events of the driver: one wakeup can announce several. */
 static int on_driver_event(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         HostPoll *poll = userdata;

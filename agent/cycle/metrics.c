@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Prints the facts of a cycle as metrics. metrics.list has name, type and help text of each metric;
+ * a script makes the table from it. Each function prints whole metrics, because the format requires
+ * all samples of a metric together. Every metric is printed in every cycle, also without samples.
+ * Label values come from outside and are escaped. */
+
 #include "agent/cycle/metrics.h"
 
 #include <assert.h>
@@ -16,16 +21,17 @@
 static const struct {
         const char *name, *type, *help;
 } kinds[] = {
-#include "agent/cycle/metrics-list.h" /* made of metrics.list */
+#include "agent/cycle/metrics-list.h" /* generated from metrics.list */
 };
 
+/* Prints help and type of a metric, which must precede its samples. */
 static void print_head(FILE *output, const char *name)
 {
         size_t i = 0;
 
         while (i < ARRAY_SIZE(kinds) && strcmp(kinds[i].name, name) != 0)
                 i++;
-        assert(i < ARRAY_SIZE(kinds)); /* each is printed in every cycle */
+        assert(i < ARRAY_SIZE(kinds)); /* name must be in metrics.list */
         fprintf(output, "# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", name, kinds[i].help,
                 name, kinds[i].type);
 }
@@ -36,6 +42,7 @@ static void print_number(FILE *output, const char *name, uint64_t value)
         fprintf(output, PREFIX "%s %" PRIu64 "\n", name, value);
 }
 
+/* Prints a time in seconds, with microseconds. */
 static void print_time(FILE *output, const char *name, uint64_t usec)
 {
         print_head(output, name);
@@ -43,7 +50,7 @@ static void print_time(FILE *output, const char *name, uint64_t usec)
                 usec % USEC_PER_SEC);
 }
 
-/* name="value", with what the format wants escaped; what is foreign cannot end the line. */
+/* Prints name="value". Escapes the characters that could end the value or the line. */
 static void print_label(FILE *output, const char *name, const char *value)
 {
         fprintf(output, "%s=\"", name);
@@ -58,7 +65,7 @@ static void print_label(FILE *output, const char *name, const char *value)
         fputc('"', output);
 }
 
-/* name{first="…",second="…"} number */
+/* Prints one sample with two labels. */
 static void print_part(FILE *output, const char *name, const char *first, const char *first_value,
                        const char *second, const char *second_value, uint64_t number)
 {
@@ -69,6 +76,7 @@ static void print_part(FILE *output, const char *name, const char *first, const 
         fprintf(output, "} %" PRIu64 "\n", number);
 }
 
+/* Prints the states. A state is one sample for each of its values, of which one is 1. */
 static void print_state(const CycleFacts *facts, VerdictState verdict, FILE *output)
 {
         const TrackerStatus *status = facts->status;
@@ -100,7 +108,7 @@ static void print_state(const CycleFacts *facts, VerdictState verdict, FILE *out
         print_number(output, "reshape_failed", status->reshape_error.code != 0);
 }
 
-/* Status 0: there was no answer. */
+/* Prints the number of responses. Status 0 means that no answer arrived. */
 static void print_responses(const ReporterStatistics *statistics, FILE *output)
 {
         const RequestCounts *counts = statistics->counts;
@@ -130,6 +138,7 @@ static void print_counts(const CycleFacts *facts, FILE *output)
         print_number(output, "domains", facts->snapshot ? facts->snapshot->n_domains : 0);
 }
 
+/* Prints the values that another writer keeps overwriting. */
 static void print_contest(const CycleFacts *facts, FILE *output)
 {
         const Contest *contest = facts->contest;
@@ -145,7 +154,8 @@ static void print_contest(const CycleFacts *facts, FILE *output)
         }
 }
 
-/* What is to be reported to Placement, and what an audit found that nobody was asked to heal. */
+/* Prints the pending writes, the claims without an allocation, and the open findings of the last
+ * audit. */
 static void print_owed_numbers(const CycleFacts *facts, FILE *output)
 {
         const ClaimsOwed *owed = &facts->owed;
@@ -162,6 +172,7 @@ static void print_owed_numbers(const CycleFacts *facts, FILE *output)
 
 typedef enum Amount { TOTAL, RESERVED, CAPACITY, USED } Amount;
 
+/* Returns one amount of an inventory. The used amount is that of the claims. */
 static uint64_t get_amount(const CycleFacts *facts, Amount amount, const Provider *provider,
                            const InventoryRecord *record)
 {
@@ -177,6 +188,7 @@ static uint64_t get_amount(const CycleFacts *facts, Amount amount, const Provide
         }
 }
 
+/* Prints one amount of all inventories. */
 static void print_inventories(const CycleFacts *facts, const char *name, Amount amount,
                               FILE *output)
 {
@@ -194,6 +206,7 @@ static void print_inventories(const CycleFacts *facts, const char *name, Amount 
         }
 }
 
+/* Prints 1 for each device that is offered, 0 for a device that is missing or held. */
 static void print_device_health(const CycleFacts *facts, FILE *output)
 {
         print_head(output, "device_up");
@@ -205,7 +218,8 @@ static void print_device_health(const CycleFacts *facts, FILE *output)
         }
 }
 
-/* A guest may have two parts of one device: that is one line with a 2. */
+/* Prints one line for each device of a claim, with the number of its parts. Item i prints nothing
+ * if an earlier item has the same device. */
 static void print_consumer(const Claim *claim, size_t i, FILE *output)
 {
         const char *name = claim->devices[i].name;
@@ -224,6 +238,7 @@ static void print_consumer(const Claim *claim, size_t i, FILE *output)
                 claim->id, n);
 }
 
+/* Prints the claims of each device. */
 static void print_device_consumers(const ClaimList *claims, FILE *output)
 {
         print_head(output, "device_claimed_units");
@@ -261,6 +276,7 @@ static void print_all(const CycleFacts *facts, const Verdict *verdict, const Cla
         print_device_consumers(claims, output);
 }
 
+/* Writes all metrics to a new file, readable for all users. Returns a negative errno. */
 static int write_file(const CycleFacts *facts, const Verdict *verdict, const ClaimList *claims,
                       const char *path)
 {

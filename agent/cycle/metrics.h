@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the daemon counts, in Prometheus's text format, in a file for node_exporter's textfile
- * collector. Names and their words stand in metrics.list. Counters begin anew with a reload. */
+/* Writes the daemon's metrics in Prometheus's text format, for the textfile collector of
+ * node_exporter. Names and help texts are in metrics.list. Counters start again at 0 after a
+ * reload. */
 
 #include "agent/cycle/verdict.h"
 
-/* Writes the metrics into a file that every user can read, under another name first, so that a
- * reader sees all or nothing. claims: those that live; NULL: they cannot be read. Negative errno
- * with words. Blocks on the disk, without waiting for it to be synced. */
+/* Writes the metrics to a file that every user can read. The file is written under another name and
+ * renamed, so a reader never sees a part. claims: the living claims with devices; NULL: unknown.
+ * Returns a negative errno with words. Blocks on the disk, but does not wait for a sync. */
 int metrics_save(const CycleFacts *facts, const Verdict *verdict, const ClaimList *claims,
                  const char *path, Error *reterr);

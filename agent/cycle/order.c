@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The table of the phases as code: see the diagram in the header. Phases without an own case are
+ * followed by the next one of the enum, so the order of the enum matters. */
+
 #include "agent/cycle/order.h"
 
 #include "report/placement/outcome.h"
@@ -14,6 +17,8 @@ CycleOutcome cycle_outcome(int result)
                                              : CYCLE_REFUSED;
 }
 
+/* Returns the phase after a failure before CYCLE_AUDIT. A conflict is retried from the read. An
+ * audit needs a client and a Placement that can be used. */
 static CyclePhase follow_failure(CycleOutcome outcome, const OrderFacts *facts)
 {
         bool retries =
@@ -21,7 +26,7 @@ static CyclePhase follow_failure(CycleOutcome outcome, const OrderFacts *facts)
 
         if (retries && facts->n_retries < CYCLE_RETRIES_MAX)
                 return CYCLE_READ;
-        /* After the last conflict it is not known what Placement has. */
+        /* After the last retry, the state of Placement is unknown, so an audit is not possible. */
         if (outcome == CYCLE_AWAY || outcome == CYCLE_CONFLICT || !facts->has_client)
                 return CYCLE_RECONCILE;
         return CYCLE_AUDIT;

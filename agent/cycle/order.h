@@ -2,32 +2,34 @@
 #pragma once
 
 /* The order of a cycle of the resource tracker. A cycle is a walk through phases. Each phase begins
- * with at most one request and ends with its answer. cycle_next() decides which phase follows; it
- * is pure. phases.c does what the phases do. tests/unit/agent/cycle/test-order.c has all arrows.
+ * with at most one request and ends with its answer. The pure function cycle_next() decides which
+ * phase follows, and phases.c implements the phases. All arrows are tested in
+ * tests/unit/agent/cycle/test-order.c.
  *
  *   IDLE > POLL > READ > HOLDERS > CONTEST > CHECK > RESHAPE > WITNESS > PUBLISH > AUDIT
  *        > RECONCILE > END > IDLE
  *
- *   POLL > RECONCILE                               without Placement
- *   CHECK > REMOVE > RECONCILE                     a retirement
- *   RESHAPE > READ                                 a reshape
- *   WITNESS > PREPARE > RESERVE > AUDIT            the tree of nova-compute
- *   WITNESS > PREPARE > RECONCILE                  a dry run
- *   any > READ                                     a conflict
- *   any > AUDIT                                    a refusal of Placement, a local failure
- *   any > RECONCILE                                Placement cannot be used
+ *   POLL > RECONCILE                               Without Placement.
+ *   CHECK > REMOVE > RECONCILE                     A retirement.
+ *   RESHAPE > READ                                 A reshape.
+ *   WITNESS > PREPARE > RESERVE > AUDIT            The tree of nova-compute.
+ *   WITNESS > PREPARE > RECONCILE                  A dry run.
+ *   (any) > READ                                   A conflict.
+ *   (any) > AUDIT                                  A refusal of Placement, a local failure.
+ *   (any) > RECONCILE                              Placement cannot be used.
  *
  * Success. A phase that has nothing to do is skipped. READ follows a reshape, also a refused one:
- * the old shape is then published. A retirement that is shown, or not possible, is followed by a
- * publication in the same cycle, without a reshape. After a removal the host has nothing in
- * Placement, so neither publication nor audit follow; a removal that was refused is read again.
+ * the old shape is then published. A retirement that is only shown, or is not possible, is followed
+ * by a publication in the same cycle, without a reshape. After a removal the host has nothing in
+ * Placement, so neither publication nor audit follow. After a refused removal, Placement is read
+ * again.
  *
- * Without Placement: before the first poll that succeeds, without a [placement] section, on a
- * retired host, while the first publication waits for devices (settling), and in a quiet cycle,
- * which spares Placement (pace.h). A poll that fails does not end a cycle: the last snapshot is
- * used. A standalone host reshapes its tree at the end of POLL.
+ * Without Placement. These cycles send no request: before the first successful poll, without a
+ * [placement] section, on a retired host, and while the first publication waits for devices
+ * (settling). A quiet cycle (pace.h) sends none either. A failed poll does not end a
+ * cycle: the last snapshot is used. A standalone host reshapes its tree at the end of POLL.
  *
- * The tree of nova-compute: [agent] nova = observe, beside. The cycle writes reserved amounts where
+ * The tree of nova-compute: [agent] nova = observe, beside. The cycle writes reserved amounts if
  * the mode permits it, and counts the requests that would make the tree equal. With nova = top the
  * agent owns the tree.
  *
@@ -38,34 +40,38 @@
  * Failure: if Placement cannot be used, the audit that was requested fails with the reason.
  *
  * END: the waiters of the cycle are called and the timer is set. A request during a cycle begins
- * another one at once. Waiters for a publication (waiters.h) wait on while it is put off. */
+ * another one at once. A waiter for a publication (TRACKER_PUBLISH in tracker.h) keeps waiting
+ * while it is put off. */
 
 #include <stdbool.h>
 
+/* The phases. Their order is the order of a cycle without special cases: cycle_next() relies on
+ * it. */
 typedef enum CyclePhase {
-        CYCLE_IDLE,    /* ends with the timer, a change of the host or a request */
-        CYCLE_POLL,    /* the host; its end makes the tree and shows it to the claims */
-        CYCLE_READ,    /* the tree of Placement; its end makes the tree again, from what was read */
-        CYCLE_HOLDERS, /* reads who holds inventories that the host no longer has; its end retains
-                          them */
-        CYCLE_CONTEST, /* looks for values that another writer keeps overwriting */
-        CYCLE_CHECK,   /* whether the host can be removed, if a retirement was requested */
-        CYCLE_REMOVE,  /* the host from Placement */
-        CYCLE_RESHAPE, /* if one is due */
-        CYCLE_WITNESS, /* reads the consumers that claims wait for, and reconciles the claims */
-        CYCLE_PUBLISH, /* the tree */
-        CYCLE_PREPARE, /* reads what a plan needs */
-        CYCLE_RESERVE, /* writes reserved amounts beside nova-compute, and counts differences */
-        CYCLE_AUDIT,   /* if one is due */
-        CYCLE_RECONCILE, /* claims and guests */
+        CYCLE_IDLE,      /* waits for the timer, a change of the host or a request */
+        CYCLE_POLL,      /* polls the host; its end makes the tree and passes it to the claims */
+        CYCLE_READ,      /* reads the tree of Placement; its end makes the tree again from that */
+        CYCLE_HOLDERS,   /* reads the consumers of inventories that the host no longer has; its end
+                            retains these */
+        CYCLE_CONTEST,   /* looks for values that another writer keeps overwriting */
+        CYCLE_CHECK,     /* checks whether the host can be removed, if requested */
+        CYCLE_REMOVE,    /* removes the host from Placement */
+        CYCLE_RESHAPE,   /* reshapes the tree, if a reshape is due */
+        CYCLE_WITNESS,   /* reads the consumers that claims wait for, and reconciles the claims */
+        CYCLE_PUBLISH,   /* publishes the tree */
+        CYCLE_PREPARE,   /* reads what a plan needs */
+        CYCLE_RESERVE,   /* writes reserved amounts beside nova-compute, and counts differences */
+        CYCLE_AUDIT,     /* audits, if an audit is due */
+        CYCLE_RECONCILE, /* reconciles claims and guests */
         CYCLE_END,       /* ends the cycle: calls its waiters */
         _CYCLE_PHASE_MAX,
 } CyclePhase;
 
+/* The outcomes of a phase. From CYCLE_CONFLICT on they are failures. */
 typedef enum CycleOutcome {
         CYCLE_DONE,
         CYCLE_SKIPPED,  /* the phase had nothing to do */
-        CYCLE_CONFLICT, /* another writer changed the tree meanwhile */
+        CYCLE_CONFLICT, /* another writer changed the tree during the attempt */
         CYCLE_IN_USE,   /* Placement keeps an inventory or provider that is allocated */
         CYCLE_REFUSED,  /* every other refusal, and local failures */
         CYCLE_AWAY,     /* Placement cannot be used */
@@ -74,24 +80,25 @@ typedef enum CycleOutcome {
 
 #define CYCLE_RETRIES_MAX 8
 
-/* Whether a cycle asks Placement, or why it does not. */
+/* The scope of a cycle: with Placement, or the reason for a cycle without it. */
 typedef enum CycleScope {
         CYCLE_PLACEMENT,
         CYCLE_HOST_UNKNOWN, /* no poll has succeeded */
-        CYCLE_STANDALONE,   /* there is no [placement] section */
+        CYCLE_STANDALONE,   /* no [placement] section */
         CYCLE_RETIRED,      /* the host is removed from Placement */
         CYCLE_SETTLING,     /* the first publication waits for devices */
-        CYCLE_QUIET,        /* Placement is spared */
+        CYCLE_QUIET,        /* too early for the next request */
 } CycleScope;
 
+/* The facts that decide the order of one cycle. */
 typedef struct OrderFacts {
         CycleScope scope;    /* known at the end of CYCLE_POLL */
         bool has_client;     /* the report client exists */
-        bool owns_tree;      /* [agent] nova permits to publish */
+        bool owns_tree;      /* [agent] nova permits a publication */
         bool dry_run;        /* nothing is written */
-        bool removes;        /* CYCLE_CHECK found that the host is to be removed now */
-        bool retries_in_use; /* an inventory in use can be retained by one more attempt */
-        unsigned n_retries;  /* retries of this cycle */
+        bool removes;        /* CYCLE_CHECK decided to remove the host now */
+        bool retries_in_use; /* one more attempt can retain an inventory in use */
+        unsigned n_retries;  /* retries in this cycle so far */
 } OrderFacts;
 
 /* Returns the outcome of a result: 0, a ReportOutcome (report/placement/outcome.h), or a negative

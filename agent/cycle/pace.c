@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Computes the times of cycles and requests. All pauses are random within a range, so that a fleet
+ * does not act in step. CyclePace has two independent parts: quiet_until_usec for Placement, and
+ * poll_retry_usec for the hypervisor. */
+
 #include "agent/cycle/pace.h"
 
 #include "base/jitter.h"
 
+/* Largest range of the start jitter that depends on the number of requests. */
 #define START_JITTER_MAX_USEC (60 * USEC_PER_SEC)
-#define INTERVAL_MAX_USEC     (600 * USEC_PER_SEC) /* of one that fails */
+#define INTERVAL_MAX_USEC     (600 * USEC_PER_SEC) /* longest basis of the pause after failures */
 
 void cycle_pace_start(CyclePace *pace, size_t n_requests, uint64_t now_usec)
 {
@@ -18,15 +23,17 @@ void cycle_pace_start(CyclePace *pace, size_t n_requests, uint64_t now_usec)
         pace->quiet_until_usec = now_usec + jitter_between(0, jitter_usec, jitter_random());
 }
 
-/* What the service asked for, and up to half of it more: all clients got the same answer. */
+/* Returns the pause that the server asked for, plus up to half of it: all clients got the same
+ * answer. */
 static uint64_t spread_retry_after(uint64_t asked_usec)
 {
         asked_usec = MIN(asked_usec, CYCLE_RETRY_AFTER_MAX_USEC);
         return jitter_between(asked_usec, asked_usec + asked_usec / 2, jitter_random());
 }
 
-/* One that fails once may have met a restart. One that fails again meets an outage, and comes less
- * often than one that is well. */
+/* Returns the pause after a failure of Placement. A single failure can be a restart of the server,
+ * so the first retry is soon. Repeated failures are an outage, and their pauses are longer than the
+ * interval. */
 static uint64_t next_pause_usec(const CyclePace *pace)
 {
         uint64_t interval_usec = pace->interval_usec == UINT64_MAX
@@ -57,6 +64,7 @@ void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_afte
         pace->quiet_until_usec = MAX(pace->quiet_until_usec, now_usec + pause_usec);
 }
 
+/* Without a new snapshot, 90 % of the interval since the last success must pass. */
 uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_usec)
 {
         uint64_t until_usec = pace->quiet_until_usec;
@@ -66,6 +74,8 @@ uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_
         return now_usec >= until_usec ? 0 : until_usec - now_usec;
 }
 
+/* Schedules the next full read whenever the last schedule is used up: after a full read, at the
+ * start, or when it was due during failures. */
 bool cycle_pace_reads_all(CyclePace *pace, bool asked, uint64_t now_usec)
 {
         bool due = now_usec >= pace->full_at_usec;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The phases of a cycle. begin() sends at most one request, whose callback ends the phase; done()
- * takes the answer of a phase that succeeded. agent/cycle/order.h decides which phase follows. This
- * file keeps no order: each function knows its own phase only. The timer that begins a cycle, the
- * news of the host and the calls of the waiters stand here, too, because phases need them;
- * tracker.c calls this file, and is not called by it.
+/* The phases of a cycle. The begin() of a phase sends at most one request, whose callback ends the
+ * phase. Its done() handles the answer after a success. agent/cycle/order.h decides which phase
+ * follows; each function here knows only its own phase. Three other tasks are also in this file,
+ * because phases need them: the timer that begins a cycle, the news of the host, and the calls of
+ * the waiters. Only tracker.c calls this file, and this file never calls tracker.c. Invariant:
+ * exactly one callback, or the timer, will end the current phase.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -24,6 +25,8 @@
 #define CHANGE_SETTLE_MAX_USEC (2 * USEC_PER_SEC)
 #define TIMER_ACCURACY         (250 * USEC_PER_MSEC)
 
+/* Pause between polls while the first publication waits for devices, and the shortest pause that
+ * lets calls be served. */
 #define SETTLE_POLL_USEC USEC_PER_SEC
 #define BREATH_USEC      USEC_PER_MSEC
 
@@ -40,20 +43,21 @@ void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec)
                 (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_OFF);
                 return;
         }
-        /* A caller waits for a cycle that begins at once. */
+        /* A cycle without a pause was requested, and a caller waits for it. */
         (void)sd_event_source_set_time_accuracy(tracker->cycle_timer,
                                                 pause_usec == 0 ? 1 : TIMER_ACCURACY);
         (void)sd_event_source_set_time_relative(tracker->cycle_timer, pause_usec);
         (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_ONESHOT);
 }
 
+/* Makes the sync error the result of the cycle. */
 static void keep_sync_error(Tracker *tracker)
 {
         if (tracker->status.sync_error.code)
                 tracker->cycle.error = tracker->status.sync_error;
 }
 
-/* Ends a phase with the answer of Placement. */
+/* Ends a phase with the result of the report client. */
 static void on_answer(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         tracker_end_phase(userdata, result, error);
@@ -61,6 +65,8 @@ static void on_answer(Reporter *reporter, int result, const Error *error, void *
 
 static void end_poll(Tracker *tracker, bool earlier, const Error *error);
 
+/* Begins a cycle: resets its state and requests a poll. A poll that cannot be requested counts as
+ * failed. */
 static int begin_poll(Tracker *tracker, Error *reterr)
 {
         DriverPollKind kind = tracker->all ? DRIVER_POLL_ALL : DRIVER_POLL_CHANGES;
@@ -81,8 +87,8 @@ static int begin_poll(Tracker *tracker, Error *reterr)
         return PHASE_WAITS;
 }
 
-/* Returns true if the first publication still waits for missing devices, and sets settling to words
- * that name the first of them. After it returned false once, it returns false. */
+/* Returns true if the first publication still waits for missing devices, and sets status->settling
+ * to words that name one of them. After it has returned false once, it always returns false. */
 static bool is_settling(Tracker *tracker)
 {
         const DeviceWatch *watch = tracker->maker.device_watch;
@@ -105,21 +111,22 @@ static bool is_settling(Tracker *tracker)
         return true;
 }
 
-/* Returns true if this cycle spares Placement. A cycle that was requested does not wait. */
+/* Returns true if this cycle sends no request to Placement. A requested cycle always sends its
+ * requests. */
 static bool is_quiet(Tracker *tracker)
 {
         size_t n_providers = tracker->tree ? tracker->tree->n_providers : 1;
         uint64_t now = clock_usec(CLOCK_BOOTTIME);
 
-        /* one list, and the three parts of each provider */
+        /* One list, and three requests for each provider. */
         cycle_pace_start(&tracker->pace, 1 + 3 * n_providers, now);
         return tracker->n_waiters == 0 &&
                cycle_pace_quiet_usec(&tracker->pace, !tracker->status.hypervisor_error.code, now) >
                        0;
 }
 
-/* Returns the scope of the cycle. *ret gets the reason for the caller of an audit, which fails. A
- * quiet cycle sets no reason: it leaves the audit to the next one. */
+/* Returns the scope of the cycle. Without Placement, *ret is the reason for the caller of an audit,
+ * which then fails. A quiet cycle sets no reason: the next cycle makes the audit. */
 static CycleScope find_scope(Tracker *tracker, Error *ret)
 {
         TrackerStatus *status = &tracker->status;
@@ -145,7 +152,7 @@ static CycleScope find_scope(Tracker *tracker, Error *ret)
         return is_quiet(tracker) ? CYCLE_QUIET : CYCLE_PLACEMENT;
 }
 
-/* Logs the evidence of each provider that Placement deleted by order of this agent. */
+/* Logs each provider that this agent has deleted from Placement, with the evidence. */
 static void log_deleted(const Uuid *provider, const char *name, void *userdata)
 {
         log_event(
@@ -154,6 +161,8 @@ static void log_deleted(const Uuid *provider, const char *name, void *userdata)
                 name, provider->text);
 }
 
+/* Prepares the report client for this cycle. It is made after the first poll, which yields the name
+ * of the root provider. */
 static int begin_attempt(Tracker *tracker, Error *reterr)
 {
         int r = 0;
@@ -174,6 +183,7 @@ static int begin_attempt(Tracker *tracker, Error *reterr)
         return 0;
 }
 
+/* Makes the tree from the poll and decides about the scope of the cycle. */
 static int done_poll(Tracker *tracker, Error *reterr)
 {
         OrderFacts *facts = &tracker->cycle.facts;
@@ -197,6 +207,7 @@ static int done_poll(Tracker *tracker, Error *reterr)
         return r;
 }
 
+/* Notes the result of a poll and reports the change of the status. */
 static void note_poll(Tracker *tracker, const Error *error)
 {
         tracker_status_note_poll(&tracker->status, &tracker->maker.root, tracker->snapshot, error,
@@ -204,8 +215,9 @@ static void note_poll(Tracker *tracker, const Error *error)
         tracker->config.changed(tracker, tracker->config.userdata);
 }
 
-/* earlier: the poll began before the running cycle requested one, so the cycle waits for the next
- * result. */
+/* Handles the end of a poll. earlier: the poll began before the request of the running cycle, which
+ * therefore waits for the next result. The phase ends before the guests are passed to the
+ * claims. */
 static void end_poll(Tracker *tracker, bool earlier, const Error *error)
 {
         const Snapshot *snapshot = tracker->snapshot = host_poll_get_snapshot(tracker->poll);
@@ -224,7 +236,8 @@ static void end_poll(Tracker *tracker, bool earlier, const Error *error)
                                tracker->config.userdata);
 }
 
-/* Begins a cycle when the host has not changed for a while. */
+/* Begins a cycle when the host has not changed for CHANGE_SETTLE_USEC, but at most
+ * CHANGE_SETTLE_MAX_USEC after the first change. */
 static void settle(Tracker *tracker)
 {
         uint64_t now = clock_usec(CLOCK_BOOTTIME), latest;
@@ -264,6 +277,7 @@ static int begin_read(Tracker *tracker, Error *reterr)
         return reporter_refresh(tracker->reporter, on_answer, tracker);
 }
 
+/* Reads the consumers of inventories that the new tree lacks. Skipped if there are none. */
 static int begin_holders(Tracker *tracker, Error *reterr)
 {
         const Uuid *asked = NULL;
@@ -275,6 +289,7 @@ static int begin_holders(Tracker *tracker, Error *reterr)
         return reporter_read_holders(tracker->reporter, asked, n, on_answer, tracker);
 }
 
+/* Retains the inventories in use: makes the tree again with the consumers that were read. */
 static int done_holders(Tracker *tracker, Error *reterr)
 {
         Allocations *consumers, *holders;
@@ -285,13 +300,13 @@ static int done_holders(Tracker *tracker, Error *reterr)
         return tracker_tree_after_read(tracker, reterr);
 }
 
-/* Returns the tree that the agent would publish. */
+/* Returns the tree that the agent would publish, also if nova-compute owns the published tree. */
 static const ProviderTree *find_wanted(const Tracker *tracker)
 {
         return tracker_may(tracker, NOVA_ACTION_PUBLISH) ? tracker->tree : tracker->wanted;
 }
 
-/* Logs each part once that another writer undoes again and again. */
+/* Logs each value that another writer keeps overwriting, once. */
 static void log_contest(Contest *contest)
 {
         for (size_t i = 0; i < contest->n_parts; i++) {
@@ -318,6 +333,7 @@ static int begin_contest(Tracker *tracker, Error *reterr)
         return r < 0 ? r : PHASE_ENDED;
 }
 
+/* Reads the consumers of the host if a retirement was requested. */
 static int begin_check(Tracker *tracker, Error *reterr)
 {
         if (tracker->retirement.kind == RETIRE_NONE)
@@ -332,6 +348,8 @@ static int done_check(Tracker *tracker, Error *reterr)
         return 0;
 }
 
+/* Ends the removal. Its failure does not end the cycle: the scope decides whether Placement is read
+ * again. */
 static void on_removed(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
@@ -343,6 +361,7 @@ static void on_removed(Reporter *reporter, int result, const Error *error, void 
         tracker_end_phase(tracker, 0, NULL);
 }
 
+/* Publishes an empty tree, which deletes all providers of the host. */
 static int begin_remove(Tracker *tracker, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *nothing = NULL;
@@ -356,7 +375,8 @@ static int begin_remove(Tracker *tracker, Error *reterr)
         return PHASE_WAITS;
 }
 
-/* Ends a reshape that was refused as one that is done: the rest of the old shape is published. */
+/* Ends the phase of a reshape. A refused reshape counts as done: the rest of the old shape is then
+ * published. Only an outage of Placement is a failure. */
 static void on_reshaped(int result, ProviderTree *tree, const Error *device_error,
                         const Error *error, void *userdata)
 {
@@ -371,6 +391,7 @@ static void on_reshaped(int result, ProviderTree *tree, const Error *device_erro
         tracker_end_phase(tracker, !tree && report_outcome_is_away(result) ? result : 0, error);
 }
 
+/* Begins a reshape if one is due. An undo without a saved shape is skipped. */
 static int begin_reshape(Tracker *tracker, Error *reterr)
 {
         bool needed = tracker->status.reshape_needed || tracker->reshape_left;
@@ -394,6 +415,7 @@ static void on_witnessed(void *userdata)
         tracker_end_phase(tracker, 0, NULL);
 }
 
+/* Reads the consumers that decide about claims. Skipped if no request is necessary. */
 static int begin_witness(Tracker *tracker, Error *reterr)
 {
         bool asks = !tracker->config.dry_run &&
@@ -411,7 +433,8 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
         tracker_end_phase(tracker, result, error);
 }
 
-/* Publishes the tree without the values that another writer keeps overwriting. */
+/* Publishes the tree. Values that another writer keeps overwriting are left as they are in
+ * Placement. */
 static int begin_publish(Tracker *tracker, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
@@ -428,6 +451,8 @@ static int begin_publish(Tracker *tracker, Error *reterr)
         return r;
 }
 
+/* Notes and logs the publication. An error of the status, for example an unread part of the host,
+ * is the result of the cycle. */
 static int done_publish(Tracker *tracker, Error *reterr)
 {
         const ReporterStatistics *statistics = reporter_get_statistics(tracker->reporter);
@@ -448,12 +473,14 @@ static int done_publish(Tracker *tracker, Error *reterr)
         return 0;
 }
 
+/* Reads the parts of Placement that a plan needs. */
 static int begin_prepare(Tracker *tracker, Error *reterr)
 {
         return reporter_prepare(tracker->reporter, find_wanted(tracker), on_answer, tracker);
 }
 
-/* Writes the reserved amounts of devices where nova-compute keeps them. */
+/* Writes the reserved amounts of devices beside nova-compute. Sends nothing if the tree in
+ * Placement already has them. */
 static int begin_reserve(Tracker *tracker, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
@@ -470,7 +497,7 @@ static int begin_reserve(Tracker *tracker, Error *reterr)
         return reporter_publish(tracker->reporter, tree, NULL, on_answer, tracker);
 }
 
-/* Counts the requests that would make the tree of nova-compute equal. */
+/* Counts the requests that would make the tree of nova-compute equal to the tree of the agent. */
 static int done_reserve(Tracker *tracker, Error *reterr)
 {
         _cleanup_(plan_freep) Plan *plan = NULL;
@@ -488,6 +515,8 @@ static void on_audited(void *userdata)
         tracker_end_phase(userdata, 0, NULL);
 }
 
+/* Begins an audit if one is due. An audit that cannot begin fails for its callers, not for the
+ * cycle. */
 static int begin_audit(Tracker *tracker, Error *reterr)
 {
         if (tracker->config.dry_run || !auditor_is_due(tracker->auditor))
@@ -500,8 +529,8 @@ static int begin_audit(Tracker *tracker, Error *reterr)
         return PHASE_SKIPPED;
 }
 
-/* Ends the phase soon. Calls that arrived meanwhile are read and served before: with very many
- * claims each of these phases takes long. */
+/* Ends the phase after calls that have arrived were served. With many claims, each of these phases
+ * takes long. */
 static int begin_soon(Tracker *tracker, Error *reterr)
 {
         (void)sd_event_source_set_time_relative(tracker->soon, BREATH_USEC);
@@ -509,8 +538,8 @@ static int begin_soon(Tracker *tracker, Error *reterr)
         return PHASE_WAITS;
 }
 
-/* Reconciles claims and guests. Placement has answered or failed before, because claims name
- * providers by uuid, and Placement can have other uuids for them. */
+/* Reconciles claims and guests. Placement was asked before: claims name providers by uuid, and
+ * Placement can have other uuids for them. */
 static int done_reconcile(Tracker *tracker, Error *reterr)
 {
         if (!tracker->config.dry_run)
@@ -520,6 +549,7 @@ static int done_reconcile(Tracker *tracker, Error *reterr)
         return 0;
 }
 
+/* Returns the pause before the next cycle, the shortest of all reasons for one. */
 static uint64_t next_pause_usec(Tracker *tracker)
 {
         DeviceWatch *watch = tracker->maker.device_watch;
@@ -537,14 +567,14 @@ static uint64_t next_pause_usec(Tracker *tracker)
                 cycle_pace_next_usec(&tracker->pace, !tracker->status.hypervisor_error.code, now);
         if (tracker->status.settling.code)
                 pause_usec = MIN(pause_usec, SETTLE_POLL_USEC);
-        /* Withheld devices are published in time, also if no other event begins a cycle. */
+        /* Publish the end of a device's hold in time, even if no other event begins a cycle. */
         due_in_usec = watch ? device_watch_due_in_usec(watch) : UINT64_MAX;
         return MIN(pause_usec, due_in_usec);
 }
 
 void tracker_call_waiters(Tracker *tracker, const Error *error, bool put_off)
 {
-        /* A waiter can add or cancel others, so the search begins again after each. */
+        /* A waiter can add or cancel waiters, so restart the iteration after each. */
         for (size_t i = 0; i < tracker->n_waiters;) {
                 CycleWaiter waiter = tracker->waiters[i];
 
@@ -558,6 +588,8 @@ void tracker_call_waiters(Tracker *tracker, const Error *error, bool put_off)
         }
 }
 
+/* Ends the cycle: sets the timer and calls the waiters. The timer is set first, because a waiter
+ * can request another cycle. */
 static int begin_idle(Tracker *tracker, Error *reterr)
 {
         uint64_t pause_usec = next_pause_usec(tracker);
@@ -572,6 +604,8 @@ static int begin_idle(Tracker *tracker, Error *reterr)
         return PHASE_WAITS;
 }
 
+/* The functions of each phase. begin() returns PHASE_WAITS, PHASE_ENDED, PHASE_SKIPPED or a
+ * negative errno. done() returns 0 or a failure. */
 static const struct {
         int (*begin)(Tracker *tracker, Error *reterr);
         int (*done)(Tracker *tracker, Error *reterr); /* NULL: the answer needs no work */
@@ -593,6 +627,8 @@ static const struct {
         [CYCLE_END] = { begin_soon, NULL },
 };
 
+/* Notes a failed phase. next CYCLE_READ is a retry, which is not logged as a failure. If no audit
+ * follows, a requested audit fails with the same reason. */
 static void note_failure(Tracker *tracker, CyclePhase next, int result, const Error *error)
 {
         if (next == CYCLE_READ) {

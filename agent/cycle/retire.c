@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* judge() is pure: it compares the tree of Placement with the tree that this host would make of
- * nothing, and lists the consumers of both. The rest keeps the request, the document and the result
- * of a retirement. */
+/* Checks whether the host can be removed from Placement. judge() is pure: it compares the tree of
+ * Placement with the tree that this host would make without Placement. It lists the consumers of
+ * the host: claims, guests that are not shut off, and consumers of Placement. The other functions
+ * keep the request, the document and the result of a retirement. */
 
 #include "agent/cycle/retire.h"
 
@@ -11,17 +12,18 @@
 #include "base/json.h"
 #include "formats/format-names.h"
 
-/* Everything is borrowed. */
+/* The input of judge(). Everything is borrowed. */
 typedef struct RetireFacts {
-        const ProviderTree *remote; /* as it was just read */
-        const ProviderTree *own;    /* what the host would have if Placement had nothing */
+        const ProviderTree *remote; /* the tree that was just read */
+        const ProviderTree *own;    /* made by this host without Placement's tree */
         const Uuid *root;
-        const ClaimList *claims;      /* those that live */
+        const ClaimList *claims;      /* the living claims */
         const Snapshot *snapshot;     /* the guests */
-        const Allocations *consumers; /* that hold something of remote; NULL: none */
+        const Allocations *consumers; /* consumers with allocations of remote; NULL: none */
 } RetireFacts;
 
-/* Returns the entry of the consumer, which is added if there is none. NULL when out of memory. */
+/* Returns the entry of the consumer, and adds it if there is none. NULL: out of memory. The entry
+ * is borrowed from holders. */
 static json_t *get_holder(const RetireFacts *facts, json_t *holders, const Uuid *consumer)
 {
         const char *guest = "";
@@ -40,6 +42,7 @@ static json_t *get_holder(const RetireFacts *facts, json_t *holders, const Uuid 
         return json_array_append_new(holders, holder) < 0 ? NULL : holder;
 }
 
+/* Adds an entry for each consumer, with its claim and whether Placement has it. */
 static int add_holders(const RetireFacts *facts, json_t *holders)
 {
         json_t *holder;
@@ -63,8 +66,8 @@ static int add_holders(const RetireFacts *facts, json_t *holders)
         return 0;
 }
 
-/* Returns true if this agent makes the provider: it has its name, where Nova made it before, or the
- * uuid that follows from its name. */
+/* Returns true if this agent makes the provider. It then has the uuid that follows from its name,
+ * or the name of an own provider if Nova made it before. */
 static bool is_own(const RetireFacts *facts, const Provider *provider)
 {
         Uuid uuid = uuid_make_child(facts->root, provider->name);
@@ -73,7 +76,8 @@ static bool is_own(const RetireFacts *facts, const Provider *provider)
                provider_tree_find_name(facts->own, provider->name);
 }
 
-/* ret: a document of RETIRE_FORMAT (formats/format-names.h), with "done": false. -ENOMEM. */
+/* Makes the document of RETIRE_FORMAT (formats/format-names.h), with "done": false. Children
+ * precede their parents, which is the order of a removal. Returns -ENOMEM. */
 static int judge(const RetireFacts *facts, json_t **ret)
 {
         json_t *holders = json_array(), *foreign = json_array(), *own = json_array();
@@ -130,7 +134,7 @@ bool retirement_check(Retirement *retirement, const TreeMaker *maker, Reporter *
         _cleanup_(allocations_freep) Allocations *consumers = NULL, *others = NULL;
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         Claims *claims = maker->claims->claims;
-        MadeTree made = { 0 }; /* what the host would have if Placement had nothing */
+        MadeTree made = { 0 }; /* made without Placement's tree */
 
         retirement_done(retirement);
         reporter_take_gathered(reporter, &consumers, &others);

@@ -15,18 +15,20 @@
 #include "agent/tree/tree-maker.h"
 #include "report/reporter.h"
 
+/* The kinds of a request. */
 typedef enum RetireKind {
         RETIRE_NONE,
-        RETIRE_SHOW, /* shows what it would do */
-        RETIRE_DO,
+        RETIRE_SHOW, /* shows the result of the check */
+        RETIRE_DO,   /* removes the host if the check permits it */
 } RetireKind;
 
+/* The request, and the last result. */
 typedef struct Retirement {
-        RetireKind asked, kind; /* for the next cycle, and in the running one */
+        RetireKind asked, kind; /* of the next cycle; of the running cycle */
         EventAuthor asked_by, by;
-        json_t *document; /* the last check or removal, of RETIRE_FORMAT (formats/format-names.h);
-                             NULL: none yet */
-        Error error; /* why there is no result; code 0: there is one, or the cycle ended before */
+        json_t *document; /* last check or removal, a document of RETIRE_FORMAT
+                             (formats/format-names.h); NULL: none */
+        Error error; /* why there is no result; code 0: there is one, or the cycle ended earlier */
 } Retirement;
 
 /* Forgets the last result. */
@@ -35,11 +37,11 @@ void retirement_done(Retirement *retirement);
 /* Requests a retirement from the next cycle, and forgets the last result. by is copied. */
 void retirement_ask(Retirement *retirement, RetireKind kind, const EventAuthor *by);
 
-/* Begins a cycle: its retirement is the one that was requested last. */
+/* Begins a cycle: the last request becomes the retirement of this cycle. */
 void retirement_begin(Retirement *retirement);
 
-/* Checks the host with the consumers that reporter_gather() found, which are taken from the
- * reporter, and keeps the result. Returns true if the host is now to be removed from Placement. */
+/* Checks the host, and keeps the result. Takes the consumers that reporter_gather() has read from
+ * the reporter. Returns true if the host must now be removed from Placement. */
 bool retirement_check(Retirement *retirement, const TreeMaker *maker, Reporter *reporter,
                       const Snapshot *snapshot);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The tracker as its own files see it. tracker.c owns it and calls phases.c, which runs its cycles
- * and calls tracker-tree.c, which makes its tree. */
+/* The tracker for its own files. tracker.c owns the object and calls phases.c, which runs the
+ * cycles and calls tracker-tree.c, which makes the tree. */
 
 #include "agent/cycle/host-poll.h"
 #include "agent/cycle/order.h"
@@ -16,42 +16,43 @@ typedef struct CycleWaiter {
         void *userdata;
         bool publication; /* waits for a cycle that does not put off the publication */
         uint64_t asked;   /* Tracker.n_begun at the request: only a later cycle counts, because the
-                             running one may have read the host already */
+                             running one might have read the host already */
 } CycleWaiter;
 
-/* The running cycle. Cleared when one begins. */
+/* The running cycle. Cleared at its start. */
 typedef struct TrackerCycle {
         OrderFacts facts;
-        Error error;            /* for its waiters */
-        bool spoke;             /* this cycle sent requests to Placement */
+        Error error;            /* passed to the waiters */
+        bool spoke;             /* this cycle used Placement */
         uint64_t writes_before; /* writes of the report client before this cycle */
 } TrackerCycle;
 
+/* The resource tracker. One cycle runs at a time; phase and cycle describe it. */
 struct Tracker {
         TrackerConfig config;
         sd_event *event;
         sd_event_source *cycle_timer; /* begins the next cycle */
-        sd_event_source *soon;        /* ends the phase, behind calls that arrived meanwhile */
+        sd_event_source *soon;        /* ends the phase after the calls that have arrived */
         HostPoll *poll;
-        Snapshot *snapshot; /* the last one, borrowed from poll; NULL: no poll has succeeded */
-        Reporter *reporter; /* made with the first snapshot, which has the name of the root */
+        Snapshot *snapshot; /* the last snapshot, borrowed from poll; NULL: no poll has succeeded */
+        Reporter *reporter; /* made after the first snapshot, which has the name of the root */
         TreeMaker maker;
         ReshapeControl *reshape;
-        ClaimWitness *witness; /* while Placement is asked about claims */
+        ClaimWitness *witness; /* reads the consumers of claims; NULL: no read */
         Auditor *auditor;
         ProviderTree *tree;
-        ProviderTree *wanted;  /* that the agent would make, if nova-compute owns the tree */
-        bool reshape_left;     /* wanted has another shape */
+        ProviderTree *wanted;  /* the agent's own tree, if nova-compute owns tree */
+        bool reshape_left;     /* wanted has another shape than Placement's tree */
         uint64_t started_usec; /* CLOCK_BOOTTIME */
         CyclePhase phase;
         TrackerCycle cycle;
         CyclePace pace;
-        bool again;            /* another cycle begins at once after this one */
+        bool again;            /* another cycle follows at once */
         bool all;              /* the next poll reads everything */
         bool full;             /* the next cycle reads all of Placement */
         uint64_t changed_usec; /* CLOCK_BOOTTIME of the first change since the last poll; 0: none */
         Retirement retirement;
-        uint64_t n_begun; /* cycles */
+        uint64_t n_begun; /* number of cycles that have begun */
         CycleWaiter *waiters;
         size_t n_waiters, n_waiters_allocated;
         TrackerStatus status;
@@ -59,19 +60,18 @@ struct Tracker {
         StringSet logged_problems; /* problems of the snapshot that were logged */
 };
 
-/* Begins the next cycle after this pause; UINT64_MAX: never. */
+/* Begins the next cycle after this pause. UINT64_MAX: only on request. */
 void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec);
 
-/* Ends the phase with a result (cycle_outcome() in order.h; error as of the reporter, or NULL), and
- * begins those that follow until one waits for an answer. */
+/* Ends the phase, and runs the following phases until one waits for an answer. result is an input
+ * of cycle_outcome() (order.h). error has its words, or is NULL. */
 void tracker_end_phase(Tracker *tracker, int result, const Error *error);
 
-/* Takes the result of a poll, or other news of the host. */
+/* Handles the result of a poll, or other news of the host. userdata is the tracker. */
 void tracker_take_news(HostPoll *poll, HostPollNews news, const Error *error, void *userdata);
 
-/* Calls the waiters of the cycle that ended, each exactly once. put_off: it put off the
- * publication, so those that wait for one wait for the next cycle. A waiter can add and cancel
- * waiters. */
+/* Calls the waiters of the cycle that has ended, each exactly once. put_off: the publication was
+ * put off, so waiters for a publication keep waiting. A waiter can add and cancel waiters. */
 void tracker_call_waiters(Tracker *tracker, const Error *error, bool put_off);
 
 /* Returns true if [agent] nova permits the action. */
@@ -82,14 +82,15 @@ static inline bool tracker_may(const Tracker *tracker, NovaAction action)
         return !reporter || !nova_mode_refuses(reporter->nova, action);
 }
 
-/* Makes the tree from the last snapshot, before Placement is asked: a device that is gone is not
- * allocated while requests are under way. Also reshapes the tree of a standalone host. -ENOMEM;
- * of a standalone host also the errors of tree_maker_make(). */
+/* Makes the tree from the last snapshot before Placement is asked, so that no new claim gets a
+ * device that is gone. Also reshapes the tree of a standalone host. Returns -ENOMEM; for a
+ * standalone host also the errors of tree_maker_make(). */
 int tracker_tree_after_poll(Tracker *tracker, Error *reterr);
 
-/* Makes the tree again, from the tree that Placement has: only that one has the ratios, reserves
- * and traits of other writers. As tree_maker_make(). */
+/* Makes the tree again, from the tree of Placement, which alone has the ratios, reserves and traits
+ * of other writers. Returns the errors of tree_maker_make(). */
 int tracker_tree_after_read(Tracker *tracker, Error *reterr);
 
-/* Takes the tree that a reshape made. device_error: why some devices are not as configured. */
+/* Takes ownership of the tree that a reshape made. device_error: why some devices are not reported
+ * as configured. */
 void tracker_tree_reshaped(Tracker *tracker, ProviderTree *tree, const Error *device_error);

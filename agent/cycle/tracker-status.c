@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Keeps the status of the tracker and logs its changes. A failure that repeats is logged once.
+/* Keeps the status of the tracker and logs its changes. A state is logged when it changes, and a
+ * reason when its text changes, so a failure that repeats is logged once. The status is plain data,
+ * which other parts read through tracker_view().
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c tests/unit/agent/cycle/test-verdict.c */
 
@@ -18,7 +20,7 @@
 #include "formats/interface.h"
 #include "report/placement/outcome.h"
 
-#define PARTS_LENGTH 300 /* of what could not be read, in a sentence */
+#define PARTS_LENGTH 300 /* length of the list of unread parts, in bytes */
 
 const char *sync_state_to_text(SyncState state)
 {
@@ -52,8 +54,8 @@ const char *tracker_status_find_hindrance(const TrackerStatus *status, const Con
         return NULL;
 }
 
-/* Logs once that who we are is refused, whatever the state was before. True when it did: nothing
- * more need be said. */
+/* Logs once that the credential is rejected, in any state. Returns true if it logged; the failure
+ * is then not logged again. */
 static bool note_credential(TrackerStatus *status, int result, const Error *error)
 {
         bool refused = result == REPORT_E_UNAUTHORIZED || result == REPORT_E_FORBIDDEN;
@@ -68,7 +70,7 @@ static bool note_credential(TrackerStatus *status, int result, const Error *erro
         return news;
 }
 
-/* Logs changes of the state, not each retry; nothing when the reason was logged already. */
+/* Sets the state and logs its change. logged: the reason was logged already. */
 static void set_sync_state(TrackerStatus *status, SyncState state, const Error *error, bool logged)
 {
         SyncState before = status->sync_state;
@@ -108,6 +110,7 @@ void tracker_status_note_failure(TrackerStatus *status, int result, const Error 
         set_sync_state(status, state, &words, note_credential(status, result, &words));
 }
 
+/* Notes that Placement can be used. Logs it after an outage. */
 static void note_back(TrackerStatus *status)
 {
         status->credential_refused = false;
@@ -158,6 +161,7 @@ void tracker_status_note_synced(TrackerStatus *status)
         }
 }
 
+/* Logs once that the tree must change its shape. */
 static void note_reshape(TrackerStatus *status, const Uuid *root, bool needed)
 {
         if (needed && !status->reshape_needed)
@@ -177,7 +181,7 @@ void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access)
         status->reshape_access = access;
 }
 
-/* Logs each reason once. */
+/* Notes why devices are not reported as configured. Logs each reason once. */
 static void note_devices(TrackerStatus *status, const Uuid *root, const Error *error)
 {
         if (error->code && strcmp(error->text, status->device_error.text) != 0)
@@ -187,7 +191,8 @@ static void note_devices(TrackerStatus *status, const Uuid *root, const Error *e
         status->device_error = *error;
 }
 
-/* Logs each change of the decision about the root's DISK_GB. */
+/* Notes the decision about the root's DISK_GB, and logs its change. DISK_GB that was never reported
+ * is left out without a message. */
 static void note_local_disk(TrackerStatus *status, const Uuid *root, const MadeTree *made)
 {
         const char *const fields[] = { LOG_FIELD_PROVIDER, root->text, NULL, NULL };
@@ -209,7 +214,8 @@ static void note_local_disk(TrackerStatus *status, const Uuid *root, const MadeT
                           "%s; no consumer holds local DISK_GB.", status->local_disk);
 }
 
-/* Notes the unpinned guests that can run on dedicated CPUs. Logs each text once, and the end. */
+/* Notes the unpinned guests that can run on dedicated CPUs. Logs each text once, and the end of the
+ * problem. */
 static void note_floating(TrackerStatus *status, const Uuid *root, const HostConfig *config,
                           const Snapshot *snapshot)
 {
@@ -245,7 +251,7 @@ void tracker_status_note_reshaped(TrackerStatus *status, const Uuid *root, const
         note_devices(status, root, error);
 }
 
-/* As many as a person reads, and how many more there are. */
+/* Joins the problems up to PARTS_LENGTH bytes, and adds the number of further ones. */
 static void name_parts(const StringSet *problems, Error *ret)
 {
         size_t n = 0;
@@ -262,6 +268,7 @@ static void name_parts(const StringSet *problems, Error *ret)
                 error_setf(ret, EBADMSG, "%s (and %zu more)", ret->text, problems->n_items - n);
 }
 
+/* Logs each new problem of the snapshot, and notes all of them. */
 static void note_parts(TrackerStatus *status, const Uuid *root, const StringSet *problems,
                        StringSet *logged)
 {
@@ -274,6 +281,7 @@ static void note_parts(TrackerStatus *status, const Uuid *root, const StringSet 
         (void)string_set_copy(logged, problems);
 }
 
+/* Notes the result of a poll. error NULL: it succeeded. known: there is an earlier snapshot. */
 static void note_hypervisor(TrackerStatus *status, const Error *error, bool known)
 {
         bool failed_before = status->hypervisor_error.code;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The tree that the host should have: made from the last snapshot and from the tree that Placement
- * has, kept in the tracker, and shown to the claims together with the sharing providers. Where the
- * tree belongs to nova-compute, claims are fitted to the tree of Placement, and the tree that the
- * agent would make is kept for the comparison. Sends nothing. Main thread.
+/* The tree that the host should have. It is made from the last snapshot and from the tree that
+ * Placement has. The tracker keeps it, and passes it to the claims together with the sharing
+ * providers. If nova-compute owns the tree, claims are fitted to the tree of Placement, and the
+ * agent's own tree is kept only for the comparison. This file sends no request. Main thread.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -14,6 +14,7 @@
 #include "agent/reshape/claim-move.h"
 #include "base/log.h"
 
+/* Returns the view of the claims, or NULL. Borrowed until the next read of the database. */
 static const HostView *get_view(const Tracker *tracker)
 {
         Claims *claims = tracker->maker.claims->claims;
@@ -22,6 +23,7 @@ static const HostView *get_view(const Tracker *tracker)
         return claims && claims_host(claims, &view, NULL) == 0 ? view : NULL;
 }
 
+/* Copies the sharing providers that the claims know, except withheld ones. */
 static int add_pools_of_claims(const HostView *view, ProviderTree *ret)
 {
         for (size_t i = 0; i < view->n_providers; i++) {
@@ -38,8 +40,8 @@ static int add_pools_of_claims(const HostView *view, ProviderTree *ret)
         return 0;
 }
 
-/* Copies the sharing providers: those that Placement has, or before it was read, those that the
- * claims know since before the start. */
+/* Copies the sharing providers: those of Placement, or before Placement was read, those that the
+ * claim database has from an earlier run. */
 static int copy_pools(const Tracker *tracker, ProviderTree **ret)
 {
         bool is_read = tracker->reporter && reporter_tree(tracker->reporter);
@@ -54,7 +56,7 @@ static int copy_pools(const Tracker *tracker, ProviderTree **ret)
         return r >= 0 && view ? add_pools_of_claims(view, *ret) : r;
 }
 
-/* Returns the DISK_GB of the root that claims hold. */
+/* Returns the DISK_GB of the root provider that claims use. Unit: GiB. */
 static uint64_t count_claimed_disk(const Tracker *tracker)
 {
         const HostView *view = get_view(tracker);
@@ -65,8 +67,8 @@ static uint64_t count_claimed_disk(const Tracker *tracker)
                        : 0;
 }
 
-/* Collects the evidence about the local disk (LocalDiskFacts) in the tree maker. Call it
- * before a tree is made. */
+/* Collects the evidence about the local disk (LocalDiskFacts) in the tree maker. Call it before
+ * making a tree. */
 static void collect_disk_facts(Tracker *tracker)
 {
         _cleanup_(provider_tree_freep) ProviderTree *pools = NULL;
@@ -86,8 +88,8 @@ static void collect_disk_facts(Tracker *tracker)
                         reporter_get_sharing(tracker->reporter), &facts->allocated);
 }
 
-/* Gives the tree of the tracker, with the sharing providers, to the claims. reshaped: Placement has
- * the shape of this tree, so claims follow. */
+/* Passes the tree and the sharing providers to the claims. reshaped: Placement has the shape of
+ * this tree, so the claims move first. */
 static void offer_tree(Tracker *tracker, bool reshaped)
 {
         _cleanup_(provider_tree_freep) ProviderTree *both = NULL, *pools = NULL;
@@ -106,8 +108,8 @@ static void offer_tree(Tracker *tracker, bool reshaped)
         claim_service_set_tree(tracker->maker.claims, tree);
 }
 
-/* Returns the tree that the next one is made from. That is the tree of Placement, or before
- * Placement answered the tree that this host had before the start. NULL: none. */
+/* Returns the tree from which the next one is made: that of Placement, else the last one, else the
+ * one of an earlier run if it is of the same host. NULL: none. */
 static const ProviderTree *find_base(const Tracker *tracker)
 {
         const ProviderTree *mirror = tracker->reporter ? reporter_tree(tracker->reporter) : NULL;
@@ -121,6 +123,8 @@ static const ProviderTree *find_base(const Tracker *tracker)
         return root && strcmp(root->name, tracker->maker.nodename) == 0 ? remembered : NULL;
 }
 
+/* Replaces the tree of the tracker and takes ownership of the new one. known: it was made from the
+ * tree of Placement. */
 static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
 {
         bool reshaped = !tracker->status.reshape_needed && known;
@@ -130,8 +134,8 @@ static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
         offer_tree(tracker, reshaped);
 }
 
-/* Replaces made, a tree of nova-compute, by the tree that claims are fitted to. Keeps the tree that
- * the agent would make for the comparison. */
+/* Replaces made->tree by the tree that claims are fitted to, if nova-compute owns the tree. Keeps
+ * the agent's own tree for the comparison. A reshape is then nova-compute's task. */
 static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made)
 {
         ProviderTree *shared = NULL;
@@ -145,7 +149,7 @@ static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made
         return r;
 }
 
-/* Makes the tree from base and shows it to the claims. known: Placement has base. */
+/* Makes the tree from base and passes it to the claims. known: base is the tree of Placement. */
 static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, Error *reterr)
 {
         MadeTree made = { 0 };
@@ -164,7 +168,7 @@ static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, E
         return 0;
 }
 
-/* Reshapes the tree of a host without a Placement: only the claims have to follow. */
+/* Reshapes the tree of a host without Placement: only the claims must follow. */
 static int reshape_alone(Tracker *tracker, Error *reterr)
 {
         ProviderTree *tree = NULL;
@@ -185,8 +189,8 @@ int tracker_tree_after_poll(Tracker *tracker, Error *reterr)
 
         if (standalone)
                 return r < 0 ? r : reshape_alone(tracker, reterr);
-        /* Another writer may have broken the tree that Placement had. The last one can be edited,
-         * and so may be the one that Placement has now. */
+        /* Another writer might have broken the tree of Placement so that the driver cannot edit it.
+         * Use the last tree until the next read. */
         if (r < 0 && tracker->tree)
                 (void)update_tree(tracker, tracker->tree, false, NULL);
         return r == -ENOMEM ? r : 0;

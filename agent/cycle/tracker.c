@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The tracker as an object: when a cycle begins, what callers request of it, and what they can see.
- * agent/cycle/order.h has the order of a cycle, phases.c its phases, tracker-tree.c the tree.
+/* The tracker as an object: the start of a cycle, the requests of callers, and the view of the
+ * state. agent/cycle/order.h describes the order of a cycle; phases.c implements its phases, and
+ * tracker-tree.c its tree.
  *
  * Invariants: a cycle that is requested while another one runs begins after it. Each waiter is
- * called exactly once. The cycle timer is armed only in CYCLE_IDLE. */
+ * called exactly once, unless it is cancelled. The cycle timer is armed only in CYCLE_IDLE. */
 
 #include <errno.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 
 #define TIMER_ACCURACY (250 * USEC_PER_MSEC)
 
+/* Begins a cycle: CYCLE_IDLE ends. */
 static int on_cycle_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         Tracker *tracker = userdata;
@@ -24,6 +26,7 @@ static int on_cycle_timer(sd_event_source *source, uint64_t usec, void *userdata
         return 0;
 }
 
+/* Ends a phase of begin_soon(). */
 static int on_soon(sd_event_source *source, uint64_t usec, void *userdata)
 {
         tracker_end_phase(userdata, 0, NULL);
@@ -38,7 +41,8 @@ static int add_timers(Tracker *tracker)
         if (r >= 0)
                 r = sd_event_add_time(tracker->event, &tracker->soon, CLOCK_MONOTONIC, 0, 1,
                                       on_soon, tracker);
-        /* In turn with calls (agent/bus/gate.c). */
+        /* The same priority as calls, which are served in turn with these phases
+         * (agent/bus/gate.c). */
         if (r >= 0)
                 r = sd_event_source_set_priority(tracker->soon, SD_EVENT_PRIORITY_NORMAL + 10);
         return r < 0 ? r : sd_event_source_set_enabled(tracker->soon, SD_EVENT_OFF);
@@ -112,6 +116,7 @@ Tracker *tracker_free(Tracker *tracker)
         return NULL;
 }
 
+/* Adds a waiter. n_begun is stored, so that only a cycle that begins later calls it. */
 static int add_waiter(Tracker *tracker, TrackerDone done, void *userdata, bool publication)
 {
         if (array_grow(&tracker->waiters, sizeof(CycleWaiter), tracker->n_waiters,
@@ -144,6 +149,7 @@ int tracker_look(Tracker *tracker, Error *reterr)
         return host_poll_begin(tracker->poll, DRIVER_POLL_GUESTS, reterr);
 }
 
+/* Increments n_begun, so that all waiters count as waiters of an earlier cycle. */
 void tracker_dismiss(Tracker *tracker, const char *why)
 {
         Error error;
@@ -163,6 +169,7 @@ void tracker_sync_cancel(Tracker *tracker, void *userdata)
         tracker->n_waiters = kept;
 }
 
+/* Parts that do not exist yet are NULL. */
 TrackerView tracker_view(const Tracker *tracker)
 {
         const DeviceWatch *watch = tracker->maker.device_watch;
@@ -225,7 +232,7 @@ void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char
                 .devices_cordoned = cordon.devices,
                 .n_devices_cordoned = cordon.n_devices,
         };
-        /* The last call, because the view of the host is borrowed until the next one. */
+        /* The last read of the database, because the next one makes the view invalid. */
         if (claims && claims_host(claims, &ret->view, NULL) != 0)
                 ret->view = NULL;
 }

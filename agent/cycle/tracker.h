@@ -3,8 +3,9 @@
 
 /* The resource tracker: runs the cycles that keep claims and Placement equal to the host (order.h).
  * A cycle begins with a timer, with a change that the driver reports, and on request. A failure is
- * retried with growing, jittered pauses; the last state is kept and served meanwhile. The tracker
- * logs the result of a cycle if it changed. Main thread; only the claim database's disk blocks. */
+ * retried with growing, jittered pauses. During failures the last state is kept and served. The
+ * tracker logs the result of a cycle if it changed. Main thread; only the disk of the claim
+ * database blocks. */
 
 #include <systemd/sd-event.h>
 
@@ -21,112 +22,116 @@
 
 typedef struct Tracker Tracker;
 
-/* Called once when the cycle ended: error->code is 0 when everything was polled and published. */
+/* Called once when the cycle has ended. error->code 0: everything was polled and published. */
 typedef void (*TrackerDone)(Tracker *tracker, const Error *error, void *userdata);
 
-/* Everything is borrowed and must outlive the tracker. */
+/* The environment and settings of a tracker. Everything is borrowed and must outlive the
+ * tracker. */
 typedef struct TrackerConfig {
         Driver *driver;
-        TreeMaker maker;                /* the host and its claims; without a nodename */
+        TreeMaker maker;                /* the host and its claims; the first poll sets nodename */
         const ReporterConfig *reporter; /* NULL: standalone */
-        const Snapshot *known;          /* the host before the first poll; NULL: not known */
-        uint64_t interval_usec;         /* between polls; UINT64_MAX: none */
-        uint64_t patience_usec;         /* how long a poll is waited for; 0: 30 s */
-        bool dry_run;                   /* stop before the first write */
-        bool starts;                    /* the first cycle may reshape the tree */
-        uint64_t last_sync_usec;        /* of the tracker before this one (TrackerStatus) */
-        const StringSet *warnings;      /* of the configuration in force; NULL: none */
-        const char *state_dir;          /* where the old shape is kept; NULL: nowhere */
-        uint64_t reshape_patience_usec; /* 0: 5 minutes */
-        uint64_t device_settle_usec;    /* how long the first publish waits for missing devices */
-        uint64_t start_jitter_usec;     /* Placement hears of us within this; 0: at once */
-        uint64_t audit_grace_usec;      /* how long consumers may be on their way; 0: 300 s */
-        uint64_t heal_cycles;           /* heal by itself each so many cycles; 0: never */
-        /* Called when anything of the status may have changed. */
+        const Snapshot *known;          /* the host before the first poll; NULL: unknown */
+        uint64_t interval_usec;         /* between cycles; UINT64_MAX: only on request */
+        uint64_t patience_usec;         /* limit for a poll; 0: 30 s */
+        bool dry_run;                   /* a cycle stops before the first write */
+        bool starts;                    /* the first cycle can reshape the tree */
+        uint64_t last_sync_usec;        /* last_sync_usec of the previous tracker; 0: none */
+        const StringSet *warnings;      /* warnings of the configuration; NULL: none */
+        const char *state_dir;          /* directory of the saved shape; NULL: not saved */
+        uint64_t reshape_patience_usec; /* limit for a reshape; 0: 5 minutes */
+        uint64_t device_settle_usec;    /* longest wait of the first publication for devices */
+        uint64_t start_jitter_usec;     /* range of the delay of the first request; 0: none */
+        uint64_t audit_grace_usec;      /* age below which audits ignore a consumer; 0: 300 s */
+        uint64_t heal_cycles;           /* cycles between automatic heals; 0: never */
+        /* Called when the status might have changed. */
         void (*changed)(Tracker *tracker, void *userdata);
-        /* Called when a poll that began at this time (CLOCK_MONOTONIC) ended, and the claims know
-         * the guests of it; or when one failed, with the reason. Not from inside tracker_look(). */
+        /* Called when a poll that began at began_usec (CLOCK_MONOTONIC) has ended, and the claims
+         * know its guests. After a failed poll began_usec is 0, and error has the reason. Never
+         * called from inside tracker_look(). */
         void (*looked)(Tracker *tracker, uint64_t began_usec, const Error *error, void *userdata);
         void *userdata;
 } TrackerConfig;
 
+/* Creates a tracker, whose first cycle begins when the loop runs. Returns a negative errno with
+ * words. */
 int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Error *reterr);
 Tracker *tracker_free(Tracker *tracker);
 DEFINE_CLEANUP(Tracker *, tracker_free);
 
-/* The event that a caller waits for. */
+/* The event that a caller waits for, and the scope of the cycle. */
 typedef enum TrackerSync {
         TRACKER_SYNC,        /* the end of a cycle */
-        TRACKER_PUBLISH,     /* waits for a cycle that does not put off the publication
+        TRACKER_PUBLISH,     /* the end of a cycle that does not put off the publication
                                 (device_settle_usec) */
-        TRACKER_PUBLISH_ALL, /* the same; Placement is read anew (reporter_forget()) */
+        TRACKER_PUBLISH_ALL, /* the same; Placement is read completely (reporter_forget()) */
 } TrackerSync;
 
-/* Runs a cycle that begins after this call, with a poll that reads everything anew. done (may be
- * NULL) is called after the event, never from inside the call. -ENOMEM. */
+/* Runs a cycle that begins after this call, with a poll that reads everything. done (can be NULL)
+ * is called after the event, never from inside the call. Returns -ENOMEM. */
 int tracker_sync(Tracker *tracker, TrackerSync sync, TrackerDone done, void *userdata);
 
-/* Asks for a poll that reads every guest that does not run, without a cycle: see
- * TrackerConfig.looked. Negative errno with words. */
+/* Begins a poll that also reads every guest that does not run, without a cycle.
+ * TrackerConfig.looked reports its end. Returns a negative errno with words. */
 int tracker_look(Tracker *tracker, Error *reterr);
 
-/* Notifies everybody who waits for a cycle that there will be none, with these words. */
+/* Calls all waiters with these words, because no other cycle will end. */
 void tracker_dismiss(Tracker *tracker, const char *why);
 
-/* Forgets every request that was made with this userdata. */
+/* Drops the waiters with this userdata. The cycle itself still runs. */
 void tracker_sync_cancel(Tracker *tracker, void *userdata);
 
 /* A view of the tracker. Everything is borrowed until the loop runs again; auditor, reshape and
- * retirement as long as the tracker. A caller that requests something of these three also requests
- * the cycle that does it: tracker_sync(). */
+ * retirement are valid as long as the tracker. A caller that requests an operation of these three
+ * must also request a cycle: tracker_sync(). */
 typedef struct TrackerView {
         const TrackerStatus *status;
-        const Snapshot *snapshot;    /* the host by the last poll that succeeded; NULL: none */
-        const ProviderTree *tree;    /* that the host should have; NULL before the first poll */
-        const ProviderTree *sharing; /* the sharing providers of the tree; NULL: none is known */
-        const DeviceLedger *devices; /* that are expected; NULL: not known */
-        Session *session;            /* the session with Placement; NULL: none (yet) */
-        NovaMode nova;               /* [agent] nova; NOVA_NONE without a Placement */
+        const Snapshot *snapshot;    /* host of the last successful poll; NULL: none */
+        const ProviderTree *tree;    /* the tree of the host; NULL before the first poll */
+        const ProviderTree *sharing; /* sharing providers of the tree; NULL: unknown */
+        const DeviceLedger *devices; /* expected devices; NULL: unknown */
+        Session *session;            /* the session with Placement; NULL: none */
+        NovaMode nova;               /* [agent] nova; NOVA_NONE without [placement] */
         Auditor *auditor;
         ReshapeControl *reshape;
         Retirement *retirement;
 } TrackerView;
 
+/* Returns the view. Cheap. */
 TrackerView tracker_view(const Tracker *tracker);
 
-/* Of the cycle that runs, or is about to: phase "waiting". */
+/* Returns the progress of the running cycle. Without a running cycle, the phase is "waiting". */
 void tracker_get_progress(const Tracker *tracker, Progress *ret);
 
-/* What the next publish would send. -ENODATA with words when it cannot be known yet. The caller
- * frees. */
+/* Makes the plan that the next publication would send. Returns -ENODATA with words while host or
+ * Placement is unknown, or another negative errno. The caller frees the plan. */
 int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr);
 
-/* What is known of this host, its claims and Placement at a moment, for the verdict, the metrics
- * and the properties on D-Bus. Everything is borrowed. */
+/* The facts about this host, its claims and Placement at one time, for the verdict, the metrics and
+ * the properties on D-Bus. Everything is borrowed. */
 typedef struct CycleFacts {
         const TrackerStatus *status;
         const ReporterStatistics *statistics; /* zeros when standalone */
-        const char *driver;                   /* its name; NULL: not known */
+        const char *driver;                   /* name of the driver; NULL: unknown */
         NovaMode nova;
-        const Snapshot *snapshot;    /* the last that a poll brought; NULL: none */
-        const ProviderTree *tree;    /* that the host should have; NULL: not known yet */
-        const DeviceLedger *devices; /* that are expected; NULL: not known */
-        const Retained *retained;    /* inventories in use that are gone; NULL: no Placement */
-        const Contest *contest;      /* what somebody else writes in the tree; NULL: not known */
-        const AuditorState *audit;   /* NULL: none yet */
+        const Snapshot *snapshot;    /* the last snapshot; NULL: none */
+        const ProviderTree *tree;    /* the tree of the host; NULL: unknown */
+        const DeviceLedger *devices; /* expected devices; NULL: unknown */
+        const Retained *retained; /* inventories in use that the host lacks; NULL: no [placement] */
+        const Contest *contest;   /* values of another writer; NULL: unknown */
+        const AuditorState *audit;        /* NULL: none */
         const StringSet *config_warnings; /* NULL: none */
-        const Error *claim_error;         /* why claims cannot be taken; code 0: they can */
-        const HostView *view;             /* the host as claims have it; NULL: not known */
+        const Error *claim_error;         /* why new claims are rejected; code 0: they are not */
+        const HostView *view;             /* the host for the claims; NULL: unknown */
         size_t n_claims;
-        size_t n_disagreements; /* of claims and guests */
+        size_t n_disagreements; /* differences between claims and guests */
         ClaimsOwed owed;
-        const char *owed_trouble; /* why the owed writes are not settled; "": they are on their way,
-                                   * or NULL */
-        const char *host_cordoned, *devices_cordoned; /* NULL: nothing is */
+        const char *owed_trouble; /* why pending writes are not settled; "" or NULL: no reason */
+        const char *host_cordoned, *devices_cordoned; /* reasons; NULL: no cordon */
         size_t n_devices_cordoned;
 } CycleFacts;
 
 /* Collects the facts. Blocks on the disk of the claim database. The view of the host is valid until
- * the next call; what was borrowed from the database before is not valid any more. */
+ * the next read of the database; earlier borrowed results are invalid after the call. */
 void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char *owed_trouble,
                       CycleFacts *ret);

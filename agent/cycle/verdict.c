@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Makes the verdict from the facts of a cycle. Each kind of reason is a row of a table with
+ * severity, words, command and advice. The enum and the table have the order of severity, and
+ * verdict_make() adds reasons in that order. So the first reason is the worst one, and the state is
+ * its state. A kind is added at most once, with the first case and the number of further cases in
+ * its text. */
+
 #include "agent/cycle/verdict.h"
 
 #include <inttypes.h>
@@ -10,8 +16,10 @@
 #include "drivers/driver-words.h"
 #include "formats/interface.h"
 
+/* Size of " (and N more)", in bytes. */
 #define MORE_MAX 40
 
+/* The kinds of reasons, the worst first. */
 typedef enum Kind {
         KIND_CLAIMS_DOWN,
         KIND_HYPERVISOR,
@@ -40,7 +48,7 @@ typedef enum Kind {
         _KIND_MAX,
 } Kind;
 
-/* The worst first. */
+/* The words of each kind. command and advice of KIND_HYPERVISOR depend on the driver. */
 static const struct {
         VerdictState state;
         const char *check, *summary, *command, *advice;
@@ -48,7 +56,7 @@ static const struct {
         [KIND_CLAIMS_DOWN] = { VERDICT_DEGRADED, "service", "claims cannot be taken",
                                "journalctl -u compute-agent",
                                "Do as it says; else check that the file system of the claim database has room, and that the user compute-agent may write there" },
-        /* the rest is the driver's: drivers/driver-words.h */
+        /* The rest is the driver's: drivers/driver-words.h. */
         [KIND_HYPERVISOR] = { .state = VERDICT_DEGRADED,
                               .check = "hypervisor",
                               .summary = "the host cannot be polled" },
@@ -134,6 +142,7 @@ const char *verdict_state_to_text(VerdictState state)
         return names[state];
 }
 
+/* Adds a reason with this text. Each kind can be added once. */
 static void add(Verdict *verdict, Kind kind, const char *format, ...) _printf_(3, 4);
 static void add(Verdict *verdict, Kind kind, const char *format, ...)
 {
@@ -151,7 +160,7 @@ static void add(Verdict *verdict, Kind kind, const char *format, ...)
         verdict->state = MAX(verdict->state, reason->state);
 }
 
-/* " (and 2 more)" behind the first of n; text has MORE_MAX bytes. */
+/* Writes " (and 2 more)" if n is 3, and "" if n is at most 1. text has MORE_MAX bytes. */
 static const char *format_more(char *text, size_t n)
 {
         text[0] = '\0';
@@ -160,9 +169,10 @@ static const char *format_more(char *text, size_t n)
         return text;
 }
 
-/* What claims hold */
+/* Claims and devices */
 
-/* All of a device that is withheld or cordoned is reserved: that is no promise too many. */
+/* Returns true if claims exceed the capacity. A withheld or cordoned device is reserved completely,
+ * so its claims do not count as too many. */
 static bool is_over(const InventoryRecord *record, const HostProvider *row)
 {
         return record->inventory.reserved < record->inventory.total &&
@@ -170,6 +180,7 @@ static bool is_over(const InventoryRecord *record, const HostProvider *row)
                        inventory_capacity(&record->inventory);
 }
 
+/* Adds a reason if claims exceed the capacity of an inventory. */
 static void look_at_amounts(const CycleFacts *facts, Verdict *verdict)
 {
         const HostView *view = facts->view;
@@ -198,6 +209,7 @@ static void look_at_amounts(const CycleFacts *facts, Verdict *verdict)
             view->tree->providers[at]->name, format_more(more, n));
 }
 
+/* Returns the amount of the device that claims use. */
 static uint64_t get_used(const HostView *view, const LedgerDevice *device)
 {
         size_t at;
@@ -207,7 +219,8 @@ static uint64_t get_used(const HostView *view, const LedgerDevice *device)
                        : 0;
 }
 
-/* Claims or, as far as Placement was asked, consumers hold some of it. */
+/* Returns true if claims or consumers of Placement use a part of the device. Consumers are known
+ * only for inventories whose holders were read. */
 static bool is_held(const CycleFacts *facts, const LedgerDevice *device)
 {
         return get_used(facts->view, device) > 0 ||
@@ -215,6 +228,7 @@ static bool is_held(const CycleFacts *facts, const LedgerDevice *device)
                                                 device->resource_class) == RETAINED_USE_HELD);
 }
 
+/* Adds a reason if a missing device is in use, with its consumers. */
 static void look_at_lost_devices(const CycleFacts *facts, Verdict *verdict)
 {
         char more[MORE_MAX], holders[RETAINED_HOLDERS_MAX] = "";
@@ -242,6 +256,7 @@ static void look_at_lost_devices(const CycleFacts *facts, Verdict *verdict)
                     holders[0] ? "; in Placement " : "", holders, format_more(more, n));
 }
 
+/* Adds a reason if devices are withheld. */
 static void look_at_withheld(const CycleFacts *facts, Verdict *verdict)
 {
         _cleanup_free_ char *text =
@@ -251,6 +266,7 @@ static void look_at_withheld(const CycleFacts *facts, Verdict *verdict)
                 add(verdict, KIND_WITHHELD, "Withheld, so that nobody is promised them: %s", text);
 }
 
+/* Adds a reason if consumers have allocations of inventories that the host no longer has. */
 static void look_at_retained(const CycleFacts *facts, Verdict *verdict)
 {
         _cleanup_free_ char *text =
@@ -264,6 +280,7 @@ static void look_at_retained(const CycleFacts *facts, Verdict *verdict)
 
 /* Placement */
 
+/* Returns words for the state of Placement compared with the host. */
 static const char *find_synced(const TrackerStatus *status)
 {
         static const char *const words[] = {
@@ -281,6 +298,7 @@ static const char *find_synced(const TrackerStatus *status)
         return words[status->sync_state];
 }
 
+/* Adds a reason if another writer keeps overwriting values. */
 static void look_at_others(const CycleFacts *facts, Verdict *verdict)
 {
         _cleanup_free_ char *text = facts->contest && contest_count(facts->contest) > 0
@@ -293,6 +311,8 @@ static void look_at_others(const CycleFacts *facts, Verdict *verdict)
                     text);
 }
 
+/* Returns the number of pending writes, removals and moves. They count only in states in which
+ * Placement can be used; otherwise that state is the reason. */
 static uint64_t count_owed(const CycleFacts *facts)
 {
         SyncState state = facts->status->sync_state;
@@ -302,6 +322,7 @@ static uint64_t count_owed(const CycleFacts *facts)
                        : 0;
 }
 
+/* Adds the reasons that concern Placement. */
 static void look_at_placement(const CycleFacts *facts, Verdict *verdict)
 {
         const TrackerStatus *status = facts->status;
@@ -332,8 +353,9 @@ static void look_at_placement(const CycleFacts *facts, Verdict *verdict)
                     facts->owed.n_unheld, facts->n_claims, text_plural(facts->n_claims));
 }
 
-/* What others have to do */
+/* Work for the operator */
 
+/* Adds the first warning of the configuration. */
 static void look_at_config(const CycleFacts *facts, Verdict *verdict)
 {
         const StringSet *warnings = facts->config_warnings;
@@ -344,6 +366,7 @@ static void look_at_config(const CycleFacts *facts, Verdict *verdict)
                     format_more(more, warnings->n_items));
 }
 
+/* Adds the warnings and the pending reasons, in the order of the kinds. */
 static void look_at_rest(const CycleFacts *facts, Verdict *verdict)
 {
         const TrackerStatus *status = facts->status;
@@ -376,6 +399,7 @@ static void look_at_rest(const CycleFacts *facts, Verdict *verdict)
                     count_owed(facts), text_plural(count_owed(facts)));
 }
 
+/* Adds the reason for a failed poll, with command and advice of the driver. */
 static void add_hypervisor(const CycleFacts *facts, Verdict *verdict)
 {
         const DriverWords *words = driver_words(facts->driver);
@@ -386,7 +410,7 @@ static void add_hypervisor(const CycleFacts *facts, Verdict *verdict)
         reason->advice = words->advice;
 }
 
-/* In the order of the kinds. */
+/* Adds all reasons in the order of the kinds. */
 void verdict_make(const CycleFacts *facts, Verdict *ret)
 {
         ret->state = VERDICT_OK;

@@ -1,46 +1,51 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Whether all is well on this host, with the reasons when it is not: the one answer of "computectl
- * status" and "doctor", of their exit codes, of the metrics and of systemd's status line. Pure. */
+/* The verdict on this host: its state, and the reasons if it is not good. "computectl status",
+ * "doctor", their exit codes, the metrics and systemd's status line all use it. Pure. */
 
 #include "agent/cycle/tracker.h"
 
+/* The states, in the order of their severity. */
 typedef enum VerdictState {
         VERDICT_OK,
-        VERDICT_PENDING,  /* something is on its way, and nobody need do anything */
-        VERDICT_WARNING,  /* somebody should know it */
-        VERDICT_DEGRADED, /* something is wrong */
+        VERDICT_PENDING,  /* a change is not complete; no action is necessary */
+        VERDICT_WARNING,  /* the operator should know it */
+        VERDICT_DEGRADED, /* something does not work */
         _VERDICT_STATE_MAX,
 } VerdictState;
 
 const char *verdict_state_to_text(VerdictState state); /* the STATE_… of formats/interface.h */
 
+/* A reason. The strings are static, except for text. */
 typedef struct VerdictReason {
-        const char *check;   /* what it is about, as "doctor" names it: "placement" */
-        VerdictState state;  /* never OK */
-        const char *summary; /* ends a sentence: "the host cannot be polled" */
-        const char *command; /* to be looked at next */
-        const char *advice;  /* what to do */
-        char text[ERROR_TEXT_MAX];
+        const char *check;         /* subject, as "doctor" names it, for example "placement" */
+        VerdictState state;        /* never OK */
+        const char *summary;       /* end of a sentence, for example "the host cannot be polled" */
+        const char *command;       /* command that shows more */
+        const char *advice;        /* advice for the operator */
+        char text[ERROR_TEXT_MAX]; /* the fact, with names and amounts */
 } VerdictReason;
 
+/* Sizes: number of reasons; bytes of a summary and of a line. */
 #define VERDICT_REASONS_MAX 32
 #define VERDICT_SUMMARY_MAX 256
 #define VERDICT_LINE_MAX    1024
 
+/* The state, which is that of the worst reason, and all reasons. */
 typedef struct Verdict {
         VerdictState state;
-        const char *synced; /* how Placement and the host stand to each other, in words */
+        const char *synced;                         /* Placement compared with the host, in words */
         VerdictReason reasons[VERDICT_REASONS_MAX]; /* the worst first */
         size_t n_reasons, n_providers, n_claims;
         uint64_t n_owed;
 } Verdict;
 
+/* Makes the verdict. *ret borrows nothing from *facts. */
 void verdict_make(const CycleFacts *facts, Verdict *ret);
 
-/* One sentence without its end. Returns text, which gets at most size bytes. */
+/* Writes a sentence without its full stop. Returns text, which has size bytes. */
 const char *verdict_summary(const Verdict *verdict, char *text, size_t size);
 
-/* The same with figures and the words of the worst reason. */
+/* Writes the summary with numbers and the text of the worst reason. Returns text. */
 const char *verdict_line(const Verdict *verdict, char *text, size_t size);

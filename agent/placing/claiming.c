@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A claim that a caller asks for, from the read of its consumer to the answer. Allocations that
- * another writer placed on this host are verified and claimed. Without these the fit chooses, the
- * choice is claimed as pending, and it is written to Placement: agent/placing/queue.h has all of
- * it.
+/* A claim that a caller requests, from the read of its consumer to the answer. Allocations that
+ * another writer placed on this host are verified and claimed. Without such allocations, the fit
+ * chooses, the choice is claimed as pending, and it is written to Placement. agent/placing/queue.h
+ * describes all steps.
  *
- * A pending claim ends in one of two ways when its write fails. claims_withdraw() is for a write
- * that certainly did not happen: nothing has to be removed from Placement. claims_release() is for
- * a write that happened or can still happen: it leaves a removal. */
+ * A pending claim ends in one of two ways if its write fails. claims_withdraw() is for a write that
+ * certainly did not happen: nothing must be removed from Placement. claims_release() is for a write
+ * that happened or can still happen: it leaves a removal. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,15 +16,16 @@
 #include "agent/placing/task.h"
 #include "base/log.h"
 
-/* How long a healer is waited for: its write is a request or two. */
+/* Interval and maximum number of waits for a healer, which needs one or two requests. */
 #define HEALER_WAIT_USEC (50 * USEC_PER_MSEC)
 #define HEALER_WAITS_MAX 40
 
-/* The placing of claims that are made without asking Placement. */
+/* Placing for claims that are made without asking Placement. */
 static const ClaimPlacing local = { .write_state = CLAIM_WRITE_NONE };
 
 static void write_chosen(ClaimTask *task);
 
+/* Ends the task with the claim, which the task owns from here on. */
 static void succeed(ClaimTask *task, Claim *claim, bool is_new)
 {
         claim_service_touch(task->queue->config.service, claim->id);
@@ -33,7 +34,8 @@ static void succeed(ClaimTask *task, Claim *claim, bool is_new)
         claim_task_end(task, 0, claim, is_new, &ERROR_NULL);
 }
 
-/* Claims again what Placement allocates to the consumer, after its request was refused. */
+/* Claims the placed allocations without a request again, after the claim of the request has failed.
+ * The guest must not lose its claim because of the attempt. */
 static void claim_placed_again(ClaimTask *task, Claims *claims, const ClaimPlacing *placing)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -45,7 +47,7 @@ static void claim_placed_again(ClaimTask *task, Claims *claims, const ClaimPlaci
         claim_service_notify(task->queue->config.service, CLAIM_EVENT_ADDED, claim);
 }
 
-/* Claims by the known state, and ends the task. */
+/* Claims by the known state. Ends the task, or starts a refresh. */
 static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
 {
         Claims *claims = claim_task_open_claims(task);
@@ -59,7 +61,7 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
         r = claims_claim(claims, task->request, placing, &claim, &ambiguous, &error);
         if (r != 0)
                 claim_placed_again(task, claims, placing);
-        /* Once, a claim whose guest is gone can leave its capacity to this one. */
+        /* Retry once: the refresh can end a claim whose guest is gone, and so free capacity. */
         if (r == CLAIM_E_NO_CAPACITY && placing->holding &&
             !(task->refreshed & CLAIM_REFRESH_HOST) &&
             claim_task_refresh(task, CLAIM_REFRESH_HOST, NULL) >= 0)
@@ -76,7 +78,8 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
         succeed(task, claim, claim->created_usec >= task->begun_usec);
 }
 
-/* Placement cannot be asked. */
+/* Claims without Placement, with a pending write. Requires claim_mode auto and the permission of
+ * [agent] nova. */
 static void go_without(ClaimTask *task, const Error *error)
 {
         static const ClaimPlacing owed = { .write_state = CLAIM_WRITE_OWED };
@@ -88,11 +91,12 @@ static void go_without(ClaimTask *task, const Error *error)
                 claim_task_fail(task, CLAIM_QUEUE_E_PLACEMENT, error);
 }
 
-/* Writing. */
+/* Writing */
 
-/* claims_withdraw() or claims_release(). */
+/* The way in which a pending claim ends: claims_withdraw() or claims_release(). */
 typedef int (*ClaimEnd)(Claims *claims, int64_t id, const char *reason, Error *reterr);
 
+/* Ends the pending claim. why is the reason in the history. */
 static void give_up(ClaimTask *task, ClaimEnd end, const char *why)
 {
         Claims *claims = task->queue->config.service->claims;
@@ -102,7 +106,7 @@ static void give_up(ClaimTask *task, ClaimEnd end, const char *why)
         task->claim = claim_free(task->claim);
 }
 
-/* Ends the task after the write. */
+/* Marks the claim as written and ends the task. */
 static void finish_write(ClaimTask *task)
 {
         Claims *claims = claim_task_open_claims(task);
@@ -122,9 +126,10 @@ static void finish_write(ClaimTask *task)
         succeed(task, TAKE_PTR(task->claim), true);
 }
 
-/* Capacity in Placement: the choice is free here but not there, because another consumer has some
- * of it without a claim. */
+/* Capacity in Placement. The choice can be free here and allocated in Placement, if another
+ * consumer has allocations without a claim. */
 
+/* Returns true if Placement has enough free capacity of one provider. */
 static bool is_left(const Consumer *room, const Allocation *chosen)
 {
         const Resources *left = consumer_find(room, &chosen->provider);
@@ -136,7 +141,8 @@ static bool is_left(const Consumer *room, const Allocation *chosen)
         return true;
 }
 
-/* True if Placement has all of the choice on this host left: then a sharing provider refused. */
+/* Returns true if Placement has free capacity for all of the choice on this host. Then a sharing
+ * provider has refused the write. */
 static bool is_left_here(const ClaimTask *task, const HostView *view, const char *node)
 {
         bool left = true;
@@ -150,7 +156,8 @@ static bool is_left_here(const ClaimTask *task, const HostView *view, const char
         return left;
 }
 
-/* True if a removal is under way. A write that can still arrive is not waited for. */
+/* Returns true if a removal will free capacity soon. Removals that wait for a late write do not
+ * count. */
 static bool is_leaving(Claims *claims)
 {
         ClaimRemoval removal = { 0 };
@@ -161,14 +168,14 @@ static bool is_leaving(Claims *claims)
         return false;
 }
 
-/* Fails, or tries again if a removal frees capacity now. */
+/* Fails, or retries if a removal frees capacity now. */
 static void fail_for_others(ClaimTask *task, const Error *error)
 {
         Claims *claims = task->queue->config.service->claims;
         Error words = *error;
 
-        /* A claim that was just released is being removed, or was removed after Placement answered.
-         * */
+        /* The removal of a released claim is pending, or was done after Placement reported its free
+         * capacity. */
         if (claims &&
             (is_leaving(claims) || task->claiming.n_removals != task->queue->n_removals) &&
             claim_task_retry(task))
@@ -178,6 +185,7 @@ static void fail_for_others(ClaimTask *task, const Error *error)
         claim_task_fail(task, CLAIM_E_NO_CAPACITY, &words);
 }
 
+/* Withdraws the refused choice and lets the fit choose again from the free capacity. */
 static void on_room(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -196,7 +204,9 @@ static void on_room(int result, ConsumersAnswer *answer, const Error *error, voi
                 claim_task_fail(task, claim_task_outcome(result), error);
 }
 
-/* Reads the capacity that Placement has left. True: the task chooses from it next. */
+/* Reads the free capacity in Placement. Returns true if the request was sent: the task then chooses
+ * from the result. The request names a class and amount of the choice, preferably of a provider of
+ * this host. */
 static bool ask_for_room(ClaimTask *task)
 {
         Claims *claims = task->queue->config.service->claims;
@@ -216,6 +226,8 @@ static bool ask_for_room(ClaimTask *task)
                          chosen->resources.items[0].amount, on_room, task, NULL) >= 0;
 }
 
+/* Evaluates the result of the write: see the file comment for the two ways in which the claim
+ * ends. */
 static void on_put(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -249,7 +261,7 @@ static void on_put(int result, ConsumersAnswer *answer, const Error *error, void
         claim_task_fail(task, outcome, error);
 }
 
-/* Writes the pending claim to Placement. */
+/* Writes the pending claim to Placement. is_there: the allocations are written unchanged. */
 static void put(ClaimTask *task)
 {
         const ClaimRequest *request = task->request;
@@ -272,7 +284,7 @@ static void put(ClaimTask *task)
         }
 }
 
-/* Makes the pending claim. Returns 0 or an outcome of claims.h. */
+/* Makes the pending claim. Returns 0, an outcome of claims.h or a negative errno. */
 static int claim_pending(ClaimTask *task, Error *reterr)
 {
         Claims *claims = claim_service_require(task->queue->config.service, reterr);
@@ -291,7 +303,8 @@ static int claim_pending(ClaimTask *task, Error *reterr)
         return claims_claim(claims, task->request, &placing, &task->claim, NULL, reterr);
 }
 
-/* Lets the fit choose, and writes the choice. */
+/* Lets the fit choose, and writes the choice. Also called again with the free capacity of
+ * Placement. */
 static void write_chosen(ClaimTask *task)
 {
         Error error = ERROR_NULL;
@@ -305,6 +318,7 @@ static void write_chosen(ClaimTask *task)
                 claim_task_fail(task, r, &error);
 }
 
+/* Writes the choice if the configuration permits it. */
 static void write_claim(ClaimTask *task)
 {
         Error error = ERROR_NULL;
@@ -320,8 +334,9 @@ static void write_claim(ClaimTask *task)
         write_chosen(task);
 }
 
-/* Reading. */
+/* Reading */
 
+/* Returns the placing for a claim of the consumer's allocations. */
 static ClaimPlacing what_is_placed(const ClaimTask *task, const HostView *view,
                                    ClaimWriteState write_state)
 {
@@ -333,8 +348,9 @@ static ClaimPlacing what_is_placed(const ClaimTask *task, const HostView *view,
         };
 }
 
-/* Finds allocations that an earlier claim of the consumer left. True when there are some; ret is
- * the claim that left them (NULL: not known any more). */
+/* Finds allocations that an earlier claim of the consumer left, and ends removals that have nothing
+ * left to remove. Returns true if there are such allocations. *ret is the claim that left them;
+ * NULL: it is no longer in the database. */
 static bool find_left_over(ClaimTask *task, Claims *claims, Claim **ret)
 {
         ClaimRemoval removal = { 0 };
@@ -356,8 +372,8 @@ static bool find_left_over(ClaimTask *task, Claims *claims, Claim **ret)
         return false;
 }
 
-/* Claims the left allocations if they match the request, and writes them as they are, so that a
- * late removal names an old generation. Otherwise the choice of the fit replaces them. */
+/* Claims the left allocations if they match the request. It writes them unchanged, so that a late
+ * removal names an old generation. Otherwise the choice of the fit replaces them. */
 static void use_left_over(ClaimTask *task, Claims *claims, const HostView *view, const Claim *ended)
 {
         ClaimPlacing placing = what_is_placed(task, view, CLAIM_WRITE_PENDING);
@@ -372,8 +388,9 @@ static void use_left_over(ClaimTask *task, Claims *claims, const HostView *view,
         }
 }
 
-/* True if the consumer has a claim. Placement has the same as the database for a claim that the
- * agent wrote; a claim that another writer placed (ret_placed) can have been placed again since. */
+/* Returns true if the consumer has a claim. *ret_placed: another writer placed it, so it can have
+ * been placed again since. For a claim that the agent wrote, database and Placement have the
+ * same. */
 static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -383,20 +400,21 @@ static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
         *ret_placed = claim->write_state == CLAIM_WRITE_NONE;
         if (claim->state != CLAIM_STATE_PENDING)
                 return true;
-        /* It is from before a crash: no caller got it. */
+        /* A pending claim without a task is left from a crash: no caller has received it. */
         (void)claims_release(claims, claim->id, "not finished", NULL);
         return false;
 }
 
-/* True for a claim that was made of Placement's allocations alone, for a lost claim database. This
- * caller has the request. */
+/* Returns true for a claim that was made only from Placement's allocations, after the claim
+ * database was lost. */
 static bool is_without_request(const Claim *claim)
 {
         return claim->request[0] == '\0' && claim->state == CLAIM_STATE_CLAIMED;
 }
 
-/* Releases a claim that names something else than the consumer has now. A guest left, and was
- * placed here again before its claim ended; or the claim has no request, and the caller has one. */
+/* Releases a placed claim that the new claim must replace, if the host has no guest for it. Either
+ * its allocations differ from those of the consumer, because the guest left and was placed here
+ * again. Or it has no request, and this caller has one. */
 static void end_of_before(ClaimTask *task, Claims *claims)
 {
         const HostFacts *facts = task->queue->config.service->facts;
@@ -420,7 +438,7 @@ static void end_of_before(ClaimTask *task, Claims *claims)
                                  : "it was placed here again");
 }
 
-/* Continues without Placement. */
+/* Continues without Placement. An existing claim is answered. */
 static void on_away(ClaimTask *task, const Error *error)
 {
         Claims *claims = claim_task_open_claims(task);
@@ -434,7 +452,8 @@ static void on_away(ClaimTask *task, const Error *error)
                 go_without(task, error);
 }
 
-/* Continues after the consumer was read. */
+/* Continues after the consumer was read. A release of an old claim changes the view of the host, so
+ * the view is read again. */
 static int go_on(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *ended = NULL;
@@ -459,7 +478,7 @@ static int go_on(ClaimTask *task, Claims *claims, const HostView *view, Error *r
         return 0;
 }
 
-/* Reads the consumer, which no healer can change from here on. */
+/* Reads the consumer after reserving it, so that no healer changes it until the task ends. */
 static void read_consumer(ClaimTask *task)
 {
         Error error = ERROR_NULL;
@@ -478,6 +497,7 @@ static void read_consumer(ClaimTask *task)
         claim_task_read(task, &task->consumer, &task->seen, go_on);
 }
 
+/* Begins the task, or repeats it: steps (1) and (2) of agent/placing/queue.h. */
 static void claim(ClaimTask *task)
 {
         Claims *claims = claim_task_open_claims(task);
@@ -509,6 +529,7 @@ static void forget(ClaimTask *task)
         task->claiming.is_there = false;
 }
 
+/* Lets healers use the consumer again. */
 static void let_go(ClaimTask *task)
 {
         if (task->claiming.in_hand)

@@ -16,6 +16,8 @@ ClaimWriteState claim_decide_owed(ClaimWriteState write_state, bool here, bool s
         return write_state == CLAIM_WRITE_SENT && same ? CLAIM_WRITE_WRITTEN : CLAIM_WRITE_NONE;
 }
 
+/* A removal soon after the end of the claim needs no proof that the agent wrote the allocations: no
+ * other writer had the time to place the consumer again. */
 ClaimRemovalDecision claim_decide_removal(const ClaimRemovalState *state)
 {
         bool fresh = !state->late && state->age_usec < CLAIM_REMOVAL_SOON_USEC;
@@ -28,6 +30,8 @@ ClaimRemovalDecision claim_decide_removal(const ClaimRemovalState *state)
         return state->lives ? CLAIM_REMOVAL_WAIT : CLAIM_REMOVAL_SEND;
 }
 
+/* The order matters: evidence in Placement is examined before permissions, so that a move which is
+ * already done never fails. */
 ClaimMoveDecision claim_decide_move(const ClaimMoveState *state)
 {
         if (state->left && state->there)

@@ -1,63 +1,72 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Decides what follows for a claim, an owed write, a removal or a move by what Placement has. Pure:
- * agent/placing/claiming.c, moving.c and settle.c act. */
+/* Decides how a claim, a pending write, a removal or a move continues, given the allocations that
+ * Placement has. Pure: agent/placing/claiming.c, moving.c and settle.c act on the decisions. */
 
 #include "agent/guests/claim-share.h"
 #include "agent/placing/queue.h"
 
-/* Returns why the agent must not write allocations that no scheduler placed, in words that end a
- * sentence; NULL: it can. */
+/* Returns why the agent must not write allocations that no scheduler placed, as the end of a
+ * sentence; NULL if it can. */
 const char *claim_decide_refuses(ClaimMode mode, NovaMode nova);
 
-/* Returns the write state that an owed claim takes. CLAIM_WRITE_SENT: it is to be written now;
- * CLAIM_WRITE_WRITTEN: our write is there; CLAIM_WRITE_NONE: another writer placed the consumer.
- * here: the consumer has allocations on this host; same: exactly those of the claim; gone: it has
- * allocations elsewhere, and its guest, which was here, does not run here any more. */
+/* Returns the next write state of a claim whose write is pending. CLAIM_WRITE_SENT: write it now.
+ * CLAIM_WRITE_WRITTEN: the agent's write has arrived. CLAIM_WRITE_NONE: another writer placed the
+ * consumer.
+ *
+ * here: the consumer has allocations on this host. same: these are exactly those of the claim.
+ * gone: it has allocations elsewhere, and its guest, which ran here, does not run here any more. */
 ClaimWriteState claim_decide_owed(ClaimWriteState write_state, bool here, bool same, bool gone);
 
+/* The next step for the allocations that an ended claim left. */
 typedef enum ClaimRemovalDecision {
-        CLAIM_REMOVAL_END,
-        CLAIM_REMOVAL_SEND,
-        CLAIM_REMOVAL_KEEP, /* end it, and leave what somebody else put there */
-        CLAIM_REMOVAL_WAIT, /* a write of ours may still arrive, or its guest still lives */
+        CLAIM_REMOVAL_END,  /* nothing is left to remove: end the removal */
+        CLAIM_REMOVAL_SEND, /* remove them from Placement */
+        CLAIM_REMOVAL_KEEP, /* end the removal: another writer placed these allocations */
+        CLAIM_REMOVAL_WAIT, /* try later: a write of the agent can still arrive, or the guest is
+                               still here */
 } ClaimRemovalDecision;
 
+/* The evidence about a removal. */
 typedef struct ClaimRemovalState {
-        bool here;         /* the consumer holds something of this host */
-        bool ours;         /* claim_share_is_ours() */
-        bool inherited;    /* another claim of the consumer has it */
-        bool late;         /* it could not be looked at when the claim ended */
-        bool unsure;       /* what became of the claim's write was not known */
-        bool lives;        /* its guest is here, and gets a claim that has this share */
-        uint64_t age_usec; /* since the claim ended */
+        bool here;         /* the consumer has allocations on this host */
+        bool ours;         /* the agent wrote them: claim_share_is_ours() */
+        bool inherited;    /* they belong to another claim of the consumer */
+        bool late;         /* Placement was not read when the claim ended */
+        bool unsure;       /* the result of the claim's write is unknown */
+        bool lives;        /* its guest is here, and will get a claim for them */
+        uint64_t age_usec; /* time since the claim ended */
 } ClaimRemovalState;
 
-/* The time within which a write can still arrive after the agent stopped waiting for it. */
+/* A write can still arrive within this time after the agent stopped waiting for it. */
 #define CLAIM_WRITE_LATE_USEC (CLAIM_WRITE_LATE_SEC * USEC_PER_SEC)
 
-/* Within this time after the end of a claim, its consumer's allocations count as left by the claim.
- * */
+/* Within this time after the end of a claim, the allocations of its consumer count as left by the
+ * claim. */
 #define CLAIM_REMOVAL_SOON_USEC (5 * USEC_PER_SEC)
 
+/* Decides about the allocations that an ended claim left. */
 ClaimRemovalDecision claim_decide_removal(const ClaimRemovalState *state);
 
+/* The next step of a move. */
 typedef enum ClaimMoveDecision {
-        CLAIM_MOVE_SEND,
-        CLAIM_MOVE_DONE,       /* by somebody else, or Placement knows of neither */
-        CLAIM_MOVE_ARRIVED,    /* ours did */
-        CLAIM_MOVE_FENCE,      /* it was not done, and has to be kept from being done late */
-        CLAIM_MOVE_GIVE_UP,    /* nothing is there that could be moved */
-        CLAIM_MOVE_TAKEN,      /* both hold something of this host */
-        CLAIM_MOVE_NOT_PLACED, /* it is not ours to do */
+        CLAIM_MOVE_SEND,       /* move the allocations in Placement */
+        CLAIM_MOVE_DONE,       /* another writer moved them, or neither consumer has any */
+        CLAIM_MOVE_ARRIVED,    /* the agent's move has arrived */
+        CLAIM_MOVE_FENCE,      /* the move was not done; ensure that it cannot arrive late */
+        CLAIM_MOVE_GIVE_UP,    /* nothing can be moved, or the agent must not move it */
+        CLAIM_MOVE_TAKEN,      /* both consumers have allocations on this host */
+        CLAIM_MOVE_NOT_PLACED, /* the agent must not write these allocations */
 } ClaimMoveDecision;
 
+/* The evidence about a move. */
 typedef struct ClaimMoveState {
-        bool left, there; /* of this host: from holds something, to does */
-        bool sent;        /* by us, and what became of it is not known */
-        bool repairs;     /* nobody waits for it */
-        bool refused;     /* claim_decide_refuses() */
+        bool left, there; /* allocations on this host: of "from", of "to" */
+        bool sent;        /* the agent sent the move, and its result is unknown */
+        bool repairs;     /* the move is settled later; no caller waits for it */
+        bool refused;     /* claim_decide_refuses() gives a reason */
 } ClaimMoveState;
 
+/* Decides about a move of allocations between two consumers. */
 ClaimMoveDecision claim_decide_move(const ClaimMoveState *state);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Moves a claim, with all allocations of its consumer, to another consumer: one POST /allocations.
- * The move stands in the database before it is sent. One that no caller waits for any more is
- * repaired: it arrived, or a write makes the generation stale that a late request would name. */
+ * The move is stored in the database before it is sent. A move without a waiting caller is settled
+ * later. If it has arrived, the claim follows. If not, a write changes the consumer's generation,
+ * so that a late request with the old generation fails. A move fails if both consumers have
+ * allocations on this host. */
 
 #include <errno.h>
 #include <string.h>
@@ -10,7 +12,7 @@
 #include "agent/guests/claim-share.h"
 #include "agent/placing/task.h"
 
-/* Returns true if the move was done before; the answer is the same. */
+/* Returns true if the move was done before. *ret is then the claim of the target. */
 static bool is_moved(Claims *claims, const ClaimMove *wanted, Claim **ret)
 {
         _cleanup_(claim_freep) Claim *left = NULL;
@@ -19,6 +21,7 @@ static bool is_moved(Claims *claims, const ClaimMove *wanted, Claim **ret)
                claims_find(claims, &wanted->to, false, ret, NULL) == 0;
 }
 
+/* Returns the consumer type of the target: a migration returns the claim to the instance. */
 static const char *type_after(Claims *claims, const Uuid *from)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -29,7 +32,7 @@ static const char *type_after(Claims *claims, const Uuid *from)
         return "MIGRATION";
 }
 
-/* Writes the move to the database. False: the task has ended. */
+/* Stores the move in the database. Returns false if the task has ended. */
 static bool begin(ClaimTask *task)
 {
         ClaimMove *wanted = &task->moving.move, begun = { 0 };
@@ -57,7 +60,8 @@ static bool begin(ClaimTask *task)
         return true;
 }
 
-/* Ends the move in the database, and the task. reported NULL: the move was not done. */
+/* Ends the move in the database, and the task. reported NULL: the move was not done. ours: the
+ * agent's request did it. A result that is not 0 is passed on to the caller. */
 static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, int result,
                      const Error *error)
 {
@@ -75,6 +79,8 @@ static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, 
         claim_task_end(task, r, r == 0 ? claim : NULL, reported && r == 0, &words);
 }
 
+/* Evaluates the result of the move. Without an answer, the move stays in the database, and is
+ * settled later. */
 static void on_moved(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -84,12 +90,13 @@ static void on_moved(int result, ConsumersAnswer *answer, const Error *error, vo
         if (written == REPORT_WRITTEN)
                 end_move(task, &task->moving.after, true, 0, error);
         else if (written == REPORT_WRITTEN_UNKNOWN)
-                claim_task_fail(task, claim_task_outcome(result), error); /* repaired later */
+                claim_task_fail(task, claim_task_outcome(result), error); /* settled later */
         else if (written != REPORT_WRITTEN_RACED || !claim_task_retry(task))
                 end_move(task, NULL, false, claim_task_outcome(result), error);
 }
 
-/* Adds the allocations of one consumer to those that the other has elsewhere. */
+/* Moves the allocations: adds them to those that the target has elsewhere, and clears the source.
+ * One request replaces both, with both generations. */
 static int move_all(ClaimTask *task, const HostView *view, Error *reterr)
 {
         _cleanup_(allocations_freep) Allocations *both = NULL;
@@ -110,6 +117,8 @@ static int move_all(ClaimTask *task, const HostView *view, Error *reterr)
         return r < 0 ? r : consumers_move(&task->call, task->session, both, on_moved, task, reterr);
 }
 
+/* Ends an undone move after the generation was changed, and stores the new generation with the
+ * claim. */
 static void end_fence(ClaimTask *task)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -128,7 +137,8 @@ static void on_fenced(int result, ConsumersAnswer *answer, const Error *error, v
                 end_fence(userdata);
 }
 
-/* Makes the generation stale that a late request would name. */
+/* Writes the source unchanged, which increases its generation. A late request names the old
+ * generation and fails. */
 static int fence_move(ClaimTask *task, const HostView *view, Error *reterr)
 {
         if (claim_share_name(task->seen, NULL, NULL, NULL) < 0)
@@ -138,6 +148,7 @@ static int fence_move(ClaimTask *task, const HostView *view, Error *reterr)
                                reterr);
 }
 
+/* Ends a move that is not possible or not permitted. */
 static void refuse_move(ClaimTask *task, ClaimMoveDecision decision)
 {
         Error words = ERROR_NULL;
@@ -155,7 +166,8 @@ static void refuse_move(ClaimTask *task, ClaimMoveDecision decision)
                  &words);
 }
 
-/* Continues after both consumers were read. */
+/* Continues after both consumers were read. An error of a move without a caller leaves it in the
+ * database for the next round. */
 static int go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         const ClaimReported reported = claim_share_reported(view, task->moving.target, false);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs the tasks of claims: agent/placing/queue.h has the course of each.
+/* Runs the tasks of claims. agent/placing/queue.h describes the course of each kind.
  *
- * Tasks stand in one list in the order of their coming. One that shares a consumer with an earlier
- * one waits for its turn, so each consumer has one task at a time. A task that a caller asked for
- * is answered when it ends. Settling adds one task at a time for what the database owes to
- * Placement. A task frees itself with its end: no function uses it afterwards. */
+ * Tasks are in one list in the order of their arrival. A task that shares a consumer with an
+ * earlier one waits for its turn, so each consumer has one task at a time. A task with a caller is
+ * answered when it ends. Settling adds one task at a time for the pending work in the database. A
+ * task frees itself at its end: no function uses it afterwards. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,15 +18,16 @@
 #include "base/message-ids.h"
 #include "claims/fit/device-choice.h"
 
+/* Pauses between attempts after a conflict: the first, and the longest. */
 #define PAUSE_USEC     (20 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC (2 * USEC_PER_SEC)
 #define TIMER_ACCURACY (1 * USEC_PER_MSEC)
 
-/* A D-Bus caller waits longer than either of these. */
+/* Limits of the wait for a refresh. A D-Bus caller waits longer than either. */
 #define GUESTS_PATIENCE_USEC (10 * USEC_PER_SEC)
 #define HOST_PATIENCE_USEC   (5 * USEC_PER_SEC)
 
-/* How long a task waits for a refresh. */
+/* The limits by kind of refresh. */
 static const uint64_t patience_usec[] = {
         [CLAIM_REFRESH_GUESTS] = GUESTS_PATIENCE_USEC,
         [CLAIM_REFRESH_HOST] = HOST_PATIENCE_USEC,
@@ -65,6 +66,7 @@ static Session *get_session(const ClaimQueue *queue)
         return queue->config.session(queue->config.userdata);
 }
 
+/* Frees everything that the last attempt has read. */
 static void forget(ClaimTask *task)
 {
         task->seen = consumer_free(task->seen);
@@ -72,6 +74,7 @@ static void forget(ClaimTask *task)
                 task->kind->forget(task);
 }
 
+/* Frees a task without its callback. Cancels its running request. */
 static void drop_task(ClaimTask *task)
 {
         ClaimQueue *queue = task->queue;
@@ -113,11 +116,13 @@ void claim_queue_set_away(ClaimQueue *queue, bool away)
         queue->away = away;
 }
 
+/* Returns true if the task uses the consumer, also as the target of a move. */
 static bool concerns(const ClaimTask *task, const Uuid *consumer)
 {
         return uuid_equal(&task->consumer, consumer) || uuid_equal(&task->other, consumer);
 }
 
+/* Returns the oldest task that uses the consumer, or NULL. */
 static ClaimTask *find_task(const ClaimQueue *queue, const Uuid *consumer)
 {
         ClaimTask *task;
@@ -128,6 +133,7 @@ static ClaimTask *find_task(const ClaimQueue *queue, const Uuid *consumer)
         return NULL;
 }
 
+/* Appends a task. NULL: out of memory. */
 static ClaimTask *add_task(ClaimQueue *queue, const ClaimTaskKind *kind, const Uuid *consumer)
 {
         ClaimTask *task = calloc(1, sizeof(ClaimTask));
@@ -144,7 +150,7 @@ static ClaimTask *add_task(ClaimQueue *queue, const ClaimTaskKind *kind, const U
 
 /* Running */
 
-/* A refresh is all that the task waits for. */
+/* Ends a task that waited only for the refresh. */
 static void end_refresh(ClaimTask *task)
 {
         claim_task_fail(task, 0, &ERROR_NULL);
@@ -158,6 +164,7 @@ static void run(ClaimTask *task)
         task->kind->run(task);
 }
 
+/* Ends a task that cannot continue without the definitions of all guests. */
 static void fail_without_guests(ClaimTask *task, const char *why)
 {
         Error error = ERROR_NULL;
@@ -166,6 +173,8 @@ static void fail_without_guests(ClaimTask *task, const char *why)
         claim_task_fail(task, -EBUSY, &error);
 }
 
+/* Handles the end of a pause, or the limit of a refresh. Without a refresh of the guests, the task
+ * fails. Without a refresh of the host, it continues with the known state. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -215,7 +224,7 @@ int claim_task_refresh(ClaimTask *task, ClaimRefresh what, Error *reterr)
         return 0;
 }
 
-/* True if the request asks for a device, and the guests were not read for it yet. */
+/* Returns true if the request asks for a device, and the task has not refreshed the guests yet. */
 static bool needs_guests(const ClaimTask *task)
 {
         const HostFacts *facts = task->queue->config.service->facts;
@@ -225,6 +234,7 @@ static bool needs_guests(const ClaimTask *task)
                devices_are_asked(facts, &task->request->resources);
 }
 
+/* Starts a task at its turn. A claim of a device refreshes the guests first. */
 static void start(ClaimTask *task)
 {
         Error error = ERROR_NULL;
@@ -240,6 +250,7 @@ static void start(ClaimTask *task)
                 fail_without_guests(task, error_text(&error, r));
 }
 
+/* Returns the oldest task that waits for the refresh and requested it before that time, or NULL. */
 static ClaimTask *find_refreshing(const ClaimQueue *queue, ClaimRefresh what, uint64_t before_usec)
 {
         ClaimTask *task;
@@ -256,7 +267,7 @@ void claim_queue_refreshed(ClaimQueue *queue, ClaimRefresh what, uint64_t began_
         uint64_t before_usec = error->code ? UINT64_MAX : began_usec;
         ClaimTask *task;
 
-        /* Each task can modify the list, so the search starts again. */
+        /* Each task can modify the list, so restart the search. */
         while ((task = find_refreshing(queue, what, before_usec))) {
                 task->refreshing = CLAIM_REFRESH_NONE;
                 task->timer = sd_event_source_disable_unref(task->timer);
@@ -267,7 +278,8 @@ void claim_queue_refreshed(ClaimQueue *queue, ClaimRefresh what, uint64_t began_
         }
 }
 
-/* Runs the tasks that wait for their turn, from the loop. */
+/* Starts the first waiting task that shares no consumer with an earlier task. Runs from the
+ * loop. */
 static int on_turn(sd_event_source *source, void *userdata)
 {
         ClaimQueue *queue = userdata;
@@ -282,7 +294,7 @@ static int on_turn(sd_event_source *source, void *userdata)
                                   !(!uuid_empty(&task->other) && concerns(other, &task->other));
                 if (!is_next)
                         continue;
-                /* One at a time: the task can modify the list. */
+                /* One task for each call, because it can modify the list. */
                 (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
                 start(task);
                 return 0;
@@ -308,7 +320,7 @@ void claim_task_end(ClaimTask *task, int result, const Claim *claim, bool is_new
         if (task->kind != &refreshing_alone)
                 claim_service_check(queue->config.service, result);
         if (!is_owed) {
-                /* Without a claim in the end, something can be left to be removed. */
+                /* Without a claim, the task can have left a removal. */
                 if ((result != 0 || !claim) && queue->with_placement &&
                     task->kind != &refreshing_alone)
                         claim_queue_settle_soon(queue);
@@ -345,6 +357,7 @@ bool claim_task_has_written(ClaimTask *task, int result, const Error *error)
 
 /* Reading */
 
+/* Stores the consumer that was read and continues the task. */
 static void on_read(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -366,7 +379,7 @@ static void on_read(int result, ConsumersAnswer *answer, const Error *error, voi
         r = claims ? claims_host(claims, &view, &words) : -EIO;
         if (r == 0)
                 r = task->next(task, claims, view, &words);
-        /* With 0 the task can be gone. */
+        /* After 0 the task might be freed. */
         if (r != 0)
                 claim_task_fail(task, r, &words);
 }
@@ -390,7 +403,8 @@ void claim_task_read(ClaimTask *task, const Uuid *consumer, Consumer **ret, Clai
 
 /* Asking */
 
-/* Starts the task unless it waits for its turn. task NULL: there was no memory for it. */
+/* Starts the task unless it waits for its turn. task NULL: out of memory; the caller is answered at
+ * once. */
 static void ask(ClaimTask *task, bool waits, ClaimQueueDone done, void *userdata)
 {
         Error error = ERROR_NULL;
@@ -447,9 +461,9 @@ void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const
         ask(task, waits, done, userdata);
 }
 
-/* Settling. */
+/* Settling */
 
-/* Logs one line when it begins, and one when it ends. */
+/* Logs a reason once, and logs once when it is over. words "": no trouble. */
 static void note_trouble(ClaimQueue *queue, const char *words)
 {
         if (words[0] && strcmp(words, queue->trouble) != 0)
@@ -461,6 +475,7 @@ static void note_trouble(ClaimQueue *queue, const char *words)
         snprintf(queue->trouble, sizeof(queue->trouble), "%s", words);
 }
 
+/* Ends a round: reports it to the owner if it had pending work. */
 static void notify_settled(ClaimQueue *queue)
 {
         if (queue->worked && queue->config.settled)
@@ -468,7 +483,8 @@ static void notify_settled(ClaimQueue *queue)
         queue->worked = false;
 }
 
-/* Notes the removals that wait: another writer can write these consumers meanwhile. */
+/* Notes the removals that wait now. Another writer can place their consumers before Placement is
+ * read, so these removals later require evidence. */
 static void note_late(ClaimQueue *queue)
 {
         Claims *claims = queue->config.service->claims;
@@ -478,8 +494,8 @@ static void note_late(ClaimQueue *queue)
                 queue->late_removal = owed.last_removal;
 }
 
-/* Goes on with the round after one of its tasks. A refusal concerns this task alone; where
- * Placement or the disk is away, the round ends. */
+/* Continues the round after one of its tasks. A refusal concerns only this task. If Placement or
+ * the disk cannot be used, the round ends. */
 static void note_owed(ClaimQueue *queue, int result, bool removed, const Error *error)
 {
         queue->n_removals += removed;
@@ -494,6 +510,7 @@ static void note_owed(ClaimQueue *queue, int result, bool removed, const Error *
                 notify_settled(queue);
 }
 
+/* Releases one pending claim and logs it. */
 static void take_back(Claims *claims, const Claim *claim)
 {
         char id[24];
@@ -506,7 +523,7 @@ static void take_back(Claims *claims, const Claim *claim)
                   "Claim %s of %s: was not finished, and is taken back.", id, claim->consumer.text);
 }
 
-/* Releases pending claims without a task: no caller got them, and none will. */
+/* Releases pending claims without a task: their callers are gone and have received no claim. */
 static void release_pending(ClaimQueue *queue, Claims *claims)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -518,8 +535,8 @@ static void release_pending(ClaimQueue *queue, Claims *claims)
                         take_back(claims, list.claims[i]);
 }
 
-/* True if a move to this consumer is not settled: until then its allocations say nothing about what
- * an earlier claim left. */
+/* Returns true if a move to this consumer is pending. Until it is settled, the allocations of the
+ * consumer are no evidence about an earlier claim. */
 static bool is_moved_to(Claims *claims, const Uuid *consumer)
 {
         ClaimMove move;
@@ -536,6 +553,8 @@ static bool is_moved_to(Claims *claims, const Uuid *consumer)
         return false;
 }
 
+/* Adds a task for the next removal of the round. Skips consumers that have a task. NULL: there is
+ * none. */
 static ClaimTask *next_removal(ClaimQueue *queue, Claims *claims)
 {
         ClaimRemoval removal;
@@ -556,6 +575,7 @@ static ClaimTask *next_removal(ClaimQueue *queue, Claims *claims)
         return NULL;
 }
 
+/* Adds a task for the next pending move of the round, or returns NULL. */
 static ClaimTask *next_move(ClaimQueue *queue, Claims *claims)
 {
         ClaimMove move;
@@ -578,6 +598,7 @@ static ClaimTask *next_move(ClaimQueue *queue, Claims *claims)
         return NULL;
 }
 
+/* Adds a task for the next pending write of the round, or returns NULL. */
 static ClaimTask *next_write(ClaimQueue *queue, Claims *claims)
 {
         for (;;) {
@@ -596,6 +617,8 @@ static ClaimTask *next_write(ClaimQueue *queue, Claims *claims)
         }
 }
 
+/* Starts the next task of the round: removals first, then moves, then writes. Without one, ends the
+ * round. */
 static void settle_next(ClaimQueue *queue)
 {
         Claims *claims = queue->config.service->claims;
@@ -621,7 +644,8 @@ static void settle_next(ClaimQueue *queue)
                 claim_queue_settle_soon(queue);
 }
 
-/* Returns true when the agent must not write what is owed. */
+/* Returns true if the agent must not settle, because of [agent] nova. Reports the reason only if
+ * work is pending. */
 static bool leave_owed(ClaimQueue *queue)
 {
         const char *why = nova_mode_refuses(queue->nova, NOVA_ACTION_REMOVE);
@@ -673,7 +697,8 @@ const char *claim_queue_count_owed(const ClaimQueue *queue, ClaimsOwed *ret)
         return queue->trouble;
 }
 
-/* Makes the agent the owner of the allocations of the claim, so that its end removes them. */
+/* Marks the claim as written by the agent, so that its end also removes allocations of another
+ * writer. A claim with another write state is unchanged. */
 static int take_on(Claims *claims, int64_t id, Error *reterr)
 {
         static const ClaimWriteState others[] = { CLAIM_WRITE_NONE, CLAIM_WRITE_OWED };

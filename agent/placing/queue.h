@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Claims as D-Bus asks for them, with Placement's word: each is a task over the reporter's session
- * while the loop goes on. What is under way or owed stands in the claim database first
- * (claims/store/store.h), so that a crash or a lost Placement leaves nothing behind: the end
- * of each cycle settles it.
+/* Makes, moves and releases claims together with their allocations in Placement. Each request is a
+ * task, which uses the reporter's session while the main loop continues. Running and pending work
+ * is stored in the claim database first (claims/store/store.h). So a crash or an outage of
+ * Placement loses nothing: the end of each cycle settles the rest.
  *
- * A claim: is it there already, it is answered. Else its consumer is read (one GET). Has it
- * allocations on this host, somebody placed it: these are verified and claimed, and nothing is
- * written; where there is no room for them, claims whose guests are gone are searched for once, and
- * it is tried again. Has it none, the fit chooses, the choice is claimed as pending and written
- * with the consumer's generation, and the claim is answered. Refused for want of room: what
- * Placement has left is read, and chosen from. Lost a race: all over again. Each a bounded number
- * of times.
+ * A task for a claim works as follows, with a limit for each kind of retry:
+ *  (1) If the consumer has a claim that the agent wrote, the task answers with it.
+ *  (2) Otherwise it reads the consumer from Placement.
+ *  (3) If the consumer has allocations on this host, a scheduler placed it. The task verifies
+ *      these, claims them, and writes nothing. If they do not fit, it looks once for claims whose
+ *      guests are gone, and retries.
+ *  (4) If it has none, the fit chooses. The choice is claimed as pending, written with the
+ *      consumer's generation, and then the claim is answered.
+ *  (5) If Placement has no capacity for the choice, the task reads the free capacity, and the fit
+ *      chooses from that.
+ *  (6) After a lost race, the task starts again at (1).
  *
- * LIMITATIONS: Placement counts the generation of a consumer that was deleted and made anew from
- * the start. A removal or a move that was given up, was done again, and arrives after the consumer
- * was claimed once more takes that; an audit finds it.
+ * LIMITATIONS: After a consumer was deleted and created again, Placement starts its generation from
+ * the beginning. A removal or move that the agent gave up and repeated can therefore still arrive
+ * after the consumer was claimed again. It then takes the new allocations; an audit finds this.
  *
- * No transaction and no lock is held while Placement is asked; one consumer has one task at a time,
- * and the next claim waits for it.
- * Main thread; a callback may come from inside the call that takes it. */
+ * No transaction and no lock is held while the agent waits for Placement. A consumer has one task
+ * at a time, and later tasks wait for it. Main thread. A callback can run inside the function that
+ * receives it. */
 
 #include <systemd/sd-event.h>
 
@@ -28,97 +32,101 @@
 #include "config/config.h"
 #include "report/session/session.h"
 
-/* Beside ClaimOutcome. */
+/* The results of a task that are not a ClaimOutcome. */
 typedef enum ClaimQueueOutcome {
-        CLAIM_QUEUE_E_NOT_PLACED = _CLAIM_OUTCOME_MAX, /* nobody placed it, and we may not */
-        CLAIM_QUEUE_E_PLACEMENT, /* Placement is away, or refuses us: reterr has the words */
-        CLAIM_QUEUE_E_REFUSED,   /* it is not ours to write ([agent] nova) */
+        CLAIM_QUEUE_E_NOT_PLACED = _CLAIM_OUTCOME_MAX, /* neither placed nor ours to write */
+        CLAIM_QUEUE_E_PLACEMENT, /* Placement cannot be used: the error has the words */
+        CLAIM_QUEUE_E_REFUSED,   /* [agent] nova forbids the write */
         _CLAIM_QUEUE_OUTCOME_MAX,
 } ClaimQueueOutcome;
 
 typedef struct ClaimQueue ClaimQueue;
 
-/* result: 0, a ClaimOutcome, a ClaimQueueOutcome or a negative errno, with words unless 0. claim is
- * borrowed, NULL unless 0; is_new: it was promised just now. */
+/* Receives the result of a task: 0, a ClaimOutcome, a ClaimQueueOutcome or a negative errno, with
+ * words unless it is 0. claim is borrowed, and NULL unless result is 0. is_new: this task created
+ * or moved the claim. */
 typedef void (*ClaimQueueDone)(int result, const Claim *claim, bool is_new, const Error *error,
                                void *userdata);
 
-/* What a task has read anew before it goes on. */
+/* The data that a task refreshes before it continues. */
 typedef enum ClaimRefresh {
         CLAIM_REFRESH_NONE,
-        /* Every guest, also those that do not run: their definitions change without an event (virsh
-         * attach-device --config). A claim of a device waits for it, and is refused where it does
-         * not come in time. */
+        /* Every guest, including those that do not run: their definitions change without an event
+         * (virsh attach-device --config). A claim of a device waits for this refresh, and fails if
+         * it takes too long. */
         CLAIM_REFRESH_GUESTS = 1,
-        /* The host, and the claims without a guest as Placement has them: one of them may end, and
-         * leave its capacity to a placed guest that was refused. */
+        /* The host, and the claims without a guest as Placement has them. One of these claims can
+         * end, which frees capacity for a placed guest that did not fit. */
         CLAIM_REFRESH_HOST = 2,
 } ClaimRefresh;
 
+/* The environment of a queue. */
 typedef struct ClaimQueueConfig {
-        sd_event *event;       /* a reference is taken */
+        sd_event *event;       /* the queue takes a reference */
         ClaimService *service; /* borrowed */
         Uuid root;             /* the host's root provider */
-        /* Returns the session to use now; NULL: there is none yet. */
+        /* Returns the current session with Placement, or NULL if there is none yet. */
         Session *(*session)(void *userdata);
-        /* Called after a round of settling that had something to settle. NULL: not called. */
+        /* Called after a round of settling that had pending work. Can be NULL. */
         void (*settled)(void *userdata);
-        /* Asks for a refresh; claim_queue_refreshed() follows, never from inside the call. Negative
-         * errno with words: it cannot be read now. NULL: claims are decided by what is known. */
+        /* Requests a refresh. claim_queue_refreshed() follows, never from inside the call. Returns
+         * a negative errno with words if the data cannot be read now. NULL: claims use the known
+         * state. */
         int (*refresh)(ClaimRefresh what, void *userdata, Error *reterr);
-        void *userdata; /* of all of these */
+        void *userdata; /* argument of these functions */
 } ClaimQueueConfig;
 
-/* -ENOMEM. */
+/* Creates an empty queue. *config is copied. Returns -ENOMEM. */
 int claim_queue_new(ClaimQueue **ret, const ClaimQueueConfig *config);
 
-/* Drops all tasks without a callback. */
+/* Drops all tasks without their callbacks. */
 ClaimQueue *claim_queue_free(ClaimQueue *queue);
 DEFINE_CLEANUP(ClaimQueue *, claim_queue_free);
 
-/* with_placement false: standalone, all claims are local. */
+/* Sets the modes of the configuration. with_placement false: the host is standalone, and all claims
+ * are local. */
 void claim_queue_set_mode(ClaimQueue *queue, ClaimMode mode, NovaMode nova, bool with_placement);
 
-/* Sets whether the last cycle found Placement away: with CLAIM_MODE_AUTO, claims then do not wait
- * for it. */
+/* Sets whether the last cycle failed to reach Placement. With CLAIM_MODE_AUTO, claims then do not
+ * wait for Placement. */
 void claim_queue_set_away(ClaimQueue *queue, bool away);
 
-/* Runs the tasks that wait for this refresh, if it was asked for before began_usec
- * (CLOCK_MONOTONIC). With an error it ends those that wait for guests. */
+/* Runs the tasks that wait for this refresh, if they requested it before began_usec
+ * (CLOCK_MONOTONIC). If error has a code, the tasks that wait for guests fail. */
 void claim_queue_refreshed(ClaimQueue *queue, ClaimRefresh what, uint64_t began_usec,
                            const Error *error);
 
-/* Waits for the refresh alone that a claim of the request would wait for. done gets no claim.
- * Everything of request is borrowed until done. */
+/* Waits only for the refresh that a claim of this request would wait for. done gets no claim.
+ * Everything in *request is borrowed until done. */
 void claim_queue_refresh(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
                          void *userdata);
 
-/* Makes a claim. Everything of request is borrowed until done. */
+/* Makes a claim. Everything in *request is borrowed until done. */
 void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
                        void *userdata);
 
-/* Moves the claim of one consumer, with its allocations in Placement, to another: one POST
- * /allocations. to_type NULL: "MIGRATION" from an instance, "INSTANCE" from all others. A repeated
- * move is no error. by: the caller, borrowed until done. */
+/* Moves the claim of one consumer to another, with its allocations in Placement: one POST
+ * /allocations. to_type NULL: "INSTANCE" for a claim of a migration, else "MIGRATION". A repeated
+ * move is not an error. by is the caller, borrowed until done. */
 void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,
                       const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
-/* Settles what is owed to Placement, one task after the other; stops at the first failure. To be
- * called at the end of each cycle. */
+/* Settles the pending writes, removals and moves, one task after the other. An error of Placement
+ * or of the disk ends the round. Call it at the end of each cycle. */
 void claim_queue_settle(ClaimQueue *queue);
 
-/* Settles when the loop runs again. */
+/* Settles at the next iteration of the loop. */
 void claim_queue_settle_soon(ClaimQueue *queue);
 
-/* Counts what is owed to Placement; nothing while the claim database cannot be read. Returns why
- * the last round did not settle all, "" when it did: borrowed, and current for the queue's life.
- * Blocks on the disk. */
+/* Counts the pending writes, removals and moves. All are 0 if the claim database cannot be read.
+ * Returns why the last round did not settle everything, or "". The text is borrowed and stays
+ * valid, with the current reason, until the queue is freed. Blocks on the disk. */
 const char *claim_queue_count_owed(const ClaimQueue *queue, ClaimsOwed *ret);
 
-/* Ends a claim as claims_release() does. everywhere: also its allocations on this host that another
- * writer placed. The removal is settled later. */
+/* Ends a claim as claims_release() does. everywhere: also removes its allocations on this host that
+ * another writer placed. The removal from Placement is settled later. */
 int claim_queue_release(ClaimQueue *queue, int64_t id, const char *reason, bool everywhere,
                         Error *reterr);
 
-/* Ends all tasks with these words, because the session goes away. */
+/* Ends all tasks with these words, because the session ends. */
 void claim_queue_dismiss(ClaimQueue *queue, const char *why);

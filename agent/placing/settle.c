@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Settles what is owed to Placement for single claims: a write that is still to be done, or the
- * allocations that an ended claim left. Each task reads the consumer first, and a pure function of
- * agent/placing/decide.h decides by what Placement has. */
+/* Settles pending work with Placement for single claims: a write that was not sent or not
+ * confirmed, or the allocations that an ended claim left. Each task reads the consumer first. A
+ * pure function of agent/placing/decide.h then decides by the allocations that Placement has. A
+ * task changes the claim database only after Placement has answered, except that a write is marked
+ * as sent before it is sent. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,10 +16,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* Owed writes. */
+/* Pending writes */
 
-/* Sets the write state. reported NULL: the known report stays. CLAIM_E_NOT_FOUND: the claim ended
- * meanwhile. */
+/* Sets the write state of the task's claim. reported NULL: keeps the stored report. Returns
+ * CLAIM_E_NOT_FOUND if the claim has ended since the task began. */
 static int mark_owed(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported,
                      Error *reterr)
 {
@@ -31,6 +33,8 @@ static int mark_owed(ClaimTask *task, ClaimWriteState write_state, const ClaimRe
         return r;
 }
 
+/* Sets the write state and ends the task. A claim that has ended needs no write, so this is a
+ * success. */
 static void settle_owed(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported)
 {
         Error error = ERROR_NULL;
@@ -45,7 +49,8 @@ static void on_owed_written(int result, ConsumersAnswer *answer, const Error *er
                 settle_owed(userdata, CLAIM_WRITE_WRITTEN, NULL);
 }
 
-/* Writes the claim. From here on its end leaves a removal. */
+/* Writes the allocations of the claim. The claim is marked as sent before, so that its end leaves a
+ * removal. */
 static int write_owed(ClaimTask *task, const HostView *view, Error *reterr)
 {
         ClaimReported reported = claim_share_reported(view, task->seen, true);
@@ -66,8 +71,8 @@ static int write_owed(ClaimTask *task, const HostView *view, Error *reterr)
                                        on_owed_written, task, reterr);
 }
 
-/* True for an evacuated guest: its consumer has allocations elsewhere, and the guest, which was
- * here, does not run here. */
+/* Returns true for an evacuated guest: its consumer has allocations elsewhere, and the guest, which
+ * ran here, does not run here any more. */
 static bool is_gone(const ClaimTask *task)
 {
         const HostFacts *facts = task->queue->config.service->facts;
@@ -78,13 +83,15 @@ static bool is_gone(const ClaimTask *task)
                !(domain && domain->running);
 }
 
+/* Continues after the consumer was read. */
 static int go_on_with_owed(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         ClaimReported reported = claim_share_reported(view, task->seen, false);
         ClaimWriteState next = claim_decide_owed(
                 task->claim->write_state, claim_share_has(view, claims_node(claims), task->seen),
                 claim_share_is(task->claim, task->seen), is_gone(task));
-        /* A claim that was made of a guest is completed by its placed allocations once it runs. */
+        /* Keep the report of a claim that was made of a guest: its placed allocations complete it
+         * once the guest runs. */
         bool is_guest = strcmp(task->claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
 
         if (next == CLAIM_WRITE_SENT)
@@ -93,8 +100,10 @@ static int go_on_with_owed(ClaimTask *task, Claims *claims, const HostView *view
         return 0;
 }
 
-/* Removals. */
+/* Removals */
 
+/* Returns the time since the claim ended. UINT64_MAX: unknown, because the claim is not in the
+ * history or the clock was set back. */
 static uint64_t age_usec(const Claim *ended)
 {
         uint64_t now = clock_usec(CLOCK_REALTIME);
@@ -139,7 +148,7 @@ static void end_removal(ClaimTask *task)
                 &error);
 }
 
-/* Ends the removal, unless a write that is late can still arrive. */
+/* Ends the removal, unless the claim's own write can still arrive. */
 static void on_removed(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -155,8 +164,8 @@ static void on_removed(int result, ConsumersAnswer *answer, const Error *error, 
                 end_removal(task);
 }
 
-/* True if another claim of the consumer has its allocations. An owed claim (ret_owed) has none yet,
- * but gets them. */
+/* Returns true if another claim of the consumer owns its allocations. A claim with a pending write
+ * does not own them yet; it is returned in *ret_owed. */
 static bool has_heir(Claims *claims, const Uuid *consumer, Claim **ret_owed)
 {
         for (int target = 0; target < 2; target++) {
@@ -172,7 +181,8 @@ static bool has_heir(Claims *claims, const Uuid *consumer, Claim **ret_owed)
         return false;
 }
 
-/* Logs the removal with its evidence: the end of the claim that this agent wrote. */
+/* Logs the removal with its evidence: the claim that this agent wrote, and the reason of its
+ * end. */
 static void log_removal(const ClaimTask *task)
 {
         const Claim *ended = task->claim;
@@ -186,8 +196,9 @@ static void log_removal(const ClaimTask *task)
                 task->consumer.text, id, ended ? ended->end_reason : "no longer in the history");
 }
 
-/* Removes the allocations. Those of an owed claim (NULL: none) are written by the same request, so
- * a running guest is never without; its removal is inherited then. */
+/* Removes the allocations. If another claim of the consumer waits for its write (*owed), the same
+ * request writes that claim, so a running guest always has allocations. The task then becomes a
+ * writing task, and the removal ends later as inherited. */
 static int remove_share(ClaimTask *task, Claims *claims, Claim **owed, Error *reterr)
 {
         const HostView *view;
@@ -207,12 +218,12 @@ static int remove_share(ClaimTask *task, Claims *claims, Claim **owed, Error *re
                                reterr);
 }
 
-/* Ends the task itself when there is nothing to send. */
+/* Continues after the consumer of a removal was read. */
 static int depart(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *owed = NULL;
 
-        /* Once: the task can run again after a conflict. */
+        /* The claim is already known if the task runs again after a conflict. */
         if (!task->claim)
                 (void)claims_get(claims, task->leaving.removal.claim, &task->claim, NULL);
         switch (decide(task, claims, has_heir(claims, &task->consumer, &owed))) {

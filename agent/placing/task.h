@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The tasks of a ClaimQueue: one claim, one move, one removal or one owed write on its way to
- * Placement and back. agent/placing/queue.c runs them; each kind is in a file of its own. Internal
- * to agent/placing. */
+/* The tasks of a ClaimQueue. A task is one claim, one move, one removal, one pending write or one
+ * refresh. It keeps its state between requests to Placement. agent/placing/queue.c runs the tasks;
+ * each kind has its own file. Internal to agent/placing. */
 
 #include <sys/queue.h>
 
@@ -14,128 +14,134 @@
 
 typedef struct ClaimTask ClaimTask;
 
-/* The work of a kind of tasks. */
+/* The functions of a kind of tasks. */
 typedef struct ClaimTaskKind {
-        /* Begins the work, or begins it again after a conflict. Ends the task, now or later. */
+        /* Begins the work, or repeats it after a conflict. Ends the task, now or later. */
         void (*run)(ClaimTask *task);
-        /* Goes on where Placement does not answer a read. NULL: the task ends. */
+        /* Continues if Placement does not answer a read. NULL: the task fails. */
         void (*away)(ClaimTask *task, const Error *error);
-        /* Frees everything that was read, before another attempt and before the end. NULL: nothing
-         * but task->seen. */
+        /* Frees everything that was read, before another attempt and before the end. NULL: only
+         * task->seen was read. */
         void (*forget)(ClaimTask *task);
-        /* Frees the rest at the end. NULL: nothing. */
+        /* Frees the rest at the end. NULL: there is nothing to free. */
         void (*free)(ClaimTask *task);
 } ClaimTaskKind;
 
 extern const ClaimTaskKind claim_task_claiming; /* agent/placing/claiming.c */
 extern const ClaimTaskKind claim_task_moving;   /* agent/placing/moving.c */
 extern const ClaimTaskKind claim_task_removing; /* agent/placing/settle.c: a removal */
-extern const ClaimTaskKind claim_task_writing;  /* agent/placing/settle.c: an owed write */
+extern const ClaimTaskKind claim_task_writing;  /* agent/placing/settle.c: a pending write */
 
-/* Continues after a consumer was read. Below and above 0: the task ends with this result and the
- * words; 0: a request is under way, or the task has ended already. */
+/* Continues after a consumer was read. A result other than 0 ends the task, with the words. 0: a
+ * request is running, or the task has ended already. */
 typedef int (*ClaimTaskNext)(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr);
 
 struct ClaimTask {
         TAILQ_ENTRY(ClaimTask) link;
         ClaimQueue *queue;
         const ClaimTaskKind *kind;
-        Uuid consumer, other; /* other: who gets the claim of a move, else empty */
-        bool waits;           /* for another task of these consumers */
-        uint64_t begun_usec;  /* CLOCK_REALTIME, the last attempt */
+        Uuid consumer, other; /* other: the target of a move, else empty */
+        bool waits;           /* waits for an earlier task of these consumers */
+        uint64_t begun_usec;  /* CLOCK_REALTIME of the last attempt */
 
-        const ClaimRequest *request; /* of a claim or a refresh, else NULL */
-        ClaimQueueDone answer;       /* NULL: no caller waits for it */
+        const ClaimRequest *request; /* borrowed; of a claim or a refresh, else NULL */
+        ClaimQueueDone answer;       /* NULL: no caller waits, the task settles */
         void *userdata;
 
-        ClaimRefresh refreshing; /* it waits for this, asked for at asked_usec */
-        unsigned refreshed;      /* each ClaimRefresh that was asked for */
+        ClaimRefresh refreshing; /* the refresh it waits for, requested at asked_usec */
+        unsigned refreshed;      /* bits: each ClaimRefresh that it has requested */
         uint64_t asked_usec;     /* CLOCK_MONOTONIC */
-        sd_event_source *timer;  /* of a refresh or a pause */
-        unsigned n_attempts;
+        sd_event_source *timer;  /* limit of a refresh, or end of a pause */
+        unsigned n_attempts;     /* attempts that a conflict ended */
 
-        Session *session; /* NULL: none */
-        ConsumersCall *call;
-        ClaimTaskNext next; /* of a read */
-        Consumer **read;    /* the place of its result */
-        Consumer *seen;     /* the consumer as Placement has it */
-        Claim *claim;       /* that is pending or owed, or that ended */
+        Session *session;    /* NULL: none */
+        ConsumersCall *call; /* the running request; NULL: none */
+        ClaimTaskNext next;  /* continuation of a read */
+        Consumer **read;     /* destination of the consumer that is read */
+        Consumer *seen;      /* the consumer as Placement has it */
+        Claim *claim;        /* a claim that is pending, that must be written, or that has ended */
 
         union {
                 struct {
-                        bool in_hand;     /* claim_service_take_in_hand() */
-                        unsigned n_waits; /* for a healer that has the consumer in hand */
-                        bool is_there;    /* the consumer holds already what the claim has */
-                        bool had_placed;  /* a claim without a request was released for it */
-                        Consumer *room;   /* what Placement has left of this host; NULL: unread */
-                        bool others_full; /* a sharing provider seems to be full */
-                        uint64_t n_removals; /* of the queue, when the consumer was read */
+                        bool in_hand;     /* true after claim_service_take_in_hand() succeeded */
+                        unsigned n_waits; /* pauses because a healer uses the consumer */
+                        bool is_there;    /* Placement already has the allocations of the claim */
+                        bool had_placed;  /* a claim without a request was released for this one */
+                        Consumer *room;   /* free capacity in Placement; NULL: unread */
+                        bool others_full; /* a sharing provider has probably refused the write */
+                        uint64_t n_removals; /* n_removals of the queue before the read of room */
                 } claiming;
                 struct {
-                        ClaimMove move;      /* as the database has it; id 0: not yet */
-                        bool repairs;        /* no caller waits: an undone move is taken back */
-                        Consumer *target;    /* who the claim goes to, as Placement has it */
-                        ClaimReported after; /* the consumer as Placement has it after the write */
+                        ClaimMove move;      /* id 0: not stored in the database yet */
+                        bool repairs;        /* settles the move, for which no caller waits */
+                        Consumer *target;    /* the target as Placement has it */
+                        ClaimReported after; /* after the write */
                 } moving;
                 struct {
                         ClaimRemoval removal;
-                        bool late; /* the removal was not examined when the claim ended */
+                        bool late; /* Placement was not read when the claim ended */
                 } leaving;
         };
 };
 
+/* The queue: all tasks in the order of their arrival, and the state of the current round of
+ * settling. */
 struct ClaimQueue {
         ClaimQueueConfig config;
         ClaimMode mode;
         NovaMode nova;
         bool with_placement;
         bool away;           /* Placement did not answer the last cycle */
-        uint64_t n_removals; /* that were reported to Placement */
+        uint64_t n_removals; /* removals that Placement has accepted */
         TAILQ_HEAD(, ClaimTask) tasks;
-        sd_event_source *soon, *turn;
+        sd_event_source *soon, *turn; /* settle; start a task that waited */
 
-        /* Settling: one task at a time. */
+        /* Settling: one task at a time. The three ids are the last ones of this round. */
         ClaimTask *owed_task;
         int64_t after_removal, after_move, after_write;
-        int64_t late_removal; /* the last one that was not examined when its claim ended */
-        bool begun;
-        bool again;                   /* another round was asked for meanwhile */
-        bool worked, failed;          /* some task of this round */
-        char trouble[ERROR_TEXT_MAX]; /* that was logged */
+        int64_t late_removal; /* the last removal that waited while Placement was not read */
+        bool begun;           /* settling has run since the start */
+        bool again;           /* another round was requested during this one */
+        bool worked, failed;  /* true for any task of this round */
+        char trouble[ERROR_TEXT_MAX]; /* the reason that was logged; "" for none */
 };
 
 /* Reads a consumer to *ret (NULL before), a member of the task; then calls next. */
 void claim_task_read(ClaimTask *task, const Uuid *consumer, Consumer **ret, ClaimTaskNext next);
 
-/* Evaluates the end of a write. True when Placement has it; else the task has ended, or runs again
- * in a moment. */
+/* Evaluates the result of a write. Returns true if Placement has it. Otherwise the task has ended,
+ * or it runs again after a pause. */
 bool claim_task_has_written(ClaimTask *task, int result, const Error *error);
 
-/* Ends the task and frees it: result and claim are as in ClaimQueueDone. */
+/* Ends the task and frees it. result, claim and is_new are as in ClaimQueueDone. A settling task
+ * continues the round. */
 void claim_task_end(ClaimTask *task, int result, const Claim *claim, bool is_new,
                     const Error *error);
 
-/* Ends the task without a claim. */
+/* Ends and frees the task without a claim. */
 void claim_task_fail(ClaimTask *task, int result, const Error *error);
 
-/* Translates the result of a consumers call to one of a task. */
+/* Translates a result of report/consumers.h to the result of a task. */
 int claim_task_outcome(int result);
 
-/* Returns the open database, or NULL when the task has ended because there is none. */
+/* Returns the open database. Without one, ends the task and returns NULL. */
 Claims *claim_task_open_claims(ClaimTask *task);
 
-/* Runs the task again in a moment, after a conflict. False when it was tried often enough. */
+/* Runs the task again after a random pause that grows with each attempt. Returns false after
+ * CLAIM_TASK_ATTEMPTS_MAX attempts. */
 bool claim_task_retry(ClaimTask *task);
 
-/* Runs the task again after that time, which counts for no attempt. */
+/* Runs the task again after that time. Does not count as an attempt. Returns false when out of
+ * memory. */
 bool claim_task_run_after(ClaimTask *task, uint64_t pause_usec);
 
-/* Has the queue's owner read something anew and runs the task again after it. Negative errno with
- * words: it cannot be read now, and the task does not wait. */
+/* Requests a refresh from the owner of the queue. The task runs again after it. Returns a negative
+ * errno with words if the data cannot be read now; then the task does not wait. */
 int claim_task_refresh(ClaimTask *task, ClaimRefresh what, Error *reterr);
 
-/* Decides about the allocations that a claim (ended; NULL: not known any more) left of the consumer
- * that was read. The caller sets late, inherited and lives of state. */
+/* Decides about the allocations that a claim left to the consumer that was just read. ended is the
+ * claim; NULL: it is no longer in the database. The caller sets late, inherited and lives of
+ * state. */
 ClaimRemovalDecision claim_task_decide_removal(const ClaimTask *task, Claims *claims,
                                                const ClaimRemoval *removal, const Claim *ended,
                                                ClaimRemovalState state);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Rights and names of callers, over a fake bus whose polkit the test plays. */
+
 #include "agent/bus/caller.h"
 #include "tests/fakes/bus.h"
 
 static FakeBus fake;
 static BusGate *gate;
 static Polkit polkit;
-static BusCaller last; /* whose call was served */
+static BusCaller last; /* caller of the last served call */
 static int n_checks;
 
 static int serve(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -15,7 +17,7 @@ static int serve(sd_bus_message *call, void *userdata, sd_bus_error *error)
         return sd_bus_reply_method_return(call, "s", "done");
 }
 
-/* Refuses the method "Bad". */
+/* Rejects the arguments of the method "Bad". */
 static int check(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         n_checks++;
@@ -81,10 +83,10 @@ static void test_rights(void **state)
                             sizeof(fake.answers[0].error) - 1) != 0)
                         fail_msg("case %zu: \"%s\"", i, fake.answers[0].error);
         }
-        assert_int_equal(n_checks, 4); /* not of root */
+        assert_int_equal(n_checks, 4); /* root's calls are not checked */
 }
 
-/* A user that leaves questions open is refused, others are not. */
+/* A user with too many open questions is refused; other users are not. */
 static void test_open_questions_are_bounded(void **state)
 {
         for (int i = 0; i < POLKIT_QUESTIONS_PER_USER + 2; i++)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Methods and properties of two interfaces, called over a fake bus. */
+
 #include "agent/bus/dispatch.h"
 #include "tests/fakes/bus.h"
 
@@ -9,7 +11,7 @@
 
 static FakeBus fake;
 static BusDispatch dispatch;
-static char value[32]; /* of the property "Value" */
+static char value[32]; /* value of the property "Value" */
 
 static int echo(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {

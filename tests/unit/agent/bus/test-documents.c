@@ -6,11 +6,11 @@
 #include "tests/fakes/bus.h"
 #include "tests/fixtures/claims.h"
 
-/* The parts of the daemon that the documents are made of, linked before the library. "audit" is the
- * document of one text, "claims" the one of a database. */
+/* Fakes of the parts of the daemon that the documents read, linked before the library. The document
+ * "audit" has one letter as its content. The document "claims" is read from a real database. */
 
-static char audit_text; /* a letter; '0': there is none */
-static unsigned n_made;
+static char audit_text; /* content of "audit"; '0': there is no document */
+static unsigned n_made; /* how often "audit" was made */
 static ClaimService claims;
 
 const AuditorState *auditor_get_state(const Auditor *auditor)
@@ -99,7 +99,7 @@ static const FakeAnswer *describe(const char *name)
         return &fake.answers[0];
 }
 
-/* Lets the timer's work be done; true if a signal was sent. */
+/* Does the work of the signal timer. Returns true if a signal was sent. */
 static bool is_signalled(void)
 {
         fake.n_signals = 0;
@@ -110,7 +110,7 @@ static bool is_signalled(void)
         return fake.n_signals > 0;
 }
 
-/* One step, and its result. */
+/* Runs one step of the test below, and writes its result. */
 static void take(const char *step, char *ret)
 {
         const FakeAnswer *answer;
@@ -132,9 +132,9 @@ static void take(const char *step, char *ret)
         }
 }
 
-/* n: something changed; ra: a client reads it, and it is "a" if it is made; sa: the timer, and it
- * is "a" if it is made. Then the text of each reader, whether it was made for the timer (m), and
- * whether that sent a signal (+ or -). */
+/* Steps: "n" notes a change. "ra" is a read by a client, and the content is "a" if the document is
+ * made. "sa" is the signal timer, with the same meaning of "a". Results: the content of each read;
+ * "m" if the timer made the document; "+" if the timer sent a signal, else "-". */
 static void test_who_is_signalled(void **state)
 {
         static const struct {
@@ -162,7 +162,8 @@ static void test_who_is_signalled(void **state)
         }
 }
 
-/* A document that is made in steps is not made for a signal, and is read anew after a change. */
+/* A document that is made in steps is not made for a signal. The next read after a change makes it
+ * again. */
 static void test_long_documents_are_given_up(void **state)
 {
         Fixture *fixture = *state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The gate over a fake bus: order, limits, refusals and unread answers. The letter in a sender's
+ * name is its user; "0" is root. */
+
 #include "agent/bus/gate.h"
 #include "tests/fakes/bus.h"
 
@@ -7,8 +10,9 @@
 
 static FakeBus fake;
 static BusGate *gate;
-static unsigned n_steps; /* of each long answer */
+static unsigned n_steps; /* steps of each long answer */
 
+/* A long answer. */
 typedef struct Job {
         BusJob job;
         unsigned n_steps;
@@ -31,7 +35,7 @@ static bool is_long(sd_bus_message *call)
         return strcmp(sd_bus_message_get_member(call), "Long") == 0;
 }
 
-/* Answers with the uid of the caller, so that a test sees that the gate knows it. */
+/* Answers with the uid of the caller, which shows that the gate knows it. */
 static int serve(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         const BusSender *sender = bus_gate_get_sender(gate, call);
@@ -70,7 +74,7 @@ static int teardown(void **state)
         return 0;
 }
 
-/* size: of its argument, in bytes */
+/* Sends a call with one text argument. size: its size in bytes; 0: no argument. */
 static void call(const char *sender, const char *member, size_t size)
 {
         sd_bus_message *m = fake_bus_new_call(&fake, sender, "/x", "x.y", member);
@@ -83,7 +87,8 @@ static void call(const char *sender, const char *member, size_t size)
         fake_bus_send(&fake, m);
 }
 
-/* "a.1 b.1": who was answered, in this order; with '!' where it was an error. */
+/* Lists the answered callers in the order of their answers, for example "a.1 b.1". An error answer
+ * is marked with '!'. */
 static const char *format_answers(char *text, size_t size)
 {
         size_t n = 0;
@@ -133,7 +138,7 @@ static void test_failures_are_answered(void **state)
         assert_string_equal(fake.answers[0].error, SD_BUS_ERROR_ACCESS_DENIED);
 }
 
-/* A caller gets refusals late, so that asking again at once gains nothing. */
+/* Refusals are sent late, so that an immediate retry gains nothing. */
 static void test_too_many_calls(void **state)
 {
         size_t n_refused = 0;
@@ -169,7 +174,7 @@ static void test_size_of_arguments(void **state)
                 { ":a.1", "PrepareGuest", BUS_CALL_SIZE_MAX, true },
         };
 
-        /* Their users are known then. */
+        /* These calls make the users known. */
         call(":a.1", "Short", 0);
         call(":0.1", "Short", 0);
         fake_bus_run(&fake, 2, QUIET_USEC);
@@ -184,7 +189,8 @@ static void test_size_of_arguments(void **state)
         }
 }
 
-/* A long answer is made in steps: others are served between these, and a second one after it. */
+/* A long answer is made in steps. Other users are served between the steps, and a second long
+ * answer after it. */
 static void test_long_answers(void **state)
 {
         char text[256];
@@ -209,7 +215,7 @@ static void test_callers_that_are_gone(void **state)
         assert_string_equal(format_answers(text, sizeof(text)), "b.1");
 }
 
-/* A caller that does not read gets no more answers until it does; others get theirs. */
+/* A caller that does not read gets no answers until it reads; other callers get theirs. */
 static void test_unread_answers(void **state)
 {
         size_t n;
@@ -230,7 +236,7 @@ static void test_unread_answers(void **state)
         assert_string_equal(fake.answers[2].to, ":a.1");
 }
 
-/* Introspection is answered by sd-bus, a few calls at a time. */
+/* sd-bus answers introspection, and the gate limits these calls. */
 static void test_introspection_is_bounded(void **state)
 {
         size_t n_refused = 0;

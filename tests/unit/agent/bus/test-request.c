@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Requests in D-Bus messages, valid and malformed. */
+
 #include <inttypes.h>
 
 #include "agent/bus/methods.h"
@@ -32,7 +34,8 @@ static sd_bus_message *begin_message(void)
         return m;
 }
 
-/* Frees the message. Returns the result; text: the request, or the words. */
+/* Reads the message and frees it. Returns the result. text gets the request in words, or the words
+ * of the error. */
 static int read_message(sd_bus_message *m, ClaimRequest *request, char *text, size_t size)
 {
         _cleanup_free_ char *formatted = NULL;
@@ -48,7 +51,8 @@ static int read_message(sd_bus_message *m, ClaimRequest *request, char *text, si
         return r;
 }
 
-/* A group of n times the class (with its number, if n is not 1). */
+/* Appends a group that has the class n times. If n is not 1, a number makes the class names
+ * different. */
 static void append_group(sd_bus_message *m, const char *suffix, const char *class, uint64_t amount,
                          unsigned n, const char *required, const char *forbidden)
 {
@@ -107,7 +111,7 @@ static void test_groups(void **state)
         }
 }
 
-/* A request larger than the limits is refused before all of it is kept. */
+/* A request above the limits is rejected before all of it is stored. */
 static void test_too_many_groups_and_amounts(void **state)
 {
         static const struct {
@@ -134,7 +138,7 @@ static void test_too_many_groups_and_amounts(void **state)
         }
 }
 
-/* One option of a request for 2 VCPU and 64 MiB. */
+/* Reads a request for 2 VCPU and 64 MiB with one option. */
 static int read_option(ClaimRequest *request, const char *name, const char *type, const char *value,
                        char *text, size_t size)
 {
@@ -169,7 +173,7 @@ static void test_options(void **state)
         static const struct {
                 const char *name, *type, *value;
                 int result;
-                const char *text; /* where it fails */
+                const char *text; /* words of the error */
         } cases[] = {
                 { "project", "s", "p", 0, NULL },
                 { "resize-target", "b", "", 0, NULL },
@@ -181,7 +185,7 @@ static void test_options(void **state)
                 { "color", "s", "red", -EINVAL, "Unknown option \"color\"" },
                 { "numa-nodes", "t", "-1", -EINVAL, "" },
                 { "cpu-policy", "s", "fast", -EINVAL, "" },
-                { "project", "t", "1", -ENXIO, "" }, /* of another type: sd-bus says so */
+                { "project", "t", "1", -ENXIO, "" }, /* of a wrong type: an error of sd-bus */
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -4,7 +4,7 @@
 #include "base/macros.h"
 #include "tests/unit/test.h"
 
-/* "a1 a2 b1": calls in the order of their coming; a letter is a user, "0" root, a digit the
+/* Adds a call. In a name such as "a1", the letter is the user ("0": root), and the digit the
  * connection. */
 static void add(BusTurns *turns, const char *name, size_t size, bool is_long)
 {
@@ -27,10 +27,10 @@ static void test_order(void **state)
                 { "", "" },
                 { "a1", "a1" },
                 { "a1 a1 a1 b1", "a1 b1 a1 a1" },
-                /* More connections bring nobody more turns. */
+                /* More connections bring a user no more turns. */
                 { "a1 a2 a3 b1 b1 b1", "a1 b1 a2 b1 a3 b1" },
                 { "a1 a1 a2 a2 b1 c1", "a1 b1 c1 a2 a1 a2" },
-                /* Root waits for nobody. */
+                /* Root waits for no other user. */
                 { "a1 a2 b1 01 01", "01 01 a1 b1 a2" },
         };
 
@@ -51,7 +51,7 @@ static void test_order(void **state)
         }
 }
 
-/* Of long answers one is made at a time; what comes behind one of the same connection waits. */
+/* Only one long answer is made at a time. Calls behind a long call of the same connection wait. */
 static void test_long(void **state)
 {
         BusTurns turns = { 0 };
@@ -79,13 +79,13 @@ static void test_limits(void **state)
         BusSender *sender, *root;
         char name[16];
 
-        /* A user's, over all connections */
+        /* The limit of a user, over all connections. */
         for (int i = 0; i < BUS_CALLS_PER_USER; i++) {
                 snprintf(name, sizeof(name), "a%d", i);
                 add(&turns, name, 0, false);
         }
         assert_false(bus_turns_has_room(&turns, bus_turns_find(&turns, "a1"), 0));
-        /* others have theirs, up to that of all */
+        /* Other users have their own limits, up to the limit of all users. */
         for (int i = BUS_CALLS_PER_USER; i < BUS_CALLS_OF_ALL; i++) {
                 snprintf(name, sizeof(name), "%c1", 'b' + i / BUS_CALLS_PER_USER);
                 add(&turns, name, 0, false);
@@ -93,7 +93,7 @@ static void test_limits(void **state)
         assert_int_equal(bus_turns_sender(&turns, "z1", &sender), 0);
         bus_turns_set_user(&turns, sender, 'z', false);
         assert_false(bus_turns_has_room(&turns, sender, 0));
-        /* but root, which has none */
+        /* Root has no limit. */
         assert_int_equal(bus_turns_sender(&turns, "01", &root), 0);
         bus_turns_set_user(&turns, root, 0, true);
         assert_true(bus_turns_has_room(&turns, root, BUS_CALLS_SIZE + 1));
@@ -110,7 +110,7 @@ static void test_size(void **state)
         bus_turns_done(&turns);
 }
 
-/* Calls of whom nobody knows yet are held; what is too much is given back when it is known. */
+/* Calls of an unknown user are held. When the user is known, the excess is taken out again. */
 static void test_unknown(void **state)
 {
         BusTurns turns = { 0 };
@@ -136,7 +136,7 @@ static void test_unknown(void **state)
         bus_turns_done(&turns);
 }
 
-/* Who has nothing to wait for is forgotten before somebody new is refused. */
+/* A sender without calls is removed before a new sender is refused. */
 static void test_many_senders(void **state)
 {
         BusTurns turns = { 0 };
@@ -156,7 +156,7 @@ static void test_many_senders(void **state)
         bus_turns_done(&turns);
 }
 
-/* Who does not read, over whichever connection, is not served; others and root are. */
+/* A user that does not read is not served on any connection. Other users and root are served. */
 static void test_reading(void **state)
 {
         BusTurns turns = { 0 };
@@ -194,7 +194,7 @@ static void test_reading(void **state)
         bus_turns_done(&turns);
 }
 
-/* Of two without calls the one that has read everything is forgotten first. */
+/* Among senders without calls, one that has read everything is removed first. */
 static void test_who_reads_is_forgotten_first(void **state)
 {
         BusTurns turns = { 0 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A second writer against the agent, cycle by cycle. */
+
 #include "tests/unit/test.h"
 #include "agent/cycle/contest.h"
 #include "tests/fixtures/claims.h"
@@ -7,10 +9,10 @@
 #define MINUTE (60 * USEC_PER_SEC)
 #define HOST   "demo VCPU=8 +CUSTOM_A; demo_gpu<demo"
 #define FOUR   "demo VCPU=4 +CUSTOM_A; demo_gpu<demo"
-#define BARE   "demo VCPU=8; demo_gpu<demo" /* without the trait */
+#define BARE   "demo VCPU=8; demo_gpu<demo" /* HOST without CUSTOM_A */
 
-/* A cycle: what is read, what is written unless it is left alone. Returns whether it was written.
- */
+/* Runs a cycle: reads remote, and writes wanted unless its value is in a pause. Returns whether it
+ * was written. */
 static bool cycle(Contest *contest, const ProviderTree *wanted, const ProviderTree *remote,
                   uint64_t now)
 {
@@ -24,7 +26,8 @@ static bool cycle(Contest *contest, const ProviderTree *wanted, const ProviderTr
         return !provider_tree_equal(sent, remote);
 }
 
-/* Another writer undoes it in each cycle of a minute; how often it is written in a week. */
+/* Another writer undoes the value in each cycle of one minute. Returns how often the agent writes
+ * it in a week. */
 static size_t count_writes(const ProviderTree *wanted, const ProviderTree *remote,
                            const char *words)
 {
@@ -61,13 +64,13 @@ static void test_no_ping_pong(void **state)
                                                             *remote = make_tree(cases[i].remote);
                 size_t n = count_writes(wanted, remote, cases[i].words);
 
-                /* 3, then after 15, 30, 60 … 1440 minutes */
+                /* 3 times, then after 15, 30, 60 … 1440 minutes. */
                 if (n < 8 || n > 20)
                         fail_msg("case %zu: written %zu times", i, n);
         }
 }
 
-/* Every 5 minutes, as Nova does it: it stands in between. */
+/* The other writer acts every 5 minutes, as Nova does, with successful cycles in between. */
 static void test_seldom(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(HOST),
@@ -80,7 +83,7 @@ static void test_seldom(void **state)
         assert_int_equal(contest.n_undone, 3);
 }
 
-/* Once is an operator, and what the host itself changed is nobody else. */
+/* A single change is an operator, and a change by the host itself is not another writer. */
 static void test_what_is_none(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *eight = make_tree(HOST),
@@ -90,7 +93,7 @@ static void test_what_is_none(void **state)
         for (uint64_t minute = 0; minute < 60; minute++) {
                 const ProviderTree *wanted = minute % 2 ? eight : four;
 
-                /* Placement has what was written last */
+                /* Placement has the value of the last write. */
                 (void)cycle(&contest, wanted, minute % 2 ? four : eight, minute * MINUTE);
         }
         assert_int_equal(contest.n_undone, 0);
@@ -99,7 +102,7 @@ static void test_what_is_none(void **state)
         assert_int_equal(contest_count(&contest), 0);
 }
 
-/* The other writer is gone: what was left alone is written, and forgotten. */
+/* The other writer is gone: the value is written after its pause, and forgotten. */
 static void test_it_ends(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(HOST),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The metrics file, as text. */
+
 #include "agent/cycle/metrics.h"
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
@@ -22,7 +24,7 @@ static char *print(const CycleFacts *facts, const ClaimList *claims)
         return scratch_read(folder, "metrics");
 }
 
-/* Each line behind the prefix of the names. */
+/* Asserts that the text has each of the lines, which are given without the prefix of the names. */
 static void assert_lines(const char *text, const char *const *lines, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
@@ -122,7 +124,7 @@ static void test_devices(void **state)
                 { .name = (char *)"h_2", .resource_class = (char *)"CUSTOM_A", .missing = true },
         };
         const DeviceLedger ledger = { .devices = expected, .n_devices = ARRAY_SIZE(expected) };
-        /* Two mdevs of one card, and all of another. */
+        /* Two mdevs of one card, and all of another card. */
         const char *const names[] = { "pci_1", "pci_2", "pci_1" };
         _cleanup_(claim_freep) Claim *claim = NULL;
         ClaimList claims = { .claims = &claim, .n_claims = 1 };

@@ -30,7 +30,7 @@ static const char *const outcomes[_CYCLE_OUTCOME_MAX] = {
                 .has_client = true, __VA_ARGS__ \
         }
 
-/* "A B C": from A the order goes to B, and from there to C, always with this outcome. */
+/* "A B C": B follows A, and C follows B, always with this outcome. */
 static const struct {
         const char *about, *outcome, *order;
         OrderFacts facts;
@@ -143,7 +143,7 @@ static void test_every_cycle_ends(void **state)
 
                         random = random * 1664525u + 1013904223u;
                         outcome = (random >> 16) % _CYCLE_OUTCOME_MAX;
-                        /* one retirement and one reshape a cycle, as phases.c has it */
+                        /* At most one retirement and one reshape in a cycle, as in phases.c. */
                         if ((phase == CYCLE_RESHAPE || phase == CYCLE_REMOVE) && n_reads > 1 &&
                             outcome == CYCLE_DONE)
                                 outcome = CYCLE_SKIPPED;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The pace of cycles. Values are random, so each is drawn often and compared with its bounds. */
+
 #include "agent/cycle/pace.h"
 
 #include <inttypes.h>
@@ -8,7 +10,8 @@
 
 #define SECONDS USEC_PER_SEC
 
-/* Randomness is the kernel's: what is drawn is drawn often, and held against its bounds. */
+/* The pause after a number of failures. The kernel supplies the randomness, so each case is drawn
+ * 100 times. */
 static void test_how_long_placement_is_left_alone(void **state)
 {
         static const struct {
@@ -49,7 +52,7 @@ static void test_how_long_placement_is_left_alone(void **state)
                 }
 }
 
-/* One that was told to stay away does, whatever it is answered meanwhile; until it was served. */
+/* A pause that a server asked for stays in force during later failures, until a success. */
 static void test_what_was_asked_for_is_not_forgotten(void **state)
 {
         CyclePace pace = { .interval_usec = 60 * SECONDS };
@@ -65,7 +68,7 @@ static void test_what_was_asked_for_is_not_forgotten(void **state)
 
 #define HOURS (3600 * SECONDS)
 
-/* When all is read by itself for the first time after from, in hours that are tried out. */
+/* Returns the hour of the first automatic full read after from_usec, by trying 48 hours. */
 static uint64_t find_full_read(CyclePace *pace, uint64_t from_usec)
 {
         for (uint64_t hour = 1; hour <= 48; hour++)
@@ -74,7 +77,7 @@ static uint64_t find_full_read(CyclePace *pace, uint64_t from_usec)
         return UINT64_MAX;
 }
 
-/* Once in a while, and each host at a time of its own. */
+/* Full reads happen once a day on average, and each host has its own time. */
 static void test_all_is_read_anew_now_and_then(void **state)
 {
         uint64_t earliest = UINT64_MAX, latest = 0;
@@ -84,7 +87,7 @@ static void test_all_is_read_anew_now_and_then(void **state)
                 CyclePace pace;
 
                 pace = (CyclePace){ .interval_usec = 60 * SECONDS };
-                assert_false(cycle_pace_reads_all(&pace, false, HOURS)); /* the start does */
+                assert_false(cycle_pace_reads_all(&pace, false, HOURS)); /* the start did */
                 hour = find_full_read(&pace, HOURS);
                 assert_in_range(hour, 12, 37);
                 earliest = MIN(earliest, hour);
@@ -95,7 +98,7 @@ static void test_all_is_read_anew_now_and_then(void **state)
         assert_true(latest - earliest > 12);
 }
 
-/* Who asks gets it, and counts as the last time. */
+/* A requested full read happens, and counts as the last one. */
 static void test_all_is_read_anew_when_asked(void **state)
 {
         CyclePace pace = { .interval_usec = 60 * SECONDS };
@@ -129,7 +132,7 @@ static void test_what_fell_due_in_an_outage(void **state)
         assert_true(n_at_once < 40);
 }
 
-/* A hypervisor that fails is looked at often, and Placement is not asked more often for that. */
+/* A hypervisor that fails is polled often, and Placement gets no more requests for that. */
 static void test_a_hypervisor_that_fails(void **state)
 {
         CyclePace pace = { .interval_usec = 60 * SECONDS };
@@ -155,14 +158,14 @@ static void test_the_next_cycle(void **state)
         assert_true(cycle_pace_next_usec(&pace, true, 0) == UINT64_MAX);
         cycle_pace_note_placement(&pace, true, 0, 0);
         assert_true(cycle_pace_next_usec(&pace, true, 0) <= 6 * SECONDS);
-        /* The host is polled as ever. */
+        /* A pause of Placement does not change the interval of polls. */
         pace = (CyclePace){ .interval_usec = 60 * SECONDS };
         cycle_pace_note_placement(&pace, true, 600 * SECONDS, 0);
         for (int i = 0; i < 100; i++)
                 assert_true(cycle_pace_next_usec(&pace, true, 0) <= 66 * SECONDS);
 }
 
-/* The more a start has to read, the more time it spreads over. */
+/* The delay of the start grows with the number of its requests. */
 static void test_the_start(void **state)
 {
         static const struct {

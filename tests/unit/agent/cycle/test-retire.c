@@ -56,7 +56,7 @@ static void begin(const char *remote, const char *own)
         fixture_create(scene.fixture, remote);
 }
 
-/* removes: whether the host is to be removed now. */
+/* Checks the host. removes: the expected result, true if the host must be removed now. */
 static void check(bool removes)
 {
         static const HostConfig config;
@@ -87,7 +87,8 @@ static void assert_list(const char *list, const char *expected)
         assert_string_equal(text, expected);
 }
 
-/* A provider that this host would have, under any uuid, is its own. Any other one is foreign. */
+/* A provider that this host would make is its own, under any uuid. All other providers are
+ * foreign. */
 static void test_providers(void **state)
 {
         begin("host VCPU=8; host_gpu<host VGPU=4; host_nova<host; host_nic<host",
@@ -146,7 +147,7 @@ static void test_the_end_of_a_removal(void **state)
         maker.cordon = cordon;
         strcpy(scene.retirement.by.text, "first");
         check(true);
-        /* Without a cordon the mark that keeps the host retired has no place. */
+        /* Without a cordon, the mark that keeps the host retired cannot be stored. */
         assert_false(retirement_end(&scene.retirement, &maker, 0, &ERROR_NULL));
         assert_int_equal(scene.n_records, 0);
         assert_int_equal(cordon_set(cordon, NULL, &root, "", "sold", "tester", 1, NULL), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The tracker against fakes of its three collaborators: what each is told, in which order, and what
- * the status says after every way in which a cycle can go. */
+/* The tracker with fakes of its three collaborators: the driver, the claims and the reporter. The
+ * tests check the calls to each, their order, and the status after each course of a cycle. */
 
 #include "agent/cycle/tracker-internal.h"
 
@@ -16,13 +16,13 @@
 
 #define ROOT "11111111-2222-3333-4444-555555555555"
 
-/* One world for all fakes; reset by each test. */
+/* The state of all fakes; reset by each test. */
 typedef struct World {
         Tracker *tracker;
         int fd;
         const Snapshot *known;
-        DriverEvent poll_answer; /* what the next polls yield; type NONE: the poll hangs */
-        DriverEvent pending;     /* not taken yet */
+        DriverEvent poll_answer; /* the result of the next polls; type NONE: the poll hangs */
+        DriverEvent pending;     /* an event that the tracker has not taken */
         const char *nodename;
         uint64_t patience_usec;
         bool reshape_needed, broken, lost, starts;
@@ -30,7 +30,7 @@ typedef struct World {
         Retained *retained; /* NULL: none */
         ProviderTree *remembered;
         bool audit_due, audit_fails;
-        const char *audit_waits; /* of the last audit */
+        const char *audit_waits; /* why the last audit must not heal */
         AuditorDone audit_done;
         void *audit_userdata;
         sd_event_source *audit_source;
@@ -49,7 +49,7 @@ int __wrap_provider_tree_copy(ProviderTree **ret, const ProviderTree *tree)
         return __real_provider_tree_copy(ret, tree);
 }
 
-/* driver.h */
+/* Fake of drivers/driver.h */
 
 int driver_get_fd(Driver *driver)
 {
@@ -95,7 +95,7 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
         assert_non_null(root);
         if (world.broken)
                 return error_setf(reterr, EINVAL, "broken");
-        /* A lent tree is not edited. */
+        /* The driver must not edit a borrowed tree. */
         assert_true(!reshape->before || provider_tree_equal(tree, reshape->before));
         if (world.reshape_needed && !fake_reporter.n_reshapes && !reshape->consumers)
                 return DRIVER_RESHAPE_NEEDED;
@@ -104,7 +104,7 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, Provider
         return world.lost ? 0 : provider_set_inventory(root, "VCPU", &INVENTORY_DEFAULT(8));
 }
 
-/* agent/guests/database.h */
+/* Fake of agent/guests/database.h */
 
 void claim_service_tend(ClaimService *service)
 {
@@ -181,7 +181,7 @@ int claims_list_identities(Claims *claims, ClaimedDevices *ret, Error *reterr)
         return -ENODATA;
 }
 
-/* agent/audit/auditor.h */
+/* Fake of agent/audit/auditor.h */
 
 int auditor_new(Auditor **ret, const AuditorConfig *config)
 {
@@ -241,7 +241,7 @@ const AuditorState *auditor_get_state(const Auditor *auditor)
         return NULL;
 }
 
-/* Setting up, and running a cycle to its end. */
+/* Set-up, and a complete cycle */
 
 static const ReporterConfig reporter_config, observer_config = { .nova = NOVA_OBSERVE };
 
@@ -307,7 +307,7 @@ static int tear_down(void **state)
         return 0;
 }
 
-/* Another world, for the next case of a table. */
+/* Resets the world for the next case of a table. */
 static void start_over(void)
 {
         (void)tear_down(NULL);
@@ -320,7 +320,7 @@ static void on_told(Tracker *tracker, const Error *error, void *userdata)
         world.told = *error;
 }
 
-/* Runs the loop until somebody was told, bounded. */
+/* Runs the loop until n_told waiters were called, with a limit. */
 static void run_until_told(size_t n_told)
 {
         for (int i = 0; i < 400 && world.n_told < n_told; i++)
@@ -352,8 +352,8 @@ static void fail_polls(const char *words)
         error_setf(&world.poll_answer.error, ECONNREFUSED, "%s", words);
 }
 
-/* What comes in a cycle, words with blanks between them; "": all is well. "W:conflict" is an answer
- * to what FakeReporter.did calls W, the next one of several; "ok" is none. */
+/* Prepares the events of a cycle: words with blanks between them; "": no event. "W:conflict" is the
+ * next result of the requests that FakeReporter.did calls W; "ok" is a success. */
 static void let_come(const char *events)
 {
         static const struct {
@@ -425,8 +425,8 @@ static void let_come(const char *events)
         fake_reporter.refreshes.n = fake_reporter.publishes.n = fake_reporter.gathers.n = 0;
 }
 
-/* Runs a cycle in which that comes; then is what was done, how things stand, what whoever waited
- * was told, what an audit waits for. */
+/* Runs a cycle with these events. then is the expected text: the requests, the status, the words of
+ * the waiter, and the reason for which an audit does not heal. */
 static void run_as(const char *about, const char *comes, const char *then)
 {
         const TrackerStatus *status;
@@ -453,7 +453,7 @@ static void run_as(const char *about, const char *comes, const char *then)
                 assert_string_equal(tree->providers[0]->name, "host1");
 }
 
-/* Kinds of trackers, and what a cycle without events does in each. */
+/* The kinds of trackers, with the result of a cycle without events. */
 static const struct {
         const char *name;
         const ReporterConfig *reporter;
@@ -469,7 +469,8 @@ static const struct {
         { "alone", NULL, false, false, "Pg standalone" },
 };
 
-/* A row without about is the next cycle of the one above it. how is the kind of the tracker. */
+/* The cycles. A row without about is the next cycle after the row above it. how is the kind of the
+ * tracker. */
 static const struct {
         const char *about, *how, *comes, *then;
 } cycles[] = {
@@ -560,7 +561,7 @@ static void test_cycles(void **state)
                 if (cycles[i].about || kind > 0)
                         well = kinds[kind].well;
                 run_as(cycles[i].about, cycles[i].comes, cycles[i].then);
-                /* The next cycle heals it. */
+                /* The next cycle without events repairs the state. */
                 if (i + 1 == ARRAY_SIZE(cycles) || cycles[i + 1].about)
                         run_as(cycles[i].about, "", well);
         }
@@ -582,7 +583,7 @@ static void test_times_and_progress(void **state)
                     status->sync_since_usec <= status->last_sync_usec + USEC_PER_SEC);
 }
 
-/* As a reload hands it over; the hypervisor is away. */
+/* The snapshot of an earlier tracker is used while the hypervisor is away. */
 static void test_a_known_host_is_served(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *known = NULL;
@@ -603,10 +604,11 @@ static void test_a_known_host_is_served(void **state)
         assert_non_null(tracker_view(world.tracker).tree);
 }
 
-/* A look that is under way when a cycle is asked for says nothing of what came since. */
+/* A poll that runs when a cycle is requested has no evidence about later changes, so the cycle
+ * waits for the next one. */
 static void test_a_cycle_waits_for_a_later_poll(void **state)
 {
-        world.patience_usec = 0; /* long */
+        world.patience_usec = 0; /* the default */
         start(&reporter_config, false);
         world.poll_answer.type = DRIVER_EVENT_NONE;
         assert_int_equal(tracker_look(world.tracker, NULL), 0);
@@ -635,7 +637,8 @@ static void test_a_request_during_a_cycle_gets_its_own(void **state)
         assert_string_equal(fake_reporter.did, "PRWPRW");
 }
 
-/* Placement is away at the start: what an operator had set there is not forgotten. */
+/* If Placement is away at the start, the tree of an earlier run keeps the settings of the
+ * operator. */
 static void test_without_placement_the_remembered_host_is_used(void **state)
 {
         static const struct {
@@ -662,7 +665,7 @@ static void test_without_placement_the_remembered_host_is_used(void **state)
                 root = tracker_view(world.tracker).tree->providers[0];
                 assert_string_equal(root->name, "host1");
                 assert_int_equal(provider_find_inventory(root, "CUSTOM_X") != NULL, cases[i].used);
-                /* Placement's own answer counts more. */
+                /* The answer of Placement replaces the old tree. */
                 assert_int_equal(run_cycle()->sync_state, SYNC_SYNCED);
                 root = tracker_view(world.tracker).tree->providers[0];
                 assert_null(provider_find_inventory(root, "CUSTOM_X"));
@@ -691,14 +694,15 @@ static void on_called(Tracker *tracker, const Error *error, void *userdata)
 
         assert_int_equal(error->code, EIO);
         strcat(called, letter);
-        if (letter[0] == 'd') /* requests a cycle and cancels another waiter from inside */
+        if (letter[0] == 'd') /* requests a cycle and cancels another waiter inside its callback */
                 assert_int_equal(tracker_sync(tracker, TRACKER_SYNC, on_called, letters + 4), 0);
         if (letter[0] == 'd')
                 tracker_sync_cancel(tracker, letters + 2);
 }
 
-/* + a letter: it waits for a cycle; * a letter: for a publication; - a letter: it is cancelled;
- * (: a cycle begins; ): it ended; |: it ended and put off the publication. */
+/* The steps add and cancel waiters and run cycles. A letter x is the name of a waiter. "+x": it
+ * waits for a cycle. "*x": it waits for a publication. "-x": it is cancelled. "(": a cycle begins.
+ * ")": it ends. "|": it ends, and has put off the publication. */
 static void test_waiters(void **state)
 {
         static const struct {

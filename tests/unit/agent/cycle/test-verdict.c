@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The verdict for single and combined problems. */
+
 #include "agent/cycle/verdict.h"
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
@@ -8,10 +10,10 @@
 
 #define HOST "host VCPU=160 MEMORY_MB=4096; gpu<host VGPU=4; gone<host VGPU=4/4"
 
-/* What is not well; zeros: all is. */
+/* The problems of a case, with the expected verdict. Zeros mean no problem. */
 typedef struct Case {
-        const char *summary; /* as it is said */
-        const char *reasons; /* "check state", "; " between them */
+        const char *summary; /* expected summary */
+        const char *reasons; /* expected reasons as "check state", separated by "; " */
         SyncState sync;
         bool not_polled;
         const char *sync_error, *hypervisor_error, *claim_error, *part_error;
@@ -40,7 +42,7 @@ static const Case cases[] = {
           .not_polled = true, .hypervisor_error = "gone" },
         { "claims cannot be taken", "service degraded", .sync = SYNC_SYNCED,
           .claim_error = "disk full" },
-        /* more is promised than there is; what is withheld is no such promise */
+        /* Claims above the capacity; a withheld device does not count. */
         { "Placement is equal to this host", "", .sync = SYNC_SYNCED, .vcpus = 160,
           .vgpus_gone = 1 },
         { "claims hold more than the host has", "claims degraded", .sync = SYNC_SYNCED,
@@ -49,7 +51,7 @@ static const Case cases[] = {
           .vcpus = 161 },
         { "claims hold more than the host has", "claims degraded", .sync = SYNC_SYNCED,
           .vcpus = 324, .vgpus = 5 },
-        /* devices */
+        /* Devices */
         { "Placement is equal to this host, but a device is withheld", "devices warning",
           .sync = SYNC_SYNCED, .missing = true },
         { "Placement is equal to this host, but a device is withheld", "devices warning",
@@ -60,12 +62,12 @@ static const Case cases[] = {
           .sync = SYNC_SYNCED, .devices_cordoned = "gpu by ann" },
         { "standalone, nothing is published, but the host is cordoned", "service warning",
           .sync = SYNC_STANDALONE, .host_cordoned = "by ann" },
-        /* what of the host is not told */
+        /* Parts of the host that are not reported */
         { "not all of this host is reported", "host degraded", .sync = SYNC_STANDALONE,
           .part_error = "guest x cannot be read" },
         { "Placement is not equal to this host", "placement degraded", .sync = SYNC_STALE,
           .sync_error = "guest x", .part_error = "guest x" },
-        /* what Placement is told of claims */
+        /* Pending work with Placement */
         { "not all claims are reported to Placement yet", "placement pending", .sync = SYNC_SYNCED,
           .owed = { .n_writes = 1 } },
         { "not all claims are reported to Placement yet", "placement pending", .sync = SYNC_LEFT,
@@ -81,10 +83,10 @@ static const Case cases[] = {
           .sync = SYNC_SYNCED, .owed = { .n_unheld = 320 } },
         { "standalone, nothing is published", "", .sync = SYNC_STANDALONE,
           .owed = { .n_unheld = 320 } },
-        /* Placement has nothing of a host that is retired, and that is no fault */
+        /* A retired host has nothing in Placement, which is correct. */
         { "Placement has nothing of this host, but that is right: the host is retired",
           "placement warning", .sync = SYNC_RETIRED, .host_cordoned = "by ann" },
-        /* others */
+        /* Other writers */
         { "nova-compute reports this host to Placement, but otherwise than this agent would",
           "placement warning", .sync = SYNC_LEFT, .n_differences = 3 },
         { "somebody else writes this host's tree in Placement", "second reporter degraded",
@@ -94,7 +96,7 @@ static const Case cases[] = {
           .n_findings = 2 },
         { "Placement is equal to this host, but the configuration has warnings",
           "configuration warning", .sync = SYNC_SYNCED, .config_warning = true },
-        /* the issue's own host: nothing of it is green */
+        /* A host with many problems */
         { "claims hold more than the host has (and 5 more)",
           "claims degraded; devices degraded; second reporter degraded; claims warning; service warning; devices warning",
           .sync = SYNC_SYNCED, .vcpus = 324, .vgpus_gone = 2, .missing = true, .undone = true,
@@ -179,8 +181,8 @@ static void test_table(void **state)
                                     cases[i].summary);
                 format_reasons(&verdict, reasons, sizeof(reasons));
                 assert_string_equal(reasons, cases[i].reasons);
-                /* green only when nothing is to be said; the worst comes first, and each says
-                 * where to look and what to do */
+                /* The state is OK only without reasons. The worst reason comes first, and each one
+                 * has a command and an advice. */
                 assert_int_equal(verdict.state == VERDICT_OK, verdict.n_reasons == 0);
                 for (size_t j = 0; j < verdict.n_reasons; j++) {
                         assert_true(verdict.reasons[j].state <= verdict.state);
@@ -240,7 +242,7 @@ static void test_line(void **state)
                 "Placement cannot be used; 3 providers, 2 claims, 1 not reported yet. Placement cannot be used: no route");
 }
 
-/* What is to be done where the host cannot be polled is the driver's. */
+/* Command and advice about a failed poll depend on the driver. */
 static void test_words_of_drivers(void **state)
 {
         static const char *const rows[][3] = {
@@ -266,8 +268,8 @@ static void test_words_of_drivers(void **state)
         }
 }
 
-/* Who writes this host's tree may be another host with its identity, and what nobody here knows may
- * be that one's guests. */
+/* The other writer of this host's tree can be another host with the same identity. Consumers that
+ * are unknown here can be guests of that host, so nothing is healed. */
 static void test_nothing_is_healed_beside_another_writer(void **state)
 {
         const TrackerStatus status = { .sync_state = SYNC_SYNCED };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What becomes of a claim that is asked for, over a Placement in memory. */
+/* Claims from the request to the answer, over a Placement in memory. */
 
 #include "tests/fixtures/placing.h"
 
-/* Whenever it asks: a release of all is on its way to Placement, which finds room after it. */
+/* A claim for everything succeeds while the release of everything is being written to Placement,
+ * whenever it is requested. */
 static void test_claimed_behind_a_release(void **state)
 {
         for (int n = 0; n < 8; n++) {
@@ -22,7 +23,8 @@ static void test_claimed_behind_a_release(void **state)
         }
 }
 
-/* Who asks again before that was is_new: it has one share or the other at each moment. */
+/* A consumer is claimed again before the release of its first claim is settled. At each moment it
+ * has the allocations of one claim or the other. */
 static void test_released_and_claimed_otherwise(void **state)
 {
         Uuid instance = make_uuid("i");
@@ -46,8 +48,8 @@ static void test_released_and_claimed_otherwise(void **state)
         agent_end(&agent);
 }
 
-/* Nothing is read of a consumer that a healer has: it may be about to take what would be verified.
- */
+/* A consumer that a healer uses is not read, because the healer might remove the allocations that
+ * the task verifies. */
 static void test_behind_a_healer(void **state)
 {
         ClaimRequest request = { .consumer = make_uuid("i") };
@@ -69,7 +71,8 @@ static void test_behind_a_healer(void **state)
         resource_request_done(&request.resources);
 }
 
-/* Others hold what no claim tells of: the write tells, and what is left is taken. */
+/* Other consumers have allocations without claims. The refused write shows it, and the fit chooses
+ * from the free capacity. */
 static void test_what_others_hold(void **state)
 {
 #define SHARING                                                              \
@@ -78,7 +81,8 @@ static void test_what_others_hold(void **state)
         static const struct {
                 const char *others, *request;
                 int result;
-                unsigned n_requests; /* read, and for each choice: write, look */
+                unsigned n_requests; /* one read, and for each choice a write and a read of the free
+                                        capacity */
                 const char *held;
         } cases[] = {
                 { "", "_A:VGPU=1", 0, 2, "gpu VGPU=1" },
@@ -88,7 +92,8 @@ static void test_what_others_hold(void **state)
                 { "gpu VGPU=2,nic VGPU=1", "_A:VGPU=1 _B:VGPU=1", CLAIM_E_NO_CAPACITY, 3, "" },
                 { "gpu VGPU=2,nic VGPU=2", "_A:VGPU=1", CLAIM_E_NO_CAPACITY, 3, "" },
                 { "host VCPU=7", "VCPU=2 _A:VGPU=1", CLAIM_E_NO_CAPACITY, 3, "" },
-                /* A sharing provider is not told of: what does not fit can only be there. */
+                /* The free capacity of a sharing provider is unknown: a refusal without another
+                 * reason must come from it. */
                 { "disk DISK_GB=50", "VCPU=1,DISK_GB=60", CLAIM_E_NO_CAPACITY, 3, "" },
                 { "gpu VGPU=2,disk DISK_GB=10", "DISK_GB=60 _A:VGPU=2", 0, 4,
                   "nic VGPU=2,disk DISK_GB=60" },
@@ -114,7 +119,7 @@ static void test_what_others_hold(void **state)
         }
 }
 
-/* Each mode's word for a Placement that is away, or has not placed it. */
+/* The result of each mode if Placement is away, or has not placed the consumer. */
 static void test_modes(void **state)
 {
         static const struct {
@@ -173,7 +178,8 @@ static void begin_refreshing(Agent *agent, Fixture *fixture, const HostFacts *fa
         memset(n_refreshes, 0, sizeof(n_refreshes));
 }
 
-/* A claim of a device waits for a poll of all guests that begins after it; others do not wait. */
+/* A claim of a device waits for a poll of all guests that begins after it. Other claims do not
+ * wait. */
 static void test_devices_wait_for_guests(void **state)
 {
         static const struct {
@@ -214,7 +220,8 @@ static void test_devices_wait_for_guests(void **state)
         }
 }
 
-/* A placed guest that is refused waits once for a cycle, which can end the claim of another one. */
+/* A placed guest that does not fit waits once for a cycle, which can end the claim of another
+ * guest. */
 static void test_refused_guests_wait_for_the_host(void **state)
 {
         for (int ends = 0; ends < 2; ends++) {
@@ -236,7 +243,7 @@ static void test_refused_guests_wait_for_the_host(void **state)
                 claim_queue_refreshed(agent.queue, CLAIM_REFRESH_HOST, UINT64_MAX, &ERROR_NULL);
                 assert_true(wait_for(&agent, &answers[0]));
                 assert_int_equal(answers[0].result, ends ? 0 : CLAIM_E_NO_CAPACITY);
-                /* It is not waited for where it cannot be read. */
+                /* Without a possible refresh, the claim does not wait. */
                 claim_queue_claim(agent.queue, &request, on_done, &answers[1]);
                 assert_true(wait_for(&agent, &answers[1]));
                 assert_int_equal(answers[1].result, answers[0].result);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The decisions by what Placement has, as tables. */
+
 #include "agent/placing/decide.h"
 
 #include "tests/unit/test.h"
@@ -17,7 +19,7 @@ static void test_owed_write(void **state)
                 { CLAIM_WRITE_SENT, true, false, false, CLAIM_WRITE_NONE },
                 /* Its guest was evacuated. */
                 { CLAIM_WRITE_OWED, false, false, true, CLAIM_WRITE_NONE },
-                /* Nothing was sent: it is a scheduler's, however like ours it is. */
+                /* Nothing was sent, so a scheduler placed it, even if it equals the claim. */
                 { CLAIM_WRITE_OWED, true, true, false, CLAIM_WRITE_NONE },
         };
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What becomes of a claim that is moved to another consumer, over a Placement in memory. */
+/* Moves of a claim to another consumer, over a Placement in memory. */
 
 #include "tests/fixtures/placing.h"
 
-/* What the other has here is not overwritten; what was done before is answered as it was. */
+/* Allocations of the target on this host are not overwritten. A repeated move has the same
+ * answer. */
 static void test_moves(void **state)
 {
         static const struct {
-                const char *placed; /* of the migration */
+                const char *placed; /* allocations of the migration before the move */
                 bool twice;
                 int result;
                 const char *instance, *migration;
@@ -45,7 +46,7 @@ static void test_moves(void **state)
         }
 }
 
-/* Who has no claim has nothing to move. */
+/* A consumer without a claim cannot be moved. */
 static void test_nothing_to_move(void **state)
 {
         Uuid instance = make_uuid("i"), migration = make_uuid("m");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The queue over a claim database and a Placement in memory. Courses of what the layer above does
- * are walked over every request of theirs: each meets every kind of trouble, a crash of the agent
- * among them; a step that failed is done again. In the end Placement and claims have to agree. */
+/* The queue over a claim database and a Placement in memory. Each course of steps is run with each
+ * kind of trouble at each of its requests, including a crash of the agent. A step that failed is
+ * repeated. At the end, Placement and claims must agree. */
 
 #include "tests/fixtures/placing.h"
 
-/* No course sends as many. */
+/* No course sends this number of requests. */
 #define REQUESTS_MAX 40
 
 #define STEPS_MAX 6
@@ -14,8 +14,8 @@
 typedef struct Course {
         const char *name;
         Step steps[STEPS_MAX];
-        const char *instance, *migration; /* what they hold in the end */
-        const char *claims;               /* whose claims live, and what they have */
+        const char *instance, *migration; /* their allocations at the end */
+        const char *claims;               /* the living claims at the end, with their amounts */
 } Course;
 
 static const Course courses[] = {
@@ -117,7 +117,8 @@ static void assert_end(Agent *agent, const Course *course, const char *what)
         assert_store_sane(agent->fixture->path);
 }
 
-/* Of which request the trouble is: one of the course, or one of each step; and of all behind it? */
+/* The requests that meet the trouble: one of the course, or one of each step; only that one, or
+ * also all later ones. */
 typedef enum Reach { ONCE, ON, ONCE_IN_EACH_STEP, ON_IN_EACH_STEP, _REACH_MAX } Reach;
 
 static bool goes_on(Reach reach)
@@ -125,7 +126,7 @@ static bool goes_on(Reach reach)
         return reach == ON || reach == ON_IN_EACH_STEP;
 }
 
-/* How often the trouble came. */
+/* Runs a course with the trouble. Returns how often the trouble occurred. */
 static unsigned take(Fixture *fixture, const Course *course, ClaimMode mode, FakeTrouble trouble,
                      unsigned skip, Reach reach, Arrival arrival)
 {
@@ -165,7 +166,7 @@ static unsigned take(Fixture *fixture, const Course *course, ClaimMode mode, Fak
         return hits;
 }
 
-/* Every how many-th case is taken: all of them need a while. */
+/* Returns n if one of n cases runs: all cases take too long. */
 static unsigned get_stride(void)
 {
         const char *text = getenv("COMPUTE_AGENT_STEP");
@@ -173,14 +174,15 @@ static unsigned get_stride(void)
         return text && atoi(text) > 0 ? (unsigned)atoi(text) : 13;
 }
 
-/* Spread over all numbers: every stride-th would be the same request of each course. */
+/* Selects cases by a hash of their number. A plain stride would always select the same request of
+ * each course. */
 static bool is_taken(unsigned number)
 {
         return (number * 2654435761U >> 16) % get_stride() == 0;
 }
 
-/* *n counts the cases. Whether the trouble comes is known of those that are taken; the last one is.
- */
+/* Runs the course with the trouble at each request, until a case meets no trouble. *n counts the
+ * cases, including skipped ones. Returns the number of cases that met trouble. */
 static unsigned walk(Fixture *fixture, const Course *course, ClaimMode mode, FakeTrouble trouble,
                      Reach reach, unsigned *n)
 {
@@ -194,7 +196,7 @@ static unsigned walk(Fixture *fixture, const Course *course, ClaimMode mode, Fak
                                 break;
                         n_taken++;
                 }
-                /* The others are the same. */
+                /* Only a late request arrives at different times. */
                 if (trouble != FAKE_TROUBLE_LATE)
                         break;
         }
@@ -218,7 +220,7 @@ static void test_trouble_at_every_request(void **state)
                 for (FakeTrouble trouble = FAKE_TROUBLE_LOST; trouble < _FAKE_TROUBLE_MAX;
                      trouble++)
                         for (Reach reach = 0; reach < _REACH_MAX; reach++) {
-                                /* It would be tried for too long. */
+                                /* The retries would take too long. */
                                 if (goes_on(reach) && trouble >= FAKE_TROUBLE_RACE)
                                         continue;
                                 n += walk(*state, &courses[i], CLAIM_MODE_AUTO, trouble, reach,
@@ -230,7 +232,7 @@ static void test_trouble_at_every_request(void **state)
         assert_true(n > ARRAY_SIZE(courses) * _FAKE_TROUBLE_MAX / get_stride());
 }
 
-/* The same request while one is under way is answered with what that one gets. */
+/* A request that is repeated while its task runs gets the result of that task. */
 static void test_twice_at_once(void **state)
 {
         ClaimRequest request = { .consumer = make_uuid("i") };
@@ -249,7 +251,7 @@ static void test_twice_at_once(void **state)
                 assert_int_equal(answers[i].claim, answers[0].claim);
                 assert_int_equal(answers[i].is_new, i == 0);
         }
-        /* Read, write. */
+        /* One read and one write */
         assert_int_equal(fake_placement_get_n_requests() - n, 2);
         resource_request_done(&request.resources);
         agent_end(&agent);
@@ -284,7 +286,8 @@ static void test_one_after_the_other(void **state)
         agent_end(&agent);
 }
 
-/* The session goes away: who waits is is_new, and what was begun is finished with the next one. */
+/* The session ends: waiting callers get an error, and the next session completes the work that has
+ * begun. */
 static void test_dismissed(void **state)
 {
         ClaimRequest request = { .consumer = make_uuid("i") };

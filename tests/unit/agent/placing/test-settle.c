@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is owed to Placement of single claims, over a Placement in memory. */
+/* Pending work of single claims, settled over a Placement in memory. */
 
 #include "tests/fixtures/placing.h"
 
-/* Somebody else places the consumer here, while what the agent left is still to be removed. */
+/* Another writer places the consumer on this host while the removal of the agent's allocations is
+ * pending. */
 static void test_placed_behind_a_release(void **state)
 {
         static const struct {
-                const char *placed; /* behind what the agent left: VCPU=2 */
+                const char *placed; /* placed after the release; the agent left VCPU=2 */
                 const char *left;
         } cases[] = {
                 { "host VCPU=2", "host VCPU=2" },
@@ -41,7 +42,8 @@ static void test_placed_behind_a_release(void **state)
                 }
 }
 
-/* Another claim is made of the guest, and has what the first one left, or what it says itself. */
+/* Another claim is created from the guest. It has the allocations that the first one left, or its
+ * own. */
 static void test_released_though_its_guest_lives(void **state)
 {
         static const char *const again[] = { "VCPU=2", "VCPU=4", "VCPU=2,VGPU=1" };
@@ -77,7 +79,7 @@ static void test_released_though_its_guest_lives(void **state)
                 assert_string_equal(text, held[i]);
                 assert_false(is_owing(&agent));
 
-                /* It is the agent's own still. */
+                /* The allocations still belong to the agent. */
                 assert_true(do_step(&agent, &(Step){ RELEASE, "i", NULL }));
                 settle(&agent);
                 assert_int_equal(fake_placement_count(), 0);
@@ -86,7 +88,8 @@ static void test_released_though_its_guest_lives(void **state)
         }
 }
 
-/* Owed since Placement was away; the guest was here, and is on another host meanwhile. */
+/* The write is pending because Placement was away, and the guest was evacuated to another host
+ * before it was settled. */
 static void test_what_was_evacuated_is_owed_no_more(void **state)
 {
         Uuid instance = make_uuid("i");
@@ -106,7 +109,7 @@ static void test_what_was_evacuated_is_owed_no_more(void **state)
                 fake_placement_put(&instance, "other VCPU=2");
                 recover(&agent, AT_ONCE);
                 fake_placement_format(&instance, text);
-                /* Who was not here yet may be on its way. */
+                /* A guest that has not run here might still be on its way. */
                 assert_string_equal(text, confirmed ? "other VCPU=2" : "host VCPU=2,other VCPU=2");
                 assert_false(is_owing(&agent));
                 agent_end(&agent);
