@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* CPU sets as bitmaps of 64-bit words. The array ends with the highest word that a set ever
+ * needed, so two equal sets can have different lengths; word_at() reads missing words as zeros.
+ * The parser collects included and excluded CPUs separately and subtracts at the end, so the
+ * order of the items in a text does not matter. */
+
 #include "base/cpu-set.h"
 
 #include <ctype.h>
@@ -56,6 +61,7 @@ unsigned cpu_set_count(const CpuSet *set)
         return count;
 }
 
+/* Returns a word of the bitmap, or 0 behind its end. */
 static uint64_t word_at(const CpuSet *set, size_t i)
 {
         return i < set->n_words ? set->words[i] : 0;
@@ -121,7 +127,7 @@ static const char *skip_spaces(const char *text)
         return text;
 }
 
-/* Reads a number below CPU_SET_MAX and moves *text behind it. */
+/* Reads a number below CPU_SET_MAX and moves *text behind it. -EINVAL without a digit, -ERANGE. */
 static int parse_cpu(const char **text, unsigned *ret)
 {
         const char *c = *text;
@@ -139,7 +145,8 @@ static int parse_cpu(const char **text, unsigned *ret)
         return 0;
 }
 
-/* One item, "3", "0-3", "^3" or "^0-3", up to the comma or the end. */
+/* Reads one item ("3", "0-3", "^3" or "^0-3") up to the comma or the end. CPUs behind "^" go to
+ * exclude. *text moves only on success. */
 static int parse_item(const char **text, CpuSet *include, CpuSet *exclude)
 {
         const char *c = skip_spaces(*text);

@@ -8,7 +8,8 @@
 
 #include "base/text.h"
 
-/* Stores text, of which vsnprintf() wanted to write length bytes. */
+/* Stores a text. length is the result of vsnprintf(): at ERROR_TEXT_MAX or more the text was
+ * cut, and an ellipsis replaces its end. */
 static void store_text(Error *error, char *text, int length)
 {
         static const char ellipsis[] = "…";
@@ -28,7 +29,7 @@ int error_setf(Error *reterr, int code, const char *format, ...)
         va_list ap;
         int n;
 
-        /* An errno that nobody set must not turn a failure into a success. */
+        /* An errno of 0 must not turn a failure into a success. */
         code = code < 0 ? -code : code > 0 ? code : EIO;
         if (!reterr)
                 return -code;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Capacity, limits and fit of one inventory record, and the rule for names of resource classes.
+ * Everything is computed as Placement computes it (facts E4, E5), with 64-bit amounts and a
+ * double for the ratio. Amounts of a valid record are below 2^31, but the ratio can be 3e38, so
+ * a capacity saturates at UINT64_MAX. Pure. */
+
 #include "base/inventory.h"
 
 #include <inttypes.h>
@@ -31,7 +36,8 @@ const char *inventory_invalid_field(const Inventory *inventory)
 
 bool inventory_equal(const Inventory *a, const Inventory *b)
 {
-        /* Placement stores the ratio as a 32-bit float: 1.1 comes back as 1.1 or 1.10000002384. */
+        /* Placement stores the ratio as a 32-bit float, so 1.1 is read back as 1.1 or as
+         * 1.10000002384. */
         return a->total == b->total && a->reserved == b->reserved && a->min_unit == b->min_unit &&
                a->max_unit == b->max_unit && a->step_size == b->step_size &&
                (float)a->allocation_ratio == (float)b->allocation_ratio;
@@ -50,6 +56,7 @@ uint64_t inventory_capacity(const Inventory *inventory)
 
         if (!(capacity > 0))
                 return 0;
+        /* UINT64_MAX as a double: a cast of this value or a larger one is undefined. */
         if (capacity >= 18446744073709551615.0)
                 return UINT64_MAX;
         return (uint64_t)capacity;

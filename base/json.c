@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Readers check presence and type of a member and name it in the error. They reject what the
+ * rest of the program cannot represent: duplicate keys, a string with U+0000, a negative
+ * amount, and a record outside of Placement's limits. A reader of a whole object builds a local
+ * copy and replaces *ret only on success. */
+
 #include "base/json.h"
 
 #include <errno.h>
@@ -27,6 +32,7 @@ int json_parse_with_nul(const char *text, size_t n, json_t **ret, Error *reterr)
         return parse(text, n, JSON_ALLOW_NUL, ret, reterr);
 }
 
+/* Returns a borrowed member of one type. type_name, with its article, is for the error. */
 static int read_member(const json_t *object, const char *key, json_type type, const char *type_name,
                        json_t **ret, Error *reterr)
 {
@@ -47,7 +53,8 @@ int json_read_string(const json_t *object, const char *key, const char **ret, Er
 
         if (r < 0)
                 return r;
-        /* An embedded NUL would cut the string for everyone behind us. */
+        /* The rest of the program reads a string up to the first NUL, so a string with an
+         * embedded NUL is rejected. */
         if (strlen(json_string_value(member)) != json_string_length(member))
                 return error_setf(reterr, EBADMSG, "\"%s\" contains a NUL character", key);
         *ret = json_string_value(member);
@@ -121,7 +128,7 @@ json_t *inventory_to_json(const Inventory *inventory)
                 (json_int_t)inventory->step_size, "allocation_ratio", inventory->allocation_ratio);
 }
 
-/* A member that may be missing: *value keeps its default then. */
+/* Reads a member that can be missing; *value keeps its default then. */
 static int read_optional_u64(const json_t *object, const char *key, uint64_t *value, Error *reterr)
 {
         return json_object_get(object, key) ? json_read_u64(object, key, value, reterr) : 0;

@@ -10,6 +10,8 @@
 
 #include "base/macros.h"
 
+/* O_NONBLOCK keeps open() of a FIFO from blocking, and O_NOCTTY a terminal from becoming the
+ * controlling one. */
 int read_file_start(const char *path, void *bytes, size_t size, size_t *ret_length,
                     mode_t *ret_mode)
 {
@@ -40,6 +42,7 @@ int read_file_start(const char *path, void *bytes, size_t size, size_t *ret_leng
         return 0;
 }
 
+/* One byte more than max is read, to tell a file of exactly max bytes from a larger one. */
 int read_file_text(const char *path, size_t max, char **ret, size_t *ret_length, mode_t *ret_mode)
 {
         _cleanup_free_ char *text = malloc(max + 2);
