@@ -19,6 +19,7 @@ const char *nova_mode_to_text(NovaMode mode)
         return names[mode];
 }
 
+/* Reasons for rejected actions in NOVA_BESIDE, with advice; an action without a text is allowed. */
 static const char *const beside[_NOVA_ACTION_MAX] = {
         [NOVA_ACTION_PUBLISH] = BESIDE
         "the tree of providers: \"computectl plan\" shows what the agent would change",
@@ -44,6 +45,7 @@ static bool begins(const char *path, const char *prefix)
         return strncmp(path, prefix, strlen(prefix)) == 0;
 }
 
+/* In NOVA_BESIDE a PUT of inventories passes, because reserved is a part of them. */
 const char *nova_mode_refuses_request(NovaMode mode, const char *method, const char *path)
 {
         const char *end = strrchr(path, '/');
