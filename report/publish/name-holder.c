@@ -19,6 +19,7 @@ int name_holder_count(NameHolder *holder, const json_t *body)
         return 0;
 }
 
+/* Describes the number of consumers, or that it is unknown. */
 static void describe_consumers(const NameHolder *holder, char *text, size_t size)
 {
         if (!holder->counted)
