@@ -137,6 +137,7 @@ bool allocations_remove(Allocations *allocations, const Uuid *uuid)
         return true;
 }
 
+/* Compares item by item: both lists are sorted by provider, so equal items have equal positions. */
 bool consumer_holds_equal(const Consumer *a, const Consumer *b)
 {
         if (a->n_allocations != b->n_allocations)
@@ -180,6 +181,7 @@ uint64_t consumer_get(const Consumer *consumer, const Uuid *provider, const char
         return resources ? resources_get(resources, resource_class) : 0;
 }
 
+/* Removes an allocation whose last class was set to 0. */
 static void remove_allocation(Consumer *consumer, size_t position)
 {
         resources_done(&consumer->allocations[position].resources);
@@ -266,6 +268,7 @@ uint64_t consumer_sum(const Consumer *consumer, const char *resource_class)
         return sum;
 }
 
+/* Copies a text; NULL stays NULL. -ENOMEM. */
 static int copy_text(char **ret, const char *text)
 {
         *ret = text ? strdup(text) : NULL;
@@ -283,6 +286,7 @@ static int copy_consumer(Consumer *to, const Consumer *from)
         return consumer_set_all(to, from->allocations, from->n_allocations);
 }
 
+/* Copies into a new consumer, which is freed if a part of the copy fails. */
 int consumer_copy(Consumer **ret, const Consumer *consumer)
 {
         _cleanup_(consumer_freep) Consumer *copy = NULL;
@@ -296,6 +300,7 @@ int consumer_copy(Consumer **ret, const Consumer *consumer)
         return 0;
 }
 
+/* Inserts the consumers in sorted order, so each one is appended without a move. */
 int allocations_copy(Allocations **ret, const Allocations *allocations)
 {
         _cleanup_(allocations_freep) Allocations *copy = NULL;

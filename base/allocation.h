@@ -89,7 +89,7 @@ int consumer_add(Consumer *consumer, const Uuid *provider, const char *resource_
 int consumer_set(Consumer *consumer, const Uuid *provider, const char *resource_class,
                  uint64_t amount);
 
-/* Add or set all these allocations in this order. A failure leaves the earlier ones changed.
+/* Adds or sets all these allocations in this order. A failure leaves the earlier ones changed.
  * -ENOMEM, -EOVERFLOW. */
 int consumer_add_all(Consumer *consumer, const Allocation *allocations, size_t n);
 int consumer_set_all(Consumer *consumer, const Allocation *allocations, size_t n);

@@ -92,6 +92,7 @@ unsigned cpu_set_count_common(const CpuSet *a, const CpuSet *b)
         return count;
 }
 
+/* Masks the first word below from. A whole empty word costs one step. */
 unsigned cpu_set_next(const CpuSet *set, unsigned from)
 {
         for (size_t i = from / WORD_BITS; i < set->n_words; i++) {
@@ -105,6 +106,7 @@ unsigned cpu_set_next(const CpuSet *set, unsigned from)
         return CPU_SET_MAX;
 }
 
+/* Copies the words before it frees the old ones, so set and ret can be the same. */
 int cpu_set_copy(CpuSet *ret, const CpuSet *set)
 {
         uint64_t *words = NULL;
@@ -170,6 +172,7 @@ static int parse_item(const char **text, CpuSet *include, CpuSet *exclude)
                         return r;
                 c = skip_spaces(c);
         }
+        /* Text behind the item is an error, for example "3 4". */
         if (last < first || (*c && *c != ','))
                 return -EINVAL;
         for (unsigned cpu = first; cpu <= last; cpu++)
@@ -179,6 +182,7 @@ static int parse_item(const char **text, CpuSet *include, CpuSet *exclude)
         return 0;
 }
 
+/* Completes both sets before ret changes, so a failure leaves ret unchanged. */
 int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr)
 {
         _cleanup_(cpu_set_done) CpuSet include = CPU_SET_INIT;
@@ -209,6 +213,7 @@ int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr)
         return 0;
 }
 
+/* Writes a run of consecutive CPUs as a range. */
 char *cpu_set_format(const CpuSet *set)
 {
         char *text = NULL;

@@ -65,6 +65,7 @@ int error_prefixf(Error *reterr, int r, const char *format, ...)
         return r;
 }
 
+/* Passes all->text as an argument, which is safe because error_setf() formats before it stores. */
 void error_join(Error *all, const Error *more)
 {
         if (all && more->code)
@@ -77,6 +78,8 @@ int error_oom(Error *reterr)
         return error_setf(reterr, ENOMEM, "Out of memory");
 }
 
+/* Falls back to strerror(), whose buffer is that of the thread. That limits the life of the
+ * result. */
 const char *error_text(const Error *error, int r)
 {
         return error && error->text[0] ? error->text : strerror(r < 0 ? -r : r);

@@ -47,6 +47,7 @@ static int become(uid_t uid, gid_t gid_of_folder)
         return ends_with_parent && prctl(PR_SET_PDEATHSIG, ends_with_parent) < 0 ? -errno : 0;
 }
 
+/* Uses one message for every failure, because the caller must stop in each case. */
 int folder_owner_become(const char *folder, Error *reterr)
 {
         struct stat st;

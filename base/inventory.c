@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+/* Checks a field against its lowest value and the limit of Placement's schema. */
 static bool in_limits(uint64_t value, uint64_t lowest)
 {
         return value >= lowest && value <= INVENTORY_MAX_AMOUNT;
@@ -43,6 +44,7 @@ bool inventory_equal(const Inventory *a, const Inventory *b)
                (float)a->allocation_ratio == (float)b->allocation_ratio;
 }
 
+/* Returns the capacity before it is rounded down. It can exceed 64 bits. */
 static double capacity_as_double(const Inventory *inventory)
 {
         if (inventory->reserved >= inventory->total)
@@ -62,6 +64,7 @@ uint64_t inventory_capacity(const Inventory *inventory)
         return (uint64_t)capacity;
 }
 
+/* Checks in the order of the enum, because messages show the first failure. */
 InventoryFit inventory_fit(const Inventory *inventory, uint64_t used, uint64_t amount)
 {
         uint64_t sum;
@@ -79,6 +82,7 @@ InventoryFit inventory_fit(const Inventory *inventory, uint64_t used, uint64_t a
         return INVENTORY_FITS;
 }
 
+/* Returns a row of a table that InventoryFit indexes; the missing row of INVENTORY_FITS is NULL. */
 const char *inventory_fit_term(InventoryFit fit)
 {
         static const char *const terms[_INVENTORY_FIT_MAX] = {
@@ -123,6 +127,7 @@ const char *inventory_fit_explain(InventoryFit fit, const Inventory *inventory, 
         return text;
 }
 
+/* Bounds the work with strnlen(), because the name can be foreign text of any length. */
 bool resource_class_valid(const char *name)
 {
         size_t n = strnlen(name, RESOURCE_CLASS_MAX + 1);

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+/* Parses with these flags of jansson. Rejects duplicate keys, because two readers could see
+ * different values of one key. */
 static int parse(const char *text, size_t n, size_t flags, json_t **ret, Error *reterr)
 {
         json_error_t error;
@@ -72,6 +74,7 @@ int json_read_i64(const json_t *object, const char *key, int64_t *ret, Error *re
         return 0;
 }
 
+/* Reads a signed integer first: jansson rejects integers above INT64_MAX. */
 int json_read_u64(const json_t *object, const char *key, uint64_t *ret, Error *reterr)
 {
         int64_t value;
@@ -134,6 +137,8 @@ static int read_optional_u64(const json_t *object, const char *key, uint64_t *va
         return json_object_get(object, key) ? json_read_u64(object, key, value, reterr) : 0;
 }
 
+/* Fields are read into a record with Placement's defaults, so a missing field keeps its default.
+ * Then the whole record is checked against the limits of Placement's schema. */
 int inventory_from_json(const json_t *object, Inventory *ret, Error *reterr)
 {
         Inventory inventory = INVENTORY_DEFAULT(0);
@@ -176,6 +181,7 @@ json_t *resources_to_json(const Resources *resources)
         return TAKE_PTR(object);
 }
 
+/* Accepts an amount of 0, because usages list it. Such a class is not stored. */
 int resources_from_json(const json_t *object, Resources *ret, Error *reterr)
 {
         _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
@@ -212,6 +218,7 @@ json_t *string_set_to_json(const StringSet *set)
         return TAKE_PTR(array);
 }
 
+/* Rejects a name with U+0000 like an item that is no string. */
 int string_set_from_json(const json_t *array, StringSet *ret, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet set = STRING_SET_INIT;

@@ -20,8 +20,8 @@ int json_parse(const char *text, size_t n, json_t **ret, Error *reterr);
  * whole document. json_read_string() rejects that string. */
 int json_parse_with_nul(const char *text, size_t n, json_t **ret, Error *reterr);
 
-/* Read a member of an object. Strings, objects and arrays are borrowed from object. -EBADMSG if
- * the member is missing or has another type. */
+/* Reads a member of an object, as do the following functions. Strings, objects and arrays are
+ * borrowed from object. -EBADMSG if the member is missing or has another type. */
 int json_read_string(const json_t *object, const char *key, const char **ret, Error *reterr);
 int json_read_u64(const json_t *object, const char *key, uint64_t *ret, Error *reterr);
 int json_read_i64(const json_t *object, const char *key, int64_t *ret, Error *reterr);
@@ -32,16 +32,16 @@ int json_read_object(const json_t *object, const char *key, json_t **ret,
 int json_read_array(const json_t *object, const char *key, json_t **ret,
                     Error *reterr); /* borrowed */
 
-/* Write and read the record of one class in Placement's form: {"total": 8, "reserved": 0, …}.
- * Missing optional fields take Placement's defaults, and unknown fields are ignored. Writers
- * return a new reference, or NULL when out of memory. */
+/* Converts the record of one class to and from Placement's form: {"total": 8, "reserved": 0, …}.
+ * Missing optional fields take Placement's defaults, and unknown fields are ignored. Writers return
+ * a new reference, or NULL when out of memory. */
 json_t *inventory_to_json(const Inventory *inventory);
 int inventory_from_json(const json_t *object, Inventory *ret, Error *reterr);
 
-/* Write and read an object such as {"VCPU": 2}. ret must be initialised. */
+/* Converts amounts to and from an object such as {"VCPU": 2}. ret must be initialised. */
 json_t *resources_to_json(const Resources *resources);
 int resources_from_json(const json_t *object, Resources *ret, Error *reterr);
 
-/* Write and read an array such as ["A", "B"]. ret must be initialised. */
+/* Converts a set to and from an array such as ["A", "B"]. ret must be initialised. */
 json_t *string_set_to_json(const StringSet *set);
 int string_set_from_json(const json_t *array, StringSet *ret, Error *reterr);

@@ -42,6 +42,7 @@ int log_get_level(void)
 
 int log_level_from_text(const char *text)
 {
+        /* A digit is the number of a syslog level. */
         if (text[0] >= '0' && text[0] <= '7' && !text[1])
                 return text[0] - '0';
         for (size_t i = 0; i < ARRAY_SIZE(level_names); i++)
@@ -107,6 +108,8 @@ static void write_text(int level, const char *text)
                 return; /* no other place to report this */
 }
 
+/* Cleans the message before it is written, because a text from a server must not forge a line of
+ * the journal. Drops the message if vsnprintf() fails. */
 void log_write(int level, const char *file, int line, const char *func, const char *message_id,
                const char *const fields[], const char *format, ...)
 {

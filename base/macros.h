@@ -74,7 +74,7 @@ DEFINE_CLEANUP(FILE *, fclose);
 #define _cleanup_close_  _cleanup_(closep)
 #define _cleanup_fclose_ _cleanup_(fclosep)
 
-/* Return true if a + b, or a * b, does not fit in a uint64_t. */
+/* Returns true if a + b, or a * b, does not fit in a uint64_t. */
 static inline bool u64_add_overflow(uint64_t a, uint64_t b, uint64_t *ret)
 {
         return __builtin_add_overflow(a, b, ret);

@@ -155,11 +155,13 @@ static void put(Provider **order, size_t n, size_t place, Provider *provider)
         order[place] = provider;
 }
 
+/* Removes a provider from one of the sorted arrays, which has n providers. */
 static void take(Provider **order, size_t n, size_t place)
 {
         array_close(order, sizeof(Provider *), &n, place);
 }
 
+/* Allocates all memory before the first array changes, so a failure leaves the tree unchanged. */
 int provider_tree_add(ProviderTree *tree, const Uuid *uuid, const char *name, const Uuid *parent,
                       Provider **ret_provider, Error *reterr)
 {
@@ -192,6 +194,8 @@ int provider_tree_add(ProviderTree *tree, const Uuid *uuid, const char *name, co
         return 0;
 }
 
+/* Removes one provider from the three arrays and frees it. The positions are computed while the
+ * provider still exists. */
 static void remove_one(ProviderTree *tree, size_t index)
 {
         Provider *provider = tree->providers[index];
@@ -257,6 +261,8 @@ static int put_behind(ProviderTree *tree, const Uuid *root)
         return 0;
 }
 
+/* Changes only the order of tree->providers. The sorted arrays depend on neither parent nor
+ * position. */
 int provider_tree_move(ProviderTree *tree, Provider *provider, const Uuid *parent)
 {
         const Provider *target = provider_tree_find(tree, parent);
@@ -327,6 +333,7 @@ int provider_tree_copy(ProviderTree **ret, const ProviderTree *tree)
         return 0;
 }
 
+/* Compares two providers of any trees, whose order does not matter. */
 bool provider_equal(const Provider *a, const Provider *b)
 {
         return uuid_equal(&a->uuid, &b->uuid) && uuid_equal(&a->parent, &b->parent) &&
@@ -432,7 +439,7 @@ bool provider_inventories_equal(const Provider *a, const Provider *b)
         return true;
 }
 
-/* The copy is complete before the old records are freed, so a failure changes nothing. */
+/* Completes the copy before it frees the old records, so a failure changes nothing. */
 int provider_copy_inventories(Provider *a, const Provider *b)
 {
         Provider copy = { 0 };

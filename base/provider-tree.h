@@ -76,7 +76,7 @@ bool provider_tree_remove(ProviderTree *tree, const Uuid *uuid);
  * have the parent, -ELOOP if the parent is the provider or one of its descendants, or -ENOMEM. */
 int provider_tree_move(ProviderTree *tree, Provider *provider, const Uuid *parent);
 
-/* Return the provider, borrowed, or NULL; in O(log n). */
+/* Returns the provider, borrowed, or NULL; in O(log n). */
 Provider *provider_tree_find(const ProviderTree *tree, const Uuid *uuid);
 Provider *provider_tree_find_name(const ProviderTree *tree, const char *name);
 

@@ -47,6 +47,7 @@ static int find_text(const char *const texts[], size_t n, const char *text)
         return text ? -EINVAL : 0;
 }
 
+/* Frees the layout and makes it empty. */
 static void numa_request_done(NumaRequest *request)
 {
         for (size_t i = 0; i < request->n_cells; i++)
@@ -56,6 +57,7 @@ static void numa_request_done(NumaRequest *request)
         *request = NUMA_REQUEST_INIT;
 }
 
+/* Allocates n cells. One more is allocated, because calloc(0) can return NULL. */
 static int make_cells(NumaRequest *request, size_t n)
 {
         request->cells = calloc(n + 1, sizeof(NumaRequestCell));
@@ -65,6 +67,7 @@ static int make_cells(NumaRequest *request, size_t n)
         return 0;
 }
 
+/* Replaces ret with a copy. -ENOMEM leaves ret as it was. */
 static int numa_request_copy(NumaRequest *ret, const NumaRequest *request)
 {
         _cleanup_(numa_request_done) NumaRequest copy = *request;
@@ -99,6 +102,7 @@ typedef struct Maker {
         NumaRequest request;
 } Maker;
 
+/* Adds n CPUs from first on. The caller has checked that they are below CPU_SET_MAX. */
 static int add_range(CpuSet *set, uint64_t first, uint64_t n)
 {
         for (uint64_t i = first; i < first + n; i++)
@@ -107,6 +111,7 @@ static int add_range(CpuSet *set, uint64_t first, uint64_t n)
         return 0;
 }
 
+/* Parses a set of CPUs, with the name of the option in front of an error. */
 static int parse_set(const char *option, const char *text, CpuSet *ret, Error *reterr)
 {
         int r = cpu_set_parse(text, ret, reterr);
@@ -381,6 +386,8 @@ static int write_amounts(const Maker *maker, Resources *resources)
         return 0;
 }
 
+/* Checks both numbers of CPUs before their sum, so the sum cannot overflow. Each step adds to
+ * maker.request, and resources changes last, after all checks. */
 int numa_request_make(const NumaOptions *options, Resources *resources, NumaRequest *ret,
                       Error *reterr)
 {
@@ -465,6 +472,7 @@ void resource_request_done(ResourceRequest *request)
         *request = RESOURCE_REQUEST_INIT;
 }
 
+/* Checks for the characters and the length that Placement permits. The empty suffix is valid. */
 static bool suffix_valid(const char *suffix)
 {
         size_t n = strnlen(suffix, SUFFIX_MAX + 1);
@@ -474,6 +482,8 @@ static bool suffix_valid(const char *suffix)
                        n;
 }
 
+/* Sorts by suffix. The empty suffix is first, so the group without a suffix is groups[0] if it
+ * exists. */
 static int order_group(const void *key, const void *item)
 {
         return strcmp(key, ((const RequestGroup *)item)->suffix);
@@ -509,13 +519,14 @@ int resource_request_group(ResourceRequest *request, const char *suffix, Request
         return 0;
 }
 
-/* group is an index. */
+/* Frees the group with this index. */
 void resource_request_remove(ResourceRequest *request, size_t group)
 {
         group_done(&request->groups[group]);
         array_close(request->groups, sizeof(RequestGroup), &request->n_groups, group);
 }
 
+/* Rejects a list that Placement would reject: fewer than two suffixes, or an empty one. */
 int resource_request_add_subtree(ResourceRequest *request, const StringSet *suffixes, Error *reterr)
 {
         StringSet *subtree = &request->subtrees[request->n_subtrees];
@@ -570,6 +581,7 @@ int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request)
         return 0;
 }
 
+/* Completes the sum before ret changes. */
 int resource_request_sum(const ResourceRequest *request, Resources *ret)
 {
         _cleanup_(resources_done) Resources sum = RESOURCES_INIT;
@@ -589,6 +601,7 @@ int resource_request_sum(const ResourceRequest *request, Resources *ret)
         return 0;
 }
 
+/* Writes "resourcesSUFFIX=CLASS:AMOUNT,…" after begin, which is "" or "&". */
 static void write_resources(FILE *file, const char *begin, const RequestGroup *group)
 {
         const Resources *resources = &group->resources;
@@ -599,6 +612,7 @@ static void write_resources(FILE *file, const char *begin, const RequestGroup *g
                         resources->items[i].amount);
 }
 
+/* Writes "requiredSUFFIX=TRAIT,!TRAIT,…"; nothing without traits. */
 static void write_traits(FILE *file, const char *begin, const RequestGroup *group)
 {
         const char *separator = "";
@@ -612,6 +626,7 @@ static void write_traits(FILE *file, const char *begin, const RequestGroup *grou
                 fprintf(file, "%s!%s", separator, group->forbidden.items[i]);
 }
 
+/* Writes "&same_subtree=A,B" for each list. */
 static void write_subtrees(FILE *file, const ResourceRequest *request)
 {
         for (size_t i = 0; i < request->n_subtrees; i++) {
@@ -650,6 +665,7 @@ void request_mappings_done(RequestMappings *mappings)
         *mappings = REQUEST_MAPPINGS_INIT;
 }
 
+/* Sorts by suffix, then by provider. */
 static int order_mapping(const void *key, const void *item)
 {
         const RequestMapping *a = key, *b = item;

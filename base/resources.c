@@ -41,6 +41,7 @@ static void remove_at(Resources *resources, size_t position)
         array_close(resources->items, sizeof(ResourceAmount), &resources->n_items, position);
 }
 
+/* Removes the class for an amount of 0, so no stored amount is 0. */
 int resources_set(Resources *resources, const char *resource_class, uint64_t amount)
 {
         bool found;
@@ -155,6 +156,7 @@ static int parse_item(char *item, Resources *resources, Error *reterr)
         return 0;
 }
 
+/* Splits at commas. strsep() also returns empty items, which parse_item() rejects. */
 int resources_parse(const char *text, Resources *ret, Error *reterr)
 {
         _cleanup_(resources_done) Resources parsed = RESOURCES_INIT;

@@ -111,6 +111,7 @@ static Block *get_block(size_t size)
         return block;
 }
 
+/* Limits the size, so that neither the sum with the header nor the rounding to pages wraps. */
 void *secret_alloc(size_t size)
 {
         Block *block;
@@ -131,7 +132,7 @@ void *secret_alloc_array(size_t n, size_t size)
         return __builtin_mul_overflow(n, size, &total) ? NULL : secret_alloc(total);
 }
 
-/* A block never shrinks: a size that fits returns the same memory. */
+/* Returns the same memory for a size that fits; a block never shrinks. */
 void *secret_resize(void *secret, size_t size)
 {
         Block *block = secret ? (Block *)secret - 1 : NULL;
@@ -164,6 +165,7 @@ char *secret_copy(const char *text)
         return secret_join("", text);
 }
 
+/* Wipes the whole block and not only its used part, because only the size of the block is known. */
 void *secret_free(void *secret)
 {
         Block *block = secret ? (Block *)secret - 1 : NULL;

@@ -10,8 +10,8 @@
 
 #include "base/macros.h"
 
-/* Return memory, or NULL when out of memory. New memory is zeroed. secret_resize() of NULL
- * allocates. */
+/* Returns memory, or NULL when out of memory, as do the following functions. New memory is zeroed.
+ * secret_resize() of NULL allocates. */
 void *secret_alloc(size_t size);
 void *secret_alloc_array(size_t n, size_t size);
 void *secret_resize(void *secret, size_t size);

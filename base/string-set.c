@@ -27,6 +27,7 @@ static size_t find_position(const StringSet *set, const char *string, bool *ret_
                           ret_found);
 }
 
+/* Grows the array before it copies the string, so a failure loses no memory. */
 int string_set_add(StringSet *set, const char *string)
 {
         bool found;

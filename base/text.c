@@ -28,6 +28,7 @@ char *text_format(const char *format, ...)
         return text;
 }
 
+/* Frees the text after a failed write, because open_memstream() can set it even then. */
 char *text_close(FILE *stream, char *const *text)
 {
         bool failed = ferror(stream) != 0;
@@ -127,6 +128,7 @@ int text_order(const void *a, const void *b)
         return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Counts the bytes that are no continuation: each begins a character. */
 size_t text_count_characters(const char *text)
 {
         size_t n = 0;
@@ -153,6 +155,7 @@ char **strings_free(char **strings)
         return NULL;
 }
 
+/* Keeps NULL behind the last copy, so that a partial copy can be freed like a full one. */
 int strings_copy(char *const strings[], char ***ret)
 {
         _cleanup_(strings_freep) char **copy = NULL;

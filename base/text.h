@@ -10,7 +10,7 @@
 
 #include "base/macros.h"
 
-/* Return the output of printf(), which the caller frees; NULL when out of memory. They replace
+/* Returns the output of printf(), which the caller frees; NULL when out of memory. Replaces
  * asprintf(), which leaves its pointer undefined on failure. */
 _printf_(1, 2) char *text_format(const char *format, ...);
 _printf_(1, 0) char *text_vformat(const char *format, va_list ap);

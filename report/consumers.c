@@ -100,7 +100,7 @@ static int take_consumer(const ConsumersCall *call, const json_t *body, Consumer
         return placement_read_whole(body, &call->uuid, &answer->consumer, reterr);
 }
 
-/* The type of a consumer needs a newer microversion. */
+/* Asks for the type of the consumer first, which needs a newer microversion. */
 int consumers_read(ConsumersCall **ret, Session *session, const Uuid *uuid, ConsumersDone done,
                    void *userdata, Error *reterr)
 {

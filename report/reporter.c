@@ -196,7 +196,7 @@ int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
         return 0;
 }
 
-/* The reshaper access and the failure of a batch are forgotten too; the counter and the receiver
+/* Forgets also the reshaper access and the failure of a batch. The counter and the receiver
  * stay. */
 void reporter_forget(Reporter *reporter)
 {
@@ -231,7 +231,7 @@ static bool mirror_usable(const Reporter *reporter)
         return reporter->refreshed && !mirror_has_stale(reporter->mirror);
 }
 
-/* A batch needs the right to reshape, and is not tried again right after it failed. */
+/* Permits a batch only with the right to reshape, and not right after a batch failed. */
 static int make_plan(const Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, Plan **ret, Error *reterr)
 {
@@ -243,7 +243,7 @@ static int make_plan(const Reporter *reporter, const ProviderTree *desired,
 
 static void execute(Reporter *reporter);
 
-/* A failed batch is planned again without one in the same attempt, unless the service is away. */
+/* Plans a failed batch again without one in the same attempt, unless the service is away. */
 static void on_executed(int result, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
@@ -502,7 +502,7 @@ void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
         *ret_others = TAKE_PTR(reporter->others);
 }
 
-/* desired is sealed by the reference and not copied. */
+/* Starts a publish or its preparation. desired is sealed by a reference and not copied. */
 static int start_attempt(Reporter *reporter, const ProviderTree *desired,
                          const Allocations *allocations, bool prepares, ReporterDone done,
                          void *userdata)

@@ -24,7 +24,7 @@ void http_endpoint_done(HttpEndpoint *endpoint)
         *endpoint = HTTP_ENDPOINT_INIT;
 }
 
-/* A path must fit into sun_path with its NUL. */
+/* Checks that the path fits into sun_path with its NUL. */
 static int parse_socket(const char *path, HttpEndpoint *ret, Error *reterr)
 {
         size_t n = strlen(path);
@@ -45,6 +45,7 @@ static int parse_socket(const char *path, HttpEndpoint *ret, Error *reterr)
         return ret->socket_path && ret->origin && ret->prefix ? 0 : error_oom(reterr);
 }
 
+/* Checks whether the URL has that part. */
 static bool url_has(CURLU *url, CURLUPart part)
 {
         char *value = NULL;
@@ -54,7 +55,7 @@ static bool url_has(CURLU *url, CURLUPart part)
         return has;
 }
 
-/* An address in brackets is IPv6. */
+/* Checks for an IPv4 address, or for brackets, which enclose an IPv6 address. */
 static bool host_is_address(CURLU *url)
 {
         struct in_addr address;
@@ -112,6 +113,7 @@ static int parse_url(const char *text, HttpEndpoint *ret, Error *reterr)
         return split(url, ret) < 0 ? error_oom(reterr) : 0;
 }
 
+/* Completes the endpoint before ret changes. */
 int http_endpoint_parse(const char *text, HttpEndpoint *ret, Error *reterr)
 {
         _cleanup_(http_endpoint_done) HttpEndpoint endpoint = HTTP_ENDPOINT_INIT;

@@ -16,6 +16,7 @@ static double seconds(uint64_t usec)
         return (double)usec / (double)USEC_PER_SEC;
 }
 
+/* Names the errno as the cause, or curl's text if there is none. */
 static int translate_connect(const HttpFailure *failure, Error *reterr)
 {
         const char *why = failure->os_errno ? strerror(failure->os_errno) : failure->detail;
@@ -34,7 +35,8 @@ static int translate_connect(const HttpFailure *failure, Error *reterr)
         return HTTP_E_UNREACHABLE;
 }
 
-/* Newer versions of curl do not report the progress of a TLS handshake. */
+/* Checks the scheme, because newer versions of curl do not report the progress of a TLS
+ * handshake. */
 static bool speaks_https(const HttpFailure *failure)
 {
         return strncmp(failure->endpoint, "https:", strlen("https:")) == 0;

@@ -44,7 +44,7 @@ static bool too_many_threads(const HttpConfig *config)
                st.st_nlink >= 2 + LOOKUPS_LEFT_MAX + config->max_connections;
 }
 
-/* A result other than 0 makes curl fail the request before the look-up. */
+/* Returns 1 to make curl fail the request before the look-up. */
 static int on_lookup(void *state, void *reserved, void *userdata)
 {
         return too_many_threads(userdata) ? 1 : 0;
@@ -360,7 +360,7 @@ int http_exchange_begin(HttpExchange *exchange, HttpHandles *handles, const Http
         return set_request(exchange, endpoint);
 }
 
-/* Curl parses the two times; a value that is missing or invalid becomes 0. */
+/* Lets curl parse the two times; a value that is missing or invalid becomes 0. */
 void http_exchange_get_response(const HttpExchange *exchange, HttpResponse *ret)
 {
         time_t modified = curl_getdate(field_of(exchange, HTTP_FIELD_LAST_MODIFIED), NULL);

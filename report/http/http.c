@@ -75,8 +75,8 @@ static void init_curl(void)
                              secret_copy, secret_alloc_array);
 }
 
-/* Only the handle of a success is used again. After the callback freed the client, the handle is
- * freed too. */
+/* Frees a transfer. Keeps its handle for another one after a success, unless the callback freed the
+ * client. */
 static HttpTransfer *transfer_free(HttpTransfer *transfer)
 {
         bool ended_well;
@@ -377,7 +377,7 @@ int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config,
         return 0;
 }
 
-/* The handles and the lanes belong to the old endpoint. */
+/* Drops the idle handles and restarts the lanes, because both belong to the old endpoint. */
 int http_client_set_endpoint(HttpClient *client, const char *endpoint, Error *reterr)
 {
         int r;
@@ -419,8 +419,8 @@ HttpClient *http_client_free(HttpClient *client)
         return NULL;
 }
 
-/* Curl can release a handle in any state. A free place starts the next queued transfer from the
- * loop. */
+/* Takes the transfer out of the list of its state. A free place starts the next queued transfer
+ * from the loop. */
 HttpTransfer *http_transfer_cancel(HttpTransfer *transfer)
 {
         HttpClient *client;
@@ -469,7 +469,8 @@ static int check_request(const HttpRequest *request, Error *reterr)
         return 0;
 }
 
-/* A broken loop is replaced here and not in its own callback, which must not free it. */
+/* Replaces a broken loop first: the loop's own callback must not do it, because it must not free
+ * the loop. */
 int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone done, void *userdata,
                      HttpTransfer **ret_transfer, Error *reterr)
 {

@@ -20,7 +20,7 @@ bool http_lanes_may_start(const HttpLanes *lanes, size_t n_active, size_t n_writ
         return n_active < lanes->limit && (!writes || n_writes < lanes->limit_writes);
 }
 
-/* Eight usual answers are long, within fixed limits. */
+/* Returns the time of eight usual answers, within fixed limits. */
 uint64_t http_lanes_get_patience_usec(const HttpLanes *lanes, bool writes)
 {
         uint64_t min_usec = writes ? WRITE_PATIENCE_MIN : PATIENCE_MIN_USEC;
@@ -44,7 +44,7 @@ static void note_write(HttpLanes *lanes, bool failed, size_t n_writes, uint64_t 
         }
 }
 
-/* The usual time of an answer is smoothed: a new one counts a quarter. */
+/* Smooths the usual time of an answer: a new one counts a quarter. */
 void http_lanes_note_answer(HttpLanes *lanes, bool writes, bool failed, uint64_t usec,
                             size_t n_active, size_t n_writes, uint64_t now_usec)
 {

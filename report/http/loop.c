@@ -149,7 +149,8 @@ static int arm_timer(HttpLoop *loop)
         return sd_event_source_set_enabled(loop->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
 }
 
-/* The timer can be early, because the deadline moved after it was set. */
+/* Calls curl if the deadline has come. The timer can be early, because the deadline moved after it
+ * was set. */
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
         HttpLoop *loop = userdata;
@@ -380,7 +381,8 @@ size_t http_loop_count_idle(const HttpLoop *loop)
         return n;
 }
 
-/* Curl has no call for this. It notices the end when it uses the connection next. */
+/* Shuts the sockets down, because curl has no call for this. Curl notices the end when it uses the
+ * connection next. */
 void http_loop_close_idle(HttpLoop *loop)
 {
         HttpSocket *sock;

@@ -25,7 +25,8 @@ DEFINE_CLEANUP(HttpLoop *, http_loop_free);
 int http_loop_add(HttpLoop *loop, CURL *easy);
 void http_loop_remove(HttpLoop *loop, CURL *easy);
 
-/* Count and close the connections that no request uses. The server notices the end when it reads. A
- * request that has just begun to use one of them is sent again by curl. */
+/* Counts the connections that no request uses; http_loop_close_idle() closes them. The server
+ * notices the end when it reads. A request that has just begun to use one of them is sent again by
+ * curl. */
 size_t http_loop_count_idle(const HttpLoop *loop);
 void http_loop_close_idle(HttpLoop *loop);

@@ -54,7 +54,7 @@ static json_t *make_domain(const KeystoneConfig *config, const char *id, const c
                       : make_reference(config->default_domain_id, config->default_domain_name);
 }
 
-/* A user without an id is named within a domain. */
+/* Makes the reference to the user: an id, or a name within a domain. */
 static json_t *make_user(const KeystoneConfig *config)
 {
         if (keystone_is_set(config->user_id))
@@ -249,7 +249,7 @@ static const char *text_of(const json_t *object, const char *key)
         return text ? text : "";
 }
 
-/* Older catalogues have the region in another member. */
+/* Returns the region, which older catalogues have in another member. */
 static const char *region_of(const json_t *endpoint)
 {
         const char *id = text_of(endpoint, "region_id");
@@ -331,7 +331,7 @@ static void list_endpoints(const json_t *catalog, const KeystoneConfig *config, 
         }
 }
 
-/* An address with "@" can contain a password and is not quoted. */
+/* Checks an address of the catalogue. One with "@" can contain a password and is not quoted. */
 static int check_url(const char *url, Error *reterr)
 {
         _cleanup_(http_endpoint_done) HttpEndpoint endpoint = HTTP_ENDPOINT_INIT;

@@ -89,6 +89,7 @@ static int read_name(const json_t *object, const Uuid *uuid, char **ret, Error *
         return *ret ? 0 : error_oom(reterr);
 }
 
+/* Reads the name last, so that a failure leaves no memory to free. */
 static int read_provider(const json_t *object, PlacementProvider *ret, Error *reterr)
 {
         PlacementProvider provider = { 0 };
@@ -217,6 +218,8 @@ static void sort_by_level(PlacementProviders *providers, const size_t *levels,
         memcpy(providers->items, sorted, n * sizeof(PlacementProvider));
 }
 
+/* Sorts in steps that depend on each other: the order by uuid is needed for unique names and
+ * parents, the parents for the levels, and the levels for the final order. */
 int placement_read_tree(const json_t *body, PlacementProviders *ret, Error *reterr)
 {
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
@@ -265,8 +268,8 @@ static int check_size(size_t n, const char *key, Error *reterr)
         return error_setf(reterr, EBADMSG, "\"%s\" has %zu items, more than %d", key, n, NAMES_MAX);
 }
 
-/* The records are collected in a provider without other members, and replace those of provider at
- * the end. */
+/* Collects the records in a provider without other members, and replaces those of provider at the
+ * end. */
 static int read_inventories(const json_t *body, Provider *provider, Error *reterr)
 {
         Provider copy = { 0 };
@@ -383,6 +386,7 @@ int placement_read_provider_allocations(const json_t *body, const Uuid *provider
         return 0;
 }
 
+/* Replaces *text with a copy of a member. */
 static int read_text(const json_t *body, const char *key, char **text, Error *reterr)
 {
         const char *value;
@@ -431,7 +435,7 @@ static int read_holdings(const json_t *body, Consumer *consumer, Error *reterr)
         return 0;
 }
 
-/* An answer without allocations has no owner and no generation. */
+/* Reads the owner only with allocations: an answer without any has neither owner nor generation. */
 int placement_read_whole(const json_t *body, const Uuid *uuid, Consumer **ret, Error *reterr)
 {
         _cleanup_(consumer_freep) Consumer *consumer = NULL;
@@ -448,6 +452,7 @@ int placement_read_whole(const json_t *body, const Uuid *uuid, Consumer **ret, E
         return 0;
 }
 
+/* Rejects a second answer for a consumer, because the set has each consumer once. */
 int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *ret, Error *reterr)
 {
         _cleanup_(consumer_freep) Consumer *consumer = NULL;

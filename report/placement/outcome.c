@@ -65,6 +65,8 @@ bool report_outcome_is_away(int outcome)
                outcome == REPORT_E_UNAUTHORIZED;
 }
 
+/* Treats a 4xx other than 408 as a decision of the server: nothing was written. After a 5xx, a 408
+ * or no answer the write can have been done. */
 ReportWritten report_outcome_of_write(int outcome, int status)
 {
         if (outcome == REPORT_DONE)
@@ -79,6 +81,7 @@ ReportWritten report_outcome_of_write(int outcome, int status)
                        : REPORT_WRITTEN_UNKNOWN;
 }
 
+/* Treats 400 and 409 as access, because Placement reads the body only with the role. */
 ReshaperAccess reshaper_access_of(int status, bool from_placement)
 {
         if (status == 204)
@@ -248,6 +251,7 @@ static int judge_forbidden(const PlacementRequest *request, Error *reterr)
         return REPORT_E_FORBIDDEN;
 }
 
+/* Judges a 406. Placement's own names the microversions that it has. */
 static int judge_not_acceptable(const PlacementRequest *request, const HttpResponse *response,
                                 const Fault *fault, Error *reterr)
 {
@@ -324,6 +328,8 @@ static int judge_redirect(const HttpResponse *response, Error *reterr)
         return REPORT_E_UNAVAILABLE;
 }
 
+/* Judges by status. A 413 or a 5xx often has no body of Placement, so these come before the check
+ * of the body. */
 static int judge_status(const PlacementRequest *request, const HttpResponse *response,
                         const Fault *fault, Error *reterr)
 {

@@ -144,6 +144,7 @@ PlacementRequest placement_get_in(const char *route, const char *query, const St
         return get_list(route, prefix ? join_names(prefix, names, first) : NULL);
 }
 
+/* Makes the request for a new provider; "ss*" omits the parent of a root. */
 PlacementRequest placement_post_provider(const Provider *provider)
 {
         const char *parent = uuid_empty(&provider->parent) ? NULL : provider->parent.text;
@@ -189,6 +190,7 @@ static json_t *pack_with_generation(const char *key, json_t *value, int64_t gene
                          (json_int_t)generation);
 }
 
+/* Makes the value of a part, an object or an array. NULL when out of memory. */
 static json_t *part_to_json(const Provider *provider, PlacementPart part)
 {
         if (part == PLACEMENT_INVENTORIES)
@@ -197,6 +199,7 @@ static json_t *part_to_json(const Provider *provider, PlacementPart part)
                                                            : &provider->aggregates);
 }
 
+/* Takes the key of the body from the last segment of the route. */
 PlacementRequest placement_put_part(const Provider *provider, PlacementPart part,
                                     int64_t generation)
 {
@@ -258,7 +261,7 @@ static json_t *consumer_allocations_to_json(const Consumer *consumer)
         return TAKE_PTR(object);
 }
 
-/* A new consumer has null as its generation. */
+/* Makes the object of one consumer. A new consumer has null as its generation. */
 static json_t *consumer_to_json(const Consumer *consumer, bool with_type)
 {
         _cleanup_json_ json_t *object = NULL;
@@ -316,6 +319,7 @@ static json_t *mappings_to_json(const RequestMappings *mappings)
         return TAKE_PTR(object);
 }
 
+/* Sends mappings only together with a type, because both need the same microversion. */
 PlacementRequest placement_put_consumer(const Consumer *consumer, const RequestMappings *mappings,
                                         bool old)
 {
@@ -357,6 +361,7 @@ PlacementRequest placement_get_room(const Uuid *root, const char *resource_class
         };
 }
 
+/* Makes {"<provider>": {"inventories": {…}, "resource_provider_generation": 3}} of all items. */
 static json_t *reshape_inventories_to_json(const PlacementReshapeItem *items, size_t n_items)
 {
         _cleanup_json_ json_t *object = json_object();
@@ -374,7 +379,7 @@ static json_t *reshape_inventories_to_json(const PlacementReshapeItem *items, si
         return TAKE_PTR(object);
 }
 
-/* json_pack() of a NULL object fails, and request_with() reports that. */
+/* Leaves a missing object to json_pack(), which fails for NULL; request_with() reports that. */
 PlacementRequest placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
                                          const Allocations *allocations)
 {

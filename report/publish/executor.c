@@ -588,7 +588,7 @@ static int compare_lanes(const void *a, const void *b)
         return uuid_order(&((const Lane *)a)->provider, &((const Lane *)b)->provider);
 }
 
-/* Only traits and a reshape have no lane. */
+/* Checks whether a step has a lane: all but traits and a reshape do. */
 static bool takes_turns(const PlanStep *step)
 {
         return step->op == PLAN_ENSURE_CLASS || !uuid_empty(&step->provider);

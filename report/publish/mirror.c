@@ -113,6 +113,7 @@ static bool provider_is_current(const Mirror *mirror, const PlacementProvider *i
                uuid_equal(&provider->parent, &item->parent);
 }
 
+/* Compares the numbers and looks up each provider of the list, which proves equal sets. */
 bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers)
 {
         if (mirror->list_stale || providers->n_items != mirror->n_entries)
@@ -177,7 +178,7 @@ bool mirror_has_stale(const Mirror *mirror)
         return false;
 }
 
-/* A stale provider has no generation. */
+/* Lists the entries without a generation. */
 int mirror_list_stale(const Mirror *mirror, Uuid **ret, size_t *ret_n)
 {
         Uuid *list = calloc(MAX(mirror->n_entries, (size_t)1), sizeof(Uuid));
@@ -243,6 +244,7 @@ static int add_next(Mirror *next, const PlacementProvider *item, const Mirror *s
         return 0;
 }
 
+/* Copies the names from the old mirror: Placement keeps a class or trait when a provider goes. */
 int mirror_make_next(const Mirror *mirror, const Mirror *partial,
                      const PlacementProviders *providers, Mirror **ret, Error *reterr)
 {
@@ -271,8 +273,7 @@ static bool parts_agree(const MirrorEntry *entry)
         return true;
 }
 
-/* The provider becomes current when the last part arrives with the generation of the other
- * parts. */
+/* Makes the provider current when the last part arrives with the generation of the other parts. */
 int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const json_t *body,
                 Error *reterr)
 {
@@ -321,7 +322,7 @@ static int write_part(Provider *provider, PlacementPart part, const Provider *wr
         }
 }
 
-/* The entry is stale until the part is stored, so that a failure leaves it stale. */
+/* Makes the entry stale until the part is stored, so that a failure leaves it stale. */
 int mirror_write(Mirror *mirror, const Provider *written, PlacementPart part, int64_t generation)
 {
         MirrorEntry *entry = find_entry(mirror, &written->uuid);
@@ -358,6 +359,7 @@ int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation)
         return r;
 }
 
+/* Drops the entries of removed providers in one pass, which keeps their order. */
 void mirror_remove(Mirror *mirror, const Uuid *provider)
 {
         size_t n = 0;
@@ -407,6 +409,7 @@ int mirror_learn_class(Mirror *mirror, const char *name)
         return string_set_add(&mirror->names.known_classes, name) < 0 ? -ENOMEM : 0;
 }
 
+/* Moves the name between the two sets, so it is in one of them at most. */
 int mirror_learn_trait(Mirror *mirror, const char *name, bool exists)
 {
         StringSet *known = &mirror->names.known_traits, *missing = &mirror->names.missing_traits;

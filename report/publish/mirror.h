@@ -94,7 +94,8 @@ void mirror_forget_names(Mirror *mirror);
 /* Forgets the traits that Placement lacked, because an upgrade can have added them. */
 void mirror_forget_missing_traits(Mirror *mirror);
 
-/* Note that Placement has the class, or that it has or lacks the trait. -ENOMEM. */
+/* Notes that Placement has the class; mirror_learn_trait() notes that it has or lacks the trait.
+ * -ENOMEM. */
 int mirror_learn_class(Mirror *mirror, const char *name);
 int mirror_learn_trait(Mirror *mirror, const char *name, bool exists);
 

@@ -31,6 +31,7 @@ static void describe_consumers(const NameHolder *holder, char *text, size_t size
                          holder->n_consumers == 1 ? " holds" : "s hold");
 }
 
+/* Omits an unknown time. */
 void name_holder_describe(const NameHolder *holder, char *text, size_t size)
 {
         time_t modified = (time_t)holder->modified_sec;
@@ -43,6 +44,8 @@ void name_holder_describe(const NameHolder *holder, char *text, size_t size)
         snprintf(text, size, "%s%s", consumers, when);
 }
 
+/* Distinguishes three cases with different advice: a root with allocations, which can be another
+ * host; a root without any; and a provider of another tree. */
 int name_holder_explain(const NameHolder *holder, bool wants_root, Error *reterr)
 {
         char text[160];

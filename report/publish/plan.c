@@ -258,8 +258,8 @@ static bool aggregates_change(const Builder *builder, const Provider *provider)
         return !string_set_equal(&provider->aggregates, &before(builder, provider)->aggregates);
 }
 
-/* A custom trait can be created. A standard trait cannot, so it is usable only if Placement has
- * it. */
+/* Checks whether a trait can be written. A custom trait can be created; a standard trait must exist
+ * in Placement. */
 static bool trait_usable(const Builder *builder, const char *trait)
 {
         if (!resource_class_valid(trait))
@@ -342,7 +342,7 @@ static int collect_new(StringSet *ret, const char *name, const StringSet *known)
         return string_set_add(ret, name) < 0 ? -ENOMEM : 0;
 }
 
-/* Only parts that are written need their names. */
+/* Collects the new names of the parts that are written. */
 static int collect_new_of_provider(Builder *builder, const Provider *provider)
 {
         if (inventories_change(builder, provider))

@@ -59,6 +59,8 @@ static const char *name_part(PlanOp op)
         return names[op];
 }
 
+/* Counts with n the whole text, as snprintf() does. When n reaches size, nothing more is
+ * written. */
 const char *plan_describe(const Plan *plan, char *text, size_t size)
 {
         size_t n = 0, n_shown = 0, n_left = 0;
@@ -266,6 +268,7 @@ static int apply_reshape(const Plan *plan, Mirror *mirror)
         return r;
 }
 
+/* Forgets the step's providers after a failure, because the mirror can be wrong about them. */
 int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
                Error *reterr)
 {

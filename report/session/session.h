@@ -63,10 +63,10 @@ int session_send(Session *session, PlacementRequest request, SessionDone done, v
 /* Cancels a request without its callback. NULL is allowed. Returns NULL. */
 SessionCall *session_call_cancel(SessionCall *call);
 
-/* See auth_ask_at_once(). */
+/* Calls auth_ask_at_once(). */
 void session_ask_at_once(Session *session);
 
-/* See auth_get_token(). */
+/* Returns auth_get_token(), with the same limits. */
 const KeystoneToken *session_get_token(const Session *session);
 
 /* Begins an attempt: its requests share a new request id ("req-<uuid>"), by which operators find
