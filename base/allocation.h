@@ -4,9 +4,8 @@
 /* Allocations by consumer, in the form of GET /allocations/{consumer}. The driver edits them in
  * place when it reshapes a tree. Plain data, no policy.
  *
- * A consumer is complete: it lists all its allocations, on this host, on other hosts and on
- * sharing providers. Code that edits a consumer must keep the allocations that belong to others
- * unchanged. */
+ * A consumer is complete: it lists all its allocations, on this host, on other hosts and on sharing
+ * providers. Code that edits a consumer must not change allocations that it does not own. */
 
 #include "base/resources.h"
 #include "base/uuid.h"

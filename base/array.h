@@ -38,8 +38,8 @@ static inline int array_grow(void *items, size_t item_size, size_t n, size_t *n_
         return 0;
 }
 
-/* Returns the position of the key among n sorted items. If no item is equal, *ret_found is
- * false and the result is the position at which to insert the key. items can be NULL if n is 0. */
+/* Returns the position of the key among n sorted items. If no item is equal, *ret_found is false,
+ * and the key can be inserted at the result. The items can be NULL if n is 0. */
 static inline size_t array_find(const void *items, size_t item_size, size_t n, const void *key,
                                 ArrayOrder order, bool *ret_found)
 {

@@ -35,9 +35,9 @@ unsigned cpu_set_next(const CpuSet *set, unsigned from);
 /* Replaces ret with a copy. -ENOMEM leaves ret as it was. */
 int cpu_set_copy(CpuSet *ret, const CpuSet *set);
 
-/* Parses nova.conf's syntax: numbers and ranges, separated by commas. "^5" and "^5-7" exclude
- * CPUs at any position in the text. Spaces and empty items are ignored, and an empty text is an
- * empty set. ret must be initialised and is unchanged on failure. -EINVAL with words, -ENOMEM. */
+/* Parses nova.conf's syntax: numbers and ranges, separated by commas. "^5" and "^5-7" exclude CPUs
+ * at any position in the text. Spaces and empty items are ignored, and an empty text is an empty
+ * set. The result must be initialised and is unchanged on failure. -EINVAL with words, -ENOMEM. */
 int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr);
 
 /* Returns a text such as "0-3,8"; "" for an empty set, NULL when out of memory. The caller

@@ -25,7 +25,7 @@ static void store_text(Error *error, char *text, int length)
 
 int error_setf(Error *reterr, int code, const char *format, ...)
 {
-        char text[ERROR_TEXT_MAX]; /* the arguments may point into reterr */
+        char text[ERROR_TEXT_MAX]; /* the arguments can point into reterr */
         va_list ap;
         int n;
 

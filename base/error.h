@@ -22,9 +22,9 @@ typedef struct Error {
 #define ERROR_NULL ((Error){ 0 })
 
 /* Stores code and text and returns -code, so that a caller can write "return error_setf(reterr,
- * EINVAL, …)". code is an errno of either sign; 0 becomes EIO, because a failure never returns
- * 0. A text of ERROR_TEXT_MAX bytes or more is cut and ends with "…". Control characters and
- * bytes that are not UTF-8 become '?'. The arguments can point into reterr. */
+ * EINVAL, …)". The code is an errno of either sign. A code of 0 becomes EIO, because a failure
+ * never returns 0. A text of ERROR_TEXT_MAX bytes or more is cut and ends with "…". Control
+ * characters and bytes that are not UTF-8 become '?'. The arguments can point into reterr. */
 int error_setf(Error *reterr, int code, const char *format, ...) _printf_(3, 4);
 
 /* Puts "prefix: " in front of the text that a callee stored, or of strerror(-r) if it stored

@@ -111,8 +111,8 @@ int resources_copy(Resources *ret, const Resources *resources)
         return 0;
 }
 
-/* Reads an amount up to the end of text. item is the whole item for the error. strtoull() accepts
- * blanks and signs, so the first character must be a digit. */
+/* Reads an amount up to the end of text. The error quotes item. The first character must be a
+ * digit, because strtoull() accepts blanks and signs. */
 static int parse_amount(const char *text, const char *item, uint64_t *ret, Error *reterr)
 {
         unsigned long long amount;

@@ -2,7 +2,7 @@
 
 /* A refresh of providers reads the list, makes the next mirror of it, and reads into that mirror
  * the parts of the providers that are stale. A refresh of traits sends one request after another,
- * each for as many names as fit into a path, and writes the answers into the mirror itself.
+ * each for as many names as fit into a path. It writes the answers into the mirror itself.
  *
  * Tests: tests/unit/report/test-reporter.c */
 

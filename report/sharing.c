@@ -4,9 +4,9 @@
  * the usage of the root. A stage without anything to read is skipped. A failure of one stage skips
  * to the usage, which does not depend on the others.
  *
- * The result of the last complete refresh is in known and pools. found and read collect the new
- * result, and replace the old one only when all parts have arrived. So a failure leaves the old
- * result. */
+ * The members known and pools have the result of the last complete refresh. The members found and
+ * read collect the new one, which replaces the old one when all parts have arrived. So a failure
+ * leaves the old result. */
 
 #include "report/sharing.h"
 
@@ -182,14 +182,14 @@ static bool ask_for_use(Sharing *sharing)
                             on_usages, sharing, &sharing->call, NULL) >= 0;
 }
 
-/* Goes on to the last stage. */
+/* Starts the last stage, or ends the refresh. */
 static void end_pools(Sharing *sharing)
 {
         if (!ask_for_use(sharing))
                 finish(sharing);
 }
 
-/* Logs the failure of a stage and goes on to the last stage. The old result stays. */
+/* Logs the failure of a stage and starts the last stage. The old result stays. */
 static void fail(Sharing *sharing, const Error *error, int r)
 {
         log_debug("Sharing providers: %s", error_text(error, r));

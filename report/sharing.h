@@ -7,9 +7,9 @@
  *
  * A tree without aggregates has none, and nothing is sent. Otherwise the list of sharing providers
  * is read with one GET for as many aggregates as fit into a path (facts G4.17), one after the
- * other. The list is read when the aggregates of the tree changed, when a caller waits for the
- * attempt, while a sharing provider is known, and after SHARING_AGE_USEC. So the next attempt sees
- * the loss of a sharing provider.
+ * other. The list is read when the aggregates of the tree changed or a caller waits for the
+ * attempt. It is also read while a sharing provider is known, and after SHARING_AGE_USEC. So the
+ * next attempt sees the loss of a sharing provider.
  *
  * Their inventories, traits and aggregates are read when the list has other providers. They are
  * also read when generations differ and a caller waits or SHARING_AGE_USEC passed. The generation

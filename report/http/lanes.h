@@ -3,13 +3,13 @@
 
 /* Decides how many requests are sent to a server at a time. Pure.
  *
- * No server tells how many it serves, so the number is measured. It is one at first, and grows by
- * one with each answer that came while the limit was used up. It shrinks when the server turns out
- * to serve fewer. Some servers give each connection a worker for as long as it is open. A request
- * on one connection more than there are workers stalls, even if all other connections are idle. So
- * a request that waits long for its first byte on a new connection, while other connections are
- * served, is a sign of such a crowd. Then http.c closes idle connections; the number shrinks to the
- * served connections and does not grow for a minute.
+ * No server announces how many it serves, so the number is measured. It is one at first, and grows
+ * by one with each answer that came while the limit was used up. It shrinks when the server turns
+ * out to serve fewer. Some servers give each connection a worker for as long as it is open. A
+ * request on one connection more than there are workers stalls, even if all other connections are
+ * idle. So a request that waits long for its first byte on a new connection, while other
+ * connections are served, is a sign of such a crowd. Then http.c closes idle connections; the
+ * number shrinks to the served connections and does not grow for a minute.
  *
  * Writes have a limit of their own. It is two at first and grows by one after as many successes as
  * the limit. After a failure it is one for a minute, because a database without concurrent writes

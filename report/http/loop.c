@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Curl tells which sockets to watch and when to wake up. The loop passes events to curl and then
+/* Curl decides which sockets to watch and when to wake up. The loop passes events to curl and then
  * reads curl's messages. Most of the cost is in the event loop and not in curl, so there are few
  * calls to it:
  *

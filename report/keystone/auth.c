@@ -6,9 +6,9 @@
  * and the new token are valid.
  *
  * After a failure no token is requested until retry_usec. If Keystone rejects the credential, the
- * pause is a minute and doubles each time up to half an hour, because Keystone counts such failures
- * and locks accounts. If Placement rejects a token, no account is locked, and the pause is five
- * seconds and grows up to a minute.
+ * pause is a minute and doubles each time up to half an hour. Keystone counts such failures and
+ * locks accounts. If Placement rejects a token, no account is locked, and the pause is five seconds
+ * and grows up to a minute.
  *
  * A server that rejects the credential is asked for its version document (GET). A server without
  * one is not Keystone but, for example, a proxy. That is an outage and locks no account.

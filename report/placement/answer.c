@@ -71,8 +71,8 @@ static char *make_odd_name(const char *name, size_t n, const Uuid *uuid)
         return text_format("%s (%s)", shown, uuid->text);
 }
 
-/* Reads a name. A name that is empty, too long, or has a NUL is replaced by a made one, so that one
- * odd provider does not cost the whole list. */
+/* Reads a name. Replaces a name that is empty, too long, or has a NUL. So one odd provider does not
+ * make the whole list unreadable. */
 static int read_name(const json_t *object, const Uuid *uuid, char **ret, Error *reterr)
 {
         const json_t *member = json_object_get(object, "name");

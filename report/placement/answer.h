@@ -40,8 +40,8 @@ void placement_providers_done(PlacementProviders *providers);
 /* Reads {"resource_providers": [...]} in the order of the answer. ret must be initialised. */
 int placement_read_providers(const json_t *body, PlacementProviders *ret, Error *reterr);
 
-/* Reads the list of a whole tree and sorts parents before children. -EBADMSG for a uuid or name
- * that occurs twice, an unknown parent, or a cycle. */
+/* Reads the list of a whole tree and sorts parents before children. Returns -EBADMSG for a uuid or
+ * name that occurs twice, an unknown parent, or a cycle. */
 int placement_read_tree(const json_t *body, PlacementProviders *ret, Error *reterr);
 
 /* Reads the generation of one provider from the answer to POST /resource_providers. */

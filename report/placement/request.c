@@ -2,9 +2,8 @@
 
 /* Requests about providers, then requests about consumers. A route is a literal with at most one
  * placeholder, which is filled for the path; the session counts requests by route. Out of memory
- * gives a request without a path, which session_send() reports. A request without the type of a
- * consumer is the default; types and mappings need 1.38, so they are sent only if each consumer has
- * a valid type. */
+ * gives a request without a path, which session_send() reports. Types of consumers and mappings
+ * need 1.38, so they are sent only if each consumer has a valid type. */
 
 #include "report/placement/request.h"
 

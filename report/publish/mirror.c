@@ -6,8 +6,8 @@
  * and traits that providers have.
  *
  * The tree can be shared (provider_tree_ref()). Then own_tree() replaces it with a copy before the
- * first change, so each function that changes the tree calls it first and looks up providers after
- * it. */
+ * first change. So each function that changes the tree calls own_tree() first and looks up
+ * providers after it. */
 
 #include "report/publish/mirror.h"
 
@@ -225,7 +225,7 @@ static const Mirror *choose_source(const Mirror *mirror, const Mirror *partial,
         return NULL;
 }
 
-/* Adds a provider to the next mirror. learns is set for a copy from an unfinished refresh, whose
+/* Adds a provider to the next mirror. With learns it is a copy from an unfinished refresh, whose
  * names are only in the providers that it read. */
 static int add_next(Mirror *next, const PlacementProvider *item, const Mirror *source, bool learns,
                     Error *reterr)
@@ -244,7 +244,8 @@ static int add_next(Mirror *next, const PlacementProvider *item, const Mirror *s
         return 0;
 }
 
-/* Copies the names from the old mirror: Placement keeps a class or trait when a provider goes. */
+/* Copies the names from the old mirror: Placement keeps a class or trait when a provider is
+ * deleted. */
 int mirror_make_next(const Mirror *mirror, const Mirror *partial,
                      const PlacementProviders *providers, Mirror **ret, Error *reterr)
 {

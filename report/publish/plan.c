@@ -569,9 +569,9 @@ bool plan_is_reshaped(const Plan *plan, const Uuid *provider)
 
 /* Checks whether a provider can be part of a batch. The reshaper sets many inventories in one
  * transaction, so it rejects all if it rejects one. A provider gets a request of its own if
- * Placement might reject it, because a class that can be in use is removed, or all classes are. The
- * same is true if only the reshaper would accept it (facts E6: reserved above total), so that the
- * rejection is noticed. */
+ * Placement might reject it. That is so if a class that can be in use is removed, or all classes
+ * are. The same is true if only the reshaper would accept it (facts E6: reserved above total), so
+ * that the rejection is noticed. */
 static bool fits_batch(const Builder *builder, const Provider *provider)
 {
         const Provider *old = before(builder, provider);

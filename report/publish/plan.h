@@ -63,8 +63,8 @@ typedef struct Plan {
 
 /* Compares desired with the mirror, which must have no stale provider. Custom classes and traits
  * that the mirror does not know are created. A standard trait that Placement lacks, and a text that
- * is no trait name, are omitted from comparison and bodies, because Placement would reject the
- * whole set. may_batch: inventories can be sent by the reshaper.
+ * is no trait name, are omitted from comparison and bodies. Placement would reject the whole set.
+ * With may_batch, inventories can be sent by the reshaper.
  *
  * Returns -EINVAL for a provider that would have to change its name, or would become or stop being
  * a root. Also for a reshape in which a new provider has the name of a deleted one. Returns -ENOMEM

@@ -2,8 +2,8 @@
 
 /* The reads begin in order, with as many at a time as the session has connections. A repeated read
  * begins before reads that have not begun yet. A read is in one of three states: not begun, under
- * way (call is not NULL), or over. The callback of the whole runs when no read is under way, which
- * is also the case after a failure. A repeat clears "over" and moves next back, so the following
+ * way (call is not NULL), or over. The final callback runs when no read is under way, which is also
+ * the case after a failure. A repeat clears "over" and moves next back, so the following
  * begin_reads() starts that read again.
  *
  * Tests: tests/unit/report/test-gather.c tests/unit/report/test-reporter.c */

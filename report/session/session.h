@@ -55,8 +55,8 @@ int session_new(Session **ret, sd_event *event, const HttpConfig *config, const 
 Session *session_free(Session *session);
 DEFINE_CLEANUP(Session *, session_free);
 
-/* Sends a request and owns it, also on failure. *ret_call is valid until the callback runs or the
- * call is cancelled; ret_call can be NULL. -ENOMEM, -EINVAL. */
+/* Sends a request and owns it, also on failure. The handle in *ret_call is valid until the callback
+ * runs or the call is cancelled. It is not stored if ret_call is NULL. -ENOMEM, -EINVAL. */
 int session_send(Session *session, PlacementRequest request, SessionDone done, void *userdata,
                  SessionCall **ret_call, Error *reterr);
 

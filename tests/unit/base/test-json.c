@@ -75,7 +75,7 @@ static void test_parse_deep(void **state)
         assert_null(json);
 }
 
-/* Only n bytes are read, whatever follows them. */
+/* Only n bytes are read. Bytes behind them do not matter. */
 static void test_parse_length(void **state)
 {
         _cleanup_json_ json_t *json = NULL;
