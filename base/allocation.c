@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Consumers and sets of consumers. Both are sorted arrays (base/array.h): a consumer keeps its
+ * allocations by provider, a set keeps its consumers by uuid. Lookups are binary searches, and
+ * two equal consumers list equal parts in the same order. An allocation without a resource
+ * class is never stored: the last class that is set to 0 removes the allocation. Amounts are
+ * added with a check for overflow, because they come from Placement and from callers. */
+
 #include "base/allocation.h"
 
 #include <errno.h>
@@ -66,14 +72,15 @@ static int order_consumer(const void *key, const void *item)
         return uuid_order(key, &(*(Consumer *const *)item)->uuid);
 }
 
-/* The position of the uuid, or where it belongs. */
+/* Returns the position of the uuid, or the position at which to insert it. */
 static size_t find_consumer(const Allocations *allocations, const Uuid *uuid, bool *ret_found)
 {
         return array_find(allocations->consumers, sizeof(Consumer *), allocations->n_consumers,
                           uuid, order_consumer, ret_found);
 }
 
-/* Position is where it belongs. */
+/* Inserts the consumer at a position that find_consumer() returned. The set owns it then.
+ * -ENOMEM. */
 static int insert_consumer(Allocations *allocations, size_t position, Consumer *consumer)
 {
         if (array_grow(&allocations->consumers, sizeof(Consumer *), allocations->n_consumers,
@@ -130,6 +137,7 @@ bool allocations_remove(Allocations *allocations, const Uuid *uuid)
         return true;
 }
 
+/* Compares item by item: both lists are sorted by provider, so equal items have equal positions. */
 bool consumer_holds_equal(const Consumer *a, const Consumer *b)
 {
         if (a->n_allocations != b->n_allocations)
@@ -146,6 +154,7 @@ static int order_allocation(const void *key, const void *item)
         return uuid_order(key, &((const Allocation *)item)->provider);
 }
 
+/* Returns the position of the provider's allocation, or the position at which to insert it. */
 static size_t find_allocation(const Consumer *consumer, const Uuid *provider, bool *ret_found)
 {
         return array_find(consumer->allocations, sizeof(Allocation), consumer->n_allocations,
@@ -172,6 +181,7 @@ uint64_t consumer_get(const Consumer *consumer, const Uuid *provider, const char
         return resources ? resources_get(resources, resource_class) : 0;
 }
 
+/* Removes an allocation whose last class was set to 0. */
 static void remove_allocation(Consumer *consumer, size_t position)
 {
         resources_done(&consumer->allocations[position].resources);
@@ -181,6 +191,7 @@ static void remove_allocation(Consumer *consumer, size_t position)
 int consumer_set(Consumer *consumer, const Uuid *provider, const char *resource_class,
                  uint64_t amount)
 {
+        /* The provider can point into the array that grows or shrinks below. */
         Uuid uuid = *provider;
         bool found;
         size_t position = find_allocation(consumer, &uuid, &found);
@@ -216,6 +227,8 @@ int consumer_add(Consumer *consumer, const Uuid *provider, const char *resource_
         return consumer_set(consumer, provider, resource_class, sum);
 }
 
+/* Calls change for each class of each allocation until it fails. The parts that were changed
+ * before stay changed. */
 static int each(Consumer *consumer, const Allocation *allocations, size_t n,
                 int (*change)(Consumer *consumer, const Uuid *provider, const char *resource_class,
                               uint64_t amount))
@@ -246,6 +259,7 @@ uint64_t consumer_sum(const Consumer *consumer, const char *resource_class)
 {
         uint64_t sum = 0;
 
+        /* The sum saturates, so that a comparison with a capacity fails and does not wrap. */
         for (size_t i = 0; i < consumer->n_allocations; i++)
                 if (u64_add_overflow(
                             sum, resources_get(&consumer->allocations[i].resources, resource_class),
@@ -254,12 +268,14 @@ uint64_t consumer_sum(const Consumer *consumer, const char *resource_class)
         return sum;
 }
 
+/* Copies a text; NULL stays NULL. -ENOMEM. */
 static int copy_text(char **ret, const char *text)
 {
         *ret = text ? strdup(text) : NULL;
         return text && !*ret ? -ENOMEM : 0;
 }
 
+/* Copies everything but the uuid, which the caller set. -ENOMEM leaves a part of it copied. */
 static int copy_consumer(Consumer *to, const Consumer *from)
 {
         to->generation = from->generation;
@@ -270,6 +286,7 @@ static int copy_consumer(Consumer *to, const Consumer *from)
         return consumer_set_all(to, from->allocations, from->n_allocations);
 }
 
+/* Copies into a new consumer, which is freed if a part of the copy fails. */
 int consumer_copy(Consumer **ret, const Consumer *consumer)
 {
         _cleanup_(consumer_freep) Consumer *copy = NULL;
@@ -283,6 +300,7 @@ int consumer_copy(Consumer **ret, const Consumer *consumer)
         return 0;
 }
 
+/* Inserts the consumers in sorted order, so each one is appended without a move. */
 int allocations_copy(Allocations **ret, const Allocations *allocations)
 {
         _cleanup_(allocations_freep) Allocations *copy = NULL;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Arrays that grow, and arrays kept in order. The owner keeps the pointer, the count, and where it
- * grows, the count of allocated items. No policy, no state; any thread, never blocks.
+/* Growing arrays and sorted arrays. The owner keeps the pointer and the count, and for a
+ * growing array also the count of allocated items. No policy, no state; any thread, never
+ * blocks.
  *
- * What is put in order goes in three steps: array_find() finds the place, array_grow() makes sure
- * of the memory, array_open() makes the gap. Only the second can fail, and nothing is changed then.
- * Inline, so that the compiler sees the order and the size of the items. */
+ * An insertion has three steps: array_find() finds the place, array_grow() allocates, and
+ * array_open() makes the gap. Only array_grow() can fail, and then nothing is changed. The
+ * functions are inline, so that the compiler sees the order and the size of the items. */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -14,11 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As for bsearch(3): below, at or above 0 as the key stands before, at or after the item. */
+/* Compares as for bsearch(3): returns a value below, equal to or above 0 if the key sorts
+ * before, equal to or after the item. */
 typedef int (*ArrayOrder)(const void *key, const void *item);
 
-/* Grows *items (of size item_size) so that one more fits; *n_alloc counts allocated items. -ENOMEM
- * or 0. */
+/* Grows *items (of item_size bytes each) so that one more item fits. *n_alloc counts allocated
+ * items. Returns 0, or -ENOMEM without a change. */
 static inline int array_grow(void *items, size_t item_size, size_t n, size_t *n_alloc)
 {
         void **array = items;
@@ -36,8 +38,8 @@ static inline int array_grow(void *items, size_t item_size, size_t n, size_t *n_
         return 0;
 }
 
-/* The place of the key among n items in order, or, with *ret_found false, where it belongs. The
- * items may be NULL when n is 0. */
+/* Returns the position of the key among n sorted items. If no item is equal, *ret_found is false,
+ * and the key can be inserted at the result. The items can be NULL if n is 0. */
 static inline size_t array_find(const void *items, size_t item_size, size_t n, const void *key,
                                 ArrayOrder order, bool *ret_found)
 {
@@ -60,8 +62,8 @@ static inline size_t array_find(const void *items, size_t item_size, size_t n, c
         return low;
 }
 
-/* Moves what stands at place and behind it one up and counts one more: the item at place is the
- * caller's to fill. There must be room (array_grow()). */
+/* Moves the items from place on up by one and increments the count. The caller must fill the
+ * item at place. array_grow() must have succeeded before. */
 static inline void array_open(void *items, size_t item_size, size_t *n, size_t place)
 {
         char *at = (char *)items + place * item_size;
@@ -70,8 +72,8 @@ static inline void array_open(void *items, size_t item_size, size_t *n, size_t p
         ++*n;
 }
 
-/* Closes the gap that the item at place leaves, and counts one less. What the item owned is the
- * caller's to free before. */
+/* Removes the item at place, moves the later ones down and decrements the count. The caller
+ * must first free the members that the item owns. */
 static inline void array_close(void *items, size_t item_size, size_t *n, size_t place)
 {
         char *at = (char *)items + place * item_size;

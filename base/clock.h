@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a clock shows, as the agent counts: in microseconds. */
+/* Time and CPU clocks in microseconds. */
 
 #include <stdint.h>
 #include <time.h>
 
 #include "base/macros.h"
 
-/* CLOCK_REALTIME (since 1970), CLOCK_MONOTONIC, CLOCK_BOOTTIME, or what a thread or the process has
- * run. */
+/* Returns the time of CLOCK_REALTIME (since 1970), CLOCK_MONOTONIC or CLOCK_BOOTTIME, or the
+ * CPU time of a thread or of the process. */
 static inline uint64_t clock_usec(clockid_t clock)
 {
         struct timespec now;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* CPU sets as bitmaps of 64-bit words. The array ends with the highest word that a set ever
+ * needed, so two equal sets can have different lengths; word_at() reads missing words as zeros.
+ * The parser collects included and excluded CPUs separately and subtracts at the end, so the
+ * order of the items in a text does not matter. */
+
 #include "base/cpu-set.h"
 
 #include <ctype.h>
@@ -56,6 +61,7 @@ unsigned cpu_set_count(const CpuSet *set)
         return count;
 }
 
+/* Returns a word of the bitmap, or 0 behind its end. */
 static uint64_t word_at(const CpuSet *set, size_t i)
 {
         return i < set->n_words ? set->words[i] : 0;
@@ -86,6 +92,7 @@ unsigned cpu_set_count_common(const CpuSet *a, const CpuSet *b)
         return count;
 }
 
+/* Masks the first word below from. A whole empty word costs one step. */
 unsigned cpu_set_next(const CpuSet *set, unsigned from)
 {
         for (size_t i = from / WORD_BITS; i < set->n_words; i++) {
@@ -99,6 +106,7 @@ unsigned cpu_set_next(const CpuSet *set, unsigned from)
         return CPU_SET_MAX;
 }
 
+/* Copies the words before it frees the old ones, so set and ret can be the same. */
 int cpu_set_copy(CpuSet *ret, const CpuSet *set)
 {
         uint64_t *words = NULL;
@@ -121,7 +129,7 @@ static const char *skip_spaces(const char *text)
         return text;
 }
 
-/* Reads a number below CPU_SET_MAX and moves *text behind it. */
+/* Reads a number below CPU_SET_MAX and moves *text behind it. -EINVAL without a digit, -ERANGE. */
 static int parse_cpu(const char **text, unsigned *ret)
 {
         const char *c = *text;
@@ -139,7 +147,8 @@ static int parse_cpu(const char **text, unsigned *ret)
         return 0;
 }
 
-/* One item, "3", "0-3", "^3" or "^0-3", up to the comma or the end. */
+/* Reads one item ("3", "0-3", "^3" or "^0-3") up to the comma or the end. CPUs behind "^" go to
+ * exclude. *text moves only on success. */
 static int parse_item(const char **text, CpuSet *include, CpuSet *exclude)
 {
         const char *c = skip_spaces(*text);
@@ -163,6 +172,7 @@ static int parse_item(const char **text, CpuSet *include, CpuSet *exclude)
                         return r;
                 c = skip_spaces(c);
         }
+        /* Text behind the item is an error, for example "3 4". */
         if (last < first || (*c && *c != ','))
                 return -EINVAL;
         for (unsigned cpu = first; cpu <= last; cpu++)
@@ -172,6 +182,7 @@ static int parse_item(const char **text, CpuSet *include, CpuSet *exclude)
         return 0;
 }
 
+/* Completes both sets before ret changes, so a failure leaves ret unchanged. */
 int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr)
 {
         _cleanup_(cpu_set_done) CpuSet include = CPU_SET_INIT;
@@ -202,6 +213,7 @@ int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr)
         return 0;
 }
 
+/* Writes a run of consecutive CPUs as a range. */
 char *cpu_set_format(const CpuSet *set)
 {
         char *text = NULL;

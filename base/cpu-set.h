@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A set of CPUs (of the host, or of a guest), and its text form: "0-3,8,10-11". Plain data, any
- * thread. */
+/* A set of CPUs of the host or of a guest, and its text form, for example "0-3,8,10-11". Plain
+ * data, any thread. */
 
 #include "base/error.h"
 
-#define CPU_SET_MAX 16384 /* logical numbers are below this; Linux has 8192, libvirt this */
+#define CPU_SET_MAX 16384 /* limit of logical CPU numbers, libvirt's; Linux has 8192 */
 
 typedef struct CpuSet {
         uint64_t *words; /* bit n of word n / 64 */
@@ -23,9 +23,9 @@ bool cpu_set_contains(const CpuSet *set, unsigned cpu);
 unsigned cpu_set_count(const CpuSet *set);
 bool cpu_set_equal(const CpuSet *a, const CpuSet *b);
 bool cpu_set_is_subset(const CpuSet *set, const CpuSet *of);
-unsigned cpu_set_count_common(const CpuSet *a, const CpuSet *b); /* that are in both */
+unsigned cpu_set_count_common(const CpuSet *a, const CpuSet *b); /* number of CPUs in both sets */
 
-/* The first CPU from that one on, CPU_SET_MAX when there is none. */
+/* Returns the lowest CPU of the set that is at least from; CPU_SET_MAX: there is none. */
 unsigned cpu_set_next(const CpuSet *set, unsigned from);
 
 #define CPU_SET_FOREACH(cpu_, set_)                                       \
@@ -35,10 +35,11 @@ unsigned cpu_set_next(const CpuSet *set, unsigned from);
 /* Replaces ret with a copy. -ENOMEM leaves ret as it was. */
 int cpu_set_copy(CpuSet *ret, const CpuSet *set);
 
-/* Parses nova.conf's syntax: numbers and ranges, "^5" and "^5-7" take out wherever they stand,
- * spaces and empty items are nothing. An empty text is an empty set. ret must be initialised;
- * untouched on failure. -EINVAL with words, -ENOMEM. */
+/* Parses nova.conf's syntax: numbers and ranges, separated by commas. "^5" and "^5-7" exclude CPUs
+ * at any position in the text. Spaces and empty items are ignored, and an empty text is an empty
+ * set. The result must be initialised and is unchanged on failure. -EINVAL with words, -ENOMEM. */
 int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr);
 
-/* "0-3,8"; "" for an empty set. NULL when out of memory. The caller frees. */
+/* Returns a text such as "0-3,8"; "" for an empty set, NULL when out of memory. The caller
+ * frees it. */
 char *cpu_set_format(const CpuSet *set);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The identity of a PCI device beside its address: "10de:20b0 1322921055123", the vendor and the
- * product in hexadecimal, and behind a blank the serial number where it is known. "" is an unknown
- * identity. Pure. */
+/* The identity of a PCI device apart from its address, for example "10de:20b0 1322921055123".
+ * It has the vendor and the product in hexadecimal, and behind a blank the serial number, if it
+ * is known. "" is an unknown identity. Pure. */
 
 #include <string.h>
 
@@ -11,8 +11,8 @@
 
 #define DEVICE_IDENTITY_SIZE 80 /* with the NUL */
 
-/* Writes the identity; "" for vendor 0 or 0xffff, which no device has. A serial number (NULL or "":
- * unknown) is cut to the size. */
+/* Writes the identity, or "" for vendor 0 or 0xffff, which no device has. A serial number that
+ * is too long is cut. NULL and "" mean an unknown serial number. */
 static inline void device_identity_make(uint32_t vendor_id, uint32_t product_id, const char *serial,
                                         char ret[static DEVICE_IDENTITY_SIZE])
 {
@@ -26,8 +26,8 @@ static inline void device_identity_make(uint32_t vendor_id, uint32_t product_id,
         text_trim_cut(ret);
 }
 
-/* Compares two identities. Only facts count: an unknown identity, or a serial number that one side
- * does not know, is no difference. */
+/* Returns true if two identities differ for certain. An unknown identity, or a serial number
+ * that only one side has, is no difference. */
 static inline bool device_identity_differs(const char *a, const char *b)
 {
         const size_t n_ids = sizeof("10de:20b0") - 1;

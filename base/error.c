@@ -8,7 +8,8 @@
 
 #include "base/text.h"
 
-/* Stores text, of which vsnprintf() wanted to write length bytes. */
+/* Stores a text. length is the result of vsnprintf(): at ERROR_TEXT_MAX or more the text was
+ * cut, and an ellipsis replaces its end. */
 static void store_text(Error *error, char *text, int length)
 {
         static const char ellipsis[] = "…";
@@ -24,11 +25,11 @@ static void store_text(Error *error, char *text, int length)
 
 int error_setf(Error *reterr, int code, const char *format, ...)
 {
-        char text[ERROR_TEXT_MAX]; /* the arguments may point into reterr */
+        char text[ERROR_TEXT_MAX]; /* the arguments can point into reterr */
         va_list ap;
         int n;
 
-        /* An errno that nobody set must not turn a failure into a success. */
+        /* An errno of 0 must not turn a failure into a success. */
         code = code < 0 ? -code : code > 0 ? code : EIO;
         if (!reterr)
                 return -code;
@@ -64,6 +65,7 @@ int error_prefixf(Error *reterr, int r, const char *format, ...)
         return r;
 }
 
+/* Passes all->text as an argument, which is safe because error_setf() formats before it stores. */
 void error_join(Error *all, const Error *more)
 {
         if (all && more->code)
@@ -76,6 +78,8 @@ int error_oom(Error *reterr)
         return error_setf(reterr, ENOMEM, "Out of memory");
 }
 
+/* Falls back to strerror(), whose buffer is that of the thread. That limits the life of the
+ * result. */
 const char *error_text(const Error *error, int r)
 {
         return error && error->text[0] ? error->text : strerror(r < 0 ? -r : r);

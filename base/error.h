@@ -1,44 +1,43 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Words for a failure, next to its errno.
+/* Texts for failures, beside their errno.
  *
- * The rule of the whole program:
- *   < 0  a negative errno: could not do the job; forward it.
- *     0  done.
- *   > 0  a value of the function's own enum: an outcome that the direct caller expects and handles,
- *        and never forwards.
- * A function whose failure a person will read takes "Error *reterr" as its last parameter. It may
- * be NULL; it is written on failure only. No allocation is made. */
+ * The rule of the whole program for a result: below 0 it is a negative errno: the function
+ * failed, and the caller forwards it. 0 means done. Above 0 it is a value of the function's own
+ * enum: an outcome that the direct caller handles and never forwards.
+ *
+ * A function whose failure a person will read takes "Error *reterr" as its last parameter. It
+ * can be NULL, and it is written on failure only. Nothing is allocated. */
 
 #include "base/macros.h"
 
 #define ERROR_TEXT_MAX 512
 
 typedef struct Error {
-        int code; /* positive errno, 0 when nothing failed */
+        int code; /* positive errno; 0: no failure */
         char text[ERROR_TEXT_MAX];
 } Error;
 
 #define ERROR_NULL ((Error){ 0 })
 
-/* Stores code (an errno of either sign; 0 becomes EIO, because a failure never returns 0) and the
- * text, and returns -code, so that one can write "return error_setf(reterr, EINVAL, …)". A text of
- * ERROR_TEXT_MAX bytes or more is cut and ends with "…". Control characters and bytes that are not
- * UTF-8 become '?'. The arguments may point into reterr. */
+/* Stores code and text and returns -code, so that a caller can write "return error_setf(reterr,
+ * EINVAL, …)". The code is an errno of either sign. A code of 0 becomes EIO, because a failure
+ * never returns 0. A text of ERROR_TEXT_MAX bytes or more is cut and ends with "…". Control
+ * characters and bytes that are not UTF-8 become '?'. The arguments can point into reterr. */
 int error_setf(Error *reterr, int code, const char *format, ...) _printf_(3, 4);
 
-/* Puts "prefix: " in front of the text that a callee left, or of strerror(-r) when it left none.
- * Returns r. */
+/* Puts "prefix: " in front of the text that a callee stored, or of strerror(-r) if it stored
+ * none. Returns r. */
 int error_prefixf(Error *reterr, int r, const char *format, ...) _printf_(3, 4);
 
-/* Puts more behind what is there, "; " between, where both failed; the code stays the first's.
- * Either may have failed or not; all may be NULL. */
+/* Appends the text of more to the text of all, with "; " between two failures. The code of the
+ * first failure stays. Does nothing if more is no failure or all is NULL. */
 void error_join(Error *all, const Error *more);
 
-/* -ENOMEM with its words. */
+/* Stores "Out of memory" and returns -ENOMEM. */
 int error_oom(Error *reterr);
 
-/* The text, or strerror(-r) when there is none. Lives as long as error, or until the next call on
- * this thread. */
+/* Returns the text, or strerror(-r) if there is none. It is valid as long as error, or until
+ * the next call on this thread. */
 const char *error_text(const Error *error, int r);

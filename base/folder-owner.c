@@ -9,7 +9,8 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-/* 1 when the folder is another's. */
+/* Returns 1 if this process is root and another user owns the folder, with the folder's stat.
+ * Returns 0 if not or if the folder does not exist, else a negative errno. */
 static int look(const char *folder, struct stat *ret)
 {
         if (geteuid() != 0)
@@ -29,8 +30,9 @@ int folder_owner_find(const char *folder, uid_t *ret_user)
         return r;
 }
 
-/* The group comes from the user database where it can: a folder's own group may be any that its
- * owner is in. Other groups may be what lets the service use libvirt's socket. */
+/* Changes user and groups for good. The group comes from the user database if it has the user,
+ * because a folder's group can be any group of its owner. The supplementary groups matter too:
+ * one of them can permit the use of libvirt's socket. */
 static int become(uid_t uid, gid_t gid_of_folder)
 {
         const struct passwd *user = getpwuid(uid);
@@ -41,10 +43,11 @@ static int become(uid_t uid, gid_t gid_of_folder)
         if ((user ? initgroups(user->pw_name, gid) : setgroups(0, NULL)) < 0 ||
             setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
                 return -errno;
-        /* forgotten by the kernel when the user changes */
+        /* The kernel clears this setting when the user changes. */
         return ends_with_parent && prctl(PR_SET_PDEATHSIG, ends_with_parent) < 0 ? -errno : 0;
 }
 
+/* Uses one message for every failure, because the caller must stop in each case. */
 int folder_owner_become(const char *folder, Error *reterr)
 {
         struct stat st;

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Root who runs a command by hand in the folder of a service that is not root.
+/* Protects root when root runs a command by hand in the folder of a service that is not root.
  *
- * Whoever has got into that service decides what lies in its folder: links, and databases and
- * journals that name other files. So root reads and writes nothing there with root's rights, but
- * becomes the folder's owner, and what is made there is the service's. */
+ * An attacker who controls that service controls the content of its folder: links, databases,
+ * and journals that name other files. So root must not read or write there with root's rights.
+ * The process becomes the folder's owner instead, and files that it creates belong to the
+ * service. */
 
 #include <sys/types.h>
 
 #include "base/error.h"
 
-/* From here on this process has the rights of the folder's owner, with that user's groups, and
- * nothing brings root's back. Does nothing for who is not root, for a folder of root's and for one
- * that is missing. What only root may read (secrets) is to be read before; no other thread may run
- * yet. 1 when it changed, 0 when not, or a negative errno with words: do not go on. Blocks on the
- * user database. */
+/* Gives this process the user and the groups of the folder's owner, without a way back. Does
+ * nothing if the process is not root, if root owns the folder, or if the folder does not exist.
+ * The caller must read files that only root can read (secrets) before, and no other thread can
+ * run yet. Returns 1 if the user changed, 0 if not, or a negative errno with words: then the
+ * caller must stop. Blocks on the user database. */
 int folder_owner_become(const char *folder, Error *reterr);
 
-/* Whom that would make of root: 1 with the user, 0 when it would do nothing. Negative errno. */
+/* Returns 1 with the user that folder_owner_become() would change to, 0 if it would do nothing,
+ * or a negative errno. */
 int folder_owner_find(const char *folder, uid_t *ret_user);

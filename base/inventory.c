@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Capacity, limits and fit of one inventory record, and the rule for names of resource classes.
+ * Everything is computed as Placement computes it (facts E4, E5), with 64-bit amounts and a
+ * double for the ratio. Amounts of a valid record are below 2^31, but the ratio can be 3e38, so
+ * a capacity saturates at UINT64_MAX. Pure. */
+
 #include "base/inventory.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+/* Checks a field against its lowest value and the limit of Placement's schema. */
 static bool in_limits(uint64_t value, uint64_t lowest)
 {
         return value >= lowest && value <= INVENTORY_MAX_AMOUNT;
@@ -31,12 +37,14 @@ const char *inventory_invalid_field(const Inventory *inventory)
 
 bool inventory_equal(const Inventory *a, const Inventory *b)
 {
-        /* Placement stores the ratio as a 32-bit float: 1.1 comes back as 1.1 or 1.10000002384. */
+        /* Placement stores the ratio as a 32-bit float, so 1.1 is read back as 1.1 or as
+         * 1.10000002384. */
         return a->total == b->total && a->reserved == b->reserved && a->min_unit == b->min_unit &&
                a->max_unit == b->max_unit && a->step_size == b->step_size &&
                (float)a->allocation_ratio == (float)b->allocation_ratio;
 }
 
+/* Returns the capacity before it is rounded down. It can exceed 64 bits. */
 static double capacity_as_double(const Inventory *inventory)
 {
         if (inventory->reserved >= inventory->total)
@@ -50,11 +58,13 @@ uint64_t inventory_capacity(const Inventory *inventory)
 
         if (!(capacity > 0))
                 return 0;
+        /* UINT64_MAX as a double: a cast of this value or a larger one is undefined. */
         if (capacity >= 18446744073709551615.0)
                 return UINT64_MAX;
         return (uint64_t)capacity;
 }
 
+/* Checks in the order of the enum, because messages show the first failure. */
 InventoryFit inventory_fit(const Inventory *inventory, uint64_t used, uint64_t amount)
 {
         uint64_t sum;
@@ -72,6 +82,7 @@ InventoryFit inventory_fit(const Inventory *inventory, uint64_t used, uint64_t a
         return INVENTORY_FITS;
 }
 
+/* Returns a row of a table that InventoryFit indexes; the missing row of INVENTORY_FITS is NULL. */
 const char *inventory_fit_term(InventoryFit fit)
 {
         static const char *const terms[_INVENTORY_FIT_MAX] = {
@@ -116,6 +127,7 @@ const char *inventory_fit_explain(InventoryFit fit, const Inventory *inventory, 
         return text;
 }
 
+/* Bounds the work with strnlen(), because the name can be foreign text of any length. */
 bool resource_class_valid(const char *name)
 {
         size_t n = strnlen(name, RESOURCE_CLASS_MAX + 1);

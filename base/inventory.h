@@ -3,10 +3,10 @@
 
 /* One inventory record of Placement, and the arithmetic of capacity. Pure.
  *
- * The rules are Placement's (facts E4, E5): capacity is (total - reserved) * allocation_ratio, and
- * an amount must lie in [min_unit, max_unit] and be a multiple of step_size. The base-models
- * specification allows exactly min_unit whatever the step_size is; Placement does not, and
- * Placement decides. */
+ * The rules are Placement's (facts E4, E5): capacity is (total - reserved) * allocation_ratio,
+ * and an amount must lie in [min_unit, max_unit] and be a multiple of step_size. The
+ * base-models specification accepts exactly min_unit for any step_size. Placement rejects it,
+ * and Placement decides. */
 
 #include "base/macros.h"
 
@@ -17,10 +17,10 @@
 
 typedef struct Inventory {
         uint64_t total;     /* 1 … INVENTORY_MAX_AMOUNT */
-        uint64_t reserved;  /* 0 …; above total means a capacity of 0 */
-        uint64_t min_unit;  /* 1 … */
-        uint64_t max_unit;  /* 1 … */
-        uint64_t step_size; /* 1 … */
+        uint64_t reserved;  /* 0 or more; above total the capacity is 0 */
+        uint64_t min_unit;  /* 1 or more */
+        uint64_t max_unit;  /* 1 or more */
+        uint64_t step_size; /* 1 or more */
         double allocation_ratio;
 } Inventory;
 
@@ -34,39 +34,40 @@ typedef struct Inventory {
 
 typedef enum InventoryFit {
         INVENTORY_FITS = 0,
-        INVENTORY_E_ZERO,      /* an amount of 0 is no request */
+        INVENTORY_E_ZERO,      /* the amount is 0 */
         INVENTORY_E_MIN_UNIT,  /* amount < min_unit */
         INVENTORY_E_MAX_UNIT,  /* amount > max_unit */
-        INVENTORY_E_STEP_SIZE, /* amount is no multiple of step_size */
+        INVENTORY_E_STEP_SIZE, /* amount is not a multiple of step_size */
         INVENTORY_E_CAPACITY,  /* used + amount > capacity */
         _INVENTORY_FIT_MAX,
 } InventoryFit;
 
-/* Returns the name of the first field that is not within the limits of Placement's schema, NULL if
- * all are. A reserved above total is valid here: Placement's reshaper accepts it, so it can be read
- * back. */
+/* Returns the name of the first field outside of the limits of Placement's schema, or NULL. A
+ * reserved above total is valid here: Placement's reshaper accepts it, so it can be read back. */
 const char *inventory_invalid_field(const Inventory *inventory);
 
+/* Compares all fields, the ratio with the precision of a 32-bit float. */
 bool inventory_equal(const Inventory *a, const Inventory *b);
 
-/* (total - reserved) * allocation_ratio, rounded down; 0 when reserved > total. Saturates at
- * UINT64_MAX. */
+/* Returns (total - reserved) * allocation_ratio, rounded down; 0 if reserved exceeds total.
+ * Saturates at UINT64_MAX. */
 uint64_t inventory_capacity(const Inventory *inventory);
 
-/* May amount be allocated beside used? Checks in the order of the enum and returns the first that
- * fails. */
+/* Checks whether amount can be allocated beside used. The checks run in the order of the enum,
+ * and the first that fails is returned. */
 InventoryFit inventory_fit(const Inventory *inventory, uint64_t used, uint64_t amount);
 
-/* The term that is not kept, by its field or "capacity"; of no FITS. */
+/* Returns the name of the field that rejects the amount, or "capacity"; NULL for
+ * INVENTORY_FITS. */
 const char *inventory_fit_term(InventoryFit fit);
 
-/* Writes why: "asks for 5, free are 3 of 16", "5 is not a multiple of step_size 2", … Returns text.
- */
+/* Writes the reason, for example "asks for 5, free are 3 of 16" or "5 is not a multiple of
+ * step_size 2". Returns text. */
 const char *inventory_fit_explain(InventoryFit fit, const Inventory *inventory, uint64_t used,
                                   uint64_t amount, char *text, size_t size);
 
-/* ^[A-Z0-9_]{1,255}$, the form of resource class and trait names. */
+/* Checks for ^[A-Z0-9_]{1,255}$, the form of the names of resource classes and traits. */
 bool resource_class_valid(const char *name);
 
-/* True for names that begin with "CUSTOM_". */
+/* Returns true for names that begin with "CUSTOM_". */
 bool resource_class_is_custom(const char *name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Decorrelated jitter: pauses before another attempt, so that many clients of one service do not
- * come at the same time. Pure but for jitter_random(); the caller brings the randomness. Inline;
- * never blocks. */
+/* Decorrelated jitter: random pauses before a retry, so that the clients of one service do not
+ * retry at the same time. Pure except for jitter_random(); the caller passes the randomness.
+ * Inline; never blocks. */
 
 #include <sys/random.h>
 
@@ -27,8 +27,8 @@ static inline uint64_t jitter_between(uint64_t low, uint64_t high, uint64_t rand
         return low + random % (high - low + 1);
 }
 
-/* Returns the pause after one of last: between first and three times the last one, at most max.
- * last 0: the first pause. */
+/* Returns the pause that follows a pause of last: a random value from first to three times
+ * last, but at most max. last 0: the first pause. All values have the same unit. */
 static inline uint64_t jitter_next(uint64_t last, uint64_t first, uint64_t max, uint64_t random)
 {
         uint64_t base = MAX(last, first);

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Readers check presence and type of a member and name it in the error. They reject what the
+ * rest of the program cannot represent: duplicate keys, a string with U+0000, a negative
+ * amount, and a record outside of Placement's limits. A reader of a whole object builds a local
+ * copy and replaces *ret only on success. */
+
 #include "base/json.h"
 
 #include <errno.h>
 #include <string.h>
 
+/* Parses with these flags of jansson. Rejects duplicate keys, because two readers could see
+ * different values of one key. */
 static int parse(const char *text, size_t n, size_t flags, json_t **ret, Error *reterr)
 {
         json_error_t error;
@@ -27,6 +34,7 @@ int json_parse_with_nul(const char *text, size_t n, json_t **ret, Error *reterr)
         return parse(text, n, JSON_ALLOW_NUL, ret, reterr);
 }
 
+/* Returns a borrowed member of one type. type_name, with its article, is for the error. */
 static int read_member(const json_t *object, const char *key, json_type type, const char *type_name,
                        json_t **ret, Error *reterr)
 {
@@ -47,7 +55,8 @@ int json_read_string(const json_t *object, const char *key, const char **ret, Er
 
         if (r < 0)
                 return r;
-        /* An embedded NUL would cut the string for everyone behind us. */
+        /* The rest of the program reads a string up to the first NUL, so a string with an
+         * embedded NUL is rejected. */
         if (strlen(json_string_value(member)) != json_string_length(member))
                 return error_setf(reterr, EBADMSG, "\"%s\" contains a NUL character", key);
         *ret = json_string_value(member);
@@ -65,6 +74,7 @@ int json_read_i64(const json_t *object, const char *key, int64_t *ret, Error *re
         return 0;
 }
 
+/* Reads a signed integer first: jansson rejects integers above INT64_MAX. */
 int json_read_u64(const json_t *object, const char *key, uint64_t *ret, Error *reterr)
 {
         int64_t value;
@@ -121,12 +131,14 @@ json_t *inventory_to_json(const Inventory *inventory)
                 (json_int_t)inventory->step_size, "allocation_ratio", inventory->allocation_ratio);
 }
 
-/* A member that may be missing: *value keeps its default then. */
+/* Reads a member that can be missing; *value keeps its default then. */
 static int read_optional_u64(const json_t *object, const char *key, uint64_t *value, Error *reterr)
 {
         return json_object_get(object, key) ? json_read_u64(object, key, value, reterr) : 0;
 }
 
+/* Fields are read into a record with Placement's defaults, so a missing field keeps its default.
+ * Then the whole record is checked against the limits of Placement's schema. */
 int inventory_from_json(const json_t *object, Inventory *ret, Error *reterr)
 {
         Inventory inventory = INVENTORY_DEFAULT(0);
@@ -169,6 +181,7 @@ json_t *resources_to_json(const Resources *resources)
         return TAKE_PTR(object);
 }
 
+/* Accepts an amount of 0, because usages list it. Such a class is not stored. */
 int resources_from_json(const json_t *object, Resources *ret, Error *reterr)
 {
         _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
@@ -205,6 +218,7 @@ json_t *string_set_to_json(const StringSet *set)
         return TAKE_PTR(array);
 }
 
+/* Rejects a name with U+0000 like an item that is no string. */
 int string_set_from_json(const json_t *array, StringSet *ret, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet set = STRING_SET_INIT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The JSON forms that several folders share (Placement's own), and careful reading of foreign JSON.
- * Every reader leaves *ret untouched on failure and puts the name of the field into the error. */
+/* JSON forms that several folders share (Placement's own), and careful reading of foreign JSON.
+ * On failure a reader leaves *ret unchanged and puts the name of the field into the error. */
 
 #include <jansson.h>
 
@@ -13,15 +13,15 @@
 
 #define _cleanup_json_ _cleanup_(json_decrefp)
 
-/* Parses text of n bytes (UTF-8, no duplicate keys). -EBADMSG with line and column. */
+/* Parses a text of n bytes (UTF-8, without duplicate keys). -EBADMSG with line and column. */
 int json_parse(const char *text, size_t n, json_t **ret, Error *reterr);
 
-/* The same of a text in which one string with U+0000 is not to cost the others: json_read_string()
- * refuses that one. */
+/* Parses likewise, but accepts U+0000 in strings, so that one such string does not cost the
+ * whole document. json_read_string() rejects that string. */
 int json_parse_with_nul(const char *text, size_t n, json_t **ret, Error *reterr);
 
-/* Reads a member of an object: -EBADMSG when it is missing or of another type. The string is
- * borrowed from object. */
+/* Reads a member of an object, as do the following functions. Strings, objects and arrays are
+ * borrowed from object. -EBADMSG if the member is missing or has another type. */
 int json_read_string(const json_t *object, const char *key, const char **ret, Error *reterr);
 int json_read_u64(const json_t *object, const char *key, uint64_t *ret, Error *reterr);
 int json_read_i64(const json_t *object, const char *key, int64_t *ret, Error *reterr);
@@ -32,16 +32,16 @@ int json_read_object(const json_t *object, const char *key, json_t **ret,
 int json_read_array(const json_t *object, const char *key, json_t **ret,
                     Error *reterr); /* borrowed */
 
-/* The record of one class as Placement writes it: {"total": 8, "reserved": 0, …}. Missing optional
- * fields take Placement's defaults; unknown ones are ignored. Writers return a new reference, or
- * NULL when out of memory. */
+/* Converts the record of one class to and from Placement's form: {"total": 8, "reserved": 0, …}.
+ * Missing optional fields take Placement's defaults, and unknown fields are ignored. Writers return
+ * a new reference, or NULL when out of memory. */
 json_t *inventory_to_json(const Inventory *inventory);
 int inventory_from_json(const json_t *object, Inventory *ret, Error *reterr);
 
-/* {"VCPU": 2}. ret must be initialised. */
+/* Converts amounts to and from an object such as {"VCPU": 2}. ret must be initialised. */
 json_t *resources_to_json(const Resources *resources);
 int resources_from_json(const json_t *object, Resources *ret, Error *reterr);
 
-/* ["A", "B"]. ret must be initialised. */
+/* Converts a set to and from an array such as ["A", "B"]. ret must be initialised. */
 json_t *string_set_to_json(const StringSet *set);
 int string_set_from_json(const json_t *array, StringSet *ret, Error *reterr);

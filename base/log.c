@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A message goes to the journal's socket if standard error is the journal's stream, else to
+ * standard error as text; the text is also the fallback. Each call formats on its own stack and
+ * writes once, so threads need no lock. The only state is the level, an atomic integer. A
+ * message is cut at LOG_TEXT_MAX bytes, and errno is preserved. */
+
 #include "base/log.h"
 
 #include <errno.h>
@@ -37,6 +42,7 @@ int log_get_level(void)
 
 int log_level_from_text(const char *text)
 {
+        /* A digit is the number of a syslog level. */
         if (text[0] >= '0' && text[0] <= '7' && !text[1])
                 return text[0] - '0';
         for (size_t i = 0; i < ARRAY_SIZE(level_names); i++)
@@ -50,8 +56,9 @@ const char *log_level_to_text(int level)
         return level >= 0 && level < (int)ARRAY_SIZE(level_names) ? level_names[level] : NULL;
 }
 
-/* systemd sets JOURNAL_STREAM to the device and inode of the stream that it connected standard
- * error to (sd-journal(3)): only then do native entries replace the text. */
+/* Compares standard error with JOURNAL_STREAM, which systemd sets to the device and inode of
+ * the stream that it connected (sd-journal(3)). Native entries replace the text only if both
+ * are equal. */
 static bool stderr_is_journal(void)
 {
         const char *stream = getenv("JOURNAL_STREAM");
@@ -62,7 +69,8 @@ static bool stderr_is_journal(void)
                fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
-/* A negative errno when the journal did not take the entry. */
+/* Sends one native entry with at most LOG_FIELDS_MAX fields. Returns a negative errno if the
+ * journal did not accept it. */
 static int write_journal(int level, const char *file, int line, const char *func,
                          const char *message_id, const char *const *fields, const char *text)
 {
@@ -87,7 +95,7 @@ static int write_journal(int level, const char *file, int line, const char *func
 
 static void write_text(int level, const char *text)
 {
-        /* One write per line, so that lines of several threads never mix. */
+        /* One write() for each line, so that lines of several threads never mix. */
         char line[LOG_TEXT_MAX + 32];
         int n = snprintf(line, sizeof(line), "%s%s\n",
                          level <= LOG_ERR       ? "error: "
@@ -97,9 +105,11 @@ static void write_text(int level, const char *text)
                          text);
 
         if (n > 0 && write(STDERR_FILENO, line, MIN((size_t)n, sizeof(line) - 1)) < 0)
-                return; /* nowhere left to say so */
+                return; /* no other place to report this */
 }
 
+/* Cleans the message before it is written, because a text from a server must not forge a line of
+ * the journal. Drops the message if vsnprintf() fails. */
 void log_write(int level, const char *file, int line, const char *func, const char *message_id,
                const char *const fields[], const char *format, ...)
 {

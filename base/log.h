@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One message, one place: the journal when the process runs under systemd, text on standard error
- * else.
+/* Log messages: native journal entries when the process runs under systemd, else text on
+ * standard error.
  *
  * Levels are syslog's. The level that is shown is the only mutable global of the program. Any
- * thread may log. drivers/, claims/ and report/ log at LOG_DEBUG only and return errors; agent/
- * logs where a decision is taken. Never pass a token or a password. */
+ * thread can log. drivers/, claims/ and report/ log at LOG_DEBUG only and return errors; agent/
+ * logs where it decides. A message must not contain a token or a password. */
 
 #include <syslog.h>
 
 #include "base/macros.h"
 
-/* Field names of the journal entries that the message catalogue documents. */
+/* Names of journal fields that the message catalogue documents. */
 #define LOG_FIELD_PROVIDER   "AGENT_PROVIDER_UUID"
 #define LOG_FIELD_CLAIM      "AGENT_CLAIM_ID"
 #define LOG_FIELD_CONSUMER   "AGENT_CONSUMER"
@@ -21,16 +21,18 @@
 #define LOG_FIELD_STATUS     "AGENT_HTTP_STATUS"
 #define LOG_FIELD_REQUEST_ID "AGENT_REQUEST_ID"
 
-/* The least important level that is shown; LOG_INFO at start. */
+/* Sets the least important level that is shown; LOG_INFO at the start. */
 void log_set_level(int level);
 int log_get_level(void);
 
-/* "debug", "info", "notice", "warning", "err", … (also "0" to "7"). -EINVAL. */
+/* Returns the level of "debug", "info", "notice", "warning", "err" and so on, or of "0" to "7";
+ * -EINVAL. */
 int log_level_from_text(const char *text);
+/* Returns the name of a level, NULL: there is no such level. */
 const char *log_level_to_text(int level);
 
-/* Writes one message, with a MESSAGE_ID (of base/message-ids.h, may be NULL) and fields (may be
- * NULL): name, value, …, NULL. A NULL value leaves its field out. */
+/* Writes one message at any level. The id (of base/message-ids.h) and the fields can be NULL. The
+ * fields are name, value, …, NULL; a NULL value omits its field. */
 void log_write(int level, const char *file, int line, const char *func, const char *message_id,
                const char *const fields[], const char *format, ...) _printf_(7, 8);
 
@@ -42,7 +44,7 @@ void log_write(int level, const char *file, int line, const char *func, const ch
 #define log_warning(...) log_full(LOG_WARNING, __VA_ARGS__)
 #define log_error(...)   log_full(LOG_ERR, __VA_ARGS__)
 
-/* log_event(LOG_WARNING, MESSAGE_ID, LOG_FIELDS(LOG_FIELD_DEVICE, name), "…", …) */
+/* Use: log_event(LOG_WARNING, MESSAGE_ID, LOG_FIELDS(LOG_FIELD_DEVICE, name), "…", …) */
 #define LOG_FIELDS(...) ((const char *const[]){ __VA_ARGS__, NULL, NULL })
 #define log_event(level, id, fields, ...)                                                \
         do {                                                                             \

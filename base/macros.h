@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Cleanup attributes, ownership transfer and small arithmetic that every folder uses. No policy. */
+/* Cleanup attributes, transfer of ownership, and small arithmetic for every folder. No policy. */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -24,8 +24,7 @@
 #define _printf_(fmt, arg) __attribute__((__format__(__printf__, fmt, arg)))
 #define _unused_           __attribute__((__unused__))
 
-/* Hands a pointer over: yields its value and leaves NULL behind, so that its cleanup does nothing.
- */
+/* Yields the value of a pointer and sets it to NULL, so that its cleanup does nothing. */
 #define TAKE_PTR(p)                 \
         ({                          \
                 typeof(p) _p = (p); \
@@ -33,7 +32,7 @@
                 _p;                 \
         })
 
-/* The same for a struct whose members it owns; zeros stay behind, which is what it was made of. */
+/* Yields a struct and sets it to zeros, which is its initial value. */
 #define TAKE_STRUCT(s)                  \
         ({                              \
                 typeof(s) _s = (s);     \
@@ -41,7 +40,7 @@
                 _s;                     \
         })
 
-/* The same for a file descriptor; -EBADF stays behind. */
+/* Yields a file descriptor and sets it to -EBADF. */
 #define TAKE_FD(fd)            \
         ({                     \
                 int _f = (fd); \
@@ -49,8 +48,7 @@
                 _f;            \
         })
 
-/* Defines freep_like(T **) for use with _cleanup_() from a destructor "T *func(T *)" or "void
- * func(T *)". */
+/* Defines funcp(T **) for _cleanup_() from a destructor "T *func(T *)" or "void func(T *)". */
 #define DEFINE_CLEANUP(type, func)          \
         static inline void func##p(type *p) \
         {                                   \
@@ -76,7 +74,7 @@ DEFINE_CLEANUP(FILE *, fclose);
 #define _cleanup_close_  _cleanup_(closep)
 #define _cleanup_fclose_ _cleanup_(fclosep)
 
-/* True when a + b, or a * b, does not fit a uint64_t. */
+/* Returns true if a + b, or a * b, does not fit in a uint64_t. */
 static inline bool u64_add_overflow(uint64_t a, uint64_t b, uint64_t *ret)
 {
         return __builtin_add_overflow(a, b, ret);

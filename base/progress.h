@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How far something that takes its time has come. Plain data. */
+/* The progress of a long operation. Plain data. */
 
 #include <stdint.h>
 
 typedef struct Progress {
-        const char *phase;        /* a word for people, static: "gathering"; "" for nothing */
-        uint64_t n_done, n_total; /* requests of this phase; n_total 0: they are not counted */
+        const char *phase;        /* a static word for people, for example "gathering"; "": no
+                                   * operation */
+        uint64_t n_done, n_total; /* requests of this phase; n_total 0: unknown */
 } Progress;

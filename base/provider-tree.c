@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* The tree has three arrays of the same pointers, all of the same allocated size. The first,
+ * providers, has parents before children and otherwise the order of insertion. The others, by_uuid
+ * and by_name, are sorted, for lookups in O(log n). Each change must keep all three equal. A name
+ * never changes, so by_name stays sorted.
+ *
+ * A tree with references (n_shares above 0) is sealed: functions that add, remove or move a
+ * provider assert that there are none. */
+
 #include "base/provider-tree.h"
 
 #include <assert.h>
@@ -35,7 +43,8 @@ int provider_tree_new(ProviderTree **ret)
 
 ProviderTree *provider_tree_ref(const ProviderTree *tree)
 {
-        ProviderTree *shared = (ProviderTree *)(uintptr_t)tree; /* the count is no content */
+        ProviderTree *shared = (ProviderTree *)(uintptr_t)tree; /* a const tree can be shared too:
+                                                                 * the count is not content */
 
         shared->n_shares++;
         return shared;
@@ -63,7 +72,7 @@ static int order_provider(const void *key, const void *item)
         return uuid_order(key, &(*(Provider *const *)item)->uuid);
 }
 
-/* The position of the uuid in by_uuid, or where it belongs. */
+/* Returns the position of the uuid in by_uuid, or the position at which to insert it. */
 static size_t find_position(const ProviderTree *tree, const Uuid *uuid, bool *ret_found)
 {
         return array_find(tree->by_uuid, sizeof(Provider *), tree->n_providers, uuid,
@@ -75,7 +84,7 @@ static int order_name(const void *key, const void *item)
         return strcmp(key, (*(Provider *const *)item)->name);
 }
 
-/* The same of by_name. */
+/* Returns the position of the name in by_name, or the position at which to insert it. */
 static size_t find_name(const ProviderTree *tree, const char *name, bool *ret_found)
 {
         return array_find(tree->by_name, sizeof(Provider *), tree->n_providers, name, order_name,
@@ -98,11 +107,13 @@ Provider *provider_tree_find_name(const ProviderTree *tree, const char *name)
         return found ? tree->by_name[place] : NULL;
 }
 
+/* Allocates one more place in each of the three arrays. -ENOMEM leaves the tree usable. */
 static int grow_tree(ProviderTree *tree)
 {
         Provider ***orders[] = { &tree->by_uuid, &tree->by_name };
 
-        /* All arrays have the same size: these first, so that a failure leaves n_allocated true. */
+        /* n_allocated is common to all arrays. It changes with the last array, so after a failure
+         * it is not larger than any array. */
         for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
                 size_t n_allocated = tree->n_allocated;
 
@@ -113,6 +124,8 @@ static int grow_tree(ProviderTree *tree)
                           &tree->n_allocated);
 }
 
+/* Checks the uuid, the name and the parent of a new provider. -EINVAL, -EEXIST or -ENOENT, with
+ * words. */
 static int check_new(const ProviderTree *tree, const Uuid *uuid, const char *name,
                      const Uuid *parent, Error *reterr)
 {
@@ -135,18 +148,20 @@ static int check_new(const ProviderTree *tree, const Uuid *uuid, const char *nam
         return 0;
 }
 
-/* Into an order of n providers, which has room. */
+/* Inserts a provider into one of the sorted arrays, which has n providers and a free place. */
 static void put(Provider **order, size_t n, size_t place, Provider *provider)
 {
         array_open(order, sizeof(Provider *), &n, place);
         order[place] = provider;
 }
 
+/* Removes a provider from one of the sorted arrays, which has n providers. */
 static void take(Provider **order, size_t n, size_t place)
 {
         array_close(order, sizeof(Provider *), &n, place);
 }
 
+/* Allocates all memory before the first array changes, so a failure leaves the tree unchanged. */
 int provider_tree_add(ProviderTree *tree, const Uuid *uuid, const char *name, const Uuid *parent,
                       Provider **ret_provider, Error *reterr)
 {
@@ -179,6 +194,8 @@ int provider_tree_add(ProviderTree *tree, const Uuid *uuid, const char *name, co
         return 0;
 }
 
+/* Removes one provider from the three arrays and frees it. The positions are computed while the
+ * provider still exists. */
 static void remove_one(ProviderTree *tree, size_t index)
 {
         Provider *provider = tree->providers[index];
@@ -192,12 +209,13 @@ static void remove_one(ProviderTree *tree, size_t index)
 
 bool provider_tree_remove(ProviderTree *tree, const Uuid *uuid)
 {
-        Uuid root = *uuid; /* may point into the provider that goes */
+        Uuid root = *uuid; /* uuid can point into the provider that is removed */
 
         assert(tree->n_shares == 0);
         if (!provider_tree_find(tree, &root))
                 return false;
-        /* Children stand behind their parents: backwards, everything below goes before its root. */
+        /* Parents come before children, so this backward walk removes each provider after its
+         * descendants. */
         for (size_t i = tree->n_providers; i > 0; i--)
                 if (provider_tree_in_subtree(tree, tree->providers[i - 1], &root))
                         remove_one(tree, i - 1);
@@ -206,7 +224,7 @@ bool provider_tree_remove(ProviderTree *tree, const Uuid *uuid)
 
 bool provider_tree_in_subtree(const ProviderTree *tree, const Provider *provider, const Uuid *root)
 {
-        /* Parents come first in the array, so a chain is never longer than the tree. */
+        /* Parents come before children, so the tree has no cycle and this walk ends. */
         while (provider) {
                 if (uuid_equal(&provider->uuid, root))
                         return true;
@@ -225,7 +243,8 @@ bool provider_tree_has_children(const ProviderTree *tree, const Uuid *uuid)
         return false;
 }
 
-/* Those of the subtree come behind all others; both keep their order. */
+/* Moves the subtree behind all other providers. Both groups keep their order, so parents stay
+ * before children when the subtree gets a new parent. -ENOMEM. */
 static int put_behind(ProviderTree *tree, const Uuid *root)
 {
         Provider **ordered = reallocarray(NULL, tree->n_providers, sizeof(Provider *));
@@ -242,6 +261,8 @@ static int put_behind(ProviderTree *tree, const Uuid *root)
         return 0;
 }
 
+/* Changes only the order of tree->providers. The sorted arrays depend on neither parent nor
+ * position. */
 int provider_tree_move(ProviderTree *tree, Provider *provider, const Uuid *parent)
 {
         const Provider *target = provider_tree_find(tree, parent);
@@ -272,7 +293,8 @@ static int copy_provider(Provider **ret, const Provider *from)
         return 0;
 }
 
-/* The copy of a provider: both trees have the same order by uuid. */
+/* Returns the copy of a provider. Both trees have the same order by uuid, so the position is the
+ * same. */
 static Provider *copy_of(const ProviderTree *copy, const ProviderTree *tree,
                          const Provider *provider)
 {
@@ -294,7 +316,8 @@ int provider_tree_copy(ProviderTree **ret, const ProviderTree *tree)
         if (!copy->providers || !copy->by_uuid || !copy->by_name)
                 return -ENOMEM;
         copy->n_allocated = tree->n_providers + 1;
-        /* Until all are there, they are freed by the first array. */
+        /* The array is filled in the order of by_uuid first. An early return then frees all
+         * providers that exist. */
         for (size_t i = 0; i < tree->n_providers; i++) {
                 r = copy_provider(&copy->providers[i], tree->by_uuid[i]);
                 if (r < 0)
@@ -310,6 +333,7 @@ int provider_tree_copy(ProviderTree **ret, const ProviderTree *tree)
         return 0;
 }
 
+/* Compares two providers of any trees, whose order does not matter. */
 bool provider_equal(const Provider *a, const Provider *b)
 {
         return uuid_equal(&a->uuid, &b->uuid) && uuid_equal(&a->parent, &b->parent) &&
@@ -333,7 +357,7 @@ static int order_inventory(const void *key, const void *item)
         return strcmp(key, ((const InventoryRecord *)item)->resource_class);
 }
 
-/* The position of the class, or where it belongs. */
+/* Returns the position of the class, or the position at which to insert it. */
 static size_t find_inventory_position(const Provider *provider, const char *resource_class,
                                       bool *ret_found)
 {
@@ -349,10 +373,10 @@ Inventory *provider_find_inventory(const Provider *provider, const char *resourc
         return found ? &provider->inventories[position].inventory : NULL;
 }
 
-/* Sets a record whatever is in it. */
+/* Sets a record without a check. Only records that were read from Placement can be invalid. */
 static int set_inventory(Provider *provider, const char *resource_class, const Inventory *inventory)
 {
-        Inventory value = *inventory; /* may lie in the array that grows */
+        Inventory value = *inventory; /* inventory can point into the array that grows */
         size_t position;
         bool found;
         char *copy;
@@ -415,6 +439,7 @@ bool provider_inventories_equal(const Provider *a, const Provider *b)
         return true;
 }
 
+/* Completes the copy before it frees the old records, so a failure changes nothing. */
 int provider_copy_inventories(Provider *a, const Provider *b)
 {
         Provider copy = { 0 };

@@ -10,6 +10,8 @@
 
 #include "base/macros.h"
 
+/* Opens with O_NONBLOCK, so that a FIFO does not block, and with O_NOCTTY, so that a terminal does
+ * not become the controlling one. */
 int read_file_start(const char *path, void *bytes, size_t size, size_t *ret_length,
                     mode_t *ret_mode)
 {
@@ -23,6 +25,7 @@ int read_file_start(const char *path, void *bytes, size_t size, size_t *ret_leng
                 return -errno;
         if (!S_ISREG(st.st_mode))
                 return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+        /* One read() can return less than the rest of the file. */
         while (n < size) {
                 ssize_t r = read(fd, (char *)bytes + n, size - n);
 
@@ -40,6 +43,7 @@ int read_file_start(const char *path, void *bytes, size_t size, size_t *ret_leng
         return 0;
 }
 
+/* Reads one byte more than max, to tell a file of exactly max bytes from a larger one. */
 int read_file_text(const char *path, size_t max, char **ret, size_t *ret_length, mode_t *ret_mode)
 {
         _cleanup_free_ char *text = malloc(max + 2);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Small files that somebody else may have put there: read whole, or their beginning. Blocks on the
- * disk. */
+/* Readers of small files that other users can have created: the whole file, or its beginning. They
+ * block on the disk. */
 
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Reads the first bytes of a file. Never blocks (a FIFO without a writer must not hang the start),
- * and refuses what is not a regular file: the folder may belong to others. -EISDIR, -EINVAL, errno
- * of open() or read(). ret_mode may be NULL. */
+/* Reads up to size bytes from the beginning of a file. Other users can own the folder, so a file
+ * that is not regular is rejected, and a FIFO without a writer does not block the call. Returns
+ * -EISDIR, -EINVAL, or the errno of open() or read(). ret_mode can be NULL. */
 int read_file_start(const char *path, void *bytes, size_t size, size_t *ret_length,
                     mode_t *ret_mode);
 
-/* Reads a whole small file as a string. -EFBIG when it has more than max bytes, -EISDIR or -EINVAL
- * when it is not a regular file, errno of open() or read(); no words are set. */
+/* Reads a whole file of at most max bytes as a string, which the caller frees. Returns -EFBIG for a
+ * larger file, -EISDIR or -EINVAL for a file that is not regular, else the errno of open() or
+ * read(). Stores no words. */
 int read_file_text(const char *path, size_t max, char **ret, size_t *ret_length, mode_t *ret_mode);

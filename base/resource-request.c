@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* A request has three parts here: the layout of a guest's CPUs and memory (NumaRequest), the groups
- * that become the query of GET /allocation_candidates, and the mappings, which say which provider
- * each group received. The groups and the mappings are sorted arrays (base/array.h), so that two
- * equal requests have the same text.
+ * that become the query of GET /allocation_candidates, and the mappings from groups to their
+ * providers. The groups and the mappings are sorted arrays (base/array.h), so that two equal
+ * requests have the same text.
  *
  * Tests: tests/unit/base/test-resource-request.c tests/unit/base/test-numa-request.c */
 
@@ -32,12 +32,13 @@ static const char *const affinity_texts[_NUMA_AFFINITY_MAX] = {
 };
 
 static const char *const pages_texts[_NUMA_PAGES_MAX] = {
+        /* "default" and "size" only fill the table. read_pages() accepts neither. */
         [NUMA_PAGES_DEFAULT] = "default", [NUMA_PAGES_SMALL] = "small",
         [NUMA_PAGES_LARGE] = "large",     [NUMA_PAGES_ANY] = "any",
         [NUMA_PAGES_SIZE] = "size",
 };
 
-/* Returns the index of text; NULL: 0, the default. -EINVAL. */
+/* Returns the index of a text; NULL: 0, the default. -EINVAL. */
 static int find_text(const char *const texts[], size_t n, const char *text)
 {
         for (size_t i = 0; text && i < n; i++)
@@ -46,6 +47,7 @@ static int find_text(const char *const texts[], size_t n, const char *text)
         return text ? -EINVAL : 0;
 }
 
+/* Frees the layout and makes it empty. */
 static void numa_request_done(NumaRequest *request)
 {
         for (size_t i = 0; i < request->n_cells; i++)
@@ -55,6 +57,7 @@ static void numa_request_done(NumaRequest *request)
         *request = NUMA_REQUEST_INIT;
 }
 
+/* Allocates n cells. One more is allocated, because calloc(0) can return NULL. */
 static int make_cells(NumaRequest *request, size_t n)
 {
         request->cells = calloc(n + 1, sizeof(NumaRequestCell));
@@ -64,6 +67,7 @@ static int make_cells(NumaRequest *request, size_t n)
         return 0;
 }
 
+/* Replaces ret with a copy. -ENOMEM leaves ret as it was. */
 static int numa_request_copy(NumaRequest *ret, const NumaRequest *request)
 {
         _cleanup_(numa_request_done) NumaRequest copy = *request;
@@ -91,13 +95,14 @@ bool numa_options_given(const NumaOptions *options)
                options->strategy || options->n_cpus > 0 || options->n_memory > 0;
 }
 
-/* The layout under construction. */
+/* The layout under construction. vcpus is the sum of shared and dedicated guest CPUs. */
 typedef struct Maker {
         const NumaOptions *options;
         uint64_t vcpus, shared, dedicated, memory_mb;
         NumaRequest request;
 } Maker;
 
+/* Adds n CPUs from first on. The caller has checked that they are below CPU_SET_MAX. */
 static int add_range(CpuSet *set, uint64_t first, uint64_t n)
 {
         for (uint64_t i = first; i < first + n; i++)
@@ -106,6 +111,7 @@ static int add_range(CpuSet *set, uint64_t first, uint64_t n)
         return 0;
 }
 
+/* Parses a set of CPUs, with the name of the option in front of an error. */
 static int parse_set(const char *option, const char *text, CpuSet *ret, Error *reterr)
 {
         int r = cpu_set_parse(text, ret, reterr);
@@ -113,7 +119,8 @@ static int parse_set(const char *option, const char *text, CpuSet *ret, Error *r
         return r < 0 ? error_prefixf(reterr, r, "%s", option) : 0;
 }
 
-/* Parses the mask; "^0-1" names the CPUs that are not dedicated. */
+/* Parses the mask of dedicated CPUs; "^0-1" names the shared ones instead. A mask must leave CPUs
+ * of both kinds. */
 static int parse_mask(Maker *maker, Error *reterr)
 {
         const char *mask = maker->options->dedicated_mask;
@@ -148,7 +155,8 @@ static int parse_mask(Maker *maker, Error *reterr)
         return 0;
 }
 
-/* Decides which guest CPUs are dedicated. */
+/* Splits the guest CPUs into shared and dedicated ones. The policy decides; without a policy the
+ * amounts of VCPU and PCPU do. Without a mask the first CPUs are the shared ones. */
 static int read_policy(Maker *maker, Error *reterr)
 {
         const char *policy = maker->options->cpu_policy;
@@ -177,6 +185,8 @@ static int read_policy(Maker *maker, Error *reterr)
                        : 0;
 }
 
+/* Reads the CPUs of one cell. seen collects the CPUs of all cells, because a CPU belongs to one
+ * cell only. */
 static int read_cell_cpus(Maker *maker, CpuSet *seen, size_t i, Error *reterr)
 {
         CpuSet *vcpus = &maker->request.cells[i].vcpus;
@@ -200,6 +210,7 @@ static int read_cell_cpus(Maker *maker, CpuSet *seen, size_t i, Error *reterr)
         return 0;
 }
 
+/* Gives each guest CPU to a cell: as numa-cpus says, else in equal parts. */
 static int share_cpus(Maker *maker, Error *reterr)
 {
         _cleanup_(cpu_set_done) CpuSet seen = CPU_SET_INIT;
@@ -228,6 +239,8 @@ static int share_cpus(Maker *maker, Error *reterr)
         return 0;
 }
 
+/* Gives each cell its memory, as numa-mem says, else in equal parts. The sum must be that of the
+ * request. */
 static int share_memory(Maker *maker, Error *reterr)
 {
         size_t n = maker->request.n_cells;
@@ -254,6 +267,8 @@ static int share_memory(Maker *maker, Error *reterr)
                                     sum, maker->memory_mb);
 }
 
+/* Makes the cells. Their number is numa-nodes, else the number of values of numa-cpus or numa-mem,
+ * else 1. */
 static int read_cells(Maker *maker, Error *reterr)
 {
         const NumaOptions *options = maker->options;
@@ -280,7 +295,7 @@ static int read_cells(Maker *maker, Error *reterr)
         return r < 0 ? r : share_memory(maker, reterr);
 }
 
-/* Parses "2048", "2M", "1GB". Unit: KiB. */
+/* Parses a size such as "2048", "2M" or "1GB" into KiB. */
 static int parse_page_kib(const char *text, uint64_t *ret)
 {
         static const struct {
@@ -301,6 +316,7 @@ static int parse_page_kib(const char *text, uint64_t *ret)
         return -EINVAL;
 }
 
+/* Reads the page size. Each cell must have a whole number of pages of an explicit size. */
 static int read_pages(Maker *maker, Error *reterr)
 {
         const char *text = maker->options->page_size;
@@ -326,6 +342,7 @@ static int read_pages(Maker *maker, Error *reterr)
         return 0;
 }
 
+/* Reads the thread policy, the affinity of devices and the strategy. */
 static int read_words(Maker *maker, Error *reterr)
 {
         const NumaOptions *options = maker->options;
@@ -355,6 +372,7 @@ static int read_words(Maker *maker, Error *reterr)
         return 0;
 }
 
+/* Writes the split of the CPUs back to the amounts. -ENOMEM leaves them unchanged. */
 static int write_amounts(const Maker *maker, Resources *resources)
 {
         _cleanup_(resources_done) Resources copy = RESOURCES_INIT;
@@ -368,6 +386,8 @@ static int write_amounts(const Maker *maker, Resources *resources)
         return 0;
 }
 
+/* Checks both numbers of CPUs before their sum, so the sum cannot overflow. Each step adds to
+ * maker.request, and resources changes last, after all checks. */
 int numa_request_make(const NumaOptions *options, Resources *resources, NumaRequest *ret,
                       Error *reterr)
 {
@@ -398,7 +418,8 @@ int numa_request_make(const NumaOptions *options, Resources *resources, NumaRequ
         return 0;
 }
 
-/* Appends "&numa0=0-1:512&dedicated=0-1&threads=isolate"; nothing without a layout. */
+/* Appends the layout, for example "&numa0=0-1:512&dedicated=0-1&threads=isolate"; nothing without a
+ * layout. Defaults are omitted. */
 static int write_layout(const NumaRequest *request, FILE *file)
 {
         _cleanup_free_ char *dedicated = cpu_set_format(&request->dedicated);
@@ -451,6 +472,7 @@ void resource_request_done(ResourceRequest *request)
         *request = RESOURCE_REQUEST_INIT;
 }
 
+/* Checks for the characters and the length that Placement permits. The empty suffix is valid. */
 static bool suffix_valid(const char *suffix)
 {
         size_t n = strnlen(suffix, SUFFIX_MAX + 1);
@@ -460,6 +482,8 @@ static bool suffix_valid(const char *suffix)
                        n;
 }
 
+/* Sorts by suffix. The empty suffix is first, so the group without a suffix is groups[0] if it
+ * exists. */
 static int order_group(const void *key, const void *item)
 {
         return strcmp(key, ((const RequestGroup *)item)->suffix);
@@ -495,12 +519,14 @@ int resource_request_group(ResourceRequest *request, const char *suffix, Request
         return 0;
 }
 
+/* Frees the group with this index. */
 void resource_request_remove(ResourceRequest *request, size_t group)
 {
         group_done(&request->groups[group]);
         array_close(request->groups, sizeof(RequestGroup), &request->n_groups, group);
 }
 
+/* Rejects a list that Placement would reject: fewer than two suffixes, or an empty one. */
 int resource_request_add_subtree(ResourceRequest *request, const StringSet *suffixes, Error *reterr)
 {
         StringSet *subtree = &request->subtrees[request->n_subtrees];
@@ -555,6 +581,7 @@ int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request)
         return 0;
 }
 
+/* Completes the sum before ret changes. */
 int resource_request_sum(const ResourceRequest *request, Resources *ret)
 {
         _cleanup_(resources_done) Resources sum = RESOURCES_INIT;
@@ -574,6 +601,7 @@ int resource_request_sum(const ResourceRequest *request, Resources *ret)
         return 0;
 }
 
+/* Writes "resourcesSUFFIX=CLASS:AMOUNT,…" after begin, which is "" or "&". */
 static void write_resources(FILE *file, const char *begin, const RequestGroup *group)
 {
         const Resources *resources = &group->resources;
@@ -584,6 +612,7 @@ static void write_resources(FILE *file, const char *begin, const RequestGroup *g
                         resources->items[i].amount);
 }
 
+/* Writes "requiredSUFFIX=TRAIT,!TRAIT,…"; nothing without traits. */
 static void write_traits(FILE *file, const char *begin, const RequestGroup *group)
 {
         const char *separator = "";
@@ -597,6 +626,7 @@ static void write_traits(FILE *file, const char *begin, const RequestGroup *grou
                 fprintf(file, "%s!%s", separator, group->forbidden.items[i]);
 }
 
+/* Writes "&same_subtree=A,B" for each list. */
 static void write_subtrees(FILE *file, const ResourceRequest *request)
 {
         for (size_t i = 0; i < request->n_subtrees; i++) {
@@ -635,6 +665,7 @@ void request_mappings_done(RequestMappings *mappings)
         *mappings = REQUEST_MAPPINGS_INIT;
 }
 
+/* Sorts by suffix, then by provider. */
 static int order_mapping(const void *key, const void *item)
 {
         const RequestMapping *a = key, *b = item;
@@ -643,7 +674,7 @@ static int order_mapping(const void *key, const void *item)
         return order ? order : uuid_order(&a->provider, &b->provider);
 }
 
-/* Returns the position of the pair, or where it belongs. */
+/* Returns the position of the pair, or the position at which to insert it. */
 static size_t find(const RequestMappings *mappings, const char *suffix, const Uuid *provider,
                    bool *ret_found)
 {

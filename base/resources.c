@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Amounts by resource class, as an array sorted by class (base/array.h). A class with the amount 0
+ * is never stored, so two equal sets have equal arrays. The parser accepts "CLASS=AMOUNT" and
+ * Placement's "CLASS:AMOUNT" and is strict: it rejects an amount of 0, a class that is given twice,
+ * and a text without any class. */
+
 #include "base/resources.h"
 
 #include <errno.h>
@@ -18,12 +23,12 @@ void resources_done(Resources *resources)
         *resources = RESOURCES_INIT;
 }
 
-/* The position of the class, or where it belongs. The lists are short: a linear walk. */
 static int order_amount(const void *key, const void *item)
 {
         return strcmp(key, ((const ResourceAmount *)item)->resource_class);
 }
 
+/* Returns the position of the class, or the position at which to insert it. */
 static size_t find_position(const Resources *resources, const char *resource_class, bool *ret_found)
 {
         return array_find(resources->items, sizeof(ResourceAmount), resources->n_items,
@@ -36,6 +41,7 @@ static void remove_at(Resources *resources, size_t position)
         array_close(resources->items, sizeof(ResourceAmount), &resources->n_items, position);
 }
 
+/* Removes the class for an amount of 0, so no stored amount is 0. */
 int resources_set(Resources *resources, const char *resource_class, uint64_t amount)
 {
         bool found;
@@ -105,6 +111,8 @@ int resources_copy(Resources *ret, const Resources *resources)
         return 0;
 }
 
+/* Reads an amount up to the end of text. The error quotes item. The first character must be a
+ * digit, because strtoull() accepts blanks and signs. */
 static int parse_amount(const char *text, const char *item, uint64_t *ret, Error *reterr)
 {
         unsigned long long amount;
@@ -121,6 +129,7 @@ static int parse_amount(const char *text, const char *item, uint64_t *ret, Error
         return 0;
 }
 
+/* Reads one item, which the function cuts at its separator. */
 static int parse_item(char *item, Resources *resources, Error *reterr)
 {
         _cleanup_free_ char *whole = strdup(item);
@@ -147,6 +156,7 @@ static int parse_item(char *item, Resources *resources, Error *reterr)
         return 0;
 }
 
+/* Splits at commas. strsep() also returns empty items, which parse_item() rejects. */
 int resources_parse(const char *text, Resources *ret, Error *reterr)
 {
         _cleanup_(resources_done) Resources parsed = RESOURCES_INIT;

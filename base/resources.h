@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Amounts by resource class ("VCPU": 2, "MEMORY_MB": 2048): the "resources" object of Placement.
- * Kept sorted by class. */
+/* Amounts by resource class ("VCPU": 2, "MEMORY_MB": 2048), the "resources" object of Placement.
+ * Sorted by class. */
 
 #include "base/error.h"
 
@@ -21,13 +21,13 @@ typedef struct Resources {
 
 void resources_done(Resources *resources);
 
-/* Sets the amount of a class, adding the class (copied) when needed; 0 removes it. -ENOMEM. */
+/* Sets the amount of a class and adds the class (copied) if needed; 0 removes it. -ENOMEM. */
 int resources_set(Resources *resources, const char *resource_class, uint64_t amount);
 
-/* Adds to the amount of a class. -ENOMEM, -EOVERFLOW (nothing changed). */
+/* Adds to the amount of a class. -ENOMEM or -EOVERFLOW; then nothing is changed. */
 int resources_add(Resources *resources, const char *resource_class, uint64_t amount);
 
-/* 0 when the class is not there. */
+/* Returns the amount of a class, 0 if there is none. */
 uint64_t resources_get(const Resources *resources, const char *resource_class);
 
 bool resources_equal(const Resources *a, const Resources *b);
@@ -35,10 +35,10 @@ bool resources_equal(const Resources *a, const Resources *b);
 /* Replaces ret with a copy. -ENOMEM leaves ret as it was. */
 int resources_copy(Resources *ret, const Resources *resources);
 
-/* Parses "VCPU=2,VGPU=1" (also "VCPU:2", as Placement's query strings have it), amounts 1 …
- * 2147483647, each class once. ret must be initialised; untouched on failure. -EINVAL with words,
- * -ENOMEM. */
+/* Parses "VCPU=2,VGPU=1" or "VCPU:2,VGPU:1" (the form of Placement's query strings). Amounts are 1
+ * to 2147483647, and each class occurs once. ret must be initialised and is unchanged on failure.
+ * -EINVAL with words, -ENOMEM. */
 int resources_parse(const char *text, Resources *ret, Error *reterr);
 
-/* "VCPU=2,VGPU=1"; NULL when out of memory. The caller frees. */
+/* Returns a text such as "VCPU=2,VGPU=1", or NULL when out of memory. The caller frees it. */
 char *resources_format(const Resources *resources);

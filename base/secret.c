@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Blocks of 32 bytes, 64, … 32 KiB are cut from regions that are kept; a list has the free ones of
- * each size. What is larger has pages of its own, which go back at once. libcurl's buffer for an
- * answer, 16 KiB and a byte, is made for each request: pages that come and go with it were a
- * quarter of the client's CPU. Each block begins with its size. Free blocks are zeros behind that:
- * they are wiped when they become free.
+/* Blocks of 32 bytes, 64 bytes and so on up to 32 KiB are cut from regions of pages that are kept
+ * for the life of the process. One list for each size has the free blocks. A larger block has pages
+ * of its own, which are unmapped when it is freed. Each block begins with its size. A freed block
+ * is wiped, so a free block has zeros behind its header.
  *
- * The state is global because libcurl's allocation functions are: they bring nothing along.
+ * The small blocks save time: libcurl allocates a buffer of 16 KiB and one byte for each request,
+ * and mapping and unmapping its pages took a quarter of the client's CPU time.
  *
- * With a sanitizer the heap serves, wiped all the same: it knows what is used after it was freed,
- * and looks for what points to memory in memory that it knows. */
+ * The state is global because libcurl's allocation functions have no context argument.
+ *
+ * In a build with a sanitizer the blocks come from the heap and are wiped too. There the sanitizer
+ * detects use after free, and its leak search covers only memory that it knows. */
 
 #include "base/secret.h"
 
@@ -23,7 +25,7 @@
 #define LOG_MAX      15U
 
 typedef struct Block {
-        size_t size; /* with this header */
+        size_t size; /* in bytes, with this header */
         struct Block *next;
 } Block;
 
@@ -44,17 +46,19 @@ static size_t region_left;
 #define IN_HEAP false
 #endif
 
+/* Maps zeroed pages that core dumps omit. Returns NULL when out of memory. */
 static void *map_pages(size_t size)
 {
         void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         if (pages == MAP_FAILED)
                 return NULL;
-        /* Without it they are but memory. */
+        /* A failure is ignored: the pages work, but core dumps have them. */
         (void)madvise(pages, size, MADV_DONTDUMP);
         return pages;
 }
 
+/* Returns the binary logarithm of the block size for size bytes; LOG_MAX + 1 for a larger block. */
 static unsigned find_log(size_t size)
 {
         unsigned log = LOG_MIN;
@@ -64,6 +68,8 @@ static unsigned find_log(size_t size)
         return log;
 }
 
+/* Returns a free block or cuts one from the region. The rest of an exhausted region stays unused.
+ * The caller has the lock. */
 static Block *take_block(unsigned log)
 {
         size_t size = (size_t)1 << log;
@@ -85,6 +91,7 @@ static Block *take_block(unsigned log)
         return block;
 }
 
+/* Returns a block of at least size bytes, header included, with zeros behind the header. */
 static Block *get_block(size_t size)
 {
         unsigned log = find_log(size);
@@ -104,6 +111,7 @@ static Block *get_block(size_t size)
         return block;
 }
 
+/* Limits the size, so that neither the sum with the header nor the rounding to pages wraps. */
 void *secret_alloc(size_t size)
 {
         Block *block;
@@ -124,6 +132,7 @@ void *secret_alloc_array(size_t n, size_t size)
         return __builtin_mul_overflow(n, size, &total) ? NULL : secret_alloc(total);
 }
 
+/* Returns the same memory for a size that fits; a block never shrinks. */
 void *secret_resize(void *secret, size_t size)
 {
         Block *block = secret ? (Block *)secret - 1 : NULL;
@@ -156,6 +165,7 @@ char *secret_copy(const char *text)
         return secret_join("", text);
 }
 
+/* Wipes the whole block and not only its used part, because only the size of the block is known. */
 void *secret_free(void *secret)
 {
         Block *block = secret ? (Block *)secret - 1 : NULL;

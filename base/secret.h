@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Memory for secrets, and for what carries them: passwords, tokens, requests.
+/* Memory for secrets and for data that contains them: passwords, tokens, requests.
  *
- * It lies in pages of its own that no core dump has (MADV_DONTDUMP), and is wiped when it is freed:
- * what the heap is given back keeps what was in it until somebody else writes there. Any thread may
- * call; nothing blocks but for the moment of a lock. What was allocated here is freed here. */
+ * It has pages of its own that core dumps omit (MADV_DONTDUMP), and is wiped when it is freed.
+ * Memory of the heap would keep the secret until another allocation overwrites it. Any thread can
+ * call. The functions block only for a short lock. Memory from here must be freed by
+ * secret_free(). */
 
 #include "base/macros.h"
 
-/* NULL: out of memory. secret_alloc_array() gives zeros; a NULL secret is resized from nothing. */
+/* Returns memory, or NULL when out of memory, as do the following functions. New memory is zeroed.
+ * secret_resize() of NULL allocates. */
 void *secret_alloc(size_t size);
 void *secret_alloc_array(size_t n, size_t size);
 void *secret_resize(void *secret, size_t size);
 char *secret_copy(const char *text);
 
-/* A copy of before and text behind one another. */
+/* Returns a new text: before, followed by text. */
 char *secret_join(const char *before, const char *text);
 
-/* NULL is allowed; returns NULL. */
+/* Wipes and frees. NULL is allowed. Returns NULL. */
 void *secret_free(void *secret);
 
 static inline void secret_freep(void *p)

@@ -20,13 +20,14 @@ static int order_string(const void *key, const void *item)
         return strcmp(key, *(char *const *)item);
 }
 
-/* The position of string, or where it belongs. */
+/* Returns the position of string, or the position at which to insert it. */
 static size_t find_position(const StringSet *set, const char *string, bool *ret_found)
 {
         return array_find(set->items, sizeof(char *), set->n_items, string, order_string,
                           ret_found);
 }
 
+/* Grows the array before it copies the string, so a failure loses no memory. */
 int string_set_add(StringSet *set, const char *string)
 {
         bool found;
@@ -79,7 +80,7 @@ int string_set_copy(StringSet *ret, const StringSet *set)
 {
         _cleanup_(string_set_done) StringSet copy = STRING_SET_INIT;
 
-        /* Already sorted: every add appends. */
+        /* The items are sorted, so each one is appended without a move. */
         for (size_t i = 0; i < set->n_items; i++)
                 if (string_set_add(&copy, set->items[i]) < 0)
                         return -ENOMEM;

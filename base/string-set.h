@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A sorted set of strings: traits, aggregates, resource classes. Lookup is a binary search; two
- * equal sets list the same strings in the same order, so comparing and printing need no further
- * work. */
+/* A sorted set of strings, for traits, aggregates and resource classes. A lookup is a binary
+ * search. Two equal sets have the same strings in the same order, so a comparison is a walk. */
 
 #include "base/macros.h"
 
@@ -17,10 +16,10 @@ typedef struct StringSet {
 
 void string_set_done(StringSet *set);
 
-/* Adds a copy. 1 when it is new, 0 when it was there, -ENOMEM. */
+/* Adds a copy. Returns 1 if it is new, 0 if the set had it, or -ENOMEM. */
 int string_set_add(StringSet *set, const char *string);
 
-/* True when it was there. */
+/* Returns true if the set had it. */
 bool string_set_remove(StringSet *set, const char *string);
 
 bool string_set_contains(const StringSet *set, const char *string);

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Formatting, checks of UTF-8, and arrays of strings. Foreign text is handled as bytes: the
+ * functions find well-formed sequences (RFC 3629) and replace or cut all other bytes, so they
+ * accept any input. Cleaning works in place and byte for byte and needs no memory, so that it works
+ * on the path of an error. Any thread; no state. */
+
 #include "base/text.h"
 
 #include <errno.h>
@@ -23,6 +28,7 @@ char *text_format(const char *format, ...)
         return text;
 }
 
+/* Frees the text after a failed write, because open_memstream() can set it even then. */
 char *text_close(FILE *stream, char *const *text)
 {
         bool failed = ferror(stream) != 0;
@@ -38,12 +44,12 @@ static bool is_continuation(unsigned char c)
         return (c & 0xc0) == 0x80;
 }
 
-/* How many bytes a sequence with this first byte has; 0 for a byte that begins none. */
+/* Returns the length in bytes of a sequence with this first byte; 0: no sequence begins with it. */
 static size_t length_from_lead(unsigned char lead)
 {
         if (lead < 0x80)
                 return 1;
-        if (lead < 0xc2) /* a continuation, or the lead of an overlong form */
+        if (lead < 0xc2) /* a continuation, or the first byte of an overlong form */
                 return 0;
         if (lead < 0xe0)
                 return 2;
@@ -52,7 +58,8 @@ static size_t length_from_lead(unsigned char lead)
         return lead < 0xf5 ? 4 : 0;
 }
 
-/* Overlong forms, surrogates and what lies above U+10FFFF show in the second byte. */
+/* Checks the second byte, which alone reveals overlong forms, surrogates and code points above
+ * U+10FFFF. */
 static bool second_byte_valid(unsigned char lead, unsigned char second)
 {
         switch (lead) {
@@ -75,13 +82,14 @@ size_t text_sequence_length(const char *text)
         size_t n = length_from_lead(c[0]);
 
         for (size_t i = 1; i < n; i++)
-                if (!is_continuation(c[i])) /* the final NUL is none */
+                if (!is_continuation(c[i])) /* the final NUL is no continuation */
                         return 0;
         if (n > 1 && !second_byte_valid(c[0], c[1]))
                 return 0;
         return n;
 }
 
+/* Checks for C0, DEL, or C1 in its two bytes. */
 static bool is_control(const unsigned char *text)
 {
         return text[0] < 0x20 || text[0] == 0x7f || (text[0] == 0xc2 && text[1] < 0xa0);
@@ -103,6 +111,8 @@ void text_sanitize(char *text, char replacement)
         }
 }
 
+/* Looks back over at most three continuations for a first byte whose sequence is longer than the
+ * rest of the text. */
 void text_trim_cut(char *text)
 {
         size_t n = strlen(text), lead = n;
@@ -118,6 +128,7 @@ int text_order(const void *a, const void *b)
         return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Counts the bytes that are no continuation: each begins a character. */
 size_t text_count_characters(const char *text)
 {
         size_t n = 0;
@@ -144,6 +155,7 @@ char **strings_free(char **strings)
         return NULL;
 }
 
+/* Keeps NULL behind the last copy, so that a partial copy can be freed like a full one. */
 int strings_copy(char *const strings[], char ***ret)
 {
         _cleanup_(strings_freep) char **copy = NULL;

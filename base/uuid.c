@@ -9,6 +9,7 @@
 
 int uuid_from_text(const char *text, Uuid *ret)
 {
+        /* Maps a hexadecimal digit to its lower case, and every other byte to NUL. */
         static const char digits[UCHAR_MAX + 1] = {
                 ['0'] = '0', ['1'] = '1', ['2'] = '2', ['3'] = '3', ['4'] = '4', ['5'] = '5',
                 ['6'] = '6', ['7'] = '7', ['8'] = '8', ['9'] = '9', ['a'] = 'a', ['b'] = 'b',
@@ -26,6 +27,7 @@ int uuid_from_text(const char *text, Uuid *ret)
                 if (dash ? text[i] != '-' : uuid.text[i] == '\0')
                         return -EINVAL;
         }
+        /* A text with more characters is no uuid. */
         if (text[UUID_TEXT_LENGTH] != '\0')
                 return -EINVAL;
         *ret = uuid;
@@ -48,6 +50,7 @@ Uuid uuid_make_random(void)
         return uuid_from_bytes(bytes);
 }
 
+/* Uses the nil uuid for a parent that is no uuid, so that a child can always be made. */
 Uuid uuid_make_child(const Uuid *parent, const char *name)
 {
         uuid_t space, bytes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A UUID as a value: its canonical lower-case text. Placement, libvirt, SQLite and D-Bus all speak
- * the text, so nothing is converted on the way. The zero value is "no uuid". */
+/* A UUID as a value: its canonical text in lower case. Placement, libvirt, SQLite and D-Bus use the
+ * text too, so nothing is converted. The zero value means "no uuid". */
 
 #include <string.h>
 
@@ -16,17 +16,17 @@ typedef struct Uuid {
 
 #define UUID_NULL ((Uuid){ "" })
 
-/* Parses any case, with dashes (8-4-4-4-12). -EINVAL, *ret untouched, when it is something else. */
+/* Parses a uuid with dashes (8-4-4-4-12) in any case. -EINVAL leaves *ret unchanged. */
 int uuid_from_text(const char *text, Uuid *ret);
 
-/* Of its sixteen bytes, the first of the text first. */
+/* Makes a uuid from its sixteen bytes, in the order of the text. */
 Uuid uuid_from_bytes(const unsigned char bytes[static 16]);
 
-/* A random one (version 4). */
+/* Makes a random uuid (version 4). */
 Uuid uuid_make_random(void);
 
-/* Version 5: the same parent and name give the same uuid on every host and at every time (RFC
- * 9562, 5.5). */
+/* Makes a uuid of version 5 (RFC 9562, 5.5): the same parent and name give the same uuid on every
+ * host and at any time. */
 Uuid uuid_make_child(const Uuid *parent, const char *name);
 
 static inline bool uuid_empty(const Uuid *uuid)

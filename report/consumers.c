@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* One ConsumersCall is one request, or two: when Placement does not know the microversion of the
+ * first, the fallback is sent with an older one. A service older than the fallback fails the call.
+ * Each call ends in end_call(), which frees it before it calls the callback, so the callback can
+ * free the session or start a new call. The caller owns all retries. */
+
 #include "report/consumers.h"
 
 #include <string.h>
@@ -7,12 +12,12 @@
 struct ConsumersCall {
         Session *session;
         SessionCall *call;
-        PlacementRequest fallback; /* for an older service; no path: none */
+        PlacementRequest fallback; /* the request for an older service; no path: none */
         ConsumersDone done;
         void *userdata;
-        Uuid uuid; /* of a read */
+        Uuid uuid; /* consumer of a read */
         int (*read)(const ConsumersCall *call, const json_t *body, ConsumersAnswer *answer,
-                    Error *reterr); /* NULL: the answer has nothing to read */
+                    Error *reterr); /* parses the body of the answer; NULL: the body is ignored */
 };
 
 ConsumersCall *consumers_cancel(ConsumersCall *call)
@@ -25,6 +30,8 @@ ConsumersCall *consumers_cancel(ConsumersCall *call)
         return NULL;
 }
 
+/* Frees the call and runs the callback. A consumer that the callback did not take is freed
+ * afterwards. */
 static void end_call(ConsumersCall *call, int result, ConsumersAnswer *answer, const Error *error)
 {
         ConsumersDone done = call->done;
@@ -42,6 +49,8 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
         Error words = *error;
 
         call->call = NULL;
+        /* A type of consumer, or a mapping, needs a newer microversion than this service has. The
+         * same call continues without it. */
         if (result == REPORT_E_TOO_OLD && call->fallback.path) {
                 PlacementRequest request = call->fallback;
 
@@ -61,7 +70,7 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
         end_call(call, result, &mine, &words);
 }
 
-/* Takes both requests over. */
+/* Starts a call like the given one. Owns both requests from here on, also on failure. */
 static int start(ConsumersCall **ret, Session *session, const ConsumersCall *like,
                  PlacementRequest request, PlacementRequest fallback, Error *reterr)
 {
@@ -91,6 +100,7 @@ static int take_consumer(const ConsumersCall *call, const json_t *body, Consumer
         return placement_read_whole(body, &call->uuid, &answer->consumer, reterr);
 }
 
+/* Asks for the type of the consumer first, which needs a newer microversion. */
 int consumers_read(ConsumersCall **ret, Session *session, const Uuid *uuid, ConsumersDone done,
                    void *userdata, Error *reterr)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Single requests about consumers, sent over a session that others use, too: so tokens, connections
- * and counters are shared. Each ends in one callback with what the answer says. Nothing is tried
- * again but with an older microversion, and nothing is remembered: the caller decides.
+/* Single requests about consumers over a session that the rest of report/ also uses, so tokens,
+ * connections and counters are shared. Each request ends in one callback with the content of the
+ * answer. Only a request with a microversion that is too new is repeated, with an older one. The
+ * module stores no answer, and the caller decides about retries.
  *
- * As with report/session/session.h: one thread, nothing blocks, no callback from inside the call
- * that took it, and everything is allowed in a callback. Calls must be cancelled before the session
- * is freed.
- */
+ * The rules are those of report/session/session.h: one thread, nothing blocks, the callback never
+ * runs from inside the function that received it, and a callback can call every function. Calls
+ * must be cancelled before the session is freed. */
 
 #include "report/placement/request.h"
 #include "report/session/session.h"
@@ -16,41 +16,43 @@
 typedef struct ConsumersCall ConsumersCall; /* a request under way */
 
 typedef struct ConsumersAnswer {
-        int status;         /* 0: there was no answer, what became of a write is not known */
-        Consumer *consumer; /* of a read that went well; of room that was read: what is left */
+        int status;         /* 0: no answer, so the result of a write is unknown */
+        Consumer *consumer; /* the consumer that was read, or the free amounts of room_read() */
 } ConsumersAnswer;
 
-/* result: REPORT_DONE, a ReportOutcome or a negative errno; error has words unless it is 0. What
- * the answer points to may be taken with TAKE_PTR; the rest is freed afterwards. The handle of the
- * call is void already.
+/* Receives the end of a call. result is REPORT_DONE, a ReportOutcome or a negative errno; error has
+ * words unless it is 0. The callback can take the consumer with TAKE_PTR; otherwise it is freed
+ * afterwards. The handle of the call is already invalid.
  *
- * What became of a write, report_outcome_of_write() says of result and status. */
+ * For a write, report_outcome_of_write() derives from result and status whether Placement stored
+ * it. */
 typedef void (*ConsumersDone)(int result, ConsumersAnswer *answer, const Error *error,
                               void *userdata);
 
-/* GET /allocations/{uuid}: the consumer whole, with its parts on other hosts, its generation, when
- * it was written (facts E1: last-modified) and its type where Placement sends it. One that holds
- * nothing has generation -1. -ENOMEM. */
+/* Reads a consumer with GET /allocations/{uuid}: all its allocations, also on other hosts, its
+ * generation, the time of its last write (facts E1: last-modified) and, if Placement sends it, its
+ * type. A consumer without allocations has generation -1. -ENOMEM. */
 int consumers_read(ConsumersCall **ret, Session *session, const Uuid *uuid, ConsumersDone done,
                    void *userdata, Error *reterr);
 
-/* PUT /allocations/{consumer}: from now on it holds this, and nothing else anywhere. Its generation
- * (-1: it is new) must still be that of Placement. mappings (NULL: none) go along where the service
- * takes them. -EINVAL without project or user, -ENOMEM. */
+/* Replaces all allocations of a consumer with PUT /allocations/{consumer}. Its generation (-1: new)
+ * must equal that in Placement. mappings (NULL: none) are sent if the service supports them.
+ * -EINVAL without project or user, -ENOMEM. */
 int consumers_write(ConsumersCall **ret, Session *session, const Consumer *consumer,
                     const RequestMappings *mappings, ConsumersDone done, void *userdata,
                     Error *reterr);
 
-/* POST /allocations: the same for several consumers, all of them or none. */
+/* Replaces the allocations of several consumers with one POST /allocations: all of them or none. */
 int consumers_move(ConsumersCall **ret, Session *session, const Allocations *consumers,
                    ConsumersDone done, void *userdata, Error *reterr);
 
-/* What nobody holds of the tree that root is of, one request whatever its size: the answer's
- * consumer "holds" it. Nothing when no provider of the tree can give that much of the class. A
- * provider of another tree, which shares, is not listed. -ENOMEM. */
+/* Reads the free amounts of the tree that root is in, in one request for a tree of any size. The
+ * answer's consumer has them as if they were allocations. It is empty if no provider of the tree
+ * can allocate that amount of the class. Sharing providers of other trees are not included.
+ * -ENOMEM. */
 int room_read(ConsumersCall **ret, Session *session, const Uuid *root, const char *resource_class,
               uint64_t amount, ConsumersDone done, void *userdata, Error *reterr);
 
-/* Its callback is not called. NULL is allowed; returns NULL. */
+/* Cancels a call without its callback. NULL is allowed. Returns NULL. */
 ConsumersCall *consumers_cancel(ConsumersCall *call);
 DEFINE_CLEANUP(ConsumersCall *, consumers_cancel);

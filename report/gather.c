@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* A gathering has two stages of parallel reads (report/session/reads.h). The first reads the
+ * allocations of each provider into seen: consumers with their parts on these providers only. The
+ * second reads each wanted consumer completely into consumers. At the end the consumers of the
+ * second stage are removed from seen, and the rest are the others.
+ *
+ * gather_consumers_new() begins with the second stage. When the service is too old for types of
+ * consumers, the read that failed is repeated without the type, and all later ones omit it. */
+
 #include "report/gather.h"
 
 #include <string.h>
@@ -10,11 +18,11 @@ struct Gather {
         Session *session;
         StringSet classes;
         bool all;
-        bool without_types; /* not needed, or the service is older than they are */
-        Uuid *uuids;        /* of the providers, then of the consumers */
+        bool without_types; /* types are not needed, or the service is too old for them */
+        Uuid *uuids;        /* uuids of the providers, in the second stage of the consumers */
         size_t n_uuids;
         Reads *reads;
-        bool second; /* the consumers are being read */
+        bool second; /* the second stage is running */
         Allocations *seen, *consumers;
         GatherDone done;
         void *userdata;
@@ -29,6 +37,7 @@ static PlacementRequest make_request(size_t i, void *userdata)
                               : placement_get_provider_allocations(uuid);
 }
 
+/* Stores a consumer with all its allocations. A consumer without allocations leaves no entry. */
 static int take_consumer(Gather *gather, const Uuid *uuid, const SessionAnswer *answer,
                          Error *reterr)
 {
@@ -40,6 +49,7 @@ static int take_consumer(Gather *gather, const Uuid *uuid, const SessionAnswer *
         return r;
 }
 
+/* Takes an answer of either stage. */
 static int take_answer(Gather *gather, size_t i, const SessionAnswer *answer, Error *reterr)
 {
         const Uuid *uuid = &gather->uuids[i];
@@ -64,12 +74,13 @@ static int on_read(size_t i, int result, const SessionAnswer *answer, Error *err
                 reads_repeat(gather->reads, i);
                 return REPORT_DONE;
         }
-        /* the provider was deleted since it was listed */
+        /* The provider was deleted after it was listed. */
         if (answer->status == 404 && answer->verdict.from_placement)
                 return REPORT_E_CONFLICT;
         return result;
 }
 
+/* Checks whether the consumer has an allocation of one of the wanted classes. */
 static bool is_wanted(const Gather *gather, const Consumer *consumer)
 {
         for (size_t i = 0; i < gather->classes.n_items; i++)
@@ -88,7 +99,8 @@ static int start_reads(Gather *gather, Error *reterr)
         return reads_new(&gather->reads, gather->session, gather->n_uuids, &ops, gather, reterr);
 }
 
-/* From the providers to the consumers. A positive number when there is none. */
+/* Goes from the providers to the consumers. Returns 1 if no consumer is wanted, or a negative
+ * errno. */
 static int start_second(Gather *gather, Error *reterr)
 {
         const Allocations *seen = gather->seen;
@@ -111,10 +123,10 @@ static void finish(Gather *gather, int result, const Error *error)
 {
         bool done = result == REPORT_DONE;
 
-        /* Those that were read whole are no others. */
+        /* Consumers that were read completely are not among the others. */
         for (size_t i = 0; gather->second && i < gather->n_uuids; i++)
                 allocations_remove(gather->seen, &gather->uuids[i]);
-        /* The gathering may be gone after this. */
+        /* The callback can free the gathering. */
         gather->done(result, done ? TAKE_PTR(gather->consumers) : NULL,
                      done ? TAKE_PTR(gather->seen) : NULL, error, gather->userdata);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A gathering: reads from Placement who holds what of some providers (facts B9).
+/* A gathering: reads from Placement which consumers have allocations of some providers (facts B9).
  *
- * One GET of each provider's allocations in parallel; then, in parallel, each consumer whole that
- * holds something of one of the classes there: with its parts on sharing providers and on other
- * hosts, and its generation. What all others hold of these providers is known from the first reads,
- * and is not read again.
+ * It sends one GET for the allocations of each provider, in parallel. Then it reads each consumer
+ * that has an allocation of one of the given classes there, also in parallel: with its generation
+ * and all its allocations, also on sharing providers and on other hosts. The allocations of the
+ * other consumers on these providers are known from the first reads.
  *
- * Types of consumers are given when all are read. Who moves some classes needs none: a reshape
- * without types leaves them as they are, and Placement takes a fifth longer to send a consumer with
- * its type.
+ * Types of consumers are read only if all consumers are. A move of some classes needs no types: a
+ * reshape without types leaves them unchanged, and Placement needs a fifth longer to send a
+ * consumer with its type.
  *
- * LIMITATIONS: a consumer that holds something of sharing providers alone is not found. */
+ * LIMITATIONS: a consumer with allocations of sharing providers only is not found. */
 
 #include "base/allocation.h"
 #include "base/progress.h"
@@ -20,25 +20,26 @@
 
 typedef struct Gather Gather;
 
-/* result: 0, a ReportOutcome or a negative errno, with words unless 0. On 0 consumers (whole) and
- * others (what they hold of the providers) are owned by the callee; else both are NULL. Called
- * once, never from inside gather_new(); it may free the gathering. */
+/* Receives the end of a gathering. result is 0, a ReportOutcome or a negative errno, with words
+ * unless it is 0. On 0 the callback owns consumers (complete) and others (their allocations of the
+ * providers); else both are NULL. Called once, never from inside gather_new(). It can free the
+ * gathering. */
 typedef void (*GatherDone)(int result, Allocations *consumers, Allocations *others,
                            const Error *error, void *userdata);
 
-/* providers and classes are copied; classes NULL: every consumer is read whole. At least one
- * provider. The session is borrowed. -ENOMEM. */
+/* Starts a gathering. providers (at least one) and classes are copied. classes NULL: every consumer
+ * is read completely. The session is borrowed. -ENOMEM. */
 int gather_new(Gather **ret, Session *session, const Uuid *providers, size_t n_providers,
                const StringSet *classes, GatherDone done, void *userdata, Error *reterr);
 
-/* The second part alone: these consumers (copied; at least one), whole, and no others. One that
- * holds nothing is not among what is gathered. */
+/* Starts with the second stage: reads these consumers (copied; at least one) completely, and no
+ * others. A consumer without allocations is not in the result. */
 int gather_consumers_new(Gather **ret, Session *session, const Uuid *consumers, size_t n_consumers,
                          GatherDone done, void *userdata, Error *reterr);
 
-/* Requests of the running part of it. */
+/* Returns the progress of the running stage, in requests. */
 void gather_get_progress(const Gather *gather, Progress *ret);
 
-/* Cancels what is under way. */
+/* Cancels the requests under way. */
 Gather *gather_free(Gather *gather);
 DEFINE_CLEANUP(Gather *, gather_free);

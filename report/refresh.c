@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A refresh of providers reads the list, makes the next mirror of it, and reads into that the parts
- * of the providers that are stale. A refresh of traits sends one request after another, each for as
- * many names as fit into a path, and writes the answers into the mirror itself.
+/* A refresh of providers reads the list, makes the next mirror of it, and reads into that mirror
+ * the parts of the providers that are stale. A refresh of traits sends one request after another,
+ * each for as many names as fit into a path. It writes the answers into the mirror itself.
  *
  * Tests: tests/unit/report/test-reporter.c */
 
@@ -13,7 +13,7 @@
 
 #include "report/session/reads.h"
 
-/* The number of reads of a provider that other writers keep changing. */
+/* Limit for the reads of one provider that other writers keep changing. */
 #define ROUNDS_MAX 4
 
 struct Refresh {
@@ -22,20 +22,21 @@ struct Refresh {
         RefreshDone done;
         void *userdata;
 
-        /* Of providers. */
-        const Mirror *mirror, *partial;
+        /* Members of a refresh of providers. */
+        const Mirror *mirror, *partial; /* borrowed: the current mirror; the result of a failed
+                                           refresh, or NULL */
         Uuid root;
         const char *root_name;
         Mirror *next;
         Uuid *stale;
-        unsigned *rounds; /* how often each of these was read */
+        unsigned *rounds; /* number of repeated reads of each stale provider */
         size_t n_stale;
-        Reads *reads; /* _PLACEMENT_PART_MAX for each of these, in a row */
+        Reads *reads; /* _PLACEMENT_PART_MAX consecutive reads for each stale provider */
 
-        /* Of traits. */
+        /* Members of a refresh of traits. */
         Mirror *learner;
         StringSet names;
-        size_t first_name, next_name; /* of the request under way; of the one after it */
+        size_t first_name, next_name; /* range of the names in the request under way */
 };
 
 static void finish(int result, const Error *error, void *userdata)
@@ -54,7 +55,8 @@ static PlacementRequest make_request(size_t i, void *userdata)
                                   (PlacementPart)(i % _PLACEMENT_PART_MAX));
 }
 
-/* Reads a provider again that another writer changed between its reads. */
+/* Reads all parts of a provider again, because its generation changed between the reads of its
+ * parts. REPORT_E_CONFLICT after ROUNDS_MAX rounds. */
 static int read_again(Refresh *refresh, size_t n, Error *reterr)
 {
         if (++refresh->rounds[n] >= ROUNDS_MAX) {
@@ -67,6 +69,7 @@ static int read_again(Refresh *refresh, size_t n, Error *reterr)
         return REPORT_DONE;
 }
 
+/* Stores the part that the i-th read returned. */
 static int take_read(Refresh *refresh, size_t i, const json_t *body, Error *reterr)
 {
         size_t n = i / _PLACEMENT_PART_MAX;
@@ -87,7 +90,7 @@ static int on_read(size_t i, int result, const SessionAnswer *answer, Error *err
 {
         if (result == REPORT_DONE)
                 return take_read(userdata, i, answer->body, error);
-        /* the provider was deleted after the list was read */
+        /* The provider was deleted after the list was read. */
         if (answer->status == 404 && answer->verdict.from_placement)
                 return REPORT_E_CONFLICT;
         return result;
@@ -108,6 +111,8 @@ static int start_reads(Refresh *refresh, Error *reterr)
                          &ops, refresh, reterr);
 }
 
+/* Checks that Placement has the root under the configured name. An empty list is fine: the host is
+ * new. REPORT_E_REFUSED for another name, -EBADMSG for a tree without its root. */
 static int check_root(const Refresh *refresh, const PlacementProviders *providers, Error *reterr)
 {
         const PlacementProvider *root = NULL;
@@ -127,6 +132,7 @@ static int check_root(const Refresh *refresh, const PlacementProviders *provider
         return REPORT_E_REFUSED;
 }
 
+/* Compares the list with the mirror. If nothing changed, no mirror is made and the refresh ends. */
 static int take_list(Refresh *refresh, const json_t *body, Error *reterr)
 {
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
@@ -184,6 +190,7 @@ int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Mir
 
 /* Traits */
 
+/* Stores for each name of the last request whether Placement has the trait. */
 static int take_traits(Refresh *refresh, const json_t *body, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet found = STRING_SET_INIT;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A refresh: reads from Placement what the mirror does not know, and nothing else.
+/* A refresh: reads from Placement the content that the mirror lacks.
  *
- * Of providers: one GET of the tree; then, in parallel, the inventories, traits and aggregates of
- * the providers whose generation moved. A provider that is written to between its reads is read
- * again, a bounded number of times. The mirror is replaced at the end, or left as it was; what was
- * read by then need not be read again by the next refresh. */
+ * For providers it sends one GET of the tree. Then it reads the inventories, traits and aggregates
+ * of the providers whose generation changed, in parallel. A provider that changes between these
+ * reads is read again, a bounded number of times. At the end the new mirror replaces the old one.
+ * After a failure the old mirror stays, and the next refresh continues with the part that was
+ * read. */
 
 #include "base/progress.h"
 #include "report/publish/mirror.h"
@@ -14,28 +15,28 @@
 
 typedef struct Refresh Refresh;
 
-/* result: 0, a ReportOutcome or a negative errno, with words unless 0. next (owned by the callee)
- * is the mirror that takes the place of the old one, or NULL when that one is current; after a
- * failure as much of it as was read (partial of the next refresh), or NULL for nothing. Called
- * once, never from inside refresh_new(); it may free the refresh. */
+/* Receives the end of a refresh. result is 0, a ReportOutcome or a negative errno, with words
+ * unless it is 0. The callback owns next. On success it replaces the mirror; NULL means that the
+ * mirror is current. After a failure it is the part that was read, for partial of the next refresh,
+ * or NULL. Called once, never from inside refresh_new(). It can free the refresh. */
 typedef void (*RefreshDone)(int result, Mirror *next, const Error *error, void *userdata);
 
-/* Everything is borrowed and must outlive the refresh. partial: what an earlier one read that
- * failed, NULL: nothing. root_name is checked against what Placement
- * has: a provider is never renamed. -ENOMEM. */
+/* Starts a refresh of the tree of root. Everything is borrowed and must outlive the refresh. The
+ * argument partial is the result of an earlier refresh that failed, or NULL. Placement must have
+ * the root under root_name, because a provider is never renamed. -ENOMEM. */
 int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Mirror *partial,
                 const Uuid *root, const char *root_name, RefreshDone done, void *userdata,
                 Error *reterr);
 
-/* Asks which of these traits Placement has, and gives the answers to the mirror; next of done is
- * NULL. The names are copied, and there is at least one; mirror and session are borrowed. -ENOMEM.
- */
+/* Starts a refresh of traits: asks whether Placement has these traits (copied; at least one) and
+ * stores the answers in the mirror. The callback gets no next mirror. mirror and session are
+ * borrowed. -ENOMEM. */
 int refresh_traits_new(Refresh **ret, Session *session, Mirror *mirror, const StringSet *names,
                        RefreshDone done, void *userdata, Error *reterr);
 
-/* n_total 0: the list of providers is being read. */
+/* Returns the progress in requests; n_total 0: the list of providers is being read. */
 void refresh_get_progress(const Refresh *refresh, Progress *ret);
 
-/* Cancels what is under way. */
+/* Cancels the requests under way. */
 Refresh *refresh_free(Refresh *refresh);
 DEFINE_CLEANUP(Refresh *, refresh_free);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An attempt is a refresh, or a publish: [trait lookup] → [reshaper probe] → plan → executor. When
- * a batch (report/publish/plan.h) was not done, plan and executor run once more without one. Or it
- * is a gathering, beside which the groundwork of a publish may run: [trait lookup] → plan →
- * executor. Each part is an object of its own that ends in one callback. The attempt's own callback
- * is called from a deferred event source, as the last thing, when everything of the attempt has
- * been put away: inside it the caller may start the next one or free the reporter. */
+/* An attempt is a refresh, or a publish: [trait lookup] → [reshaper probe] → plan → executor. If a
+ * batch (report/publish/plan.h) fails, plan and executor run once more without one. Or the attempt
+ * is a gathering, and the groundwork of a publish can run at the same time: [trait lookup] → plan →
+ * executor.
+ *
+ * Each part is an object of its own that ends in one callback. The callback of the attempt runs
+ * last, from a deferred event source, after all parts have been freed. So the caller can start the
+ * next attempt in it, or free the reporter. */
 
 #include "report/reporter.h"
 
@@ -22,8 +24,10 @@
 #include "report/session/session.h"
 #include "report/sharing.h"
 
-/* Traits that Placement lacked are asked for again after this: it may have been upgraded. */
-#define CHANGES_MAX             512
+/* Size of the description of a plan in bytes. */
+#define CHANGES_MAX 512
+/* Ask again for traits that Placement lacked after this time, because Placement can have been
+ * upgraded. */
 #define MISSING_TRAITS_AGE_USEC (3600 * USEC_PER_SEC)
 
 struct Reporter {
@@ -31,7 +35,7 @@ struct Reporter {
         sd_event_source *deferred;
         Session *session;
         Mirror *mirror;
-        Mirror *partial; /* what a refresh read that failed; NULL: nothing */
+        Mirror *partial; /* the result of a failed refresh; NULL: none */
         Sharing *sharing;
         Uuid root;
         char *root_name;
@@ -40,29 +44,31 @@ struct Reporter {
         bool refreshed; /* the mirror has been read at least once */
         uint64_t traits_asked_usec;
 
-        /* The attempt under way. */
+        /* Members of the attempt under way. */
         bool busy;
-        Refresh *refresh; /* of the providers, or of traits */
+        Refresh *refresh; /* of providers, or of traits */
         Gather *gather;
-        SessionCall *call; /* may it reshape, or whose is the name of a new root? */
+        SessionCall *call; /* the reshaper probe, or the lookup of the name of a new root */
         Plan *plan;
         Executor *executor;
         ProviderTree *desired;
         Allocations *allocations;
-        bool waited;    /* by a caller of the next refresh */
-        bool prepares;  /* the attempt ends when the traits are known, and the name of a new root */
-        size_t n_parts; /* of a gathering: that and the groundwork, as far as they run */
+        bool waited;    /* a caller waits for the next refresh */
+        bool prepares;  /* the attempt ends when the traits and the holder of the name of a new root
+                         * are known */
+        size_t n_parts; /* running parts of a gathering: the gathering itself, and the groundwork */
         ReporterDone done;
         void *userdata;
         int result;
         Error error;
 
-        char changes[CHANGES_MAX];      /* of the last plan that was run */
-        Allocations *gathered, *others; /* until they are taken */
+        char changes[CHANGES_MAX];      /* description of the last plan that was run */
+        Allocations *gathered, *others; /* results of a gathering until the caller takes them */
         SessionStatistics at_refresh;
         ReporterStatistics statistics;
 };
 
+/* Frees all parts of the attempt. */
 static void put_away(Reporter *reporter)
 {
         reporter->executor = executor_free(reporter->executor);
@@ -84,11 +90,12 @@ static int on_deferred(sd_event_source *source, void *userdata)
         reporter->busy = false;
         log_debug("Attempt ended: %s%s%s", report_outcome_to_text(reporter->result),
                   reporter->result != 0 ? ": " : "", reporter->result != 0 ? error.text : "");
-        /* The reporter may be gone after this. */
+        /* The callback can free the reporter. */
         reporter->done(reporter, reporter->result, &error, reporter->userdata);
         return 0;
 }
 
+/* Stores the result and schedules the callback of the attempt. */
 static void finish(Reporter *reporter, int result, const Error *error)
 {
         reporter->result = result;
@@ -189,6 +196,8 @@ int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
         return 0;
 }
 
+/* Forgets also the reshaper access and the failure of a batch. The counter and the receiver
+ * stay. */
 void reporter_forget(Reporter *reporter)
 {
         mirror_forget_all(reporter->mirror);
@@ -215,11 +224,14 @@ int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider)
         return reporter->refreshed ? mirror_get_generation(reporter->mirror, provider) : -1;
 }
 
+/* Checks whether the mirror is complete. It is not after an attempt that made it forget a
+ * provider. */
 static bool mirror_usable(const Reporter *reporter)
 {
         return reporter->refreshed && !mirror_has_stale(reporter->mirror);
 }
 
+/* Permits a batch only with the right to reshape, and not right after a batch failed. */
 static int make_plan(const Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, Plan **ret, Error *reterr)
 {
@@ -231,6 +243,7 @@ static int make_plan(const Reporter *reporter, const ProviderTree *desired,
 
 static void execute(Reporter *reporter);
 
+/* Plans a failed batch again without one in the same attempt, unless the service is away. */
 static void on_executed(int result, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
@@ -255,7 +268,7 @@ static void log_plan(const Plan *plan)
                           plan->steps[i].name, plan->steps[i].summary);
 }
 
-/* Everything is known that the plan needs. */
+/* Makes the plan and runs it. The traits and the reshaper access are known here. */
 static void execute(Reporter *reporter)
 {
         Error error = ERROR_NULL;
@@ -284,7 +297,8 @@ static void on_probed(int result, const SessionAnswer *answer, const Error *erro
         execute(reporter);
 }
 
-/* A reshape that moves somebody shows it by itself. */
+/* Probes the access to the reshaper first, if it is unknown. A reshape that moves consumers needs
+ * no probe, because its own answer shows the access. */
 static void probe_and_execute(Reporter *reporter)
 {
         bool moves = reporter->allocations && reporter->allocations->n_consumers > 0;
@@ -295,8 +309,8 @@ static void probe_and_execute(Reporter *reporter)
                 execute(reporter);
 }
 
-/* The gathering or its groundwork ended; the attempt ends with the last, or with the first that
- * failed. */
+/* Ends the gathering or its groundwork. The attempt ends with the last part, or with the first that
+ * fails. */
 static void end_part(Reporter *reporter, int result, const Error *error)
 {
         if (reporter->n_parts == 0)
@@ -306,12 +320,14 @@ static void end_part(Reporter *reporter, int result, const Error *error)
                 finish(reporter, result, error);
 }
 
-/* Nothing but a service that is away matters: the publication meets whatever it is again. */
+/* Ends the groundwork. Only a failure of the service ends the attempt: the publication meets every
+ * other failure again. */
 static void on_laid(int result, const Error *error, void *userdata)
 {
         end_part(userdata, report_outcome_is_fatal(result) ? result : REPORT_DONE, error);
 }
 
+/* Plans and runs the groundwork: the steps of a publish that need no consumers. */
 static void lay_ground(Reporter *reporter)
 {
         Error error = ERROR_NULL;
@@ -328,7 +344,7 @@ static void lay_ground(Reporter *reporter)
                 end_part(reporter, r, &error);
 }
 
-/* Whose the name is that a root is to be made with. */
+/* Receives the provider that has the name of a new root, and fails the attempt if there is one. */
 static void on_named(int result, const SessionAnswer *answer, const Error *error, void *userdata)
 {
         _cleanup_(placement_providers_done) PlacementProviders holders = PLACEMENT_PROVIDERS_INIT;
@@ -347,8 +363,9 @@ static void on_named(int result, const SessionAnswer *answer, const Error *error
         finish(reporter, result, &words);
 }
 
-/* A publication would find out when it makes the root. Where the tree is nova-compute's, nobody
- * makes one. */
+/* Looks up the name of a root that does not exist yet, so that a preview reports a conflict as a
+ * publication would. Skipped if nova-compute reports the tree, because then the agent makes no
+ * root. */
 static void end_preparing(Reporter *reporter)
 {
         const Provider *root = provider_tree_find(reporter->desired, &reporter->root);
@@ -366,6 +383,7 @@ static void end_preparing(Reporter *reporter)
                 finish(reporter, r, &error);
 }
 
+/* Continues the attempt after the lookup of traits. */
 static void on_looked_up(int result, Mirror *next, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
@@ -382,7 +400,8 @@ static void on_looked_up(int result, Mirror *next, const Error *error, void *use
                 finish(reporter, result, error);
 }
 
-/* 1: a lookup is under way, 0: none is needed. */
+/* Looks up the desired traits that the mirror does not know. Returns 1 if a lookup is under way, 0
+ * if none is needed. */
 static int look_up_traits(Reporter *reporter)
 {
         _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;
@@ -412,6 +431,7 @@ static void on_gathered(int result, Allocations *consumers, Allocations *others,
         end_part(reporter, result, error);
 }
 
+/* Gathers from the providers of the host's own tree only. -ENODATA for an empty tree. */
 static int start_gathering(Reporter *reporter, const StringSet *classes)
 {
         const ProviderTree *tree = mirror_get_tree(reporter->mirror);
@@ -482,6 +502,7 @@ void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
         *ret_others = TAKE_PTR(reporter->others);
 }
 
+/* Starts a publish or its preparation. desired is sealed by a reference and not copied. */
 static int start_attempt(Reporter *reporter, const ProviderTree *desired,
                          const Allocations *allocations, bool prepares, ReporterDone done,
                          void *userdata)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The report client: keeps Placement equal to a desired tree, with the fewest requests.
+/* The report client: keeps Placement equal to a desired tree with as few requests as possible.
  *
- * It owns the mirror (what Placement holds for this tree, with generations), the plan (the pure
- * difference between desired and mirror) and the executor (runs the plan over HTTP). It knows no
- * driver, no claim and no retry policy over time: one attempt goes refresh → [caller edits a copy
- * of the tree] → publish, and ends in one callback. The tracker decides when to attempt again.
+ * It owns the mirror (the content of Placement for this tree, with generations), the plan (the pure
+ * difference between desired tree and mirror) and the executor (runs the plan over HTTP). It knows
+ * no driver and no claim, and does not retry over time. One attempt is a refresh, an edit of a copy
+ * of the tree by the caller, and a publish; each ends in one callback. The tracker decides when the
+ * next attempt starts.
  *
- * Everything runs on the caller's sd-event loop; nothing blocks. At most one refresh or publish is
- * under way; a callback is never called from inside the function that took it. */
+ * Everything runs on the caller's sd-event loop, and nothing blocks. At most one refresh or publish
+ * is under way. A callback never runs from inside the function that received it. */
 
 #include <systemd/sd-event.h>
 
@@ -24,121 +25,125 @@
 #include "report/sharing.h"
 
 typedef struct ReporterStatistics {
-        uint64_t n_requests; /* all since start */
-        uint64_t n_writes;   /* those that were not GET */
+        uint64_t n_requests; /* since the start of the process */
+        uint64_t n_writes;   /* requests other than GET */
         uint64_t n_conflicts;
-        uint64_t n_retries;          /* requests sent again after a 500 */
-        const RequestCounts *counts; /* by route and status; NULL: none yet */
-        const char
-                *changes; /* what the last publication wrote, or tried to, in words; NULL: none */
-        /* Since the last reporter_refresh(), the publish that followed included. */
+        uint64_t n_retries;          /* requests repeated after a 500 */
+        const RequestCounts *counts; /* by route and status; NULL: none */
+        const char *changes; /* description of the writes of the last publication, failed ones
+                              * included; NULL: none */
+        /* Since the last reporter_refresh(), with the publish that followed. */
         uint64_t last_attempt_requests, last_attempt_writes;
-        uint64_t retry_after_usec; /* what a 429 or 503 of the last attempt asked for; 0: nothing */
+        uint64_t retry_after_usec; /* longest wait that a 429 or 503 of the last attempt asked for;
+                                    * 0: none */
 } ReporterStatistics;
 
 typedef struct Reporter Reporter;
 typedef struct Plan Plan;
 typedef struct Session Session;
 
-/* result: 0, a ReportOutcome, or a negative errno; error has the words unless result is 0 (borrowed
- * for the call). */
+/* Receives the end of an attempt. result is 0, a ReportOutcome, or a negative errno; error
+ * (borrowed for the call) has words unless result is 0. */
 typedef void (*ReporterDone)(Reporter *reporter, int result, const Error *error, void *userdata);
 
-/* Receives each provider that Placement deleted by order of a plan. It must not call the reporter.
- */
+/* Receives each provider that Placement deleted because a plan asked for it. It must not call the
+ * reporter. */
 typedef void (*ReporterDeleted)(const Uuid *provider, const char *name, void *userdata);
 
-/* root is the uuid of the host's root provider, root_name its name; both are copied. Does not
- * connect. -EINVAL with words for a configuration that cannot work (names the option), -ENOMEM. The
- * event loop is referenced. */
+/* Makes a reporter, without a connection. The root is given by the uuid and the name of the host's
+ * root provider; both are copied. The configuration is borrowed, and the event loop is referenced.
+ * Returns -EINVAL with words (the name of the option) for an unusable configuration, or -ENOMEM. */
 int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, const Uuid *root,
                  const char *root_name, Error *reterr);
 
-/* Cancels what is under way; its callback is not called. Allowed inside a callback. */
+/* Cancels the attempt under way without its callback. Allowed inside a callback. */
 Reporter *reporter_free(Reporter *reporter);
 DEFINE_CLEANUP(Reporter *, reporter_free);
 
 /* Sets the receiver of deleted providers; NULL: none. */
 void reporter_set_deleted(Reporter *reporter, ReporterDeleted deleted, void *userdata);
 
-/* Makes the mirror true again: one GET /resource_providers?in_tree=, then reads of the providers
- * whose generation moved, and of no others; where the tree has aggregates, now and then the
- * providers that share with it (sharing.h). An unknown root leaves an empty tree: publish will
- * create it. A root that Placement has under another name is REPORT_E_REFUSED. -EBUSY when an
- * attempt is under way, -ENOMEM. */
+/* Updates the mirror: one GET /resource_providers?in_tree=, then reads of the providers whose
+ * generation changed. If the tree has aggregates, the refresh also reads the sharing providers when
+ * they are due (sharing.h). An unknown root leaves an empty tree, and publish will create it.
+ * REPORT_E_REFUSED if Placement has the root under another name. -EBUSY while an attempt is under
+ * way, -ENOMEM. */
 int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata);
 
-/* The next refresh reads everything anew, and what else was learned of the service is asked for
- * again: a provider that somebody deleted and made anew may have uuid and generation of the old
- * one, which is all that a refresh compares. For when no attempt is under way. */
+/* Makes the next refresh read everything again, and forgets the other knowledge about the service.
+ * A provider that was deleted and created again can have the old uuid and generation, and a refresh
+ * compares only these. No attempt must be under way. */
 void reporter_forget(Reporter *reporter);
 
-/* The tree as the mirror has it, borrowed until the next call that starts an attempt; NULL before
- * the first refresh that succeeded. It stays as it was when a later refresh fails. */
+/* Returns the tree of the mirror, borrowed until the next call that starts an attempt; NULL before
+ * the first refresh that succeeded. A later refresh that fails leaves it unchanged. */
 const ProviderTree *reporter_tree(Reporter *reporter);
 
-/* Returns the generation of a provider as the last refresh or publication knew it, -1 if it is not
- * known. Another writer's allocations of the provider raise it. */
+/* Returns the generation of a provider at the last refresh or publication, -1 if it is unknown.
+ * Allocations that another writer makes on the provider raise it. */
 int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider);
 
-/* Reads who holds something of the host's own providers, as reporter_refresh() found them. classes:
- * the consumers that hold one of these are read whole, but for their type; NULL: all, and with it.
- * What was found is taken with
- * reporter_take_gathered() in the callback. ahead (NULL: none) is what is likely to be published
- * then: what can be done of it without knowing them (plan_make_groundwork()) is done meanwhile, and
- * what fails of that is left to the publication. -EBUSY, -ENODATA as below, -ENOMEM. */
+/* Reads the consumers with allocations of the host's own providers, as reporter_refresh() found
+ * them. With classes, consumers with an allocation of one of these classes are read completely but
+ * without their type. With NULL, all consumers are read, with their type. The callback takes the
+ * result with reporter_take_gathered().
+ *
+ * ahead (NULL: none) is the tree that the caller will probably publish next; it is sealed and
+ * referenced. The steps that need no consumers (plan_make_groundwork()) run at the same time, and
+ * the publication repeats those that fail. -EBUSY and -ENODATA as below, -ENOMEM. */
 int reporter_gather(Reporter *reporter, const StringSet *classes, const ProviderTree *ahead,
                     ReporterDone done, void *userdata);
 
-/* Reads who holds something of these providers (copied; at least one): all of them are others, see
- * below. A provider that was deleted meanwhile is REPORT_E_CONFLICT. Results as for
+/* Reads the consumers with allocations of these providers (copied; at least one). All of them are
+ * others, see below. REPORT_E_CONFLICT if a provider was deleted. Other results are those of
  * reporter_gather(). */
 int reporter_read_holders(Reporter *reporter, const Uuid *providers, size_t n_providers,
                           ReporterDone done, void *userdata);
 
-/* consumers whole, others with what they hold of the providers. The caller frees; both NULL when
- * there is nothing. */
+/* Returns the result of a gathering, which the caller frees: consumers with all their allocations,
+ * and others with their allocations of the providers. Both are NULL if there is no result. */
 void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
                             Allocations **ret_others);
 
-/* Makes Placement equal to desired, which the reporter copies. desired must contain everything of
- * reporter_tree() that is to stay. allocations NULL: no reshape; else the final picture of each
- * consumer in it, and the inventories and they go in one POST /reshaper. A plan without steps sends
- * nothing. -EBUSY as above; -ENODATA before the first refresh that succeeded, and after an attempt
- * that made the mirror forget something: refresh first. -ENOMEM. A desired tree that cannot be
- * reached (a name or parent would change) ends in the callback with -EINVAL. */
+/* Makes Placement equal to desired, which is sealed and referenced. desired must contain every part
+ * of reporter_tree() that has to stay. Without allocations (NULL) nothing is moved. Otherwise they
+ * are the final allocations of each consumer in it, and one POST /reshaper sends them together with
+ * the inventories. A plan without steps sends nothing.
+ *
+ * -EBUSY as above. -ENODATA before the first refresh that succeeded, and after an attempt that made
+ * the mirror forget a provider: refresh first. -ENOMEM. The callback gets -EINVAL if desired would
+ * change a name or a parent. */
 int reporter_publish(Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, ReporterDone done, void *userdata);
 
-/* Learns what reporter_plan() has to know beside the tree: which traits of desired Placement has.
- * And whether the name of a root that is to be made is free. Reads only. Results as for
- * reporter_publish(). */
+/* Reads the facts that reporter_plan() needs besides the tree: whether Placement has the traits of
+ * desired, and whether the name of a new root is free. Results are those of reporter_publish(). */
 int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDone done,
                      void *userdata);
 
-/* The plan that reporter_publish() would run. Pure. Custom traits of which it is not known yet
- * whether Placement has them are shown as made. The caller frees with plan_free(). -ENODATA as
+/* Returns the plan that reporter_publish() would run; the caller frees it with plan_free(). Pure. A
+ * custom trait is shown as created if it is not known whether Placement has it. -ENODATA as
  * above. */
 int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
                   Plan **ret, Error *reterr);
 
-/* Returns the sharing providers of the last refresh (sharing.h). The owner of the reporter may read
- * it. Borrowed until the next call that starts an attempt. */
+/* Returns the sharing providers of the last refresh (sharing.h), borrowed until the next call that
+ * starts an attempt. Only the owner of the reporter can read it. */
 const Sharing *reporter_get_sharing(const Reporter *reporter);
 
-/* Whether we may POST /reshaper; asked with the first publish, and again until it is known. Each
- * reshape shows it, too. */
+/* Returns whether the agent can POST /reshaper. The first publish asks Placement, and later ones
+ * repeat it until the answer is known. Each reshape shows it too. */
 ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter);
 
-/* Of the attempt under way; phase "" when there is none. */
+/* Returns the progress of the attempt under way; phase "": there is none. */
 void reporter_get_progress(const Reporter *reporter, Progress *ret);
 
 const ReporterStatistics *reporter_get_statistics(Reporter *reporter);
 
-/* A caller waits for the next attempt. Pauses that only spare the services are skipped
- * (report/keystone/auth.h), and sharing providers are listed again.
- */
+/* Notes that a caller waits for the next attempt. Pauses that only spare the services are skipped
+ * (report/keystone/auth.h), and sharing providers are listed again. */
 void reporter_ask_at_once(Reporter *reporter);
 
-/* The session that it speaks over, for report/consumers.h. Borrowed, as long as the reporter. */
+/* Returns the session of the reporter for report/consumers.h. Borrowed, valid as long as the
+ * reporter. */
 Session *reporter_get_session(Reporter *reporter);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A refresh has up to three stages, each skipped when it has nothing to read: the lists of sharing
- * providers, their parts in parallel, and the usage of the root. A failure of one stage skips to
- * the usage, because that does not depend on the others. */
+/* A refresh has up to three stages: the lists of sharing providers, their parts in parallel, and
+ * the usage of the root. A stage without anything to read is skipped. A failure of one stage skips
+ * to the usage, which does not depend on the others.
+ *
+ * The members known and pools have the result of the last complete refresh. The members found and
+ * read collect the new one, which replaces the old one when all parts have arrived. So a failure
+ * leaves the old result. */
 
 #include "report/sharing.h"
 
@@ -15,20 +19,20 @@ struct Sharing {
         Session *session;
         Uuid root;
         SharingUse use;
-        StringSet asked;                 /* the aggregates that known belongs to */
-        uint64_t listed_usec, read_usec; /* CLOCK_MONOTONIC, of the last list and parts */
-        PlacementProviders known;        /* with the generations that the parts were read at */
+        StringSet asked;                 /* the aggregates for which known was listed */
+        uint64_t listed_usec, read_usec; /* CLOCK_MONOTONIC, of the last list and the last parts */
+        PlacementProviders known;        /* with the generations at which the parts were read */
         ProviderTree *pools;             /* the same providers with their parts */
-        bool old;                        /* read the parts again, whatever their age */
-        uint64_t disk_use;               /* of the root */
+        bool old;                        /* read the parts again at any age */
+        uint64_t disk_use;               /* of the root, in GB */
         bool disk_use_known;
 
-        /* Under way. */
+        /* Members of the refresh under way. */
         const ProviderTree *tree;
         StringSet aggregates;
-        size_t next; /* the first aggregate that was not asked for yet */
+        size_t next; /* index of the first aggregate that was not asked for yet */
         PlacementProviders found;
-        ProviderTree *read; /* found, while their parts are read */
+        ProviderTree *read; /* the providers of found, while their parts are read */
         Reads *reads;
         uint64_t now_usec;
         bool waited;
@@ -79,13 +83,14 @@ Sharing *sharing_free(Sharing *sharing)
         return NULL;
 }
 
+/* Collects the aggregates of all providers of the tree. */
 static int collect_aggregates(const ProviderTree *tree, StringSet *ret)
 {
         for (size_t i = 0; i < tree->n_providers; i++) {
                 const StringSet *aggregates = &tree->providers[i]->aggregates;
                 Uuid uuid;
 
-                /* they become part of a path */
+                /* Only valid uuids, because they become part of a path. */
                 for (size_t j = 0; j < aggregates->n_items; j++)
                         if (uuid_from_text(aggregates->items[j], &uuid) == 0 &&
                             string_set_add(ret, uuid.text) < 0)
@@ -102,7 +107,8 @@ static const PlacementProvider *find_provider(const PlacementProviders *provider
         return NULL;
 }
 
-/* Moves the providers of list that are new, and not part of the tree itself, to the found ones. */
+/* Moves the new providers of the list to found. Providers of the tree itself and duplicates are
+ * skipped. */
 static int take_providers(Sharing *sharing, PlacementProviders *list)
 {
         PlacementProviders *found = &sharing->found;
@@ -130,7 +136,7 @@ static void finish(Sharing *sharing)
         sharing->done(sharing->userdata);
 }
 
-/* The usage of the root */
+/* The usage of the root. */
 
 static bool has_disk(const ProviderTree *pools)
 {
@@ -140,6 +146,7 @@ static bool has_disk(const ProviderTree *pools)
         return false;
 }
 
+/* Decides by the option and by the known sharing providers whether the usage must be read. */
 static bool needs_use(const Sharing *sharing)
 {
         const Provider *root = provider_tree_find(sharing->tree, &sharing->root);
@@ -164,7 +171,8 @@ static void on_usages(int result, const SessionAnswer *answer, const Error *erro
         finish(sharing);
 }
 
-/* True: on_usages() ends the refresh. */
+/* Sends the request for the usage. Returns true if it was sent; then on_usages() ends the
+ * refresh. */
 static bool ask_for_use(Sharing *sharing)
 {
         return needs_use(sharing) &&
@@ -174,20 +182,23 @@ static bool ask_for_use(Sharing *sharing)
                             on_usages, sharing, &sharing->call, NULL) >= 0;
 }
 
+/* Starts the last stage, or ends the refresh. */
 static void end_pools(Sharing *sharing)
 {
         if (!ask_for_use(sharing))
                 finish(sharing);
 }
 
+/* Logs the failure of a stage and starts the last stage. The old result stays. */
 static void fail(Sharing *sharing, const Error *error, int r)
 {
         log_debug("Sharing providers: %s", error_text(error, r));
         end_pools(sharing);
 }
 
-/* The parts of the sharing providers */
+/* The parts of the sharing providers. */
 
+/* Replaces the old result with the new one. */
 static void keep_read(Sharing *sharing)
 {
         drop_known(sharing);
@@ -198,6 +209,7 @@ static void keep_read(Sharing *sharing)
         sharing->old = false;
 }
 
+/* Notes the time of the list and its aggregates, which decide when the next list is due. */
 static void note_listed(Sharing *sharing)
 {
         string_set_done(&sharing->asked);
@@ -241,7 +253,8 @@ static void on_parts(int result, const Error *error, void *userdata)
         end_pools(sharing);
 }
 
-/* Returns 1 when reads were started, 0 when there is nothing to read. */
+/* Starts the reads of the parts. Returns 1 if reads were started, 0 if there are no sharing
+ * providers. */
 static int read_parts(Sharing *sharing, Error *reterr)
 {
         static const ReadsOps ops = { make_request, on_part, on_parts };
@@ -259,6 +272,8 @@ static int read_parts(Sharing *sharing, Error *reterr)
         return r < 0 ? r : 1;
 }
 
+/* Checks whether the old parts are still good: the same providers, and the same generations if a
+ * caller waits or the parts are older than SHARING_AGE_USEC. */
 static bool are_parts_current(const Sharing *sharing)
 {
         bool aged = sharing->now_usec - sharing->read_usec >= SHARING_AGE_USEC;
@@ -292,7 +307,7 @@ static void end_list(Sharing *sharing)
         end_pools(sharing);
 }
 
-/* The list of sharing providers */
+/* The list of sharing providers. */
 
 static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata);
 
@@ -329,6 +344,7 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
                 end_list(sharing);
 }
 
+/* Checks whether a list is due, as described in sharing.h. */
 static bool needs_list(const Sharing *sharing)
 {
         return sharing->aggregates.n_items > 0 &&

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* An endpoint is split into the parts that requests need: curl connects to the origin or the
+ * socket, and the prefix is put in front of every path. Curl parses the URL, so that this check and
+ * the later connection agree about it. Text of a rejected URL is quoted only after the check for a
+ * password. Pure. */
+
 #include "report/http/endpoint.h"
 
 #include <arpa/inet.h>
@@ -19,6 +24,7 @@ void http_endpoint_done(HttpEndpoint *endpoint)
         *endpoint = HTTP_ENDPOINT_INIT;
 }
 
+/* Checks that the path fits into sun_path with its NUL. */
 static int parse_socket(const char *path, HttpEndpoint *ret, Error *reterr)
 {
         size_t n = strlen(path);
@@ -39,6 +45,7 @@ static int parse_socket(const char *path, HttpEndpoint *ret, Error *reterr)
         return ret->socket_path && ret->origin && ret->prefix ? 0 : error_oom(reterr);
 }
 
+/* Checks whether the URL has that part. */
 static bool url_has(CURLU *url, CURLUPart part)
 {
         char *value = NULL;
@@ -48,6 +55,7 @@ static bool url_has(CURLU *url, CURLUPart part)
         return has;
 }
 
+/* Checks for an IPv4 address, or for brackets, which enclose an IPv6 address. */
 static bool host_is_address(CURLU *url)
 {
         struct in_addr address;
@@ -61,7 +69,7 @@ static bool host_is_address(CURLU *url)
         return is;
 }
 
-/* Takes the URL apart, which curl has written in its own way: its path is how it ends. */
+/* Splits a URL that curl has normalised: it ends with its path. */
 static int split(CURLU *url, HttpEndpoint *ret)
 {
         char *whole = NULL, *path = NULL;
@@ -84,7 +92,7 @@ static int parse_url(const char *text, HttpEndpoint *ret, Error *reterr)
 
         if (!url)
                 return error_oom(reterr);
-        /* The text is not quoted before this check: it may hold a password. */
+        /* The text can contain a password, so it is not quoted before this check. */
         if (strstr(text, "://") == NULL ||
             curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
                 return error_setf(
@@ -105,6 +113,7 @@ static int parse_url(const char *text, HttpEndpoint *ret, Error *reterr)
         return split(url, ret) < 0 ? error_oom(reterr) : 0;
 }
 
+/* Completes the endpoint before ret changes. */
 int http_endpoint_parse(const char *text, HttpEndpoint *ret, Error *reterr)
 {
         _cleanup_(http_endpoint_done) HttpEndpoint endpoint = HTTP_ENDPOINT_INIT;

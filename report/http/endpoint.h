@@ -6,21 +6,22 @@
 #include "base/error.h"
 
 typedef struct HttpEndpoint {
-        char *text;        /* as given, for messages; it never holds a password */
+        char *text;        /* as given, for messages; it never contains a password */
         char *origin;      /* "https://host:8778"; "http://localhost" for a socket */
-        char *prefix;      /* of every path: "/placement", without a slash at the end; may be "" */
+        char *prefix;      /* of every path, for example "/placement", without a slash at the end;
+                            * can be "" */
         char *socket_path; /* NULL for TCP */
-        bool is_address;   /* the host is one, or a socket: there is no name to look up */
+        bool is_address;   /* true for an IP address or a socket: no look-up of a name is needed */
 } HttpEndpoint;
 
 #define HTTP_ENDPOINT_INIT ((HttpEndpoint){ 0 })
 
 void http_endpoint_done(HttpEndpoint *endpoint);
 
-/* ret must be initialised. -EINVAL with words that say what is allowed: a user or password, a query
- * or a fragment in the URL are refused. -ENOMEM. */
+/* Parses an endpoint. The result must be initialised. Rejects a user, password, query or fragment
+ * in the URL. Returns -EINVAL with words that name the permitted forms, or -ENOMEM. */
 int http_endpoint_parse(const char *text, HttpEndpoint *ret, Error *reterr);
 
-/* Quotes a part of a path or query: all but letters, digits and "-._~" as %XX. The caller frees;
- * NULL: out of memory. */
+/* Quotes a part of a path or query: all bytes but letters, digits and "-._~" become %XX. The caller
+ * frees the result. NULL: out of memory. */
 char *http_quote(const char *text);

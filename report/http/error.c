@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Each failure becomes one message with the endpoint, the fact, and a question or advice for the
+ * operator. The outcome decides about the retry, so failures of TLS and of the protocol are
+ * separate from an unreachable server. Codes whose message depends on the state of the transfer
+ * have a function; the others are rows of a table. A code without either is HTTP_E_UNREACHABLE with
+ * curl's text. Pure. */
+
 #include "report/http/error.h"
 
 #include <inttypes.h>
@@ -10,6 +16,7 @@ static double seconds(uint64_t usec)
         return (double)usec / (double)USEC_PER_SEC;
 }
 
+/* Names the errno as the cause, or curl's text if there is none. */
 static int translate_connect(const HttpFailure *failure, Error *reterr)
 {
         const char *why = failure->os_errno ? strerror(failure->os_errno) : failure->detail;
@@ -28,12 +35,15 @@ static int translate_connect(const HttpFailure *failure, Error *reterr)
         return HTTP_E_UNREACHABLE;
 }
 
-/* Newer versions of curl do not say how far such a connection came. */
+/* Checks the scheme, because newer versions of curl do not report the progress of a TLS
+ * handshake. */
 static bool speaks_https(const HttpFailure *failure)
 {
         return strncmp(failure->endpoint, "https:", strlen("https:")) == 0;
 }
 
+/* Tells four cases apart by the progress of the transfer: the handshake, the look-up of the name,
+ * the connection, and the answer. */
 static int translate_timeout(const HttpFailure *failure, Error *reterr)
 {
         if (failure->reached && !failure->connected)
@@ -74,7 +84,7 @@ static int translate_too_many_lookups(const HttpFailure *failure, Error *reterr)
         return HTTP_E_UNREACHABLE;
 }
 
-/* Codes with nothing to compute: %s is the endpoint. */
+/* Codes with a fixed message: the endpoint stands between before and after. */
 static const struct {
         CURLcode code;
         HttpResult result;
@@ -104,7 +114,8 @@ static const struct {
           ": does it speak https, and does it want certfile?" },
 };
 
-/* curl reports it in the words of its TLS library alone. */
+/* Returns an advice for a rejected certificate. curl reports the reason only as a text of its TLS
+ * library. */
 static const char *find_certificate_advice(const char *detail)
 {
         static const struct {

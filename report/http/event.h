@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What everybody here asks of an event loop. Inline; never blocks. */
+/* Helpers for an event loop. Inline; never block. */
 
 #include <systemd/sd-event.h>
 
 #include "base/macros.h"
 
-/* When the loop woke up last, by that clock. */
+/* Returns the time of the last wake-up of the loop by that clock. */
 static inline uint64_t event_now_usec(sd_event *event, clockid_t clock)
 {
         uint64_t usec = 0;
@@ -16,7 +16,7 @@ static inline uint64_t event_now_usec(sd_event *event, clockid_t clock)
         return usec;
 }
 
-/* A deferred source that is off until somebody wants it (SD_EVENT_ONESHOT). -errno. */
+/* Adds a deferred source, which is off until a caller enables it (SD_EVENT_ONESHOT). -errno. */
 static inline int event_add_deferred(sd_event *event, sd_event_source **ret,
                                      sd_event_handler_t handler, void *userdata)
 {

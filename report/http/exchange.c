@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An exchange copies its request at the start, and has a handle from its first activation on: a
- * thousand can wait, of which few are active at a time. Handles are used again, with every option
- * of a request reset. The header fields that the product needs are kept from the lines that curl
- * passes on: curl's own store of them (curl_easy_header()) is younger than the curl of EL9.
+/* An exchange copies its request at the start and gets a handle at its first activation, so a
+ * thousand exchanges can wait while few are active. Handles are used again, with every option of a
+ * request reset. The header fields that the product needs are kept from the lines that curl passes
+ * on, because curl_easy_header() is younger than the curl of EL9.
  *
- * Curl must never wait on the caller's thread. It would in one place: a request that ends while its
- * host is looked up joins the thread that asks the name servers, which can take minutes. With
+ * Curl must never wait on the caller's thread. It would in one place: a request that ends during
+ * the look-up of its host joins the thread that asks the name servers, which can take minutes. With
  * QUICK_EXIT curl abandons that thread, which ends when the C library gives up. Until then it
  * counts as a task of the service, so no further look-up begins when there are many. Curl before
- * 7.87 has no QUICK_EXIT and does hold the loop; configure warns of it. No proxy is looked up
- * (PROXY ""), and no .netrc, cookie, HSTS or alt-svc file is read, because none is enabled.
+ * 7.87 has no QUICK_EXIT and blocks the loop; configure warns of it. No proxy is looked up (PROXY
+ * ""), and no .netrc, cookie, HSTS or alt-svc file is read, because none is enabled.
  *
  * Tests: tests/unit/report/http/test-http.c tests/unit/report/http/test-queue.c */
 
@@ -33,23 +33,25 @@
                         return -ENOMEM;                                              \
         } while (0)
 
-/* Checks whether this process has as many threads as it can have by itself, by its connections and
- * by abandoned look-ups. False if the number cannot be read. */
+/* Checks whether the process has the largest number of threads that its own work, its connections
+ * and abandoned look-ups explain. Returns false if the number cannot be read. */
 static bool too_many_threads(const HttpConfig *config)
 {
         struct stat st;
 
-        /* one link for each task, and "." and ".." */
+        /* one link for each task, and two for "." and ".." */
         return stat("/proc/self/task", &st) >= 0 &&
                st.st_nlink >= 2 + LOOKUPS_LEFT_MAX + config->max_connections;
 }
 
+/* Returns 1 to make curl fail the request before the look-up. */
 static int on_lookup(void *state, void *reserved, void *userdata)
 {
         return too_many_threads(userdata) ? 1 : 0;
 }
 
-/* An address needs no look-up, so the look-ups of another client must not delay it. */
+/* Bounds the look-ups of a handle. An address needs no look-up, so the look-ups of another client
+ * must not delay it. */
 static int set_lookup(CURL *easy, const HttpConfig *config, const HttpEndpoint *endpoint)
 {
 #if LIBCURL_VERSION_NUM >= 0x075700
@@ -96,7 +98,7 @@ static int set_endpoint(CURL *easy, const HttpConfig *config, const HttpEndpoint
         return 0;
 }
 
-/* Handles */
+/* Handles. */
 
 void http_handles_done(HttpHandles *handles)
 {
@@ -104,6 +106,7 @@ void http_handles_done(HttpHandles *handles)
                 curl_easy_cleanup(handles->idle[--handles->n_idle]);
 }
 
+/* Returns an idle handle, or makes one with the options that all requests share. */
 static int take_handle(HttpHandles *handles, const HttpConfig *config, const HttpEndpoint *endpoint,
                        CURL **ret)
 {
@@ -142,7 +145,7 @@ static int forget_request(CURL *easy)
         return 0;
 }
 
-/* Keeps the handle, which no multi handle owns, for another exchange. */
+/* Keeps the handle for another exchange. No multi handle must own it. */
 static void give_back_handle(HttpHandles *handles, CURL *easy)
 {
         if (handles->n_idle < ARRAY_SIZE(handles->idle) && forget_request(easy) >= 0)
@@ -151,9 +154,9 @@ static void give_back_handle(HttpHandles *handles, CURL *easy)
                 curl_easy_cleanup(easy);
 }
 
-/* Requests */
+/* Requests. */
 
-/* Returns true for a PUT or POST without a body, too: some proxies reject it with 411 unless it has
+/* Returns true also for a PUT or POST without a body. Some proxies reject it with 411 unless it has
  * Content-Length: 0. */
 static bool may_have_body(const char *method, const char *body)
 {
@@ -190,12 +193,13 @@ static int add_header(struct curl_slist **headers, const char *line)
         return 0;
 }
 
+/* Copies the headers. An empty "Name:" removes a header that curl would add. */
 static int copy_headers(HttpExchange *exchange, const HttpRequest *request)
 {
         struct curl_slist **headers = &exchange->headers;
         bool may = may_have_body(request->method, request->body);
 
-        /* Before a large body curl would wait for 100 Continue, which WSGI servers send late. */
+        /* For a large body curl would wait for 100 Continue, which WSGI servers send late. */
         if (may && add_header(headers, "Expect:") < 0)
                 return -ENOMEM;
         if (may && !request->body && add_header(headers, "Content-Type:") < 0)
@@ -214,7 +218,7 @@ int http_exchange_init(HttpExchange *exchange, const HttpRequest *request)
                 return -ENOMEM;
         if (!request->body)
                 return 0;
-        /* Curl's own copy of the body could not be wiped, so curl borrows this one. */
+        /* Curl cannot wipe its own copy of the body, so curl borrows this one. */
         exchange->request_body = secret_alloc(request->body_size + 1);
         if (!exchange->request_body)
                 return -ENOMEM;
@@ -223,7 +227,7 @@ int http_exchange_init(HttpExchange *exchange, const HttpRequest *request)
         return 0;
 }
 
-/* Answers */
+/* Answers. */
 
 static const char *const field_names[_HTTP_FIELD_MAX] = {
         [HTTP_FIELD_CONTENT_TYPE] = "content-type",
@@ -245,6 +249,7 @@ static bool is_blank(char c)
         return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
+/* Stores a value without the blanks around it, in memory for secrets. */
 static int set_field(char **value, const char *text, size_t n)
 {
         while (n > 0 && is_blank(text[n - 1]))
@@ -261,8 +266,9 @@ static int set_field(char **value, const char *text, size_t n)
         return 0;
 }
 
-/* Takes a line, with or without its end; it need not end with NUL. A status line starts a new
- * answer: an interim one, or a proxy's, precedes the last. The first of two equal fields counts. */
+/* Reads a header line, with or without its end; NUL need not follow. A status line starts a new
+ * answer, because an interim answer or one of a proxy can precede the last. The first of two equal
+ * fields counts. */
 static int take_line(HttpExchange *exchange, const char *line, size_t n)
 {
         const char *colon = memchr(line, ':', n);
@@ -283,7 +289,7 @@ static int take_line(HttpExchange *exchange, const char *line, size_t n)
         return 0;
 }
 
-/* Called by curl with each line of the header. Returning less than n ends the transfer. */
+/* Receives each line of the header from curl. A result below n ends the transfer. */
 static size_t on_header(char *data, size_t size, size_t n, void *userdata)
 {
         n *= size;
@@ -295,7 +301,7 @@ static const char *field_of(const HttpExchange *exchange, HttpField field)
         return exchange->fields[field] ? exchange->fields[field] : "";
 }
 
-/* The same, with each piece of the body. */
+/* Receives each piece of the body from curl. A result below n ends the transfer. */
 static size_t on_body(char *data, size_t size, size_t n, void *userdata)
 {
         HttpExchange *exchange = userdata;
@@ -307,7 +313,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata)
                 exchange->too_large = true;
                 return 0;
         }
-        /* Not earlier, because a server can take long until its first byte. */
+        /* The limit starts with the first byte, because a server can need long before it. */
         if (exchange->body_size == 0 && config->stall_timeout_usec > 0) {
                 curl_easy_setopt(exchange->easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
                 curl_easy_setopt(exchange->easy, CURLOPT_LOW_SPEED_TIME,
@@ -354,6 +360,7 @@ int http_exchange_begin(HttpExchange *exchange, HttpHandles *handles, const Http
         return set_request(exchange, endpoint);
 }
 
+/* Lets curl parse the two times; a value that is missing or invalid becomes 0. */
 void http_exchange_get_response(const HttpExchange *exchange, HttpResponse *ret)
 {
         time_t modified = curl_getdate(field_of(exchange, HTTP_FIELD_LAST_MODIFIED), NULL);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One request and its answer, on an easy handle of curl's. The handles are set up once and used for
- * one request after another: to make a handle costs a client more than to send a request with it.
- */
+/* One request and its answer, on an easy handle of curl. A handle is set up once and used for one
+ * request after another, because making a handle costs a client more than sending a request. */
 
 #include <curl/curl.h>
 
@@ -15,7 +14,7 @@ typedef struct HttpHandles {
         size_t n_idle;
 } HttpHandles;
 
-/* The header fields of an answer that are kept. */
+/* Header fields of an answer that are kept. */
 typedef enum HttpField {
         HTTP_FIELD_CONTENT_TYPE,
         HTTP_FIELD_REQUEST_ID,
@@ -27,14 +26,15 @@ typedef enum HttpField {
 
 typedef struct HttpExchange {
         const HttpConfig *config;
-        CURL *easy; /* NULL: it was never active */
+        CURL *easy; /* NULL: the exchange was never active */
         char *method, *path;
         struct curl_slist *headers;
         char *request_body; /* NULL: none */
         size_t request_size;
 
         char *fields[_HTTP_FIELD_MAX];
-        bool fields_ended; /* by an empty line: trailers follow, until the next status line */
+        bool fields_ended; /* an empty line ended them; the next lines are trailers until a status
+                            * line */
         char *body;
         size_t body_size, body_allocated;
         bool too_large;
@@ -43,21 +43,24 @@ typedef struct HttpExchange {
 
 void http_handles_done(HttpHandles *handles);
 
-/* Copies the request into exchange, which is zeroed. -ENOMEM; http_exchange_done() also then. */
+/* Copies the request into exchange, which must be zeroed. -ENOMEM; http_exchange_done() is needed
+ * then too. */
 int http_exchange_init(HttpExchange *exchange, const HttpRequest *request);
 
-/* Gives the exchange a handle, if it has none, and sets that up. config and endpoint are the same
- * for all handles, and outlive the exchange. userdata: CURLINFO_PRIVATE of the handle. -ENOMEM. */
+/* Gives the exchange a handle and sets it up, unless it has one. The arguments config and endpoint
+ * are the same for all handles and outlive the exchange. The handle gets userdata as its
+ * CURLINFO_PRIVATE. -ENOMEM. */
 int http_exchange_begin(HttpExchange *exchange, HttpHandles *handles, const HttpConfig *config,
                         const HttpEndpoint *endpoint, void *userdata);
 
-/* The answer of an exchange that ended well; texts are borrowed from it. */
+/* Returns the answer of an exchange that succeeded. Texts are borrowed from the exchange. */
 void http_exchange_get_response(const HttpExchange *exchange, HttpResponse *ret);
 
-/* The outcome of an exchange that failed with that code: HTTP_E_…, or -ENOMEM, with words. */
+/* Returns the outcome of an exchange that failed with that code: an HttpResult or -ENOMEM, with
+ * words. */
 int http_exchange_explain(const HttpExchange *exchange, CURLcode code, const HttpConfig *config,
                           const HttpEndpoint *endpoint, Error *reterr);
 
-/* Wipes and frees. handles take the handle over; NULL where curl's multi handle may still own parts
- * of it: after a failure or a cancellation. */
+/* Wipes and frees the exchange. handles receives the handle. It must be NULL after a failure or a
+ * cancellation, because curl's multi handle can still own parts of the handle. */
 void http_exchange_done(HttpExchange *exchange, HttpHandles *handles);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A transfer is queued, then active (curl has it), then ended (waiting for its callback). Each turn
- * of the loop calls one callback, the first at once, the others from a deferred event source. A
- * callback can free the client, so nothing of it is read after that.
+/* A transfer is queued, then active (curl has it), then ended (it waits for its callback). Each
+ * turn of the loop runs one callback: the first directly, the others from a deferred event source.
+ * A callback can free the client, so nothing of it is read after that.
  *
- * Curl itself could queue requests above a number of connections, but their time-out would run
- * meanwhile. So the queue is here.
+ * Curl itself could queue requests above a number of connections, but their time-out would already
+ * run in its queue. So the queue is here.
  *
- * A request can stand: a server that gives each connection a worker does not read it while workers
- * belong to idle connections (report/http/lanes.h). Then idle connections are closed until it is
- * answered. No request is sent twice for that. */
+ * A request can stall: a server that gives each connection a worker does not read it while its
+ * workers serve idle connections (report/http/lanes.h). Then idle connections are closed until the
+ * request is answered. No request is sent twice for that. */
 
 #include "report/http/http.h"
 
@@ -36,12 +36,12 @@ struct HttpTransfer {
         HttpClient *client; /* NULL: the callback freed it */
         TransferState state;
         HttpExchange exchange;
-        HttpDone done; /* NULL: the answer is dropped */
+        HttpDone done; /* NULL: the answer is ignored */
         void *userdata;
         bool writes;
         bool stands; /* active, and the server does not read it */
         uint64_t started_usec;
-        CURLcode code; /* once it has ended */
+        CURLcode code; /* valid when it has ended */
 };
 
 typedef TAILQ_HEAD(TransferList, HttpTransfer) TransferList;
@@ -54,10 +54,10 @@ struct HttpClient {
         HttpLoop *loop;
         HttpHandles handles;
         TransferList queued, active, ended;
-        HttpTransfer *delivered;               /* the one whose callback runs */
-        size_t n_active, n_writes, n_standing; /* active ones */
+        HttpTransfer *delivered;               /* the transfer whose callback runs */
+        size_t n_active, n_writes, n_standing; /* among the active transfers */
         HttpLanes lanes;
-        sd_event_source *watch; /* checks for transfers that stand */
+        sd_event_source *watch; /* timer that looks for stalled transfers */
         bool watching;
         bool broken; /* the loop must be replaced */
 };
@@ -67,13 +67,16 @@ static void free_secret(void *secret)
         secret_free(secret);
 }
 
-/* Requests and answers carry passwords and tokens, of which curl makes copies. */
+/* Makes curl use memory for secrets, because it copies requests and answers with passwords and
+ * tokens. */
 static void init_curl(void)
 {
         curl_global_init_mem(CURL_GLOBAL_DEFAULT, secret_alloc, free_secret, secret_resize,
                              secret_copy, secret_alloc_array);
 }
 
+/* Frees a transfer. Keeps its handle for another one after a success, unless the callback freed the
+ * client. */
 static HttpTransfer *transfer_free(HttpTransfer *transfer)
 {
         bool ended_well;
@@ -88,7 +91,7 @@ static HttpTransfer *transfer_free(HttpTransfer *transfer)
 }
 DEFINE_CLEANUP(HttpTransfer *, transfer_free);
 
-/* Moves the transfer to those whose callback is due. */
+/* Moves the transfer to the list of those whose callback is due. */
 static void transfer_end(HttpTransfer *transfer, CURLcode code)
 {
         HttpClient *client = transfer->client;
@@ -104,6 +107,7 @@ static uint64_t now_usec(const HttpClient *client)
         return event_now_usec(client->event, CLOCK_MONOTONIC);
 }
 
+/* Starts the timer for stalled transfers, unless it runs. */
 static void watch(HttpClient *client)
 {
         uint64_t usec = now_usec(client) + http_lanes_get_patience_usec(&client->lanes, false);
@@ -114,6 +118,7 @@ static void watch(HttpClient *client)
         client->watching = sd_event_source_set_enabled(client->watch, SD_EVENT_ONESHOT) >= 0;
 }
 
+/* Moves a transfer that curl has accepted to the active ones. */
 static void transfer_activate(HttpTransfer *transfer)
 {
         HttpClient *client = transfer->client;
@@ -126,8 +131,8 @@ static void transfer_activate(HttpTransfer *transfer)
         watch(client);
 }
 
-/* Returns the transfer to start next: the first, or the first read while more writes must wait.
- * NULL: none can start. */
+/* Returns the transfer to start next: the first one, or the first read while further writes must
+ * wait. NULL: none can start. */
 static HttpTransfer *next_queued(const HttpClient *client)
 {
         HttpTransfer *transfer;
@@ -139,6 +144,8 @@ static HttpTransfer *next_queued(const HttpClient *client)
         return NULL;
 }
 
+/* Starts queued transfers up to the limits of the lanes. One that curl does not accept ends at
+ * once; its callback runs from the loop. */
 static void start_queued(HttpClient *client)
 {
         HttpTransfer *transfer;
@@ -155,7 +162,7 @@ static void start_queued(HttpClient *client)
         }
 }
 
-/* Removes the transfer from the active ones; curl has released it. */
+/* Removes the transfer from the active ones. Curl has already released it. */
 static void transfer_deactivate(HttpTransfer *transfer)
 {
         HttpClient *client = transfer->client;
@@ -167,7 +174,8 @@ static void transfer_deactivate(HttpTransfer *transfer)
         transfer->stands = false;
 }
 
-/* Checks whether no byte has come for long over a connection that was made for the transfer. */
+/* Checks whether a transfer has waited long for its first byte on a connection that was made for
+ * it. */
 static bool seems_to_stand(const HttpTransfer *transfer, uint64_t now)
 {
         const HttpLanes *lanes = &transfer->client->lanes;
@@ -181,6 +189,7 @@ static bool seems_to_stand(const HttpTransfer *transfer, uint64_t now)
         return first_byte_usec == 0 && n_connects > 0;
 }
 
+/* Looks for stalled transfers at regular times while transfers are active. */
 static int on_watch(sd_event_source *source, uint64_t usec, void *userdata)
 {
         HttpClient *client = userdata;
@@ -191,7 +200,7 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *userdata)
         client->watching = false;
         TAILQ_FOREACH(transfer, &client->active, link)
                 n_standing += seems_to_stand(transfer, now);
-        /* If no other transfer is served, the server is slow or away. */
+        /* If no other connection is served, the server is slow or away. */
         n_served = client->n_active - n_standing + http_loop_count_idle(client->loop);
         if (n_standing > 0 && n_served > 0) {
                 client->n_standing = 0;
@@ -205,6 +214,7 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
+/* Reports the duration and the success of an answer to the lanes. */
 static void note_answer(HttpTransfer *transfer)
 {
         HttpClient *client = transfer->client;
@@ -225,6 +235,7 @@ static void active_ended(HttpTransfer *transfer, CURLcode code)
         transfer_end(transfer, code);
 }
 
+/* Receives the end of a handle from the loop, or the end of all of them. */
 static void on_ended(CURL *easy, CURLcode code, void *userdata)
 {
         HttpClient *client = userdata;
@@ -240,7 +251,7 @@ static void on_ended(CURL *easy, CURLcode code, void *userdata)
         }
 }
 
-/* Calls the callback. Returns false if it freed the client. */
+/* Runs the callback. Returns false if it freed the client. */
 static bool deliver(HttpClient *client, HttpTransfer *transfer)
 {
         HttpResponse response;
@@ -264,7 +275,7 @@ static bool deliver(HttpClient *client, HttpTransfer *transfer)
         return true;
 }
 
-/* Queued transfers start after the callback, which can still take them back. */
+/* Runs one callback. Queued transfers start after it, because it can still take them back. */
 static int on_deferred(sd_event_source *source, void *userdata)
 {
         _cleanup_(transfer_freep) HttpTransfer *transfer = NULL;
@@ -282,7 +293,7 @@ static int on_deferred(sd_event_source *source, void *userdata)
         return 0;
 }
 
-/* Calls the callback of the first transfer that ended at once, without another turn of the loop. */
+/* Runs the callback of the first transfer that ended at once, without another turn of the loop. */
 static void on_settled(void *userdata)
 {
         HttpClient *client = userdata;
@@ -295,6 +306,7 @@ static void on_settled(void *userdata)
         on_deferred(client->deferred, client);
 }
 
+/* Makes a loop, also in place of a broken one. Its idle connections are lost. */
 static int make_loop(HttpClient *client)
 {
         HttpLoop *loop;
@@ -365,6 +377,7 @@ int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config,
         return 0;
 }
 
+/* Drops the idle handles and restarts the lanes, because both belong to the old endpoint. */
 int http_client_set_endpoint(HttpClient *client, const char *endpoint, Error *reterr)
 {
         int r;
@@ -406,6 +419,8 @@ HttpClient *http_client_free(HttpClient *client)
         return NULL;
 }
 
+/* Takes the transfer out of the list of its state. A free place starts the next queued transfer
+ * from the loop. */
 HttpTransfer *http_transfer_cancel(HttpTransfer *transfer)
 {
         HttpClient *client;
@@ -438,6 +453,7 @@ bool http_transfer_take_back(HttpTransfer *transfer)
         return true;
 }
 
+/* Rejects a path or a header that could change the request: curl sends both unchanged. */
 static int check_request(const HttpRequest *request, Error *reterr)
 {
         for (const char *c = request->path; *c; c++)
@@ -453,6 +469,8 @@ static int check_request(const HttpRequest *request, Error *reterr)
         return 0;
 }
 
+/* Replaces a broken loop first: the loop's own callback must not do it, because it must not free
+ * the loop. */
 int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone done, void *userdata,
                      HttpTransfer **ret_transfer, Error *reterr)
 {

@@ -2,6 +2,8 @@
 
 #include "report/http/lanes.h"
 
+/* The constants of the model in lanes.h: the number of writes at first, the limits of the patience,
+ * and the time without growth after a crowd or a failed write. */
 #define WRITES_FIRST       2
 #define PATIENCE_MIN_USEC  (500 * USEC_PER_MSEC)
 #define PATIENCE_MAX_USEC  (5 * USEC_PER_SEC)
@@ -18,6 +20,7 @@ bool http_lanes_may_start(const HttpLanes *lanes, size_t n_active, size_t n_writ
         return n_active < lanes->limit && (!writes || n_writes < lanes->limit_writes);
 }
 
+/* Returns the time of eight usual answers, within fixed limits. */
 uint64_t http_lanes_get_patience_usec(const HttpLanes *lanes, bool writes)
 {
         uint64_t min_usec = writes ? WRITE_PATIENCE_MIN : PATIENCE_MIN_USEC;
@@ -25,6 +28,8 @@ uint64_t http_lanes_get_patience_usec(const HttpLanes *lanes, bool writes)
         return MIN(MAX(lanes->answer_usec * 8, min_usec), PATIENCE_MAX_USEC);
 }
 
+/* Closes the writes to one after a failure. The limit grows by one after as many successes at the
+ * limit. */
 static void note_write(HttpLanes *lanes, bool failed, size_t n_writes, uint64_t now_usec)
 {
         if (failed) {
@@ -39,6 +44,7 @@ static void note_write(HttpLanes *lanes, bool failed, size_t n_writes, uint64_t 
         }
 }
 
+/* Smooths the usual time of an answer: a new one counts a quarter. */
 void http_lanes_note_answer(HttpLanes *lanes, bool writes, bool failed, uint64_t usec,
                             size_t n_active, size_t n_writes, uint64_t now_usec)
 {

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Curl says which sockets to watch and when to wake up; we hand it what happened, and then read
- * its messages. What costs is not curl but the way to it, so there is little of it:
- *   - What curl wants "now" is done now, not in another turn of the event loop.
- *   - Its timer is left alone when it fires early enough: curl sets it several times for each
- *     request, mostly to a time-out that never comes.
- *   - A connection that curl keeps for the next request keeps its event source, until curl closes
- *     it. In between nothing comes but its end; the source is switched off by that, and curl finds
- *     out when it looks at the connection next. Of what it does not keep (connections that never
- *     stood, the resolver's sockets) curl names no end, so that source goes at once: the number may
- *     soon be another file's.
+/* Curl decides which sockets to watch and when to wake up. The loop passes events to curl and then
+ * reads curl's messages. Most of the cost is in the event loop and not in curl, so there are few
+ * calls to it:
  *
- * An sd-event handler that returns < 0 is switched off for good, so each of ours returns 0. A
- * callback of curl's that fails breaks the whole multi handle: then every transfer ends once and
- * nothing more happens.
+ * Work that curl wants done now is done now, not in another turn of the event loop.
+ *
+ * A timer that fires early enough is not set again. Curl sets its timer several times for each
+ * request, mostly to a time-out that never happens.
+ *
+ * A connection that curl keeps for the next request keeps its event source until curl closes it.
+ * The only event before that is its end. It switches the source off, and curl notices the end when
+ * it uses the connection next. Curl reports no end of other sockets (connections that were never
+ * complete, sockets of the resolver), so their source is freed at once, because another file can
+ * soon have the same number.
+ *
+ * sd-event switches off a handler that returns a negative value, so each handler here returns 0. A
+ * callback of curl that fails breaks the whole multi handle. Then every transfer ends once, and the
+ * loop does nothing more.
  *
  * Tests: tests/unit/report/http/test-http.c tests/unit/report/http/test-queue.c */
 
@@ -30,8 +34,8 @@ typedef struct HttpSocket {
         TAILQ_ENTRY(HttpSocket) link;
         HttpLoop *loop;
         curl_socket_t fd;
-        bool watched; /* curl wants to know of it */
-        bool ended;   /* not watched, and there is no other end any more */
+        bool watched; /* curl waits for its events */
+        bool ended;   /* not watched, and the other end has closed */
         sd_event_source *source;
 } HttpSocket;
 
@@ -39,11 +43,11 @@ struct HttpLoop {
         sd_event *event;
         CURLM *multi;
         sd_event_source *timer, *soon;
-        uint64_t armed_usec;    /* when the timer fires; UINT64_MAX: it does not */
-        uint64_t deadline_usec; /* when curl wants to be called; UINT64_MAX: not at all */
-        bool due;               /* curl wants to be called now */
-        bool acting;            /* act() looks after what is due */
-        int n_handles;          /* those in the multi handle */
+        uint64_t armed_usec;    /* time of the timer; UINT64_MAX: off */
+        uint64_t deadline_usec; /* time of the next call that curl wants; UINT64_MAX: none */
+        bool due;               /* curl wants a call now */
+        bool acting;            /* act() runs and makes the call that is due */
+        int n_handles;          /* number of handles in the multi handle */
         TAILQ_HEAD(, HttpSocket) sockets;
         void (*ended)(CURL *easy, CURLcode code, void *userdata);
         void (*settled)(void *userdata);
@@ -51,6 +55,7 @@ struct HttpLoop {
         bool broken;
 };
 
+/* Reports each handle that ended, after its removal. */
 static void read_messages(HttpLoop *loop)
 {
         CURLMsg *message;
@@ -67,6 +72,7 @@ static void read_messages(HttpLoop *loop)
         }
 }
 
+/* Ends all transfers after a failure of curl's multi handle. */
 static void break_down(HttpLoop *loop)
 {
         loop->broken = true;
@@ -75,7 +81,7 @@ static void break_down(HttpLoop *loop)
         loop->ended(NULL, CURLE_OUT_OF_MEMORY, loop->userdata);
 }
 
-/* Calls curl, again for what it wants done now. */
+/* Calls curl, and repeats the call while curl wants one now. */
 static CURLMcode call_curl(HttpLoop *loop, curl_socket_t fd, int events, int *ret_running)
 {
         CURLMcode code;
@@ -89,7 +95,8 @@ static CURLMcode call_curl(HttpLoop *loop, curl_socket_t fd, int events, int *re
         return code;
 }
 
-/* The loop may be gone after this. */
+/* Handles an event and reports the handles that ended. settled() can free the loop, so it comes
+ * last. */
 static void act(HttpLoop *loop, curl_socket_t fd, int events)
 {
         int running;
@@ -110,6 +117,7 @@ static void act(HttpLoop *loop, curl_socket_t fd, int events)
         loop->settled(loop->userdata);
 }
 
+/* Passes the events of a socket to curl. An idle connection has only one event, its end. */
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         HttpSocket *sock = userdata;
@@ -130,6 +138,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
         return 0;
 }
 
+/* Sets the timer to the deadline, unless it fires earlier anyway. */
 static int arm_timer(HttpLoop *loop)
 {
         if (loop->armed_usec <= loop->deadline_usec)
@@ -140,6 +149,8 @@ static int arm_timer(HttpLoop *loop)
         return sd_event_source_set_enabled(loop->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
 }
 
+/* Calls curl if the deadline has come. The timer can be early, because the deadline moved after it
+ * was set. */
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
         HttpLoop *loop = userdata;
@@ -160,7 +171,7 @@ static int on_soon(sd_event_source *source, void *userdata)
         return 0;
 }
 
-/* Sockets */
+/* Sockets. */
 
 static HttpSocket *socket_find(HttpLoop *loop, curl_socket_t fd)
 {
@@ -201,7 +212,7 @@ static int socket_watch(HttpSocket *sock, uint32_t events)
         return r < 0 ? r : sd_event_source_set_enabled(sock->source, SD_EVENT_ON);
 }
 
-/* Is it that of a connection which curl keeps after this request? */
+/* Checks whether the socket is that of a connection that curl keeps after this request. */
 static bool is_kept(CURL *easy, curl_socket_t fd)
 {
         curl_socket_t last = CURL_SOCKET_BAD;
@@ -209,6 +220,7 @@ static bool is_kept(CURL *easy, curl_socket_t fd)
         return curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &last) == CURLE_OK && last == fd;
 }
 
+/* Receives each socket that curl closes, and closes it. */
 static int on_close(void *userdata, curl_socket_t fd)
 {
         HttpSocket *sock = socket_find(userdata, fd);
@@ -218,6 +230,7 @@ static int on_close(void *userdata, curl_socket_t fd)
         return close(fd);
 }
 
+/* Receives from curl the events to watch on a socket. -1 breaks the multi handle. */
 static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *assigned)
 {
         HttpLoop *loop = userdata;
@@ -244,6 +257,7 @@ static int on_curl_socket(CURL *easy, curl_socket_t fd, int what, void *userdata
         return socket_watch(sock, events) < 0 ? -1 : 0;
 }
 
+/* Receives from curl the time of the next call: 0 means now, -1 never. */
 static int on_curl_timer(CURLM *multi, long timeout_ms, void *userdata)
 {
         HttpLoop *loop = userdata;
@@ -261,8 +275,8 @@ static int set_up_multi(HttpLoop *loop, uint64_t max_connections)
         loop->multi = curl_multi_init();
         if (!loop->multi)
                 return -ENOMEM;
-        /* One request at a time on a connection, with HTTP/2 as well: the lanes count connections,
-         * and a server that closes one behind an answer would break the others on it. */
+        /* One request at a time on a connection, also with HTTP/2. The lanes count connections, and
+         * a server that closes one after an answer would break the other requests on it. */
         if (curl_multi_setopt(loop->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) !=
                     CURLM_OK ||
             curl_multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket) != CURLM_OK ||
@@ -312,7 +326,7 @@ HttpLoop *http_loop_free(HttpLoop *loop)
 
         if (!loop)
                 return NULL;
-        /* Closes the idle connections, and calls on_close() for each. */
+        /* Closes the idle connections and calls on_close() for each. */
         if (loop->multi)
                 curl_multi_cleanup(loop->multi);
         while ((sock = TAILQ_FIRST(&loop->sockets)))
@@ -324,7 +338,8 @@ HttpLoop *http_loop_free(HttpLoop *loop)
         return NULL;
 }
 
-/* Begins what curl wants to do now; who ends by that is answered from the loop. */
+/* Begins the work that curl wants done now. A handle that ends by that is reported from the
+ * loop. */
 static void begin(HttpLoop *loop)
 {
         int running = loop->n_handles;
@@ -366,7 +381,8 @@ size_t http_loop_count_idle(const HttpLoop *loop)
         return n;
 }
 
-/* Curl has no call for it. It finds out when it looks at the connection next. */
+/* Shuts the sockets down, because curl has no call for this. Curl notices the end when it uses the
+ * connection next. */
 void http_loop_close_idle(HttpLoop *loop)
 {
         HttpSocket *sock;

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A token has three times, all counted from the moment when it was asked for, by a clock that
- * nobody sets (CLOCK_BOOTTIME: a host that slept has an old token): it is renewed in the background
- * from renew_usec on, is not sent any more from end_usec on, and in between both are right.
+/* A token has three times. All are counted from the moment of its request, by CLOCK_BOOTTIME, which
+ * cannot be set and which counts the time that a host sleeps. From renew_usec on the token is
+ * renewed in the background. From end_usec on it is not sent any more. Between the two both the old
+ * and the new token are valid.
  *
- * After a failure nothing is asked for until retry_usec. A credential that Keystone refuses waits a
- * minute, then twice as long each time up to half an hour: Keystone locks accounts by counting such
- * failures. A token that Placement refuses locks none: five seconds, and up to a minute.
+ * After a failure no token is requested until retry_usec. If Keystone rejects the credential, the
+ * pause is a minute and doubles each time up to half an hour. Keystone counts such failures and
+ * locks accounts. If Placement rejects a token, no account is locked, and the pause is five seconds
+ * and grows up to a minute.
  *
- * A server that refuses the credential is asked for its version document (GET): without one it is
- * not Keystone but, for example, a proxy. That is an outage, and locks no account.
+ * A server that rejects the credential is asked for its version document (GET). A server without
+ * one is not Keystone but, for example, a proxy. That is an outage and locks no account.
  *
- * Invariants: at most one exchange is under way. The token that is there is used as long as it can
- * be, also when the next one fails to come. A token that Placement never took is not replaced in
- * haste: the next one would be refused, too. */
+ * Invariants: at most one exchange is under way. A token is used until its end, also if its renewal
+ * fails. A token that Placement never accepted is not replaced without a pause, because Placement
+ * would reject the next one too. */
 
 #include "report/keystone/auth.h"
 
@@ -30,12 +32,13 @@
 #define RENEW_EARLY_USEC    (300 * USEC_PER_SEC)
 #define STOP_EARLY_USEC     (30 * USEC_PER_SEC)
 #define RETRY_USEC          USEC_PER_SEC
-#define RETRY_ASKED_MAX     (600 * USEC_PER_SEC) /* of Retry-After */
+#define RETRY_ASKED_MAX     (600 * USEC_PER_SEC) /* limit for Retry-After */
 #define REFUSED_FIRST_USEC  (60 * USEC_PER_SEC)
 #define REFUSED_MAX_USEC    (1800 * USEC_PER_SEC)
-#define UNUSABLE_FIRST_USEC (5 * USEC_PER_SEC) /* of a token that Placement refuses */
+#define UNUSABLE_FIRST_USEC (5 * USEC_PER_SEC) /* after Placement rejected a token */
 #define UNUSABLE_MAX_USEC   (60 * USEC_PER_SEC)
-#define DOUBT_USEC          (60 * USEC_PER_SEC)
+/* Shortest time between two look-ups of a doubted endpoint. */
+#define DOUBT_USEC (60 * USEC_PER_SEC)
 
 struct Auth {
         AuthConfig config;
@@ -43,23 +46,23 @@ struct Auth {
         void *userdata;
         sd_event *event;
         char *base_url;
-        HttpClient *http;       /* to Keystone; NULL: the header is as it was configured */
+        HttpClient *http;       /* to Keystone; NULL: the header is configured */
         HttpTransfer *transfer; /* the exchange under way */
-        uint64_t asked_usec;
+        uint64_t asked_usec;    /* time of the request for the token */
 
-        KeystoneToken token; /* header NULL: there is none */
+        KeystoneToken token; /* header NULL: no token */
         uint64_t serial;
         uint64_t renew_usec, end_usec;
-        bool proven;  /* Placement took it */
-        bool doubted; /* Placement is not where it says */
+        bool proven;  /* Placement accepted it */
+        bool doubted; /* Placement was not at its endpoint */
         uint64_t may_doubt_usec;
 
-        int failure; /* of the last exchange, 0: none */
+        int failure; /* outcome of the last exchange; 0: no failure */
         Error error;
         uint64_t retry_usec;
-        bool locks;                   /* Keystone counts it */
-        uint64_t refused_pause_usec;  /* the last one; 0 since a token was taken by Placement */
-        uint64_t unusable_pause_usec; /* the same */
+        bool locks;                   /* Keystone counts the failure */
+        uint64_t refused_pause_usec;  /* the last pause; 0 after Placement accepted a token */
+        uint64_t unusable_pause_usec; /* likewise */
 };
 
 static uint64_t now_usec(const Auth *auth)
@@ -79,13 +82,17 @@ Auth *auth_free(Auth *auth)
         return NULL;
 }
 
+/* Checks whether the token can still be sent. */
 static bool is_alive(const Auth *auth)
 {
         return auth->token.header && now_usec(auth) < auth->end_usec;
 }
 
-/* The exchange */
+/* The exchange. */
 
+/* Replaces the token and computes its times. The lifetime is Keystone's, counted from the request,
+ * so the clocks of the two hosts need not agree. A short-lived token is renewed in its last quarter
+ * and dropped in its last eighth. */
 static void take_token(Auth *auth, KeystoneToken *token)
 {
         uint64_t lifetime = token->lifetime_usec, asked = auth->asked_usec;
@@ -107,22 +114,24 @@ static void take_token(Auth *auth, KeystoneToken *token)
                   auth->token.endpoint ? auth->token.endpoint : "");
 }
 
-/* Twice the last one, within these. */
+/* Returns twice the last pause, within the limits, and stores it. */
 static uint64_t next_pause(uint64_t *last_usec, uint64_t first_usec, uint64_t max_usec)
 {
         *last_usec = MIN(MAX(*last_usec * 2, first_usec), max_usec);
         return *last_usec;
 }
 
+/* Starts a pause and keeps the failure for the requests that come in it. */
 static void note_failure(Auth *auth, int failure, const Error *error, uint64_t pause)
 {
         auth->failure = failure;
         auth->error = *error;
         auth->retry_usec = now_usec(auth) + pause;
-        auth->doubted = false; /* what is there is all there is */
+        auth->doubted = false; /* there is no better endpoint at present */
         log_debug("Keystone gave no token: %s", error->text);
 }
 
+/* Returns the pause after a failure. Retry-After counts only if the credential was not rejected. */
 static uint64_t pause_after(Auth *auth, int failure, const HttpResponse *response)
 {
         uint64_t asked = response ? response->retry_after_sec * USEC_PER_SEC : 0;
@@ -132,6 +141,7 @@ static uint64_t pause_after(Auth *auth, int failure, const HttpResponse *respons
         return MAX(RETRY_USEC, MIN(asked, RETRY_ASKED_MAX));
 }
 
+/* Ends an exchange without a token, and wakes the session. */
 static void end_exchange(Auth *auth, int result, const Error *error, uint64_t pause)
 {
         note_failure(auth, result, error, pause);
@@ -139,7 +149,8 @@ static void end_exchange(Auth *auth, int result, const Error *error, uint64_t pa
         auth->listener(auth->userdata);
 }
 
-/* The answer to GET of the base URL, after a refusal. Without an answer the refusal counts. */
+/* Receives the answer to GET of the base URL, after a rejection. Without an answer the rejection
+ * counts. */
 static void on_version(int result, const HttpResponse *response, const Error *error, void *userdata)
 {
         Auth *auth = userdata;
@@ -160,7 +171,8 @@ static void on_version(int result, const HttpResponse *response, const Error *er
                 next_pause(&auth->unusable_pause_usec, UNUSABLE_FIRST_USEC, UNUSABLE_MAX_USEC));
 }
 
-/* Asks the server that refused the credential whether it is Keystone: a proxy can refuse, too. */
+/* Asks whether the server that rejected the credential is Keystone, because a proxy can reject
+ * too. */
 static bool ask_for_version(Auth *auth, const Error *refusal)
 {
         static const char *const headers[] = { "Accept: application/json", NULL };
@@ -171,6 +183,7 @@ static bool ask_for_version(Auth *auth, const Error *refusal)
                                 on_version, auth, &auth->transfer, NULL) >= 0;
 }
 
+/* Receives the answer to the request for a token. */
 static void on_answer(int result, const HttpResponse *response, const Error *error, void *userdata)
 {
         _cleanup_(keystone_token_done) KeystoneToken token = KEYSTONE_TOKEN_INIT;
@@ -198,6 +211,7 @@ static void on_answer(int result, const HttpResponse *response, const Error *err
         auth->listener(auth->userdata);
 }
 
+/* Sends the request for a token. The body has the secret and is wiped. */
 static int start_exchange(Auth *auth, Error *reterr)
 {
         static const char *const headers[] = { "Accept: application/json",
@@ -218,7 +232,7 @@ static int start_exchange(Auth *auth, Error *reterr)
                                 on_answer, auth, &auth->transfer, reterr);
 }
 
-/* Passes */
+/* Passes. */
 
 static int hand_out(const Auth *auth, AuthPass *ret)
 {
@@ -230,6 +244,7 @@ static int hand_out(const Auth *auth, AuthPass *ret)
         return 0;
 }
 
+/* Returns the failure of the last exchange during the pause after it. */
 static int refuse(const Auth *auth, uint64_t now, Error *reterr)
 {
         uint64_t wait_sec = (auth->retry_usec - now + USEC_PER_SEC - 1) / USEC_PER_SEC;
@@ -242,6 +257,9 @@ static int refuse(const Auth *auth, uint64_t now, Error *reterr)
         return auth->failure;
 }
 
+/* Decides between three results: hand out the token, wait for an exchange, or report the last
+ * failure. A renewal or a doubted endpoint starts an exchange; only the latter makes the requests
+ * wait although the token is valid. */
 int auth_get(Auth *auth, AuthPass *ret, Error *reterr)
 {
         bool alive, due, paused;
@@ -278,12 +296,12 @@ static bool note_refused(Auth *auth, uint64_t serial, Error *reterr)
 
         if (!auth->http)
                 return false;
-        /* Others of the same pass were refused before, and a new one is on its way, or is not to
-         * be had: auth_get() says which. */
+        /* Another request of the same pass was rejected before. Either a new pass is under way, or
+         * auth_get() returns the reason that there is none. */
         if (serial != auth->serial || !auth->token.header)
                 return true;
         keystone_token_done(&auth->token);
-        /* An old one may have ended on its way to a slow Placement. */
+        /* An old token can have ended on its way to a slow Placement. */
         if (auth->proven || now_usec(auth) >= auth->renew_usec)
                 return true;
         error_setf(
@@ -296,6 +314,7 @@ static bool note_refused(Auth *auth, uint64_t serial, Error *reterr)
         return false;
 }
 
+/* Makes the next auth_get() look up the endpoint again, at most once in DOUBT_USEC. */
 static void doubt_endpoint(Auth *auth, uint64_t serial)
 {
         if (serial != auth->serial || !auth->token.endpoint ||
@@ -327,6 +346,7 @@ const KeystoneToken *auth_get_token(const Auth *auth)
         return auth->http && auth->token.header ? &auth->token : NULL;
 }
 
+/* Makes the header of a configured token. The token is not quoted in messages. */
 static int set_header(Auth *auth, const char *token, Error *reterr)
 {
         if (!token || !*token)
@@ -341,6 +361,7 @@ static int set_header(Auth *auth, const char *token, Error *reterr)
         return auth->token.header ? 0 : error_oom(reterr);
 }
 
+/* Checks the options and makes the client for Keystone. */
 static int make_http(Auth *auth, const HttpConfig *http, Error *reterr)
 {
         const KeystoneConfig *keystone = auth->config.keystone;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The identity of this client for Placement, and the endpoint of Placement if Keystone has it.
+/* The identity of this client for Placement, and the endpoint of Placement if Keystone's catalogue
+ * provides it.
  *
- * With auth_type none or admin_token all is known from the start. A token of Keystone is fetched
- * first, again before it ends, and again when Placement rejects it. The session takes the present
- * pass for each request. While there is none, it holds its requests until the listener is called:
- * one token is fetched, however many requests wait.
+ * With auth_type none or admin_token everything is known at the start. Otherwise a token of
+ * Keystone is fetched first, again before it ends, and again when Placement rejects it. The session
+ * gets the present pass for each request. If there is none, it holds its requests until the
+ * listener is called. One token is fetched for all waiting requests.
  *
  * One thread, nothing blocks. */
 
@@ -18,41 +19,41 @@
 #include "report/keystone/config.h"
 #include "report/keystone/token.h"
 
-/* Borrowed until the loop runs again. */
+/* The header and the endpoint for a request. Borrowed until the loop runs again. */
 typedef struct AuthPass {
-        const char *header;   /* a line, or NULL when none is sent; never log it */
-        const char *endpoint; /* NULL: as configured */
+        const char *header;   /* a line, or NULL for no header; never log it */
+        const char *endpoint; /* NULL: the configured endpoint */
         uint64_t serial;      /* increases with each new pass */
 } AuthPass;
 
 typedef struct Auth Auth;
 
-/* http: the limits and TLS files for Keystone, borrowed strings; its endpoint is ignored. listener
- * is called from the loop when auth_get() will return something else than -EAGAIN. -EINVAL with
- * words for a configuration that cannot work (a token that is missing or cannot be a header is not
- * quoted), -ENOMEM. */
+/* Makes an identity. The HTTP configuration has the limits and TLS files for Keystone (borrowed
+ * strings); its endpoint is ignored. The listener is called from the loop when auth_get() will
+ * return a result other than -EAGAIN. Returns -EINVAL with words for an unusable configuration,
+ * without a quote of the token, or -ENOMEM. */
 int auth_new(Auth **ret, sd_event *event, const AuthConfig *config, const HttpConfig *http,
              void (*listener)(void *userdata), void *userdata, Error *reterr);
 
-/* Wipes what is secret. The listener is not called any more. */
+/* Wipes the secrets. The listener is not called any more. */
 Auth *auth_free(Auth *auth);
 DEFINE_CLEANUP(Auth *, auth_free);
 
-/* Returns 0 and the pass; -EAGAIN: one is being fetched, wait for the listener; a ReportOutcome
- * with words if there is none (credential refused, Keystone away); -ENOMEM. */
+/* Returns 0 and the pass, or -EAGAIN if one is being fetched: then wait for the listener. If there
+ * is none, returns a ReportOutcome with words (credential rejected, Keystone away) or -ENOMEM. */
 int auth_get(Auth *auth, AuthPass *ret, Error *reterr);
 
-/* Returns the present token of Keystone, for messages. NULL: there is none, or no Keystone.
+/* Returns the present token of Keystone for messages. NULL: there is no token, or no Keystone.
  * Borrowed until the loop runs again. */
 const KeystoneToken *auth_get_token(const Auth *auth);
 
-/* Learns from the status of Placement's answer to a request with that pass. 0: Placement was not
- * where the pass says, so the next auth_get() looks it up again, at most once a minute. After 401,
- * true: a new pass is worth a second attempt; false: the 401 is final, and reterr has words when
- * more is known than that. Any other status proves the pass. An answer to another pass than the
- * present one changes nothing. */
+/* Notes the status of Placement's answer to a request with that pass. Status 0: Placement was not
+ * at the endpoint of the pass, so the next auth_get() looks it up again, at most once a minute.
+ * After 401, true means that a second attempt with a new pass is useful. False means that the 401
+ * is final; then reterr has words if more is known. Any other status proves the pass. An answer to
+ * another pass than the present one changes nothing. */
 bool auth_note_answer(Auth *auth, uint64_t serial, int status, Error *reterr);
 
-/* Ends the pause after a failure, because an operator waits. Not after Keystone refused the
- * credential, because another refusal can lock the account. */
+/* Ends the pause after a failure, because an operator waits. The pause after Keystone rejected the
+ * credential stays, because another rejection can lock the account. */
 void auth_ask_at_once(Auth *auth);

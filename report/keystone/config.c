@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Checks the Keystone options before the first request. The checks are in the order of the address,
+ * the user, the secret and the scope, and the first wrong option is reported. The scope is the only
+ * choice among alternatives: a password needs exactly one of project, domain, system and trust, and
+ * an application credential needs none, because it has its own. Domains can come from the defaults.
+ * Messages name options and quote no value, because a value in the wrong option can be a secret.
+ * Pure. */
+
 #include "report/keystone/config.h"
 
 #include <string.h>
@@ -18,6 +25,7 @@ static int refuse(const char **ret_option, const char *option, Error *reterr, co
         return error_setf(reterr, EINVAL, "%s", words);
 }
 
+/* Reports a missing option; what names it or its alternatives. */
 static int miss(const char **ret_option, ReporterAuth kind, Error *reterr, const char *what)
 {
         *ret_option = "auth_type";
@@ -37,6 +45,7 @@ static int check_url(const KeystoneConfig *config, ReporterAuth kind, const char
         return 0;
 }
 
+/* Checks for a domain of its own or a default one. */
 static bool has_domain(const KeystoneConfig *config, const char *id, const char *name)
 {
         return keystone_is_set(id) || keystone_is_set(name) ||
@@ -57,6 +66,7 @@ static int check_user(const KeystoneConfig *config, ReporterAuth kind, const cha
         return 0;
 }
 
+/* One kind of scope: the option to name in a message, and whether it is set. */
 typedef struct Scope {
         const char *option;
         bool set;
@@ -78,6 +88,7 @@ static void list_scopes(const KeystoneConfig *config, Scope ret[static N_SCOPES]
         memcpy(ret, scopes, sizeof(scopes));
 }
 
+/* Checks that exactly one scope is set and that it is complete. */
 static int check_scope(const KeystoneConfig *config, ReporterAuth kind, const char **ret_option,
                        Error *reterr)
 {
@@ -110,7 +121,7 @@ static int check_scope(const KeystoneConfig *config, ReporterAuth kind, const ch
         return 0;
 }
 
-/* JSON takes nothing else. */
+/* Checks for UTF-8, which JSON requires. */
 static bool is_utf8(const char *text)
 {
         while (*text) {
@@ -138,6 +149,8 @@ static int check_password(const KeystoneConfig *config, const char **ret_option,
         return check_scope(config, REPORTER_AUTH_PASSWORD, ret_option, reterr);
 }
 
+/* Checks an application credential. It has its scope, so the options of a scope must not be set. It
+ * needs a user only with a name instead of an id. */
 static int check_credential(const KeystoneConfig *config, const char **ret_option, Error *reterr)
 {
         const ReporterAuth kind = REPORTER_AUTH_V3APPLICATIONCREDENTIAL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who asks Keystone for a token, for what, and which endpoint of its catalogue is taken: the
- * options of keystoneauth, by their names there. Pure. */
+/* Checks the options of keystoneauth, under their names there: the user and the secret, the scope
+ * of the token, and the choice of the endpoint in the catalogue. Pure. */
 
 #include "base/error.h"
 #include "base/placement-options.h"
@@ -12,7 +12,7 @@ static inline bool keystone_is_set(const char *text)
         return text && text[0] != '\0';
 }
 
-/* Whether a token can be asked for at all. -EINVAL with words; *ret_option (static) is
- * the option that is wrong, or auth_type when one is missing. No value is quoted. */
+/* Checks whether a token can be requested with these options. -EINVAL with words; then *ret_option
+ * (static) is the wrong option, or auth_type if one is missing. No value is quoted. */
 int keystone_config_check(const KeystoneConfig *config, ReporterAuth kind, const char **ret_option,
                           Error *reterr);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The request is JSON that is made without the secret, into which the secret is put last: only that
- * text lies in memory for secrets (base/secret.h). The answer is read in three parts: times,
- * catalogue, token. Times of Keystone are compared with each other only.
+/* The request is made as JSON with an empty secret, and the secret is inserted at the end. So only
+ * the final text has the secret, and it is in memory for secrets (base/secret.h). The answer is
+ * read in three parts: times, catalogue, token. Times of Keystone are compared only with each
+ * other.
+ *
+ * Every member of the answer is foreign text. A wrong type counts as an empty text, lists are
+ * bounded, and a token must consist of printable ASCII, because it becomes a header.
  *
  * Tests: tests/unit/report/keystone/test-token.c */
 
@@ -15,10 +19,10 @@
 #include "base/text.h"
 #include "report/http/endpoint.h"
 
-#define ESCAPED_MAX 6 /* "\\u001f" */
-#define ROLES_MAX   1000
+#define ESCAPED_MAX 6    /* length of "\\u001f" */
+#define ROLES_MAX   1000 /* limit for the roles that are kept */
 
-/* Request */
+/* The request. */
 
 int keystone_make_base_url(const char *auth_url, char **ret)
 {
@@ -32,7 +36,8 @@ int keystone_make_base_url(const char *auth_url, char **ret)
         return *ret ? 0 : -ENOMEM;
 }
 
-/* {"id": …} when there is an id, else {"name": …}; NULL when neither is set or memory is out. */
+/* Makes {"id": …} from the id, else {"name": …} from the name. NULL if neither is set or when out
+ * of memory. */
 static json_t *make_reference(const char *id, const char *name)
 {
         if (keystone_is_set(id))
@@ -40,6 +45,7 @@ static json_t *make_reference(const char *id, const char *name)
         return keystone_is_set(name) ? json_pack("{ss}", "name", name) : NULL;
 }
 
+/* Makes a reference to the domain, else to the default domain. */
 static json_t *make_domain(const KeystoneConfig *config, const char *id, const char *name)
 {
         json_t *domain = make_reference(id, name);
@@ -48,6 +54,7 @@ static json_t *make_domain(const KeystoneConfig *config, const char *id, const c
                       : make_reference(config->default_domain_id, config->default_domain_name);
 }
 
+/* Makes the reference to the user: an id, or a name within a domain. */
 static json_t *make_user(const KeystoneConfig *config)
 {
         if (keystone_is_set(config->user_id))
@@ -91,6 +98,7 @@ static json_t *make_project(const KeystoneConfig *config)
                 make_domain(config, config->project_domain_id, config->project_domain_name));
 }
 
+/* Makes the scope; keystone_config_check() ensures that one is set. */
 static json_t *make_scope(const KeystoneConfig *config)
 {
         if (keystone_is_set(config->domain_id) || keystone_is_set(config->domain_name))
@@ -103,7 +111,7 @@ static json_t *make_scope(const KeystoneConfig *config)
         return json_pack("{so}", "project", make_project(config));
 }
 
-/* Writes a character as JSON. Returns the length, at most ESCAPED_MAX. */
+/* Writes a character as JSON and returns its length, at most ESCAPED_MAX. */
 static size_t escape(char c, char escaped[static ESCAPED_MAX + 1])
 {
         if (c == '"' || c == '\\')
@@ -114,8 +122,9 @@ static size_t escape(char c, char escaped[static ESCAPED_MAX + 1])
         return 1;
 }
 
-/* Puts the secret where document has "key":"". There is one such place: inside a text the quotes
- * would have backslashes before them. */
+/* Copies the document with the secret inserted at "key":"". There is exactly one such place,
+ * because inside a text the quotes would follow backslashes. NULL for a secret that is not UTF-8,
+ * or when out of memory. */
 static char *put_secret(const char *document, const char *key, const char *secret)
 {
         char place[32], *ret, *end;
@@ -138,7 +147,7 @@ static char *put_secret(const char *document, const char *key, const char *secre
         return ret;
 }
 
-/* Takes identity and scope over (NULL: none). */
+/* Makes the body from identity and scope (NULL: none), and owns both. */
 static char *dump(json_t *identity, json_t *scope)
 {
         _cleanup_json_ json_t *body =
@@ -170,7 +179,7 @@ int keystone_make_token_request(const KeystoneConfig *config, ReporterAuth kind,
         return 0;
 }
 
-/* Answer */
+/* The answer. */
 
 void keystone_token_done(KeystoneToken *token)
 {
@@ -180,9 +189,9 @@ void keystone_token_done(KeystoneToken *token)
         *token = KEYSTONE_TOKEN_INIT;
 }
 
-/* Time */
+/* Times. */
 
-/* "2026-11-21T02:33:42.000000Z" as time since the epoch. -EBADMSG. */
+/* Reads a time such as "2026-11-21T02:33:42.000000Z" as time since the epoch. -EBADMSG. */
 static int read_time(const char *text, uint64_t *ret_usec)
 {
         static const size_t length = sizeof("2026-11-21T02:33:42") - 1;
@@ -206,7 +215,8 @@ static int read_time(const char *text, uint64_t *ret_usec)
         return 0;
 }
 
-/* Both times are Keystone's, so the clock of this host does not matter. */
+/* Computes the lifetime from two times of Keystone, so the clock of this host does not matter. A
+ * token without an end has UINT64_MAX. */
 static int read_lifetime(const json_t *token, KeystoneToken *ret, Error *reterr)
 {
         const json_t *expires = json_object_get(token, "expires_at");
@@ -229,8 +239,9 @@ static int read_lifetime(const json_t *token, KeystoneToken *ret, Error *reterr)
         return 0;
 }
 
-/* Catalogue */
+/* The catalogue. */
 
+/* Returns a member as text, "" if it is missing or not a string. Borrowed from object. */
 static const char *text_of(const json_t *object, const char *key)
 {
         const char *text = json_string_value(json_object_get(object, key));
@@ -238,6 +249,7 @@ static const char *text_of(const json_t *object, const char *key)
         return text ? text : "";
 }
 
+/* Returns the region, which older catalogues have in another member. */
 static const char *region_of(const json_t *endpoint)
 {
         const char *id = text_of(endpoint, "region_id");
@@ -255,7 +267,7 @@ static bool is_service(const json_t *service, const KeystoneConfig *config)
                 strcmp(text_of(service, "name"), config->service_name) == 0);
 }
 
-/* "publicURL" is an old way to say "public". */
+/* Compares interfaces; "publicURL" is an old name of "public". */
 static bool is_interface(const json_t *endpoint, const char *wanted)
 {
         size_t n = strlen(wanted);
@@ -278,6 +290,8 @@ static const char *preferred_interface(const KeystoneConfig *config, size_t i)
         return defaults[i];
 }
 
+/* Returns the first address of the service with this interface, in the configured region if there
+ * is one. NULL: none. */
 static const char *find_url(const json_t *catalog, const KeystoneConfig *config,
                             const char *interface)
 {
@@ -296,7 +310,8 @@ static const char *find_url(const json_t *catalog, const KeystoneConfig *config,
         return NULL;
 }
 
-/* Writes the endpoints of the service in the catalogue: "RegionOne/public, …". */
+/* Writes the endpoints of the service in the catalogue as "RegionOne/public, …", for a message. The
+ * list is cut at size. */
 static void list_endpoints(const json_t *catalog, const KeystoneConfig *config, char *text,
                            size_t size)
 {
@@ -316,6 +331,7 @@ static void list_endpoints(const json_t *catalog, const KeystoneConfig *config, 
         }
 }
 
+/* Checks an address of the catalogue. One with "@" can contain a password and is not quoted. */
 static int check_url(const char *url, Error *reterr)
 {
         _cleanup_(http_endpoint_done) HttpEndpoint endpoint = HTTP_ENDPOINT_INIT;
@@ -328,8 +344,9 @@ static int check_url(const char *url, Error *reterr)
         return 0;
 }
 
-/* Finds the address of Placement in the catalogue, by type, name and region, with the first
- * interface that is there. *ret is borrowed from catalog. -ENOENT or -EBADMSG with words. */
+/* Finds the address of Placement in the catalogue by type, name and region, with the first
+ * preferred interface that has one. The result is borrowed from catalog. -ENOENT or -EBADMSG with
+ * words. */
 static int find_in_catalog(const json_t *catalog, const KeystoneConfig *config, const char **ret,
                            Error *reterr)
 {
@@ -356,8 +373,9 @@ static int find_in_catalog(const json_t *catalog, const KeystoneConfig *config, 
                 there);
 }
 
-/* Token */
+/* The token. */
 
+/* Makes the header for Placement from the token, which must be printable ASCII. */
 static int read_header(const char *subject, KeystoneToken *ret, Error *reterr)
 {
         bool printable = strlen(subject) <= KEYSTONE_TOKEN_MAX;
@@ -386,6 +404,7 @@ static int read_roles(const json_t *token, KeystoneToken *ret, Error *reterr)
         return 0;
 }
 
+/* Notes the scope as words for status messages. */
 static void read_scope(const json_t *token, KeystoneToken *ret)
 {
         static const char *const kinds[] = { "project", "domain" };
@@ -413,7 +432,7 @@ static int read_endpoint(const json_t *token, const KeystoneConfig *config, Keys
         return ret->endpoint ? 0 : error_oom(reterr);
 }
 
-/* Reads everything but the endpoint. */
+/* Reads all parts of the token but the endpoint. */
 static int read_token(const json_t *token, const HttpResponse *response, KeystoneToken *ret,
                       Error *reterr)
 {
@@ -446,9 +465,10 @@ static int read_body(const KeystoneConfig *config, bool wants_endpoint,
         return wants_endpoint ? read_endpoint(token, config, ret, reterr) : 0;
 }
 
-/* Refusals */
+/* Rejections. */
 
-/* "user nova" or "application credential 4711". Borrows from config. */
+/* Describes the user, for example "user nova" or "application credential 4711". Borrows from
+ * config. */
 static void describe_user(const KeystoneConfig *config, ReporterAuth kind, const char **ret_kind,
                           const char **ret_name)
 {
@@ -463,7 +483,7 @@ static void describe_user(const KeystoneConfig *config, ReporterAuth kind, const
         }
 }
 
-/* The part of the scope that can be mistyped. */
+/* Describes the part of the scope that can be mistyped. */
 static const char *describe_scope(const KeystoneConfig *config, char *text, size_t size)
 {
         const char *project =
@@ -480,7 +500,8 @@ static const char *describe_scope(const KeystoneConfig *config, char *text, size
         return text;
 }
 
-/* Keystone gives no reason in its answer, because it would help an attacker who guesses. */
+/* Describes the possible causes of a rejection. Keystone sends no reason, because a reason would
+ * help an attacker who guesses. */
 static int judge_unauthorized(const KeystoneConfig *config, ReporterAuth kind, int status,
                               Error *reterr)
 {
@@ -501,6 +522,7 @@ static int judge_unauthorized(const KeystoneConfig *config, ReporterAuth kind, i
         return REPORT_E_UNAUTHORIZED;
 }
 
+/* Maps a status to an outcome. Only 401 and 403 reject the credential; all others are outages. */
 static int judge_refusal(const KeystoneConfig *config, ReporterAuth kind,
                          const HttpResponse *response, Error *reterr)
 {

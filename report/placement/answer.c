@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Lists and trees of providers, the parts of one provider, and allocations, each read into the
- * values of base/. A reader builds its result apart and moves it to ret at the end; the readers of
- * allocations add to ret. Trees are sorted here, parents before children, because Placement
- * promises no order. */
+/* Readers of lists and trees of providers, of the parts of one provider, and of allocations. Each
+ * converts JSON into the values of base/. A reader builds its result separately and moves it to ret
+ * at the end; the readers of allocations add to ret. Trees are sorted here, parents before
+ * children, because Placement guarantees no order.
+ *
+ * The limits on the number of providers and names protect the sorted containers of base/, which are
+ * not made for millions of items. All algorithms are bounded for any answer, also for a tree with a
+ * cycle. */
 
 #include "report/placement/answer.h"
 
@@ -12,11 +16,10 @@
 #include "base/json.h"
 #include "base/text.h"
 
-/* Longer lists of names are rejected. Placement's own are far shorter, and the sorted containers of
- * base/ are not made for millions of items. */
+/* Limit for a list of names; Placement's own lists are far shorter. */
 #define NAMES_MAX 8192
 
-#define NAME_SHOWN 100 /* bytes of an odd name */
+#define NAME_SHOWN 100 /* bytes of an odd name that are shown */
 
 void placement_providers_done(PlacementProviders *providers)
 {
@@ -26,6 +29,7 @@ void placement_providers_done(PlacementProviders *providers)
         *providers = PLACEMENT_PROVIDERS_INIT;
 }
 
+/* Reads a generation, which must not be negative. */
 static int read_generation_member(const json_t *object, const char *key, int64_t *ret,
                                   Error *reterr)
 {
@@ -40,6 +44,7 @@ static int read_generation_member(const json_t *object, const char *key, int64_t
         return 0;
 }
 
+/* Reads the parent; null becomes UUID_NULL. A missing member is an error. */
 static int read_parent(const json_t *object, Uuid *ret, Error *reterr)
 {
         const json_t *parent = json_object_get(object, "parent_provider_uuid");
@@ -51,8 +56,8 @@ static int read_parent(const json_t *object, Uuid *ret, Error *reterr)
         return json_read_uuid(object, "parent_provider_uuid", ret, reterr);
 }
 
-/* Makes a name of the printable part of an odd name and of the uuid. Only providers of other
- * writers have odd names, so it is never sent. */
+/* Makes a name from the printable part of an odd name and from the uuid. Only providers of other
+ * writers have odd names, so the result is never sent. */
 static char *make_odd_name(const char *name, size_t n, const Uuid *uuid)
 {
         char shown[NAME_SHOWN + 1];
@@ -66,6 +71,8 @@ static char *make_odd_name(const char *name, size_t n, const Uuid *uuid)
         return text_format("%s (%s)", shown, uuid->text);
 }
 
+/* Reads a name. Replaces a name that is empty, too long, or has a NUL. So one odd provider does not
+ * make the whole list unreadable. */
 static int read_name(const json_t *object, const Uuid *uuid, char **ret, Error *reterr)
 {
         const json_t *member = json_object_get(object, "name");
@@ -82,6 +89,7 @@ static int read_name(const json_t *object, const Uuid *uuid, char **ret, Error *
         return *ret ? 0 : error_oom(reterr);
 }
 
+/* Reads the name last, so that a failure leaves no memory to free. */
 static int read_provider(const json_t *object, PlacementProvider *ret, Error *reterr)
 {
         PlacementProvider provider = { 0 };
@@ -136,7 +144,7 @@ static int compare_names(const void *a, const void *b)
         return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Needs items sorted by uuid. */
+/* Rejects a uuid or a name that occurs twice. The items must be sorted by uuid. */
 static int check_unique(const PlacementProviders *providers, Error *reterr)
 {
         _cleanup_free_ const char **names =
@@ -157,7 +165,8 @@ static int check_unique(const PlacementProviders *providers, Error *reterr)
         return 0;
 }
 
-/* Finds the position of the parent; of itself for a root. Needs items sorted by uuid. */
+/* Returns the position of the parent, or of the provider itself for a root. The items must be
+ * sorted by uuid. */
 static int find_parent(const PlacementProviders *providers, size_t position, size_t *ret,
                        Error *reterr)
 {
@@ -174,8 +183,9 @@ static int find_parent(const PlacementProviders *providers, size_t position, siz
         return 0;
 }
 
-/* Finds the levels of all providers: 1 is a root, 0 not known yet. Visits each at most twice,
- * however deep the tree. */
+/* Computes the levels of all providers: 1 is a root, 0 is not known yet. Each walk ends at a known
+ * level, so each provider is visited at most twice in a tree of any depth. A walk that is longer
+ * than the list is in a cycle. */
 static int find_levels(const PlacementProviders *providers, const size_t *parents, size_t *levels,
                        Error *reterr)
 {
@@ -208,6 +218,8 @@ static void sort_by_level(PlacementProviders *providers, const size_t *levels,
         memcpy(providers->items, sorted, n * sizeof(PlacementProvider));
 }
 
+/* Sorts in steps that depend on each other: the order by uuid is needed for unique names and
+ * parents, the parents for the levels, and the levels for the final order. */
 int placement_read_tree(const json_t *body, PlacementProviders *ret, Error *reterr)
 {
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
@@ -248,6 +260,7 @@ int placement_read_generation(const json_t *body, int64_t *ret, Error *reterr)
         return read_generation_member(body, "resource_provider_generation", ret, reterr);
 }
 
+/* Rejects a list with too many names. */
 static int check_size(size_t n, const char *key, Error *reterr)
 {
         if (n <= NAMES_MAX)
@@ -255,6 +268,8 @@ static int check_size(size_t n, const char *key, Error *reterr)
         return error_setf(reterr, EBADMSG, "\"%s\" has %zu items, more than %d", key, n, NAMES_MAX);
 }
 
+/* Collects the records in a provider without other members, and replaces those of provider at the
+ * end. */
 static int read_inventories(const json_t *body, Provider *provider, Error *reterr)
 {
         Provider copy = { 0 };
@@ -319,8 +334,9 @@ int placement_read_part(const json_t *body, PlacementPart part, Provider *provid
         return read_names(body, "aggregates", &provider->aggregates, reterr);
 }
 
-/* Allocations */
+/* Allocations. */
 
+/* Adds the amounts of one provider to a consumer. */
 static int add_resources(Consumer *consumer, const Uuid *provider, const json_t *holding,
                          Error *reterr)
 {
@@ -370,6 +386,7 @@ int placement_read_provider_allocations(const json_t *body, const Uuid *provider
         return 0;
 }
 
+/* Replaces *text with a copy of a member. */
 static int read_text(const json_t *body, const char *key, char **text, Error *reterr)
 {
         const char *value;
@@ -382,6 +399,7 @@ static int read_text(const json_t *body, const char *key, char **text, Error *re
         return *text ? 0 : error_oom(reterr);
 }
 
+/* Reads project, user, generation and, if Placement sent it, the type. */
 static int read_owner(const json_t *body, Consumer *consumer, Error *reterr)
 {
         int r;
@@ -395,7 +413,8 @@ static int read_owner(const json_t *body, Consumer *consumer, Error *reterr)
                        : 0;
 }
 
-/* {"allocations": {"<provider>": {"resources": {…}}}}: adds to what the consumer holds. */
+/* Adds the allocations of a body {"allocations": {"<provider>": {"resources": {…}}}} to the
+ * consumer. */
 static int read_holdings(const json_t *body, Consumer *consumer, Error *reterr)
 {
         json_t *object, *holding;
@@ -416,6 +435,7 @@ static int read_holdings(const json_t *body, Consumer *consumer, Error *reterr)
         return 0;
 }
 
+/* Reads the owner only with allocations: an answer without any has neither owner nor generation. */
 int placement_read_whole(const json_t *body, const Uuid *uuid, Consumer **ret, Error *reterr)
 {
         _cleanup_(consumer_freep) Consumer *consumer = NULL;
@@ -432,6 +452,7 @@ int placement_read_whole(const json_t *body, const Uuid *uuid, Consumer **ret, E
         return 0;
 }
 
+/* Rejects a second answer for a consumer, because the set has each consumer once. */
 int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *ret, Error *reterr)
 {
         _cleanup_(consumer_freep) Consumer *consumer = NULL;
@@ -448,6 +469,8 @@ int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *r
         return 0;
 }
 
+/* Adds the free amounts of one provider: capacity without the used part. Overcommitted use gives
+ * 0. */
 static int add_room(const json_t *summary, const Uuid *provider, Consumer *room, Error *reterr)
 {
         const char *resource_class;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Placement's answers as values. Pure. The bodies come from the network: a body of another form is
- * -EBADMSG with the name of the field, and leaves ret untouched. */
+/* Placement's answers as values. Pure. The bodies come from the network. A body of another form
+ * gives -EBADMSG with the name of the field, and leaves ret unchanged. */
 
 #include <jansson.h>
 
@@ -10,7 +10,7 @@
 #include "base/provider-tree.h"
 #include "base/resources.h"
 
-/* An answer with more providers in one tree is rejected. */
+/* Limit for the providers in one tree; a larger answer is rejected. */
 #define PLACEMENT_PROVIDERS_MAX 8192
 
 typedef struct PlacementProvider {
@@ -37,40 +37,43 @@ typedef enum PlacementPart {
 
 void placement_providers_done(PlacementProviders *providers);
 
-/* {"resource_providers": [...]} in the order of the answer. ret must be initialised. */
+/* Reads {"resource_providers": [...]} in the order of the answer. ret must be initialised. */
 int placement_read_providers(const json_t *body, PlacementProviders *ret, Error *reterr);
 
-/* The same for a whole tree, parents before children (the service promises no order). A uuid or
- * name that comes twice, an unknown parent and a loop are -EBADMSG. */
+/* Reads the list of a whole tree and sorts parents before children. Returns -EBADMSG for a uuid or
+ * name that occurs twice, an unknown parent, or a cycle. */
 int placement_read_tree(const json_t *body, PlacementProviders *ret, Error *reterr);
 
-/* One provider: the answer to POST /resource_providers. Only its generation is read. */
+/* Reads the generation of one provider from the answer to POST /resource_providers. */
 int placement_read_provider_generation(const json_t *body, int64_t *ret, Error *reterr);
 
-/* {"resource_provider_generation": 3, …}: the answers of and to inventories, traits, aggregates. */
+/* Reads {"resource_provider_generation": 3, …} from an answer about inventories, traits or
+ * aggregates. */
 int placement_read_generation(const json_t *body, int64_t *ret, Error *reterr);
 
-/* {"inventories": {…}}, {"traits": [...]} or {"aggregates": [...]}: replaces that of provider. */
+/* Reads {"inventories": {…}}, {"traits": [...]} or {"aggregates": [...]}, and replaces that part of
+ * provider. */
 int placement_read_part(const json_t *body, PlacementPart part, Provider *provider, Error *reterr);
 
-/* {"usages": {"VCPU": 3, …}}: amounts by class. ret must be initialised. */
+/* Reads {"usages": {"VCPU": 3, …}} as amounts by class. ret must be initialised. */
 int placement_read_usages(const json_t *body, Resources *ret, Error *reterr);
 
-/* {"traits": [...]}. ret must be initialised. */
+/* Reads {"traits": [...]}. ret must be initialised. */
 int placement_read_traits(const json_t *body, StringSet *ret, Error *reterr);
 
-/* GET /resource_providers/{uuid}/allocations (facts E5): adds what each consumer holds of the
- * provider. */
+/* Reads the answer to GET /resource_providers/{uuid}/allocations (facts E5), and adds the
+ * allocations of each consumer on this provider. */
 int placement_read_provider_allocations(const json_t *body, const Uuid *provider, Allocations *ret,
                                         Error *reterr);
 
-/* GET /allocations/{consumer}: adds the whole consumer. One that holds nothing is not added. */
+/* Reads the answer to GET /allocations/{consumer} and adds the complete consumer, unless it has no
+ * allocations. */
 int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *ret, Error *reterr);
 
-/* The same as a consumer by itself; one that holds nothing has generation -1. */
+/* Reads the same answer as a single consumer. A consumer without allocations has generation -1. */
 int placement_read_whole(const json_t *body, const Uuid *uuid, Consumer **ret, Error *reterr);
 
-/* The answer to placement_get_room(): what no consumer holds of each provider (capacity without
- * what is used), as the allocations of a consumer with a null uuid; nothing when no provider can
- * give that much. */
+/* Reads the answer to placement_get_room(). The free amounts of each provider (capacity without the
+ * used part) become the allocations of a consumer with a null uuid. It is empty if no provider can
+ * allocate the requested amount. */
 int placement_read_room(const json_t *body, Consumer **ret, Error *reterr);

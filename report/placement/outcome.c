@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The judgement of an answer: placement_judge() turns status and code into a ReportOutcome with
- * words for people. It decides by status and code, never by the text (facts G2.12), and expects
- * anything for a body: HTML of a proxy, nothing, half of a document. The other functions derive
- * from an outcome what the caller can do next; one table has the properties of each outcome.
+/* Judges answers: placement_judge() turns status and code into a ReportOutcome with a message. It
+ * decides by status and code, never by the text (facts G2.12), and accepts any body: HTML of a
+ * proxy, nothing, half of a document. The other functions derive from an outcome the next steps of
+ * the caller; one table has the properties of each outcome.
  *
  * Tests: tests/unit/report/placement/test-outcome.c tests/unit/report/placement/test-error.c */
 
@@ -22,6 +22,7 @@
 #define HTTP_CONFLICT        409
 #define HTTP_SERVER_ERROR    500
 
+/* The properties of the outcomes. A higher severity wins if several requests of an attempt fail. */
 static const struct {
         const char *text;
         int severity;
@@ -64,6 +65,8 @@ bool report_outcome_is_away(int outcome)
                outcome == REPORT_E_UNAUTHORIZED;
 }
 
+/* Treats a 4xx other than 408 as a decision of the server: nothing was written. After a 5xx, a 408
+ * or no answer the write can have been done. */
 ReportWritten report_outcome_of_write(int outcome, int status)
 {
         if (outcome == REPORT_DONE)
@@ -78,6 +81,7 @@ ReportWritten report_outcome_of_write(int outcome, int status)
                        : REPORT_WRITTEN_UNKNOWN;
 }
 
+/* Treats 400 and 409 as access, because Placement reads the body only with the role. */
 ReshaperAccess reshaper_access_of(int status, bool from_placement)
 {
         if (status == 204)
@@ -89,7 +93,7 @@ ReshaperAccess reshaper_access_of(int status, bool from_placement)
         case 409:
                 return RESHAPER_ALLOWED;
         case 403:
-        case 404: /* it has no reshaper, or not for the microversion asked for */
+        case 404: /* no reshaper, or none in this microversion */
         case 406:
                 return RESHAPER_FORBIDDEN;
         default:
@@ -109,7 +113,7 @@ int report_outcome_worse(int a, int b)
         return severity(b) > severity(a) ? b : a;
 }
 
-/* Verdicts */
+/* Verdicts. */
 
 static const char *const codes[_PLACEMENT_CODE_MAX] = {
         [PLACEMENT_CODE_UNDEFINED] = "placement.undefined_code",
@@ -121,7 +125,7 @@ static const char *const codes[_PLACEMENT_CODE_MAX] = {
         [PLACEMENT_CODE_PROVIDER_NOT_FOUND] = "placement.resource_provider.not_found",
 };
 
-/* The content of an error body; "" for a text that it lacks. */
+/* The content of an error body; "" for a missing text. */
 typedef struct Fault {
         bool found;
         PlacementCode code;
@@ -137,8 +141,8 @@ static void copy_member(const json_t *object, const char *key, char *text, size_
         snprintf(text, size, "%s", value ? value : "");
 }
 
-/* Copies the detail without its fixed first sentence, which ends with an empty line. Runs of white
- * space become one blank. */
+/* Copies the detail without its fixed first sentence, which ends with an empty line. A run of white
+ * space becomes one blank. */
 static void copy_detail(const char *from, char *to, size_t size)
 {
         const char *news = strstr(from, "\n\n");
@@ -158,6 +162,8 @@ static void copy_detail(const char *from, char *to, size_t size)
         to[n] = '\0';
 }
 
+/* Returns the code of the text. A code that this client does not know is
+ * PLACEMENT_CODE_UNDEFINED. */
 static PlacementCode code_from_text(const char *text)
 {
         for (size_t i = 0; text && i < ARRAY_SIZE(codes); i++)
@@ -166,6 +172,7 @@ static PlacementCode code_from_text(const char *text)
         return text ? PLACEMENT_CODE_UNDEFINED : PLACEMENT_CODE_NONE;
 }
 
+/* Reads the first item of "errors". A body of another form leaves found false. */
 static void read_fault(const HttpResponse *response, Fault *ret)
 {
         _cleanup_json_ json_t *body = NULL;
@@ -189,18 +196,19 @@ static void read_fault(const HttpResponse *response, Fault *ret)
         copy_detail(detail, ret->detail, sizeof(ret->detail));
 }
 
-/* "PUT /traits/CUSTOM_X" without the query. */
+/* Format of a request in a message: "PUT /traits/CUSTOM_X", without the query. */
 #define REQUEST_FORMAT       "%s %.*s"
 #define REQUEST_ARGUMENTS(r) (r)->method, (int)strcspn((r)->path, "?"), (r)->path
 
-/* Checks for the path that each Placement serves: a 404 for it shows that the endpoint is wrong. */
+/* Checks for the path that every Placement serves, so a 404 for it shows that the endpoint is
+ * wrong. */
 static bool is_everywhere(const PlacementRequest *request)
 {
         return strcspn(request->path, "?") == strlen("/resource_providers") &&
                strncmp(request->path, "/resource_providers", strlen("/resource_providers")) == 0;
 }
 
-/* Judges an answer that no Placement gives. */
+/* Judges an answer that Placement never sends. */
 static int judge_stranger(const PlacementRequest *request, const HttpResponse *response,
                           Error *reterr)
 {
@@ -243,6 +251,7 @@ static int judge_forbidden(const PlacementRequest *request, Error *reterr)
         return REPORT_E_FORBIDDEN;
 }
 
+/* Judges a 406. Placement's own names the microversions that it has. */
 static int judge_not_acceptable(const PlacementRequest *request, const HttpResponse *response,
                                 const Fault *fault, Error *reterr)
 {
@@ -257,6 +266,8 @@ static int judge_not_acceptable(const PlacementRequest *request, const HttpRespo
         return REPORT_E_TOO_OLD;
 }
 
+/* Maps the code of a 409 to an outcome. A 409 without a known code, for example without capacity,
+ * is a refusal. */
 static int outcome_of_conflict(PlacementCode code)
 {
         switch (code) {
@@ -284,7 +295,7 @@ static int judge_refusal(const PlacementRequest *request, const HttpResponse *re
         return response->status == 409 ? outcome_of_conflict(fault->code) : REPORT_E_REFUSED;
 }
 
-/* Judges a 413, which a proxy sends in HTML. Another attempt would change nothing. */
+/* Judges a 413, which a proxy sends as HTML. A retry would not help. */
 static int judge_too_large(const PlacementRequest *request, Error *reterr)
 {
         error_setf(reterr, EMSGSIZE,
@@ -317,6 +328,8 @@ static int judge_redirect(const HttpResponse *response, Error *reterr)
         return REPORT_E_UNAVAILABLE;
 }
 
+/* Judges by status. A 413 or a 5xx often has no body of Placement, so these come before the check
+ * of the body. */
 static int judge_status(const PlacementRequest *request, const HttpResponse *response,
                         const Fault *fault, Error *reterr)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Requests about providers, then those about consumers. A route is a literal with one placeholder,
- * which is filled for the path; the session counts requests by route. A request that lacks memory
- * has no path, which session_send() reports. */
+/* Requests about providers, then requests about consumers. A route is a literal with at most one
+ * placeholder, which is filled for the path; the session counts requests by route. Out of memory
+ * gives a request without a path, which session_send() reports. Types of consumers and mappings
+ * need 1.38, so they are sent only if each consumer has a valid type. */
 
 #include "report/placement/request.h"
 
@@ -39,7 +40,7 @@ PlacementRequest placement_request(const char *method, const char *route, const 
         };
 }
 
-/* Takes the reference to body over; NULL: out of memory. */
+/* Makes a request with a body, and owns the reference to body. body NULL means out of memory. */
 static PlacementRequest request_with(const char *method, const char *route, const char *what,
                                      json_t *body)
 {
@@ -52,7 +53,7 @@ static PlacementRequest request_with(const char *method, const char *route, cons
         return request;
 }
 
-/* Takes path over, which has a query behind the route. */
+/* Makes a GET of a path that has a query behind the route, and owns path. */
 static PlacementRequest get_list(const char *route, char *path)
 {
         return (PlacementRequest){
@@ -107,7 +108,8 @@ PlacementRequest placement_get_consumer(const Uuid *consumer, bool with_type)
         return request;
 }
 
-/* "PREFIXa,b,c" with names from *first on, as many as fit; *first moves behind them. */
+/* Makes "PREFIXa,b,c" with as many names from *first on as fit, at least one, and moves *first
+ * behind them. */
 static char *join_names(const char *prefix, const StringSet *names, size_t *first)
 {
         size_t length = strlen(prefix), next = *first;
@@ -141,6 +143,7 @@ PlacementRequest placement_get_in(const char *route, const char *query, const St
         return get_list(route, prefix ? join_names(prefix, names, first) : NULL);
 }
 
+/* Makes the request for a new provider; "ss*" omits the parent of a root. */
 PlacementRequest placement_post_provider(const Provider *provider)
 {
         const char *parent = uuid_empty(&provider->parent) ? NULL : provider->parent.text;
@@ -162,7 +165,7 @@ PlacementRequest placement_put_provider(const Uuid *provider, const char *name, 
         return request;
 }
 
-/* {"VCPU": {"total": 8, …}, …} */
+/* Makes {"VCPU": {"total": 8, …}, …}; NULL makes an empty object. */
 static json_t *inventories_to_json(const Provider *provider)
 {
         _cleanup_json_ json_t *object = json_object();
@@ -176,7 +179,8 @@ static json_t *inventories_to_json(const Provider *provider)
         return TAKE_PTR(object);
 }
 
-/* json_pack() steals each "o", and fails for a NULL one. */
+/* Makes an object of the value and the generation. json_pack() steals each "o" and fails for
+ * NULL. */
 static json_t *pack_with_generation(const char *key, json_t *value, int64_t generation)
 {
         if (!value)
@@ -185,6 +189,7 @@ static json_t *pack_with_generation(const char *key, json_t *value, int64_t gene
                          (json_int_t)generation);
 }
 
+/* Makes the value of a part, an object or an array. NULL when out of memory. */
 static json_t *part_to_json(const Provider *provider, PlacementPart part)
 {
         if (part == PLACEMENT_INVENTORIES)
@@ -193,6 +198,7 @@ static json_t *part_to_json(const Provider *provider, PlacementPart part)
                                                            : &provider->aggregates);
 }
 
+/* Takes the key of the body from the last segment of the route. */
 PlacementRequest placement_put_part(const Provider *provider, PlacementPart part,
                                     int64_t generation)
 {
@@ -201,9 +207,10 @@ PlacementRequest placement_put_part(const Provider *provider, PlacementPart part
                                                  part_to_json(provider, part), generation));
 }
 
-/* Consumers */
+/* Consumers. */
 
-/* "unknown" is what Placement shows for writers before 1.38, and refuses. */
+/* Checks for a type that can be sent. Placement shows "unknown" for writers before 1.38, and
+ * rejects it in a write. */
 static bool type_valid(const char *type)
 {
         return type && resource_class_valid(type);
@@ -226,7 +233,7 @@ int placement_check_consumers(const Allocations *consumers, Error *reterr)
         return r;
 }
 
-/* There are some, and each has a type that can be sent. */
+/* Returns true if there are consumers and each has a type that can be sent. */
 static bool consumers_typed(const Allocations *consumers)
 {
         for (size_t i = 0; consumers && i < consumers->n_consumers; i++)
@@ -235,7 +242,7 @@ static bool consumers_typed(const Allocations *consumers)
         return consumers && consumers->n_consumers > 0;
 }
 
-/* {"<provider>": {"resources": {"VCPU": 2}}} */
+/* Makes {"<provider>": {"resources": {"VCPU": 2}}}. */
 static json_t *consumer_allocations_to_json(const Consumer *consumer)
 {
         _cleanup_json_ json_t *object = json_object();
@@ -253,6 +260,7 @@ static json_t *consumer_allocations_to_json(const Consumer *consumer)
         return TAKE_PTR(object);
 }
 
+/* Makes the object of one consumer. A new consumer has null as its generation. */
 static json_t *consumer_to_json(const Consumer *consumer, bool with_type)
 {
         _cleanup_json_ json_t *object = NULL;
@@ -288,7 +296,7 @@ json_t *placement_consumers_to_json(const Allocations *allocations, bool with_ty
         return TAKE_PTR(object);
 }
 
-/* {"": ["uuid", …], "1": ["uuid"]} */
+/* Makes {"": ["uuid", …], "1": ["uuid"]}. */
 static json_t *mappings_to_json(const RequestMappings *mappings)
 {
         _cleanup_json_ json_t *object = json_object();
@@ -310,6 +318,7 @@ static json_t *mappings_to_json(const RequestMappings *mappings)
         return TAKE_PTR(object);
 }
 
+/* Sends mappings only together with a type, because both need the same microversion. */
 PlacementRequest placement_put_consumer(const Consumer *consumer, const RequestMappings *mappings,
                                         bool old)
 {
@@ -351,6 +360,7 @@ PlacementRequest placement_get_room(const Uuid *root, const char *resource_class
         };
 }
 
+/* Makes {"<provider>": {"inventories": {…}, "resource_provider_generation": 3}} of all items. */
 static json_t *reshape_inventories_to_json(const PlacementReshapeItem *items, size_t n_items)
 {
         _cleanup_json_ json_t *object = json_object();
@@ -368,6 +378,7 @@ static json_t *reshape_inventories_to_json(const PlacementReshapeItem *items, si
         return TAKE_PTR(object);
 }
 
+/* Leaves a missing object to json_pack(), which fails for NULL; request_with() reports that. */
 PlacementRequest placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
                                          const Allocations *allocations)
 {

@@ -5,10 +5,10 @@
  * runs or pauses after that, the plan is done. A step whose prerequisite failed never starts.
  *
  * Most steps are one request. Three answers lead to more. For an inventory in use its allocations
- * are read, and a set that keeps the used classes is sent. For a taken name its holder is read. For
- * a class that exists already (204) the request is sent once more: over MySQL, Placement can answer
- * 204 without making the class, if another request got the same number at the same time. For the
- * same reason classes are made one after another. */
+ * are read, and a set that keeps the used classes is sent. For a name that is in use its holder is
+ * read. For a class that exists already (204) the request is sent once more: over MySQL, Placement
+ * can answer 204 without making the class, if another request got the same number at the same time.
+ * For the same reason classes are made one after another. */
 
 #include "report/publish/executor.h"
 
@@ -22,7 +22,7 @@
 #define PAUSE_MIN_USEC (50 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC (2 * USEC_PER_SEC)
 #define NO_LANE        SIZE_MAX
-#define IN_USE_MAX     320 /* bytes of the words about classes in use */
+#define IN_USE_MAX     320 /* bytes of the text about classes in use */
 
 typedef enum StepState {
         STEP_WAITING,
@@ -34,7 +34,7 @@ typedef enum StepState {
 
 typedef struct ExecutorStep ExecutorStep;
 
-/* Takes an answer other than 500. words can be changed. */
+/* Handles an answer other than 500. words can be changed. */
 typedef void (*StepAnswered)(ExecutorStep *step, int result, const SessionAnswer *answer,
                              Error *words);
 
@@ -42,24 +42,24 @@ struct ExecutorStep {
         Executor *executor;
         const PlanStep *step;
         StepState state;
-        size_t lane; /* NO_LANE: none */
+        size_t lane; /* index into lanes; NO_LANE: none */
         unsigned n_tries;
         uint64_t pause_usec;
         SessionCall *call;
-        StepAnswered answered; /* the function that takes the answer to call */
+        StepAnswered answered; /* handles the answer to call */
         sd_event_source *pause;
-        Provider kept;     /* what is sent when classes are in use */
-        bool noted_in_use; /* the outcome was noted */
-        bool asked_again;  /* for a class that existed already */
-        NameHolder holder; /* the provider with the name of the new one */
+        Provider kept;     /* the inventories that are sent while classes are in use */
+        bool noted_in_use; /* the outcome REPORT_E_IN_USE was noted */
+        bool asked_again;  /* the request for an existing class was repeated */
+        NameHolder holder; /* the provider that has the name of a new one */
 };
 
-/* A lane runs one step at a time. Each provider has one, and the steps that make classes share one.
- */
+/* A lane runs one step at a time. Each provider has one, and the steps that make classes share
+ * one. */
 typedef struct Lane {
-        Uuid provider; /* null: of the classes */
+        Uuid provider; /* null: the lane of the classes */
         bool busy;
-        bool closed; /* a conflict: no more steps of this provider */
+        bool closed; /* after a conflict: no more steps of this provider start */
 } Lane;
 
 struct Executor {
@@ -68,11 +68,11 @@ struct Executor {
         Mirror *mirror;
         const Plan *plan;
         ExecutorManners *manners;
-        ExecutorStep *steps; /* one for each of the plan */
+        ExecutorStep *steps; /* one for each step of the plan */
         Lane *lanes;
         size_t n_lanes;
         size_t n_running, n_pausing, n_shaping;
-        bool serial;   /* this plan's writes go one by one */
+        bool serial;   /* the writes of this plan run one by one */
         bool stopping; /* no more steps start */
         bool batch_done, batch_raced;
         sd_event_source *deferred;
@@ -91,9 +91,9 @@ static Lane *lane_of(const ExecutorStep *step)
         return step->lane == NO_LANE ? NULL : &step->executor->lanes[step->lane];
 }
 
-/* Moves and a reshape run one at a time, of whatever provider. A reshape that is not answered yet
- * can raise the generation in the answer to a move. And Placement writes the whole tree for each of
- * them, which causes deadlocks in databases. */
+/* Checks for a move or a reshape, which run one at a time for the whole tree. A reshape whose
+ * answer is still missing can raise the generation in the answer to a move. And Placement writes
+ * the whole tree for each of them, which causes deadlocks in databases. */
 static bool shapes_tree(const ExecutorStep *step)
 {
         return step->step->op == PLAN_MOVE_PROVIDER || step->step->op == PLAN_RESHAPE;
@@ -118,6 +118,7 @@ static void step_set_state(ExecutorStep *step, StepState state)
                 lane->busy = state == STEP_RUNNING || state == STEP_PAUSING;
 }
 
+/* Keeps the worst outcome with its words. After a fatal outcome no step starts. */
 static void note_outcome(Executor *executor, int outcome, const Error *error)
 {
         if (report_outcome_worse(executor->result, outcome) != executor->result) {
@@ -129,7 +130,7 @@ static void note_outcome(Executor *executor, int outcome, const Error *error)
                 executor->stopping = true;
 }
 
-/* Notes the failure with the provider's name in front of the words of the answer. */
+/* Notes the failure with the provider's name in front of the text of the answer. */
 static void step_fail(ExecutorStep *step, int outcome, const Error *error)
 {
         const PlanStep *plan_step = step->step;
@@ -141,7 +142,8 @@ static void step_fail(ExecutorStep *step, int outcome, const Error *error)
         step_set_state(step, STEP_FAILED);
 }
 
-/* Fails a step because Placement and the mirror differ. */
+/* Fails a step because Placement and the mirror differ. The mirror forgets the provider, and its
+ * later steps are skipped. */
 static void step_conflict(ExecutorStep *step, const Error *error)
 {
         Lane *lane = lane_of(step);
@@ -155,6 +157,7 @@ static void step_conflict(ExecutorStep *step, const Error *error)
 
 static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata);
 
+/* Sends a request of the step, whose answer goes to answered. */
 static int step_send(ExecutorStep *step, PlacementRequest request, StepAnswered answered,
                      Error *reterr)
 {
@@ -167,7 +170,7 @@ static int step_send(ExecutorStep *step, PlacementRequest request, StepAnswered 
         return r;
 }
 
-/* Sends a second kind of request for a step that runs, or fails it. */
+/* Sends a further request of a running step, or fails the step. */
 static void step_detour(ExecutorStep *step, PlacementRequest request, StepAnswered answered)
 {
         Error error = ERROR_NULL;
@@ -182,12 +185,13 @@ static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
         ExecutorStep *step = userdata;
 
         step->pause = sd_event_source_disable_unref(step->pause);
-        /* The step waits again: with one write at a time it must take its turn. */
+        /* The step waits again, because with serial writes it must wait for its turn. */
         step_set_state(step, STEP_WAITING);
         pump(step->executor);
         return 0;
 }
 
+/* Starts a pause with jitter. Returns false if the timer cannot be made. */
 static bool step_pause(ExecutorStep *step)
 {
         step->pause_usec =
@@ -199,8 +203,8 @@ static bool step_pause(ExecutorStep *step)
         return true;
 }
 
-/* Lets a step wait without a pause if it met the parallel writes of this plan: it starts when these
- * have ended. */
+/* Lets a step wait without a pause if the database was locked by the parallel writes of this plan.
+ * The step starts when they have ended. */
 static bool step_wait_turn(ExecutorStep *step, const SessionAnswer *answer)
 {
         if (!answer->verdict.database_locked || step->n_tries > 1)
@@ -209,7 +213,8 @@ static bool step_wait_turn(ExecutorStep *step, const SessionAnswer *answer)
         return true;
 }
 
-/* After a 500: retries later, and stops parallel writes. */
+/* Handles a 500: retries later, and ends parallel writes. After the last try the result of the
+ * write is unknown, so the mirror forgets it. */
 static void step_retry(ExecutorStep *step, const SessionAnswer *answer, int result,
                        const Error *error)
 {
@@ -228,7 +233,8 @@ static void step_retry(ExecutorStep *step, const SessionAnswer *answer, int resu
         step_fail(step, result, error);
 }
 
-/* The provider of a step in the desired tree; NULL for steps without one and deletions. */
+/* Returns the provider of a step in the desired tree; NULL for steps without one and for
+ * deletions. */
 static const Provider *wanted(const ExecutorStep *step)
 {
         return provider_tree_find(step->executor->plan->desired, &step->step->provider);
@@ -239,7 +245,7 @@ static const Provider *mirrored(const ExecutorStep *step)
         return provider_tree_find(mirror_get_tree(step->executor->mirror), &step->step->provider);
 }
 
-/* Takes the answer to a set of inventories that keeps the classes in use. */
+/* Handles the answer to a set of inventories that keeps the classes in use. */
 static void kept_answered(ExecutorStep *step, int result, const SessionAnswer *answer, Error *words)
 {
         Mirror *mirror = step->executor->mirror;
@@ -260,7 +266,8 @@ static void kept_answered(ExecutorStep *step, int result, const SessionAnswer *a
         }
 }
 
-/* Sends the set that keeps the classes in use, which words names. */
+/* Sends the set that keeps the classes in use, which words names. Nothing is sent if the mirror has
+ * that set already. */
 static void step_send_kept(ExecutorStep *step, const char *words)
 {
         Executor *executor = step->executor;
@@ -281,8 +288,7 @@ static void step_send_kept(ExecutorStep *step, const char *words)
                     kept_answered);
 }
 
-/* Sends the same request once more, if there are tries left: the inventory is not in use any more.
- */
+/* Sends the same request again if tries are left, because the inventory is no longer in use. */
 static void step_again(ExecutorStep *step)
 {
         Error error = ERROR_NULL;
@@ -295,6 +301,7 @@ static void step_again(ExecutorStep *step)
         step_fail(step, REPORT_E_IN_USE, &error);
 }
 
+/* Makes the set to send from the allocations in body, and the text about the classes in use. */
 static int keep_used(ExecutorStep *step, const Provider *old, const json_t *body, char *words,
                      size_t size, Error *reterr)
 {
@@ -310,7 +317,7 @@ static int keep_used(ExecutorStep *step, const Provider *old, const json_t *body
         return r < 0 ? error_oom(reterr) : REPORT_DONE;
 }
 
-/* Takes the allocations of a provider that has classes in use. */
+/* Handles the allocations of a provider that has classes in use. */
 static void holdings_answered(ExecutorStep *step, int result, const SessionAnswer *answer,
                               Error *words)
 {
@@ -327,7 +334,7 @@ static void holdings_answered(ExecutorStep *step, int result, const SessionAnswe
                 step_again(step);
 }
 
-/* Takes the allocations of the provider that has the name of the new one. */
+/* Handles the allocations of the provider that has the name of the new one. */
 static void holder_counted(ExecutorStep *step, int result, const SessionAnswer *answer,
                            Error *words)
 {
@@ -338,6 +345,8 @@ static void holder_counted(ExecutorStep *step, int result, const SessionAnswer *
         step_fail(step, REPORT_E_DUPLICATE_NAME, words);
 }
 
+/* Decides what a name in use means: another provider has the uuid, the provider itself was just
+ * created, or a foreign provider has the name. */
 static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
                          uint64_t modified_sec)
 {
@@ -360,7 +369,7 @@ static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
         }
 }
 
-/* Takes the provider that has the name of the new one. */
+/* Handles the provider that has the name of the new one. */
 static void holder_answered(ExecutorStep *step, int result, const SessionAnswer *answer,
                             Error *words)
 {
@@ -374,6 +383,7 @@ static void holder_answered(ExecutorStep *step, int result, const SessionAnswer 
                 step_fail(step, result, words);
 }
 
+/* Writes the result of a step into the mirror. */
 static void step_done(ExecutorStep *step, const json_t *body)
 {
         Executor *executor = step->executor;
@@ -393,7 +403,7 @@ static void step_done(ExecutorStep *step, const json_t *body)
 
 static void step_refused(ExecutorStep *step, int result, const Error *error)
 {
-        /* A class or trait that was known can be gone: the next attempt makes it again. */
+        /* A known class or trait can have been deleted: the next attempt makes it again. */
         if (result == REPORT_E_REFUSED)
                 mirror_forget_names(step->executor->mirror);
         if (report_outcome_is_fatal(result))
@@ -407,13 +417,13 @@ static bool is_put(PlanOp op)
                op == PLAN_PUT_AGGREGATES || op == PLAN_PUT_TRAITS;
 }
 
-/* Checks for the 204 that can mean that the class was not made (file comment). */
+/* Checks for the 204 that can mean that the class was not made (see the file comment). */
 static bool may_not_be_made(const ExecutorStep *step, const SessionAnswer *answer)
 {
         return step->step->op == PLAN_ENSURE_CLASS && answer->status == 204 && !step->asked_again;
 }
 
-/* Takes the answer to the request of the plan. */
+/* Handles the answer to the request of the plan. */
 static void step_answered(ExecutorStep *step, int result, const SessionAnswer *answer, Error *error)
 {
         bool gone = answer->status == 404 && answer->verdict.from_placement;
@@ -441,7 +451,7 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
                 step_detour(step, placement_get_provider_by_name(step->step->name),
                             holder_answered);
         else if (op == PLAN_MOVE_PROVIDER && result == REPORT_E_TOO_OLD)
-                /* The provider stays where it is; an older service accepts everything else. */
+                /* The provider keeps its parent. An older service accepts all other requests. */
                 step_fail(step, REPORT_E_REFUSED, error);
         else
                 step_refused(step, result, error);
@@ -462,7 +472,7 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
 
         step->call = NULL;
         note_access(step, answer);
-        /* The number of its consumers only adds to the words of a step that has failed. */
+        /* The number of consumers only completes the message of a step that has already failed. */
         if (answer->status == 500 && step->answered != holder_counted)
                 step_retry(step, answer, result, &words);
         else
@@ -497,6 +507,7 @@ static bool prerequisites_done(const ExecutorStep *step)
         return true;
 }
 
+/* Checks state, lane, prerequisites, and the rule for moves and reshapes. */
 static bool may_start(const ExecutorStep *step)
 {
         const Lane *lane = lane_of(step);
@@ -510,7 +521,7 @@ static uint64_t limit(const Executor *executor)
         return executor->serial ? 1 : session_get_statistics(executor->session)->max_connections;
 }
 
-/* Ends the pauses, because no further request is sent. */
+/* Ends the pauses, because no further request is sent. The result of these steps is unknown. */
 static void end_pauses(Executor *executor)
 {
         for (size_t i = 0; i < executor->plan->n_steps; i++) {
@@ -524,6 +535,7 @@ static void end_pauses(Executor *executor)
         }
 }
 
+/* Starts every step that can start, and ends the plan when no step runs or pauses. */
 static void pump(Executor *executor)
 {
         for (size_t i = 0; i < executor->plan->n_steps; i++) {
@@ -538,8 +550,8 @@ static void pump(Executor *executor)
                 sd_event_source_set_enabled(executor->deferred, SD_EVENT_ONESHOT);
 }
 
-/* Counts batches that lost a race. After a number of them inventories are sent one by one, which
- * lose fewer races. */
+/* Counts batches that lost a race. After EXECUTOR_BATCH_RACES_MAX in a row inventories are sent one
+ * by one, because single writes lose fewer races. */
 static void note_batch(Executor *executor)
 {
         ExecutorManners *manners = executor->manners;
@@ -550,6 +562,8 @@ static void note_batch(Executor *executor)
                                          : !executor->batch_done;
 }
 
+/* Runs twice: first to start the plan, so that no callback runs inside executor_new(), and last to
+ * report its end. */
 static int on_deferred(sd_event_source *source, void *userdata)
 {
         Executor *executor = userdata;
@@ -574,11 +588,14 @@ static int compare_lanes(const void *a, const void *b)
         return uuid_order(&((const Lane *)a)->provider, &((const Lane *)b)->provider);
 }
 
+/* Checks whether a step has a lane: all but traits and a reshape do. */
 static bool takes_turns(const PlanStep *step)
 {
         return step->op == PLAN_ENSURE_CLASS || !uuid_empty(&step->provider);
 }
 
+/* Makes one lane for each provider, sorted for find_lane(). Classes have the null uuid and share a
+ * lane. */
 static int make_lanes(Executor *executor)
 {
         const Plan *plan = executor->plan;

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A tree and, in another array, an entry for each of its providers: its generation, and while it is
- * read the generation of each part. Each change sets the generation last, so that a failure leaves
- * the provider stale. The names that providers carry are learned with them. */
+/* A tree and, in a second array, an entry for each of its providers. The entry has the generation
+ * of the provider, and during a read the generation of each part. Each change sets the generation
+ * last, so that a failure leaves the provider stale. The mirror also learns the names of classes
+ * and traits that providers have.
+ *
+ * The tree can be shared (provider_tree_ref()). Then own_tree() replaces it with a copy before the
+ * first change. So each function that changes the tree calls own_tree() first and looks up
+ * providers after it. */
 
 #include "report/publish/mirror.h"
 
@@ -16,13 +21,14 @@
 typedef struct MirrorEntry {
         Uuid uuid;
         int64_t generation; /* -1: stale */
+        /* Bits and generations of the parts that were read since the provider became stale. */
         unsigned parts_read;
         int64_t part_generations[_PLACEMENT_PART_MAX];
 } MirrorEntry;
 
 struct Mirror {
         ProviderTree *tree;
-        MirrorEntry *entries; /* one per provider of the tree, sorted by uuid */
+        MirrorEntry *entries; /* one for each provider of the tree, sorted by uuid */
         size_t n_entries, n_allocated;
         bool list_stale; /* the list of providers must be read */
         MirrorNames names;
@@ -75,7 +81,7 @@ static int order_entry(const void *key, const void *item)
         return uuid_order(key, &((const MirrorEntry *)item)->uuid);
 }
 
-/* Returns the position of the uuid, or where it belongs. */
+/* Returns the position of the uuid, or the position at which to insert it. */
 static size_t find_position(const Mirror *mirror, const Uuid *uuid, bool *ret_found)
 {
         return array_find(mirror->entries, sizeof(MirrorEntry), mirror->n_entries, uuid,
@@ -97,6 +103,7 @@ int64_t mirror_get_generation(const Mirror *mirror, const Uuid *provider)
         return entry ? entry->generation : -1;
 }
 
+/* Compares generation, name and parent of one provider. */
 static bool provider_is_current(const Mirror *mirror, const PlacementProvider *item)
 {
         const Provider *provider = provider_tree_find(mirror->tree, &item->uuid);
@@ -106,6 +113,7 @@ static bool provider_is_current(const Mirror *mirror, const PlacementProvider *i
                uuid_equal(&provider->parent, &item->parent);
 }
 
+/* Compares the numbers and looks up each provider of the list, which proves equal sets. */
 bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers)
 {
         if (mirror->list_stale || providers->n_items != mirror->n_entries)
@@ -116,8 +124,7 @@ bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers
         return true;
 }
 
-/* Gives the mirror a tree that it can change: a copy if another owner has a reference to this one.
- */
+/* Ensures that the mirror can change its tree: makes a copy if another owner has a reference. */
 static int own_tree(Mirror *mirror)
 {
         ProviderTree *copy;
@@ -171,6 +178,7 @@ bool mirror_has_stale(const Mirror *mirror)
         return false;
 }
 
+/* Lists the entries without a generation. */
 int mirror_list_stale(const Mirror *mirror, Uuid **ret, size_t *ret_n)
 {
         Uuid *list = calloc(MAX(mirror->n_entries, (size_t)1), sizeof(Uuid));
@@ -194,7 +202,7 @@ static int learn_traits(Mirror *mirror, const StringSet *names)
         return 0;
 }
 
-/* Learns the names that a provider has: Placement has them, too. */
+/* Learns the names that a provider has, because Placement has them too. */
 static int learn_from(Mirror *mirror, const Provider *provider, PlacementPart part)
 {
         if (part == PLACEMENT_TRAITS)
@@ -206,6 +214,7 @@ static int learn_from(Mirror *mirror, const Provider *provider, PlacementPart pa
         return 0;
 }
 
+/* Returns the mirror that has the provider in the generation of the list; NULL: it must be read. */
 static const Mirror *choose_source(const Mirror *mirror, const Mirror *partial,
                                    const PlacementProvider *item)
 {
@@ -216,8 +225,8 @@ static const Mirror *choose_source(const Mirror *mirror, const Mirror *partial,
         return NULL;
 }
 
-/* Adds a provider to the next mirror. learns: of an unfinished refresh, whose names are in the
- * providers that it read alone. */
+/* Adds a provider to the next mirror. With learns it is a copy from an unfinished refresh, whose
+ * names are only in the providers that it read. */
 static int add_next(Mirror *next, const PlacementProvider *item, const Mirror *source, bool learns,
                     Error *reterr)
 {
@@ -235,6 +244,8 @@ static int add_next(Mirror *next, const PlacementProvider *item, const Mirror *s
         return 0;
 }
 
+/* Copies the names from the old mirror: Placement keeps a class or trait when a provider is
+ * deleted. */
 int mirror_make_next(const Mirror *mirror, const Mirror *partial,
                      const PlacementProviders *providers, Mirror **ret, Error *reterr)
 {
@@ -254,6 +265,7 @@ int mirror_make_next(const Mirror *mirror, const Mirror *partial,
         return 0;
 }
 
+/* Checks whether all parts were read at the same generation. */
 static bool parts_agree(const MirrorEntry *entry)
 {
         for (size_t i = 1; i < _PLACEMENT_PART_MAX; i++)
@@ -262,6 +274,7 @@ static bool parts_agree(const MirrorEntry *entry)
         return true;
 }
 
+/* Makes the provider current when the last part arrives with the generation of the other parts. */
 int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const json_t *body,
                 Error *reterr)
 {
@@ -310,6 +323,7 @@ static int write_part(Provider *provider, PlacementPart part, const Provider *wr
         }
 }
 
+/* Makes the entry stale until the part is stored, so that a failure leaves it stale. */
 int mirror_write(Mirror *mirror, const Provider *written, PlacementPart part, int64_t generation)
 {
         MirrorEntry *entry = find_entry(mirror, &written->uuid);
@@ -334,7 +348,7 @@ int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation)
 
         if (!entry)
                 return -ENOENT;
-        /* a move does not change the generation */
+        /* A move does not change the generation, so another one comes from another writer. */
         if (entry->generation != generation)
                 entry->generation = -1;
         r = own_tree(mirror);
@@ -346,11 +360,12 @@ int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation)
         return r;
 }
 
+/* Drops the entries of removed providers in one pass, which keeps their order. */
 void mirror_remove(Mirror *mirror, const Uuid *provider)
 {
         size_t n = 0;
 
-        /* Without memory the provider is read again, and found to be gone. */
+        /* Without memory the provider becomes stale, and the next read shows that it is gone. */
         if (own_tree(mirror) < 0) {
                 mirror_forget(mirror, provider);
                 return;
@@ -395,6 +410,7 @@ int mirror_learn_class(Mirror *mirror, const char *name)
         return string_set_add(&mirror->names.known_classes, name) < 0 ? -ENOMEM : 0;
 }
 
+/* Moves the name between the two sets, so it is in one of them at most. */
 int mirror_learn_trait(Mirror *mirror, const char *name, bool exists)
 {
         StringSet *known = &mirror->names.known_traits, *missing = &mirror->names.missing_traits;
@@ -405,6 +421,8 @@ int mirror_learn_trait(Mirror *mirror, const char *name, bool exists)
         return 0;
 }
 
+/* Adds the traits of a provider that Placement is not known to have. *ret_unknown is set if one of
+ * them was never asked for. */
 static int add_unknown_traits(const MirrorNames *names, const Provider *provider, StringSet *ret,
                               bool *ret_unknown)
 {

@@ -19,6 +19,7 @@ int name_holder_count(NameHolder *holder, const json_t *body)
         return 0;
 }
 
+/* Describes the number of consumers, or that it is unknown. */
 static void describe_consumers(const NameHolder *holder, char *text, size_t size)
 {
         if (!holder->counted)
@@ -30,6 +31,7 @@ static void describe_consumers(const NameHolder *holder, char *text, size_t size
                          holder->n_consumers == 1 ? " holds" : "s hold");
 }
 
+/* Omits an unknown time. */
 void name_holder_describe(const NameHolder *holder, char *text, size_t size)
 {
         time_t modified = (time_t)holder->modified_sec;
@@ -42,6 +44,8 @@ void name_holder_describe(const NameHolder *holder, char *text, size_t size)
         snprintf(text, size, "%s%s", consumers, when);
 }
 
+/* Distinguishes three cases with different advice: a root with allocations, which can be another
+ * host; a root without any; and a provider of another tree. */
 int name_holder_explain(const NameHolder *holder, bool wants_root, Error *reterr)
 {
         char text[160];

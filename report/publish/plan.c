@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The steps are made phase by phase in the order of plan.h, so that each step follows those that it
- * waits for. A node for each provider, found by uuid, has the step that creates or deletes it. */
+/* The steps are made phase by phase in the order of plan.h, so that each step follows its
+ * prerequisites. Each provider has a node, found by uuid, with the step that creates or deletes it.
+ *
+ * The builder looks at two trees: desired, and the mirror's. A provider in only one of them is
+ * created or deleted; one in both is compared part by part. find_old() and before() look into the
+ * mirror. All dependencies are indexes of earlier steps, so the plan has no cycle. */
 
 #include "report/publish/plan.h"
 
@@ -13,14 +17,14 @@
 
 #define NO_STEP SIZE_MAX
 
-/* Fewer inventories than this are sent one by one: that is about the same number of requests, and
- * they are independent of each other. */
+/* Fewer inventories than this are sent one by one. That needs about as many requests, and they are
+ * independent of each other. */
 #define BATCH_MIN 4
 
 typedef struct Node {
         const Provider *provider;
-        size_t step; /* that creates or deletes it; or NO_STEP */
-        size_t move; /* that moves it; or NO_STEP */
+        size_t step; /* the step that creates or deletes it, or NO_STEP */
+        size_t move; /* the step that moves it, or NO_STEP */
 } Node;
 
 /* The providers of a tree, sorted by uuid. */
@@ -31,21 +35,23 @@ typedef struct NodeTable {
 
 typedef struct Builder {
         Plan *plan;
-        const ProviderTree *desired; /* plan->desired */
+        const ProviderTree *desired; /* is plan->desired */
         const ProviderTree *mirror;
         const MirrorNames *names;
         bool may_batch;
-        NodeTable creates; /* of desired */
-        NodeTable deletes; /* of the mirror */
+        NodeTable creates; /* the nodes of desired */
+        NodeTable deletes; /* the nodes of the mirror */
         StringSet new_classes, new_traits;
-        size_t first_class, first_trait; /* the steps that make them, in the order of the sets */
+        size_t first_class, first_trait; /* the first steps that make them; the steps have the order
+                                          * of the sets */
+        /* The step of the reshape, or NO_STEP. */
         size_t reshape;
         Error *reterr;
 } Builder;
 
-/* Words. The caller frees; NULL when out of memory. */
+/* Summaries. The caller frees them; NULL when out of memory. */
 
-/* Adds "(was 7)", or the fields other than total that changed. */
+/* Appends "(was 7)", and the changed fields other than total. */
 static void print_change(FILE *stream, const Inventory *want, const Inventory *was)
 {
         if (want->total != was->total)
@@ -65,7 +71,7 @@ static void print_change(FILE *stream, const Inventory *want, const Inventory *w
                         was->max_unit, was->step_size);
 }
 
-/* "VCPU 8, MEMORY_MB 16384 (was 15872), no VGPU (was 4)" */
+/* Makes a text such as "VCPU 8, MEMORY_MB 16384 (was 15872), no VGPU (was 4)". */
 static char *summarize_inventories(const Provider *want, const Provider *was)
 {
         const char *separator = "";
@@ -97,7 +103,7 @@ static char *summarize_inventories(const Provider *want, const Provider *was)
         return text_close(stream, &text);
 }
 
-/* "+HW_CPU_X86_AVX2 -CUSTOM_OLD" */
+/* Makes a text such as "+HW_CPU_X86_AVX2 -CUSTOM_OLD". */
 static char *summarize_set(const StringSet *want, const StringSet *was)
 {
         const char *separator = "";
@@ -120,7 +126,7 @@ static char *summarize_set(const StringSet *want, const StringSet *was)
         return text_close(stream, &text);
 }
 
-/* "inventories of 3 providers, allocations of 12 consumers" */
+/* Makes a text such as "inventories of 3 providers, allocations of 12 consumers". */
 static char *summarize_reshape(size_t n_providers, const Allocations *allocations)
 {
         size_t n_consumers = allocations ? allocations->n_consumers : 0;
@@ -133,7 +139,7 @@ static char *summarize_reshape(size_t n_providers, const Allocations *allocation
                            text_plural(n_consumers));
 }
 
-/* Steps */
+/* Steps. */
 
 static int table_init(NodeTable *table, const ProviderTree *tree)
 {
@@ -185,7 +191,8 @@ Plan *plan_free(Plan *plan)
         return NULL;
 }
 
-/* Takes summary over; NULL means out of memory. provider may be NULL. */
+/* Adds a step and owns summary, also on failure; a NULL summary means out of memory. provider can
+ * be NULL. */
 static int add_step(Builder *builder, PlanOp op, const Provider *provider, const char *name,
                     char *summary, size_t *ret)
 {
@@ -251,6 +258,8 @@ static bool aggregates_change(const Builder *builder, const Provider *provider)
         return !string_set_equal(&provider->aggregates, &before(builder, provider)->aggregates);
 }
 
+/* Checks whether a trait can be written. A custom trait can be created; a standard trait must exist
+ * in Placement. */
 static bool trait_usable(const Builder *builder, const char *trait)
 {
         if (!resource_class_valid(trait))
@@ -279,6 +288,8 @@ static void leave_out_traits(const Builder *builder, Provider *provider)
                         string_set_remove(&provider->traits, provider->traits.items[i - 1]);
 }
 
+/* Checks that the provider keeps its name, and that it stays a root or stays below a parent.
+ * Placement permits no other change. */
 static int check_identity(const Builder *builder, const Provider *provider)
 {
         const Provider *old = find_old(builder, provider);
@@ -306,8 +317,7 @@ static int check_desired(Builder *builder)
         return r;
 }
 
-/* Takes the tree into the plan: a reference, or a copy without the traits that cannot be written.
- */
+/* Stores the tree in the plan: a reference, or a copy without the traits that cannot be written. */
 static int take_desired(Builder *builder, const ProviderTree *desired)
 {
         ProviderTree *copy;
@@ -332,6 +342,7 @@ static int collect_new(StringSet *ret, const char *name, const StringSet *known)
         return string_set_add(ret, name) < 0 ? -ENOMEM : 0;
 }
 
+/* Collects the new names of the parts that are written. */
 static int collect_new_of_provider(Builder *builder, const Provider *provider)
 {
         if (inventories_change(builder, provider))
@@ -363,6 +374,8 @@ static int add_ensures(Builder *builder, PlanOp op, const StringSet *names, size
         return 0;
 }
 
+/* Makes the steps for new classes and traits. They come first, because other steps depend on
+ * them. */
 static int make_names(Builder *builder)
 {
         for (size_t i = 0; i < builder->desired->n_providers; i++)
@@ -383,8 +396,8 @@ static size_t find_ensure(const StringSet *names, size_t first, const char *name
         return NO_STEP;
 }
 
-/* Deletes a provider after its children have gone or moved: the caller walks the mirror backwards.
- */
+/* Adds the deletion of a provider, which waits for the deletion or move of its children. The caller
+ * walks the mirror backwards, so these steps exist. The inventories are deleted first. */
 static int add_delete(Builder *builder, const Provider *provider)
 {
         Node *node = table_find(&builder->deletes, &provider->uuid);
@@ -416,7 +429,8 @@ static int add_delete(Builder *builder, const Provider *provider)
         return 0;
 }
 
-/* Deletes the providers that are in the mirror and not desired: all of them, or those below one. */
+/* Deletes the providers that are in the mirror and not in desired: all of them, or those in the
+ * subtree of one. */
 static int make_deletes(Builder *builder, const Uuid *below)
 {
         for (size_t i = builder->mirror->n_providers; i > 0; i--) {
@@ -432,7 +446,8 @@ static int make_deletes(Builder *builder, const Uuid *below)
         return 0;
 }
 
-/* Deletes a provider first if it has the name of a new one: names are unique in Placement. */
+/* Deletes a provider first if it has the name of a new one, because names are unique in
+ * Placement. */
 static int make_room_for_name(Builder *builder, const Provider *provider)
 {
         const Provider *holder = provider_tree_find_name(builder->mirror, provider->name);
@@ -447,6 +462,8 @@ static int make_room_for_name(Builder *builder, const Provider *provider)
         return make_deletes(builder, &holder->uuid);
 }
 
+/* Adds the creation of a provider, after that of its parent and after the deletion of the holder of
+ * its name. */
 static int add_create(Builder *builder, const Provider *provider)
 {
         const Provider *holder = provider_tree_find_name(builder->mirror, provider->name);
@@ -484,8 +501,8 @@ static int make_creates(Builder *builder)
         return 0;
 }
 
-/* Returns the move of the nearest moving ancestor, or NO_STEP. Once that is done, the ancestor
- * cannot lie below the provider that is put below it. */
+/* Returns the move of the nearest ancestor that moves, or NO_STEP. After that move the ancestor
+ * cannot be below the provider that is moved below it. */
 static size_t find_move_above(const Builder *builder, const Node *parent)
 {
         while (parent && parent->move == NO_STEP)
@@ -493,7 +510,7 @@ static size_t find_move_above(const Builder *builder, const Node *parent)
         return parent ? parent->move : NO_STEP;
 }
 
-/* Adds the move of a provider. The caller walks desired forwards, so ancestors have their moves
+/* Adds the move of a provider. The caller walks desired forwards, so the ancestors have their moves
  * already. */
 static int add_move(Builder *builder, const Provider *provider, const Provider *old)
 {
@@ -525,8 +542,8 @@ static int make_moves(Builder *builder)
         return 0;
 }
 
-/* Picks a provider for a reshape in which only allocations change: Placement demands at least one.
- */
+/* Returns a provider for a reshape that changes only allocations, because Placement demands at
+ * least one inventory. */
 static const Provider *pick_witness(const Builder *builder)
 {
         const Allocations *allocations = builder->plan->allocations;
@@ -552,8 +569,9 @@ bool plan_is_reshaped(const Plan *plan, const Uuid *provider)
 
 /* Checks whether a provider can be part of a batch. The reshaper sets many inventories in one
  * transaction, so it rejects all if it rejects one. A provider gets a request of its own if
- * Placement might reject it: a class goes that can be in use, or all classes go. Also if only the
- * reshaper would accept it (facts E6: more reserved than total), so that the refusal is seen. */
+ * Placement might reject it. That is so if a class that can be in use is removed, or all classes
+ * are. The same is true if only the reshaper would accept it (facts E6: reserved above total), so
+ * that the rejection is noticed. */
 static bool fits_batch(const Builder *builder, const Provider *provider)
 {
         const Provider *old = before(builder, provider);
@@ -570,7 +588,7 @@ static bool fits_batch(const Builder *builder, const Provider *provider)
         return provider->n_inventories > 0;
 }
 
-/* Chooses the providers of a reshape that moves no allocation, and only saves requests. */
+/* Chooses the providers of a reshape that moves no allocation and only saves requests. */
 static void choose_batch(Builder *builder)
 {
         const ProviderTree *desired = builder->desired;
@@ -587,7 +605,8 @@ static void choose_batch(Builder *builder)
                 plan->n_reshaped = 0;
 }
 
-/* Chooses the providers of the reshape. */
+/* Chooses the providers of the reshape: all whose inventories change, also those that are
+ * deleted. */
 static int choose_reshaped(Builder *builder)
 {
         const ProviderTree *desired = builder->desired, *mirror = builder->mirror;
@@ -614,6 +633,8 @@ static int choose_reshaped(Builder *builder)
         return 0;
 }
 
+/* Adds the reshape after all creations and classes. Traits do not matter to it, and moves have an
+ * order of their own. */
 static int make_reshape(Builder *builder)
 {
         const Plan *plan = builder->plan;
@@ -632,7 +653,7 @@ static int make_reshape(Builder *builder)
         return 0;
 }
 
-/* Adds a step on a provider, after its creation and the reshape. */
+/* Adds a step for a part of a provider, after its creation and the reshape. */
 static int add_put(Builder *builder, PlanOp op, const Provider *provider, char *summary,
                    size_t *ret)
 {
@@ -722,7 +743,8 @@ static int build(Builder *builder)
         return make_deletes(builder, NULL);
 }
 
-/* Checks whether the provider is new and can be created before the reshape. */
+/* Checks whether the provider is new and can be created before the reshape: its name is free and
+ * its parent exists or is created too. */
 static bool can_be_laid(const Builder *builder, const Provider *provider)
 {
         const Node *parent = table_find(&builder->creates, &provider->parent);
@@ -732,6 +754,7 @@ static bool can_be_laid(const Builder *builder, const Provider *provider)
         return !parent || parent->step != NO_STEP || find_old(builder, parent->provider);
 }
 
+/* Builds the part of the plan that needs no allocations. */
 static int build_groundwork(Builder *builder)
 {
         const ProviderTree *desired = builder->desired;
@@ -756,6 +779,7 @@ static int build_groundwork(Builder *builder)
         return 0;
 }
 
+/* Makes a plan with the given builder function. */
 static int make(const ProviderTree *desired, const Mirror *mirror, const Allocations *allocations,
                 bool may_batch, int (*how)(Builder *builder), Plan **ret, Error *reterr)
 {

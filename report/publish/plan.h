@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The plan: which requests make Placement equal to the desired tree, and in which order. Pure.
+/* The plan: the requests that make Placement equal to the desired tree, and their order. Pure.
  *
  * plan_make() compares two values and sends nothing. --dry-run, "computectl plan" and the log print
- * this very list, and the executor runs it. Steps carry no generation: the executor puts in the
- * mirror's when it sends.
+ * exactly this list, and the executor runs it. Steps have no generation: the executor inserts that
+ * of the mirror when it sends.
  *
- * Order: custom classes and traits before whoever needs them, parents before children and before
- * those that move below them (what they have and what is allocated of it moves along), per provider
- * inventories, aggregates, traits (one step per provider at a time, in list order), deletions last
- * and children before parents. What goes is emptied first: Placement deletes a provider whatever
- * was allocated of it since it looked, and refuses to empty it then. Only where a provider to be
- * created has the name of one to be deleted does that deletion come first.
+ * Order: custom classes and traits come before the steps that need them. Parents come before
+ * children and before providers that move below them; a provider moves with its inventories and
+ * allocations. For each provider the order is inventories, aggregates, traits, with one step at a
+ * time. Deletions come last, children before parents.
  *
- * With allocations, everything of the inventories that changes goes into one PLAN_RESHAPE with
- * them, after all creations; what follows depends on it. Without, inventories that change together
- * go into one too where the service lets us, and only where nothing is lost when it
- * is refused: that is a batch, and the same plan can be made without it. */
+ * A provider is emptied before it is deleted. Placement deletes a provider even if it was allocated
+ * since the last read, but it refuses to empty it then. A deletion comes first only if a new
+ * provider has the name of the deleted one.
+ *
+ * With allocations, all changes of inventories are in one PLAN_RESHAPE with them, after all
+ * creations, and later steps depend on it. Without allocations, inventories that change together
+ * are also in one reshape, if the service permits it and if a rejection loses nothing. That is a
+ * batch, and the same plan can be made without it. */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
@@ -41,8 +43,8 @@ typedef struct PlanStep {
         PlanOp op;
         Uuid provider; /* null for classes, traits and the reshape */
         char *name;    /* of the provider, the class or the trait; "" for the reshape */
-        char *summary; /* for people: "VCPU 8, MEMORY_MB 16384 (was 15872)" */
-        size_t *after; /* indexes of the steps that must have ended well before this one starts */
+        char *summary; /* for people, for example "VCPU 8, MEMORY_MB 16384 (was 15872)" */
+        size_t *after; /* indexes of the steps that must have succeeded before this one starts */
         size_t n_after;
 } PlanStep;
 
@@ -50,31 +52,34 @@ typedef struct Plan {
         PlanStep *steps;
         size_t n_steps;
         size_t n_allocated;
-        ProviderTree *desired;    /* a copy without the traits left out: where bodies come from */
+        ProviderTree *desired;    /* source of the bodies: a reference, or a copy without the
+                                   * unusable traits */
         Allocations *allocations; /* a copy, or NULL: no reshape */
-        Uuid *reshaped;           /* providers in the reshape's inventories; those that are not in
-                                     desired are emptied */
+        Uuid *reshaped;           /* the providers in the inventories of the reshape; those that are
+                                   * not in desired are emptied */
         size_t n_reshaped;
-        bool is_batch; /* the reshape moves no consumer: many inventories in one request */
+        bool is_batch; /* the reshape moves no consumer: it has many inventories in one request */
 } Plan;
 
-/* Compares desired with the mirror, which has no stale provider. Custom classes and traits that the
- * mirror does not know are made. A standard trait that Placement lacks, and a text that is no trait
- * name, is left out of comparison and bodies: Placement would reject the whole set. may_batch:
- * inventories can be sent by the reshaper. -ENOMEM; -EINVAL for a provider that would have to
- * change its name or become or stop being a root, and for a reshape in which a new provider has the
- * name of one that goes. */
+/* Compares desired with the mirror, which must have no stale provider. Custom classes and traits
+ * that the mirror does not know are created. A standard trait that Placement lacks, and a text that
+ * is no trait name, are omitted from comparison and bodies. Placement would reject the whole set.
+ * With may_batch, inventories can be sent by the reshaper.
+ *
+ * Returns -EINVAL for a provider that would have to change its name, or would become or stop being
+ * a root. Also for a reshape in which a new provider has the name of a deleted one. Returns -ENOMEM
+ * when out of memory. */
 int plan_make(const ProviderTree *desired, const Mirror *mirror, const Allocations *allocations,
               bool may_batch, Plan **ret, Error *reterr);
 
 /* Makes the part of the plan that needs no allocations: custom names, and new providers with their
- * aggregates and traits. Providers whose name another one has, and those below them, are left for
- * plan_make(). -ENOMEM, -EINVAL as there. */
+ * aggregates and traits. A provider whose name is in use, and its descendants, are left to
+ * plan_make(). -ENOMEM and -EINVAL as there. */
 int plan_make_groundwork(const ProviderTree *desired, const Mirror *mirror, Plan **ret,
                          Error *reterr);
 
 Plan *plan_free(Plan *plan);
 DEFINE_CLEANUP(Plan *, plan_free);
 
-/* Checks whether a provider's inventories are in the reshape. */
+/* Checks whether the reshape has the provider's inventories. */
 bool plan_is_reshaped(const Plan *plan, const Uuid *provider);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One table has the name, method and route of each operation. First the steps in words and as JSON,
- * then as requests with the mirror's generations, and last the changes of the mirror that an answer
- * means. */
+/* One table has the name, method and route of each operation. The functions come in three groups:
+ * steps as text and as JSON, steps as requests with the mirror's generations, and the changes of
+ * the mirror after an answer.
+ *
+ * The answer to most writes has the new generation of the provider. The answer to a reshape has
+ * none, so the new generations are computed (rise_of()). */
 
 #include "report/publish/step.h"
 
@@ -11,6 +14,7 @@
 
 #include "base/json.h"
 
+/* Number of steps that plan_describe() shows. */
 #define DESCRIBED_MAX 3
 
 static const struct {
@@ -42,6 +46,7 @@ PlacementRequest plan_step_request(const PlanStep *step)
                                  uuid_empty(&step->provider) ? step->name : step->provider.text);
 }
 
+/* Returns the first word of the description of a step; NULL for steps that only prepare others. */
 static const char *name_part(PlanOp op)
 {
         static const char *const names[_PLAN_OP_MAX] = {
@@ -54,6 +59,8 @@ static const char *name_part(PlanOp op)
         return names[op];
 }
 
+/* Counts with n the whole text, as snprintf() does. When n reaches size, nothing more is
+ * written. */
 const char *plan_describe(const Plan *plan, char *text, size_t size)
 {
         size_t n = 0, n_shown = 0, n_left = 0;
@@ -115,13 +122,14 @@ json_t *plan_to_json(const Plan *plan)
         return TAKE_PTR(array);
 }
 
-/* Requests and answers */
+/* Requests and answers. */
 
 static const Provider *desired_of(const Plan *plan, const PlanStep *step)
 {
         return provider_tree_find(plan->desired, &step->provider);
 }
 
+/* Makes the reshape with the mirror's generations. -ESTALE if one of them is unknown. */
 static int make_reshape_request(const Plan *plan, const Mirror *mirror, PlacementRequest *ret,
                                 Error *reterr)
 {
@@ -211,6 +219,7 @@ static int apply_put(const Plan *plan, const PlanStep *step, Mirror *mirror, con
         return mirror_write(mirror, desired_of(plan, step), part_of(step->op), generation);
 }
 
+/* Checks whether a consumer of the reshape has an allocation of the provider. */
 static bool is_allocated(const Allocations *allocations, const Uuid *uuid)
 {
         for (size_t i = 0; allocations && i < allocations->n_consumers; i++)
@@ -219,8 +228,8 @@ static bool is_allocated(const Allocations *allocations, const Uuid *uuid)
         return false;
 }
 
-/* Returns how far a reshape raises a generation (facts E6): once for the union of old and new
- * inventories (unless the final set is empty), once for the allocations, once for the final
+/* Returns by how much a reshape raises a generation (facts E6): by one for the union of old and new
+ * inventories (unless the final set is empty), by one for the allocations, and by one for the final
  * inventories. */
 static int64_t rise_of(const Plan *plan, const Uuid *uuid, const Provider *desired)
 {
@@ -231,6 +240,8 @@ static int64_t rise_of(const Plan *plan, const Uuid *uuid, const Provider *desir
         return rise;
 }
 
+/* Writes the inventories and the generation of one provider after a reshape. current can be the
+ * mirror's own provider. */
 static int settle(const Plan *plan, Mirror *mirror, const Provider *current)
 {
         const Provider *desired = provider_tree_find(plan->desired, &current->uuid);
@@ -245,8 +256,8 @@ static int settle(const Plan *plan, Mirror *mirror, const Provider *current)
         return mirror_write(mirror, current, PLACEMENT_INVENTORIES, before + rise);
 }
 
-/* The answer to a reshape has no generations. It was done, so the ones that were sent were right,
- * and it raises them by a known number. */
+/* Writes the result of a reshape into the mirror. The answer has no generations. But the reshape
+ * succeeded, so the generations that were sent were right, and it raised them by a known number. */
 static int apply_reshape(const Plan *plan, Mirror *mirror)
 {
         const ProviderTree *tree = mirror_get_tree(mirror);
@@ -257,6 +268,7 @@ static int apply_reshape(const Plan *plan, Mirror *mirror)
         return r;
 }
 
+/* Forgets the step's providers after a failure, because the mirror can be wrong about them. */
 int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
                Error *reterr)
 {
@@ -273,8 +285,7 @@ int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const jso
         case PLAN_MOVE_PROVIDER:
                 r = apply_place(plan, step, mirror, body, reterr);
                 break;
-        case PLAN_EMPTY_PROVIDER: /* the answer has no generation, and the provider is deleted next
-                                   */
+        case PLAN_EMPTY_PROVIDER: /* the answer has no generation, and the deletion follows */
                 mirror_forget(mirror, &step->provider);
                 return 0;
         case PLAN_DELETE_PROVIDER:
@@ -298,8 +309,8 @@ void step_forget(const PlanStep *step, Mirror *mirror)
         case PLAN_ENSURE_TRAIT:
                 break;
         case PLAN_RESHAPE:
-                mirror_forget(mirror, NULL); /* the providers that it wrote have other generations
-                                              * if it was done */
+                mirror_forget(mirror, NULL); /* if it was done, the written providers have other
+                                              * generations */
                 break;
         default:
                 mirror_forget(mirror, &step->provider);
@@ -313,6 +324,7 @@ typedef struct ClassUse {
         const Uuid *first; /* the first consumer */
 } ClassUse;
 
+/* Sums the allocations of a class over all consumers. The sum saturates. */
 static ClassUse use_of(const Allocations *holdings, const Uuid *provider, const char *class)
 {
         ClassUse use = { 0 };
@@ -332,7 +344,8 @@ static ClassUse use_of(const Allocations *holdings, const Uuid *provider, const 
         return use;
 }
 
-/* "VGPU (3 in use by <uuid> and 1 more)" */
+/* Writes a text such as "VGPU (3 in use by <uuid> and 1 more)". Returns its length, as snprintf()
+ * does. */
 static size_t describe_use(const ClassUse *use, const char *class, const char *separator,
                            char *text, size_t size)
 {

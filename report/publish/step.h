@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One step of a plan in words, as JSON and as a request, and the change of the mirror that its
- * answer means. Pure but for the mirror. */
+/* One step of a plan as text, as JSON and as a request, and the change of the mirror after its
+ * answer. Pure except for the mirror. */
 
 #include <jansson.h>
 
@@ -11,39 +11,39 @@
 #include "report/publish/plan.h"
 
 /* Returns the request of a step without a body: "PUT", "/resource_providers/…/inventories". The
- * caller frees. */
+ * caller frees it. */
 PlacementRequest plan_step_request(const PlanStep *step);
 
-/* "put-inventories", … */
+/* Returns the name of an operation, for example "put-inventories". */
 const char *plan_op_to_text(PlanOp op);
 
-/* Writes the first steps in words, at most size bytes: "traits of demo: +A -B; provider gpu: no
- * longer there (and 2 more)". Steps that only prepare others are left out. Returns text. */
+/* Writes a description of the first steps, in at most size bytes: "traits of demo: +A -B; provider
+ * gpu: no longer there (and 2 more)". Steps that only prepare others are omitted. Returns text. */
 const char *plan_describe(const Plan *plan, char *text, size_t size);
 
-/* [{"method", "path", "op", "provider", "name", "summary", "after": []}], for computectl plan
+/* Makes [{"method", "path", "op", "provider", "name", "summary", "after": []}] for computectl plan
  * --json. NULL when out of memory. */
 json_t *plan_to_json(const Plan *plan);
 
-/* Makes the request of a step with the mirror's generation. -ENOMEM; -ESTALE if the mirror does not
- * know the provider's generation; -EINVAL. */
+/* Makes the request of a step with the mirror's generation. -ESTALE if the mirror does not know the
+ * generation, -EINVAL, -ENOMEM. */
 int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirror,
                       PlacementRequest *ret, Error *reterr);
 
 /* Writes the result of a successful step into the mirror. The generations after a reshape are
- * computed from the old ones; after a write of another writer the next write is a conflict, or the
- * next refresh finds the difference. -EBADMSG for an answer that is not Placement's, -ENOMEM; both
- * forget the provider. */
+ * computed from the old ones. If another writer changed the provider, the next write is a conflict,
+ * or the next refresh finds the difference. Returns -EBADMSG for an answer that is not Placement's,
+ * or -ENOMEM; both make the mirror forget the provider. */
 int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
                Error *reterr);
 
-/* Makes the mirror forget the providers of the step: its result is unknown, or Placement and the
- * mirror differ. */
+/* Makes the mirror forget the providers of the step, because its result is unknown or Placement and
+ * the mirror differ. */
 void step_forget(const PlanStep *step, Mirror *mirror);
 
-/* Makes the inventories that can be sent while classes of the provider are in use: the desired ones
- * and the mirror's records of the classes in use. The caller frees the inventories of ret, which is
- * zeroed. words names the classes and consumers ("VGPU (3 in use by <uuid> and 1 more)"); it is
- * empty if no class that must go is in use. -ENOMEM. */
+/* Makes the inventories to send while classes of the provider are in use: the desired ones, and the
+ * mirror's records of the classes in use. They go into ret, which must be zeroed; the caller frees
+ * its inventories. The text in words names the classes and consumers, for example "VGPU (3 in use
+ * by <uuid> and 1 more)". It is empty if no class that must be removed is in use. -ENOMEM. */
 int step_keep_used(const Provider *desired, const Provider *mirror, const Allocations *holdings,
                    Provider *ret, char *words, size_t size);

@@ -19,6 +19,7 @@ const char *nova_mode_to_text(NovaMode mode)
         return names[mode];
 }
 
+/* Reasons for rejected actions in NOVA_BESIDE, with advice; an action without a text is allowed. */
 static const char *const beside[_NOVA_ACTION_MAX] = {
         [NOVA_ACTION_PUBLISH] = BESIDE
         "the tree of providers: \"computectl plan\" shows what the agent would change",
@@ -32,6 +33,8 @@ static const char *const beside[_NOVA_ACTION_MAX] = {
                 BESIDE "the provider of this host: rename it with [agent] nova = top",
 };
 
+/* Applies the rule of the mode: observe rejects all actions, beside those of its table, and none
+ * and top no action. */
 const char *nova_mode_refuses(NovaMode mode, NovaAction action)
 {
         if (mode == NOVA_OBSERVE)
@@ -44,6 +47,8 @@ static bool begins(const char *path, const char *prefix)
         return strncmp(path, prefix, strlen(prefix)) == 0;
 }
 
+/* Maps a request to an action. In NOVA_BESIDE a PUT of inventories passes, because reserved is a
+ * part of them. */
 const char *nova_mode_refuses_request(NovaMode mode, const char *method, const char *path)
 {
         const char *end = strrchr(path, '/');

@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who writes what of this host in Placement, where nova-compute reports it, too: [agent] nova. One
- * pure decision, which everybody asks before a request is made; the session asks once more for each
- * request that it is given, so that a way which was forgotten ends in an error and not in a write.
- */
+/* Decides whether the agent can write to Placement while nova-compute reports the same host,
+ * [agent] nova. The decision is pure, and each module asks it before it makes a request. The
+ * session asks again for each request, so that a missing check ends in an error and not in a
+ * write. */
 
 #include "base/placement-options.h"
 
-/* What the agent does that ends in a write. */
+/* Actions of the agent that end in a write. */
 typedef enum NovaAction {
         NOVA_ACTION_PUBLISH, /* providers, inventories, traits, aggregates */
-        NOVA_ACTION_RESERVE, /* reserved of a class of which Nova keeps it, and nothing else */
+        NOVA_ACTION_RESERVE, /* reserved of a class for which Nova keeps it, and nothing else */
         NOVA_ACTION_RESHAPE,
-        NOVA_ACTION_CLAIM,  /* allocations that nobody placed */
-        NOVA_ACTION_REMOVE, /* what a claim left */
+        NOVA_ACTION_CLAIM,  /* allocations for a claim that no scheduler placed */
+        NOVA_ACTION_REMOVE, /* allocations of a claim that ended */
         NOVA_ACTION_MOVE,
         NOVA_ACTION_HEAL,
         NOVA_ACTION_CORDON_HOST,
-        NOVA_ACTION_CORDON_DEVICE, /* one of which Nova does not keep what is reserved */
-        NOVA_ACTION_CORDON_PCI,    /* one of which it does: a PCI device that is given whole */
-        NOVA_ACTION_RENAME,        /* the host's provider */
+        NOVA_ACTION_CORDON_DEVICE, /* a device for which Nova overwrites reserved */
+        NOVA_ACTION_CORDON_PCI,    /* a PCI device that is passed through as a whole, for which Nova
+                                    * keeps reserved */
+        NOVA_ACTION_RENAME,        /* of the host's provider */
         _NOVA_ACTION_MAX,
 } NovaAction;
 
-const char *nova_mode_to_text(NovaMode mode); /* as it is configured */
+const char *nova_mode_to_text(NovaMode mode); /* the value of the option */
 
-/* NULL: it may be done. Else why not and what to do, in words that can stand behind a colon. */
+/* Returns NULL if the action is allowed. Otherwise returns the reason and an advice, as a text that
+ * can follow a colon. */
 const char *nova_mode_refuses(NovaMode mode, NovaAction action);
 
-/* The same of a request: GET always passes. Coarser than what it is done for: in NOVA_BESIDE every
- * write of inventories passes, because reserved is a part of them. */
+/* Decides about a request; GET always passes. This is coarser than the decision about an action: in
+ * NOVA_BESIDE every write of inventories passes, because reserved is a part of them. */
 const char *nova_mode_refuses_request(NovaMode mode, const char *method, const char *path);

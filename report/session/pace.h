@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Decides whether a request that a server had no time for is sent again in the same attempt, and
- * when. Pure and inline.
+/* Decides whether and when a request that a busy server rejected is sent again in the same attempt.
+ * Pure and inline.
  *
- * A server that answers 429 (which it did not do) or 503 and otherwise serves us is busy, not away:
- * after the short wait that it asks for, requests continue. None is sent meanwhile. Each such wait
- * costs successful answers (credit): a client that gets fewer ends the attempt. So an outage, where
- * no answer is a success, is asked once. The session sets credit to 0 at each attempt.
+ * A server that answers 429 (it did not process the request) or 503, but answers other requests, is
+ * busy and not away. Requests continue after the short wait that it asks for, and none is sent
+ * before. Each such wait costs successful answers (credit), and without credit the attempt ends. So
+ * in an outage, where no answer is a success, each attempt sends one request. The session sets
+ * credit to 0 at each attempt.
  *
- * Times are CLOCK_MONOTONIC in microseconds, brought by the caller. */
+ * The caller passes the time: CLOCK_MONOTONIC in microseconds. */
 
 #include "base/jitter.h"
 
-#define SESSION_PACE_WAIT_MAX_USEC  (5 * USEC_PER_SEC) /* the longest wait within an attempt */
+#define SESSION_PACE_WAIT_MAX_USEC  (5 * USEC_PER_SEC) /* longest wait within an attempt */
 #define SESSION_PACE_WAIT_MIN_USEC  (100 * USEC_PER_MSEC)
-#define SESSION_PACE_WAIT_ONCE_USEC (400 * USEC_PER_MSEC) /* without Retry-After */
+#define SESSION_PACE_WAIT_ONCE_USEC (400 * USEC_PER_MSEC) /* spread without Retry-After */
 #define SESSION_PACE_CREDIT_MAX     8
 #define SESSION_PACE_CREDIT_COST    2
 
 typedef struct SessionPace {
-        unsigned credit;          /* of successful answers */
-        uint64_t shut_until_usec; /* no request is sent before */
+        unsigned credit;          /* successful answers that can be spent on waits */
+        uint64_t shut_until_usec; /* no request is sent before this time */
 } SessionPace;
 
-/* Takes an answer. Returns true if its request must be sent again. retry_after_usec: as the server
- * asks, 0: it does not; random: 64 random bits. */
+/* Notes an answer. Returns true if its request must be sent again. retry_after_usec: the wait that
+ * the server asks for, 0: none; random: 64 random bits. */
 static inline bool session_pace_note(SessionPace *pace, int status, uint64_t retry_after_usec,
                                      uint64_t now_usec, uint64_t random)
 {
@@ -40,7 +41,7 @@ static inline bool session_pace_note(SessionPace *pace, int status, uint64_t ret
         }
         if (retry_after_usec > SESSION_PACE_WAIT_MAX_USEC)
                 return false;
-        /* The request was under way when the wait began. */
+        /* The request was sent before the wait began, so it costs no credit. */
         if (now_usec < pace->shut_until_usec)
                 return true;
         if (pace->credit < SESSION_PACE_CREDIT_COST)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The reads begin in order, as many at a time as the session has connections. One that is repeated
- * is begun again before those that never began.
+/* The reads begin in order, with as many at a time as the session has connections. A repeated read
+ * begins before reads that have not begun yet. A read is in one of three states: not begun, under
+ * way (call is not NULL), or over. The final callback runs when no read is under way, which is also
+ * the case after a failure. A repeat clears "over" and moves next back, so the following
+ * begin_reads() starts that read again.
  *
  * Tests: tests/unit/report/test-gather.c tests/unit/report/test-reporter.c */
 
@@ -21,11 +24,12 @@ struct Reads {
         void *userdata;
         Read *items;
         size_t n_items, n_running, n_over;
-        size_t next; /* every read before it has begun */
+        size_t next; /* all reads before this index have begun */
         int result;
         Error error;
 };
 
+/* Keeps the worst outcome with the words of its first occurrence. */
 static void note_failure(Reads *reads, int result, const Error *error)
 {
         if (report_outcome_worse(reads->result, result) == reads->result)
@@ -47,6 +51,7 @@ static int begin_one(Reads *reads, size_t i, Error *reterr)
         return r;
 }
 
+/* Starts reads until all connections are in use or all reads have begun. A failure stops it. */
 static int begin_reads(Reads *reads, Error *reterr)
 {
         while (reads->result == REPORT_DONE && reads->next < reads->n_items &&

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* A call without a transfer is held: it waits for a pass of auth, or for a busy server (the gate).
- * Calls that http has not started yet are taken back and held when the pass changes or the gate
- * shuts. Held calls are sent from a deferred event source, oldest first. A callback can free the
- * session, so each function that calls one does it last. */
+ * When the pass changes or the gate closes, the calls that http has not started yet are taken back
+ * and held. Held calls are sent from a deferred event source, oldest first. A callback can free the
+ * session, so each function that runs one does it last. */
 
 #include "report/session/session.h"
 
@@ -22,8 +22,8 @@ struct SessionCall {
         TAILQ_ENTRY(SessionCall) link;
         Session *session;
         HttpTransfer *transfer; /* NULL: the call is held */
-        uint64_t pass;          /* the serial of the pass that it was sent with */
-        bool refused;           /* it was answered 401 once */
+        uint64_t pass;          /* serial of the pass of this call */
+        bool refused;           /* one answer was 401 */
         PlacementRequest request;
         SessionDone done;
         void *userdata;
@@ -33,23 +33,25 @@ struct Session {
         sd_event *event;
         HttpClient *http;
         Auth *auth;
-        char request_id[80]; /* a header line */
+        char request_id[80]; /* a header line with the request id of the attempt */
         TAILQ_HEAD(, SessionCall) calls;
         sd_event_source *deferred; /* sends held calls */
         SessionPace pace;
         NovaMode nova;
-        sd_event_source *gate; /* opens when the server has time again */
+        sd_event_source *gate; /* timer that ends the wait for a busy server */
         SessionStatistics statistics;
 };
 
 static int on_deferred(sd_event_source *source, void *userdata);
 
+/* Schedules the sending of held calls. */
 static void look_after_held(Session *session)
 {
         sd_event_source_set_enabled(session->deferred, SD_EVENT_ONESHOT);
 }
 
-/* Holds the calls that still wait for a connection: their pass is invalid or about to be. */
+/* Holds the calls that wait for a connection, because their pass is invalid or will be soon. They
+ * count as not sent. */
 static void hold_queued(void *userdata)
 {
         Session *session = userdata;
@@ -70,7 +72,7 @@ static int on_gate_open(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/* Sends nothing until the server has time. */
+/* Holds all requests until the end of the wait that the pace decided. */
 static void shut_gate(Session *session)
 {
         (void)sd_event_source_set_time(session->gate, session->pace.shut_until_usec);
@@ -152,7 +154,7 @@ SessionCall *session_call_cancel(SessionCall *call)
         return call_free(call);
 }
 
-/* Reads the body of a 2xx, which must be an object of JSON or empty. */
+/* Reads the body of a 2xx, which must be a JSON object or empty. */
 static int read_body(const PlacementRequest *request, const HttpResponse *response, json_t **ret,
                      Error *reterr)
 {
@@ -176,7 +178,8 @@ static bool is_count_of(const RequestCount *item, const char *method, const char
                strcmp(item->method, method) == 0;
 }
 
-/* Counts a request, unless there are REQUEST_COUNTS_MAX other rows. */
+/* Counts a request by method, route and status. A new combination is dropped if there are already
+ * REQUEST_COUNTS_MAX. */
 static void count_request(RequestCounts *counts, const char *method, const char *route, int status)
 {
         for (size_t i = 0; i < counts->n_items; i++)
@@ -190,6 +193,7 @@ static void count_request(RequestCounts *counts, const char *method, const char 
                 };
 }
 
+/* Counts conflicts, and notes the longest Retry-After. */
 static void count_answer(Session *session, const SessionAnswer *answer,
                          const HttpResponse *response)
 {
@@ -201,7 +205,8 @@ static void count_answer(Session *session, const SessionAnswer *answer,
                             response->retry_after_sec * USEC_PER_SEC);
 }
 
-/* Checks whether Placement was not at its endpoint: unreachable, or another server answers. */
+/* Checks whether Placement did not answer at its endpoint: it is unreachable, or another server
+ * answers. */
 static bool is_nowhere(int result, const SessionAnswer *answer)
 {
         return result == REPORT_E_UNREACHABLE ||
@@ -209,7 +214,8 @@ static bool is_nowhere(int result, const SessionAnswer *answer)
                (result == REPORT_E_UNAVAILABLE && answer->status < 300);
 }
 
-/* Tells auth the status. Returns true if the call must start over with another pass. */
+/* Passes the status to auth. Returns true if the call must start over with another pass. That
+ * happens at most once for each call. */
 static bool learn(SessionCall *call, int result, const SessionAnswer *answer, Error *reterr)
 {
         bool nowhere = is_nowhere(result, answer);
@@ -221,6 +227,7 @@ static bool learn(SessionCall *call, int result, const SessionAnswer *answer, Er
                !call->refused;
 }
 
+/* Holds the call and all queued ones until auth has another pass. */
 static void start_over(SessionCall *call)
 {
         call->refused = true;
@@ -228,7 +235,7 @@ static void start_over(SessionCall *call)
         hold_queued(call->session);
 }
 
-/* Returns true if the server had no time and the call waits for it. */
+/* Returns true if the server was busy and the call now waits for it. */
 static bool wait_for_server(SessionCall *call, const HttpResponse *response)
 {
         Session *session = call->session;
@@ -244,7 +251,7 @@ static bool wait_for_server(SessionCall *call, const HttpResponse *response)
         return true;
 }
 
-/* The callback can free the session. */
+/* Frees the call and runs its callback, which can free the session. */
 static void end_call(SessionCall *call, int result, const SessionAnswer *answer, const Error *words)
 {
         SessionDone done = call->done;
@@ -290,6 +297,7 @@ static void on_response(int result, const HttpResponse *response, const Error *e
 
 #define N_HEADERS_MAX 6
 
+/* Makes the headers and gives the request to http. */
 static int send_http(SessionCall *call, const AuthPass *pass, Error *reterr)
 {
         Session *session = call->session;
@@ -324,7 +332,8 @@ static int send_http(SessionCall *call, const AuthPass *pass, Error *reterr)
         return 0;
 }
 
-/* Sends the call, or leaves it held and returns -EAGAIN. */
+/* Sends the call. Returns -EAGAIN if it stays held, REPORT_E_REFUSED if [agent] nova forbids it, or
+ * a negative errno. */
 static int try_send(SessionCall *call, Error *reterr)
 {
         Session *session = call->session;
@@ -355,6 +364,8 @@ static SessionCall *first_held(Session *session)
         return NULL;
 }
 
+/* Sends the held calls until one cannot be sent yet. A call that fails ends the run, because its
+ * callback can free the session; the rest follow in the next turn of the loop. */
 static int on_deferred(sd_event_source *source, void *userdata)
 {
         static const SessionAnswer no_answer = { 0 };
@@ -396,7 +407,7 @@ int session_send(Session *session, PlacementRequest request, SessionDone done, v
                 call_free(call);
                 return r;
         }
-        /* A refusal is also reported from the loop. */
+        /* A callback must not run from here, so the loop reports the rejection too. */
         if (r > 0)
                 look_after_held(session);
         if (ret_call)

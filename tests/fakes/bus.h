@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A bus in memory: a connection of the agent over a socket pair, whose other end is dbus-daemon,
- * polkit and every caller. The name of a caller, ":a.1", is a user (":0." is root) and a number.
- * Answers are kept in the order in which they came. */
+/* A bus in memory: a connection of the agent over a socket pair, whose other end plays dbus-daemon,
+ * polkit and every caller. The name of a caller, for example ":a.1", is a user (":0." is root) and
+ * a number. Answers are stored in the order of their arrival. */
 
 #include <sys/socket.h>
 #include <systemd/sd-bus.h>
@@ -16,22 +16,22 @@
 #define FAKE_UID         60000
 
 typedef struct FakeAnswer {
-        char to[16], error[64], text[64]; /* text: the first argument, if it is one */
+        char to[16], error[64], text[64]; /* text: the first argument, if it is a string */
         uint64_t usec;                    /* since fake_bus_begin() */
 } FakeAnswer;
 
 typedef struct FakeBus {
         sd_event *event;
         sd_bus *bus;  /* the agent's */
-        sd_bus *peer; /* all others */
+        sd_bus *peer; /* the other end */
         uint64_t begin_usec;
         FakeAnswer answers[FAKE_ANSWERS_MAX];
         size_t n_answers;
-        uint32_t unread;     /* bytes of each caller, and of the agent */
+        uint32_t unread;     /* of each caller and of the agent, in bytes */
         const char *gone;    /* this caller has left the bus */
         const char *verdict; /* of polkit: "yes", "no", "ask"; NULL: no answer */
         size_t n_questions;  /* to polkit */
-        size_t n_signals;    /* DocumentChanged */
+        size_t n_signals;    /* number of DocumentChanged */
 } FakeBus;
 
 static inline int fake_bus_tell_credentials(FakeBus *fake, sd_bus_message *m)
@@ -54,7 +54,7 @@ static inline int fake_bus_ask_polkit(FakeBus *fake, sd_bus_message *m)
                              : 1;
 }
 
-/* What the agent asks, and its answers. */
+/* Handles the requests of the agent, and its answers. */
 static inline int fake_bus_hear(sd_bus_message *m, void *userdata, sd_bus_error *unused)
 {
         FakeBus *fake = userdata;
@@ -113,7 +113,7 @@ static inline void fake_bus_end(FakeBus *fake)
         sd_event_unref(fake->event);
 }
 
-/* A call of that caller, to be filled and sent. interface NULL: none. */
+/* Makes a call of that caller, to be filled and sent. interface can be NULL. */
 static inline sd_bus_message *fake_bus_new_call(FakeBus *fake, const char *sender, const char *path,
                                                 const char *interface, const char *member)
 {
@@ -125,16 +125,16 @@ static inline sd_bus_message *fake_bus_new_call(FakeBus *fake, const char *sende
         return m;
 }
 
-/* Frees the call. */
+/* Sends and frees the call. */
 static inline void fake_bus_send(FakeBus *fake, sd_bus_message *m)
 {
-        uint64_t cookie; /* without one the call would expect no answer */
+        uint64_t cookie; /* without it the call would expect no answer */
 
         assert_true(sd_bus_send(fake->peer, m, &cookie) >= 0);
         sd_bus_message_unref(m);
 }
 
-/* Runs the loop until there are so many answers, at most for that long. */
+/* Runs the loop until there are n_answers answers, for at most usec. */
 static inline void fake_bus_run(FakeBus *fake, size_t n_answers, uint64_t usec)
 {
         uint64_t end = clock_usec(CLOCK_MONOTONIC) + usec;

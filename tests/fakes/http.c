@@ -40,7 +40,7 @@ static struct {
         char *log;
         char headers[1024], endpoint[200];
         size_t max_parallel, lanes;
-        size_t n_delivered; /* the one whose callback runs: its lane is not free yet */
+        size_t n_delivered; /* the callback of this request runs: its lane is not free yet */
 } fake;
 
 void fake_http_clear_log(void)
@@ -132,7 +132,7 @@ void fake_http_wait(sd_event *event, const unsigned *n_calls, unsigned n)
         assert_int_equal(*n_calls, n);
 }
 
-/* Puts the names of the fixture where their uuids are. */
+/* Replaces the uuids in a line with the names of the fixture. */
 static void name_uuids(char *line)
 {
         _cleanup_free_ char *copy = strdup(fake.names);

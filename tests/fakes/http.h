@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A stand-in for report/http/http.c, linked before the library: it answers from a script.
+/* A replacement for report/http/http.c, linked before the library, that answers from a script.
  *
- * A request is written down as "PUT /resource_providers/host/traits", with the names of
- * tests/fixtures/tree.h in place of their uuids. The first answer of the script whose text is
- * contained in that line, and that has not been used up, is given; without one, a 200 whose
- * generations are one above that of the request. One answer is given with each turn of the loop,
- * oldest request first.
+ * A request is logged as "PUT /resource_providers/host/traits", with the names of
+ * tests/fixtures/tree.h in place of their uuids. The answer is the first one of the script whose
+ * text is a part of that line and that is not used up. Without such an answer it is a 200 with
+ * generations one above those of the request. Each turn of the loop gives one answer, to the oldest
+ * request.
  *
- * The question whether we may reshape (a POST /reshaper of nothing) is not written down. It is
- * matched as "MAY RESHAPE", and answered with 403 where the script says nothing. */
+ * The probe of the reshaper (a POST /reshaper without a body) is not logged. It is matched as "MAY
+ * RESHAPE", and answered with 403 if the script has no answer. */
 
 #include "report/http/http.h"
 
 typedef struct FakeAnswer {
         const char *match;
         unsigned times; /* 0: always */
-        int result;     /* HTTP_E_… : no answer */
+        int result;     /* HTTP_E_…: no answer */
         int status;     /* 0: 200 */
         const char *body;
         uint64_t retry_after_sec;
         const char *subject_token; /* NULL: "" */
-        bool never;                /* it hangs */
+        bool never;                /* there is never an answer */
 } FakeAnswer;
 
-/* Answers of a script: as often as they are asked for, or once. body: with ' for ", as in
+/* Answers of a script: for any number of requests, or for one. body has ' for ", as in
  * tests/fixtures/json.h; NULL: none in the script. */
 #define ANSWER(match_, status_, body_)                                  \
         {                                                               \
@@ -40,13 +40,13 @@ typedef struct FakeAnswer {
                 .match = (match_), .result = (result_) \
         }
 
-/* What Placement says with this status and code. */
+/* An error body of Placement with this code. */
 #define FAULT_BODY(code) "{'errors':[{'detail':'the detail','code':'placement." code "'}]}"
 
 #define FAULT(match, status, code)      ANSWER(match, status, FAULT_BODY(code))
 #define FAULT_ONCE(match, status, code) ANSWER_ONCE(match, status, FAULT_BODY(code))
 
-/* Keystone gives that token, so many times, and says that Placement is there. */
+/* Answers of Keystone: that token, n times, with Placement at that address in its catalogue. */
 #define TOKEN(url)                                                                          \
         "{'token':{'issued_at':'2026-11-21T02:00:00Z','expires_at':'2026-11-21T03:00:00Z'," \
         "'catalog':[{'type':'placement','endpoints':[{'interface':'internal','url':'" url   \
@@ -57,37 +57,39 @@ typedef struct FakeAnswer {
                 .subject_token = token                                                       \
         }
 
-/* So many answers, in this order; NULL is a script of none. */
+/* A script of these answers in this order; NULL is an empty script. */
 #define SCRIPT(...) ((const FakeAnswer[]){ __VA_ARGS__, { .match = NULL } })
 
-/* Forgets everything. The texts of the script are borrowed; names are separated by blanks. */
+/* Resets everything and sets a script. Its texts are borrowed; names are separated by blanks. */
 void fake_http_begin(const FakeAnswer *script, const char *names);
 
-/* Puts answers behind those of the script. */
+/* Appends answers to the script. */
 void fake_http_more(const FakeAnswer *script);
 
-/* So many requests of a client are under way at a time; the others can be taken back, and are not
- * written down then, though their answers are used up. 0 (as after a beginning): all are. */
+/* Limits the requests of a client that are under way at a time. The others can be taken back; then
+ * they are not logged, but their answers are used up. 0, the default, means no limit. */
 void fake_http_set_lanes(size_t n);
 
-/* What was asked for since: lines joined by "; ". */
+/* Returns the requests since the last clearing, joined by "; ". */
 const char *fake_http_log(void);
 void fake_http_clear_log(void);
 
 size_t fake_http_get_n_requests(void);
-size_t fake_http_get_max_parallel(void); /* as many were under way at a time */
+size_t fake_http_get_max_parallel(void); /* largest number under way at a time */
 
-/* The body of the last request whose line contains text; NULL when there is none. */
+/* Returns the body of the last request whose line contains text, or NULL. */
 const char *fake_http_find_body(const char *text);
 
-/* Where the last request went, as http_client_new() or _set_endpoint() had it; "" for nowhere. */
+/* Returns the endpoint of the last request, as set by http_client_new() or
+ * http_client_set_endpoint(); "": none. */
 const char *fake_http_get_endpoint(void);
 
-/* The header lines of the last request, each with a line break behind it. */
+/* Returns the header lines of the last request, each with a line break at its end. */
 const char *fake_http_get_headers(void);
 
-/* How often a request whose line contains text was sent. */
+/* Returns the number of requests whose line contains text. */
 size_t fake_http_count(const char *text);
 
-/* Runs the loop until so many callbacks have counted themselves, and no more. */
+/* Runs the loop until *n_calls, which the callbacks count, is n, and checks that it is not
+ * larger. */
 void fake_http_wait(sd_event *event, const unsigned *n_calls, unsigned n);

@@ -14,7 +14,8 @@ struct ConsumersCall {
         FakeKind kind;
         Uuid uuid;
         Allocations *written;
-        Consumer *room; /* as it was when it was asked for: others write meanwhile */
+        Consumer *room; /* as of the time of the request: other writers can change it before the
+                         * answer */
         ConsumersDone done;
         void *userdata;
 };
@@ -131,7 +132,7 @@ static void store(const Consumer *consumer)
         assert_int_equal(allocations_add(fake.consumers, copy), 0);
 }
 
-/* The status of the answer; *ret the result of the call. */
+/* Returns the status of the answer, and in *ret the result of the call. */
 static int write_all(const Allocations *written, int *ret)
 {
         for (size_t i = 0; i < written->n_consumers; i++)
@@ -244,7 +245,7 @@ static int on_turn(sd_event_source *source, void *userdata)
         Error error = ERROR_NULL;
         int result;
 
-        /* What only a write can meet. */
+        /* These troubles concern only writes. */
         if (call->kind != FAKE_WRITE && trouble >= FAKE_TROUBLE_RACE)
                 trouble = FAKE_TROUBLE_NONE;
         if (is_done(trouble))

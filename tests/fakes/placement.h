@@ -1,55 +1,57 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A stand-in for report/consumers.c, linked before the library: Placement's consumers in memory, by
- * its rules (facts E5): a write replaces all that the consumer holds, needs its generation, and is
- * refused when there is no room. One request is answered with each turn of the loop. */
+/* A replacement for report/consumers.c, linked before the library: Placement's consumers in memory,
+ * with its rules (facts E5). A write replaces all allocations of the consumer, needs its
+ * generation, and is rejected without capacity. Each turn of the loop answers one request. */
 
 #include <systemd/sd-event.h>
 
 #include "base/provider-tree.h"
 #include "report/consumers.h"
 
-/* What becomes of a request. */
+/* The fate of a request. */
 typedef enum FakeTrouble {
         FAKE_TROUBLE_NONE,
         FAKE_TROUBLE_LOST,    /* no answer, and not done */
         FAKE_TROUBLE_CUT,     /* no answer, and done */
-        FAKE_TROUBLE_LATE,    /* no answer; a write is done by fake_placement_arrive() */
+        FAKE_TROUBLE_LATE,    /* no answer; fake_placement_arrive() does the write */
         FAKE_TROUBLE_ERROR,   /* 500 */
-        FAKE_TROUBLE_HANG,    /* no answer ever, and not done: the agent is to crash */
-        FAKE_TROUBLE_HUNG,    /* the same, and done */
-        FAKE_TROUBLE_RACE,    /* a write: 409 of a generation, and not done */
-        FAKE_TROUBLE_TWICE,   /* a write: the same, and done */
-        FAKE_TROUBLE_NO_ROOM, /* a write: 409 of capacity */
+        FAKE_TROUBLE_HANG,    /* never an answer, and not done: the agent will crash */
+        FAKE_TROUBLE_HUNG,    /* never an answer, and done */
+        FAKE_TROUBLE_RACE,    /* a write: 409 for its generation, and not done */
+        FAKE_TROUBLE_TWICE,   /* a write: 409 for its generation, and done */
+        FAKE_TROUBLE_NO_ROOM, /* a write: 409 for its capacity */
         _FAKE_TROUBLE_MAX,
 } FakeTrouble;
 
-/* tree: what there is to be allocated; borrowed. */
+/* Begins with the capacity of tree, which is borrowed. */
 void fake_placement_begin(sd_event *event, const ProviderTree *tree);
 void fake_placement_end(void);
 
-/* Trouble for the request that comes after skip others; with on, for all that follow, too. */
+/* Sets the trouble for the request after skip others; with on, for all later ones too. */
 void fake_placement_trouble(FakeTrouble trouble, unsigned skip, bool on);
 
-/* How many requests met it since then. */
+/* Returns the number of requests that had the trouble since it was set. */
 unsigned fake_placement_get_hits(void);
 
-/* Is there a request that is never answered? Until the next trouble is set. */
+/* Returns true if a request is never answered. Reset by the next trouble. */
 bool fake_placement_hangs(void);
 
-/* Writes that were given up are done now, if their generations still allow it; or, unless all,
- * those that clear no consumer: one that was made anew could have the generation that they name. */
+/* Does the late writes now, if their generations still permit it. Without all, only those that
+ * clear no consumer: a consumer that was created again could have the generation of such a
+ * write. */
 void fake_placement_arrive(bool all);
 
-/* Somebody else writes: "host VCPU=2,other VCPU=1"; "" for nothing. */
+/* Writes as another writer: "host VCPU=2,other VCPU=1"; "" for no allocation. */
 void fake_placement_put(const Uuid *consumer, const char *held);
 
-/* What the consumer holds: "host VCPU=2,other VCPU=1", in the order of the tree. */
+/* Writes the allocations of the consumer as "host VCPU=2,other VCPU=1", in the order of the
+ * tree. */
 void fake_placement_format(const Uuid *consumer, char text[static 256]);
 
-/* How many consumers there are. */
+/* Returns the number of consumers. */
 size_t fake_placement_count(void);
 
-/* How many requests came. */
+/* Returns the number of requests. */
 unsigned fake_placement_get_n_requests(void);

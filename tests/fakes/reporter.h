@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A reporter (report/reporter.h) that answers as the test says, from the loop, never from inside a
- * call. What it published becomes its mirror. Linked before the library. */
+/* A reporter (report/reporter.h) that answers as the test sets it: from the loop, never from inside
+ * a call. Its mirror is the tree that was published last. Linked before the library. */
 
 #include <systemd/sd-event.h>
 
@@ -16,14 +16,14 @@ typedef struct FakeAnswers {
 typedef struct FakeReporter {
         sd_event *event;
         /* The steps in their order: F forgot Placement, R read it, I read the holders of
-         * inventories, H gathered who holds what, W wrote, S reshaped, p prepared. A test adds
-         * steps of its other fakes: P polled, A audited, g gave an audit up. */
+         * inventories, H gathered the consumers, W wrote, S reshaped, p prepared. A test adds steps
+         * of its other fakes: P polled, A audited, g cancelled an audit. */
         char did[64];
         FakeAnswers refreshes, publishes, gathers;
         ReshaperAccess access;
         ProviderTree *mirror;
-        Allocations *consumers; /* found by gathering; NULL: none */
-        size_t n_reshapes;      /* that succeeded */
+        Allocations *consumers; /* the result of gathering; NULL: none */
+        size_t n_reshapes;      /* number of reshapes that succeeded */
         ReporterStatistics statistics;
         ReporterDone done;
         void *userdata;

@@ -21,7 +21,7 @@ static inline void fake_session_begin(sd_event **ret_event, Session **ret, uint6
         assert_int_equal(session_new(ret, *ret_event, &http, &auth, NOVA_NONE, NULL), 0);
 }
 
-/* Behind whatever used them. */
+/* Frees both, after everything that used them. */
 static inline void fake_session_end(sd_event *event, Session *session)
 {
         session_free(session);

@@ -87,7 +87,7 @@ static void test_set_and_add(void **state)
         assert_int_equal(consumer_add(consumer, &two, "VCPU", UINT64_MAX), -EOVERFLOW);
         assert_int_equal(get(consumer, 2, "VCPU"), 5);
 
-        /* adding nothing makes nothing; the last class takes its provider along */
+        /* An amount of 0 adds no allocation, and the last class of an allocation removes it. */
         assert_int_equal(consumer_add(consumer, &two, "DISK_GB", 0), 0);
         set(consumer, 3, "DISK_GB", 0);
         assert_int_equal(consumer->n_allocations, 2);
@@ -95,7 +95,7 @@ static void test_set_and_add(void **state)
         set(consumer, 1, "VGPU", 0);
         assert_null(consumer_find(consumer, &one));
         assert_int_equal(consumer->n_allocations, 1);
-        /* the uuid may lie inside the record that goes */
+        /* The uuid can point into the record that is removed. */
         assert_int_equal(consumer_set(consumer, &consumer->allocations[0].provider, "VCPU", 0), 0);
         assert_int_equal(consumer_set(consumer, &consumer->allocations[0].provider, "MEMORY_MB", 0),
                          0);
@@ -134,7 +134,7 @@ static Allocations *make_allocations(void)
         set(consumer, 1, "VCPU", 4);
         set(consumer, 1, "MEMORY_MB", 512);
         set(consumer, 8, "VGPU", 1);
-        ensure(allocations, 1); /* a consumer that holds nothing, as a deletion is written */
+        ensure(allocations, 1); /* a consumer without allocations, the form of a deletion */
         return allocations;
 }
 
@@ -215,7 +215,7 @@ static void test_set_without_memory(void **state)
         assert_int_equal(resources_get(consumer_find(consumer, &known), "DISK_GB"), 0);
         assert_int_equal(consumer_find(consumer, &known)->n_items, 2);
 
-        /* A provider that has no class is never left behind. */
+        /* No failure leaves an allocation without a class. */
         FAIL_ALLOC_EACH(at, r = consumer_add(consumer, &new, "VGPU", 1)) {
                 assert_int_equal(r, -ENOMEM);
                 assert_null(consumer_find(consumer, &new));

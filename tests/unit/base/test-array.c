@@ -58,7 +58,7 @@ static void test_find(void **state)
         }
 }
 
-/* In whatever order they come, and however many: each once and in order; and so when they go. */
+/* Items are sorted and unique for every order and number of insertions and removals. */
 static void test_open_and_close(void **state)
 {
         Numbers numbers = { 0 };

@@ -7,7 +7,7 @@ static void test_parse_table(void **state)
 {
         static const struct {
                 const char *text;
-                const char *formatted; /* NULL: refused */
+                const char *formatted; /* NULL: rejected */
                 unsigned count;
         } cases[] = {
                 { "", "", 0 },
@@ -68,7 +68,7 @@ static void test_members(void **state)
         assert_false(cpu_set_equal(&a, &b));
         cpu_set_remove(&a, 200);
         cpu_set_remove(&a, 9999);
-        assert_true(cpu_set_equal(&a, &b)); /* whatever the words allocated */
+        assert_true(cpu_set_equal(&a, &b)); /* sets with different numbers of allocated words */
         assert_true(cpu_set_contains(&a, 3));
         assert_false(cpu_set_contains(&a, 200));
         assert_int_equal(cpu_set_count(&a), 1);

@@ -6,7 +6,8 @@
 
 #include "tests/unit/test.h"
 
-/* jansson is an independent judge: it makes strings of valid UTF-8 only. */
+/* Checks a text with jansson, an independent implementation: it makes strings only of valid
+ * UTF-8. */
 static bool is_utf8(const char *text)
 {
         json_t *string = json_string(text);
@@ -32,7 +33,7 @@ static void test_set_table(void **state)
                 { EIO, "\x01\x1f\x7f", -EIO, "[???]" },
                 { EIO, "caf\xc3\xa9 \xe2\x80\xa6 \xf0\x9f\x90\xa7", -EIO,
                   "[caf\xc3\xa9 \xe2\x80\xa6 \xf0\x9f\x90\xa7]" },
-                /* the C1 controls are what a terminal obeys as well: CSI is U+009B */
+                /* A terminal also obeys the C1 controls; CSI is U+009B. */
                 { EIO,
                   "\xc2\x9b"
                   "31m",
@@ -57,7 +58,7 @@ static void test_set_table(void **state)
         }
 }
 
-/* Cuts every character of every width at every byte. */
+/* Cuts characters of each width at each byte. */
 static void test_cut_is_utf8(void **state)
 {
         static const char *const characters[] = { "x", "\xc3\xa9", "\xe2\x82\xac",
@@ -117,14 +118,14 @@ static void test_long_prefix_is_cut(void **state)
 
         memset(text, 'p', sizeof(text));
         text[sizeof(text) - 1] = '\0';
-        memcpy(text + ERROR_TEXT_MAX - 6, "\xe2\x82\xac", 3); /* the cut goes through it */
+        memcpy(text + ERROR_TEXT_MAX - 6, "\xe2\x82\xac", 3); /* the cut is inside this character */
         error_setf(&error, EIO, "cause");
         error_prefixf(&error, -EIO, "%s", text);
         assert_true(is_utf8(error.text));
         assert_int_equal(strlen(error.text), ERROR_TEXT_MAX - 3);
 }
 
-/* A caller may quote the text that it is about to replace. */
+/* A caller can quote the text that it replaces. */
 static void test_quotes_itself(void **state)
 {
         Error error = ERROR_NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Root alone can become another: for everybody else nothing happens, which is tested, too. */
+/* Only root can become another user. For other users the function does nothing, which is tested
+ * too. */
 
 #include "base/folder-owner.h"
 
@@ -15,7 +16,7 @@
 
 #define SOMEBODY 12345
 
-/* What fails in it, as the exit status of the child. */
+/* Runs in a child. Returns the exit status: 0, or the number of the check that failed. */
 static int become_somebody(const char *folder)
 {
         gid_t groups[1];
@@ -33,7 +34,7 @@ static int become_somebody(const char *folder)
                 return 4;
         if (prctl(PR_GET_PDEATHSIG, &signal) < 0 || signal != SIGKILL)
                 return 5;
-        return folder_owner_become(folder, NULL) == 0 ? 0 : 6; /* once is enough */
+        return folder_owner_become(folder, NULL) == 0 ? 0 : 6; /* a second call does nothing */
 }
 
 static void test_root_becomes_the_owner(void **state)

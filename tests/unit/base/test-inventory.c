@@ -26,13 +26,15 @@ static void test_valid_table(void **state)
                 { INVENTORY_DEFAULT(max + 1), false },
                 { INVENTORY_DEFAULT(UINT64_MAX), false },
                 { RECORD(max, max, max, max, max, 3.4e38), true },
-                { RECORD(8, 9, 1, 8, 1, 1.0), true }, /* over-reserved, as the reshaper leaves it */
+                { RECORD(8, 9, 1, 8, 1, 1.0), true }, /* reserved above total, as the reshaper
+                                                       * accepts it */
                 { RECORD(8, max + 1, 1, 8, 1, 1.0), false },
                 { RECORD(8, 0, 0, 8, 1, 1.0), false },
                 { RECORD(8, 0, max + 1, 8, 1, 1.0), false },
                 { RECORD(8, 0, 1, 0, 1, 1.0), false },
                 { RECORD(8, 0, 1, max + 1, 1, 1.0), false },
-                { RECORD(8, 0, 9, 8, 1, 1.0), true }, /* min above max: nothing fits, but valid */
+                { RECORD(8, 0, 9, 8, 1, 1.0), true }, /* min_unit above max_unit: valid, but no
+                                                       * amount fits */
                 { RECORD(8, 0, 1, 8, 0, 1.0), false },
                 { RECORD(8, 0, 1, 8, max + 1, 1.0), false },
                 { RECORD(8, 0, 1, 8, 1, 0.0), true },
@@ -79,7 +81,8 @@ static void test_capacity_table(void **state)
         }
 }
 
-/* The examples of the base-models specification, and where Placement decides otherwise. */
+/* The examples of the base-models specification, and the cases in which Placement differs from
+ * it. */
 static void test_fit_table(void **state)
 {
         const struct {
@@ -93,30 +96,31 @@ static void test_fit_table(void **state)
                 { RECORD(16, 1, 1, 16, 1, 1.0), 0, 16, INVENTORY_E_CAPACITY },
                 { RECORD(16, 16, 1, 16, 1, 1.0), 0, 1, INVENTORY_E_CAPACITY },
                 { RECORD(16, 20, 1, 16, 1, 1.0), 0, 1, INVENTORY_E_CAPACITY },
-                /* overcommit never lets one request exceed the host: 8 CPUs at ratio 16 */
+                /* With overcommit one request is still limited to the host: 8 CPUs at ratio 16. */
                 { RECORD(8, 0, 1, 8, 1, 16.0), 0, 8, INVENTORY_FITS },
                 { RECORD(8, 0, 1, 8, 1, 16.0), 0, 9, INVENTORY_E_MAX_UNIT },
                 { RECORD(8, 0, 1, 8, 1, 16.0), 120, 8, INVENTORY_FITS },
                 { RECORD(8, 0, 1, 8, 1, 16.0), 121, 8, INVENTORY_E_CAPACITY },
-                /* DISK_GB: min 5, max 1000, step 10. The specification allows 5, Placement not. */
+                /* DISK_GB: min 5, max 1000, step 10. The specification allows 5, and Placement
+                 * rejects it. */
                 { RECORD(5000, 0, 5, 1000, 10, 1.0), 0, 4, INVENTORY_E_MIN_UNIT },
                 { RECORD(5000, 0, 5, 1000, 10, 1.0), 0, 5, INVENTORY_E_STEP_SIZE },
                 { RECORD(5000, 0, 5, 1000, 10, 1.0), 0, 8, INVENTORY_E_STEP_SIZE },
                 { RECORD(5000, 0, 5, 1000, 10, 1.0), 0, 10, INVENTORY_FITS },
                 { RECORD(5000, 0, 5, 1000, 10, 1.0), 0, 1000, INVENTORY_FITS },
                 { RECORD(5000, 0, 5, 1000, 10, 1.0), 0, 1010, INVENTORY_E_MAX_UNIT },
-                /* VCPU: min 1, max 16, step 2: 1 is refused too */
+                /* VCPU: min 1, max 16, step 2. An amount of 1 is rejected too. */
                 { RECORD(16, 0, 1, 16, 2, 1.0), 0, 1, INVENTORY_E_STEP_SIZE },
                 { RECORD(16, 0, 1, 16, 2, 1.0), 0, 2, INVENTORY_FITS },
                 { RECORD(16, 0, 1, 16, 2, 1.0), 0, 3, INVENTORY_E_STEP_SIZE },
-                /* what is there counts, not whether it is a multiple itself */
+                /* The used amount counts, and need not be a multiple of step_size. */
                 { RECORD(16, 0, 1, 16, 2, 1.0), 13, 2, INVENTORY_FITS },
                 { RECORD(16, 0, 1, 16, 2, 1.0), 15, 2, INVENTORY_E_CAPACITY },
-                /* the first that fails, in the order of the enum */
+                /* The first check that fails, in the order of the enum. */
                 { RECORD(8, 8, 4, 2, 3, 1.0), 0, 3, INVENTORY_E_MIN_UNIT },
                 { RECORD(8, 8, 1, 2, 3, 1.0), 0, 4, INVENTORY_E_MAX_UNIT },
                 { RECORD(8, 8, 1, 4, 3, 1.0), 0, 4, INVENTORY_E_STEP_SIZE },
-                /* sums that do not fit 64 bits, used above capacity, a record without steps */
+                /* Sums above 64 bits, a use above the capacity, and a record without steps. */
                 { RECORD(8, 0, 1, max, 1, 3e38), UINT64_MAX, 1, INVENTORY_E_CAPACITY },
                 { RECORD(8, 0, 1, 8, 1, 1.0), UINT64_MAX, 8, INVENTORY_E_CAPACITY },
                 { RECORD(8, 0, 1, 8, 1, 1.0), 100, 1, INVENTORY_E_CAPACITY },
@@ -171,7 +175,8 @@ static void test_equal_table(void **state)
                 bool equal;
         } cases[] = {
                 { RECORD(16, 1, 2, 8, 2, 1.1), true },
-                { RECORD(16, 1, 2, 8, 2, 1.10000002384), true }, /* back from a 32-bit column */
+                { RECORD(16, 1, 2, 8, 2, 1.10000002384), true }, /* as read back from a 32-bit
+                                                                  * column */
                 { RECORD(16, 1, 2, 8, 2, 1.10001), false },
                 { RECORD(17, 1, 2, 8, 2, 1.1), false },
                 { RECORD(16, 0, 2, 8, 2, 1.1), false },

@@ -8,7 +8,7 @@
 #define FIRST     (2 * USEC_PER_SEC)
 #define LIMIT     (60 * USEC_PER_SEC)
 
-/* A small generator, so that every run of the test is the same. */
+/* Returns the next number of a small generator, so that every run of the test is the same. */
 static uint64_t next_random(uint64_t *state)
 {
         uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
@@ -41,8 +41,8 @@ static void test_bounds(void **state)
         }
 }
 
-/* All clients lose the service at the same moment, and it is away for ten minutes: how many of them
- * speak in the busiest second after it? */
+/* All clients lose the service at the same moment for ten minutes. Counts the clients whose next
+ * attempt is in the same second. */
 static void test_a_fleet_that_lost_its_service(void **state)
 {
         static unsigned seconds[128];
@@ -66,7 +66,7 @@ static void test_a_fleet_that_lost_its_service(void **state)
         assert_int_equal(n, N_CLIENTS);
         assert_int_equal(seconds[ARRAY_SIZE(seconds) - 1], 0);
         print_message("%u of %u speak in the busiest second\n", busiest, N_CLIENTS);
-        /* Evenly over a minute it would be a sixtieth. */
+        /* Evenly spread over a minute, a sixtieth of the clients would be in one second. */
         assert_true(busiest < N_CLIENTS / 12);
 }
 

@@ -4,7 +4,8 @@
 
 #include "tests/unit/test.h"
 
-/* Strings that foreign servers send as {"k": …}; NULL is no member at all. */
+/* Makes {"k": value} with a value that a foreign server can send; NULL makes an object without the
+ * member. */
 static json_t *object_with(const char *value)
 {
         json_t *object = NULL;
@@ -31,7 +32,7 @@ static void test_parse_table(void **state)
                 { TEXT("   "), -EBADMSG },
                 { TEXT("1"), -EBADMSG },
                 { TEXT("\"x\""), -EBADMSG },
-                { TEXT("{\"a\": 1, \"a\": 2}"), -EBADMSG }, /* whose value would count? */
+                { TEXT("{\"a\": 1, \"a\": 2}"), -EBADMSG }, /* ambiguous value */
                 { TEXT("{\"a\": 1} {}"), -EBADMSG },
                 { TEXT("{\"a\": 1,}"), -EBADMSG },
                 { TEXT("{\"a\": 1"), -EBADMSG },
@@ -63,7 +64,7 @@ static void test_parse_table(void **state)
         }
 }
 
-/* A hundred thousand brackets must not use up the stack. */
+/* A hundred thousand brackets must not exhaust the stack. */
 static void test_parse_deep(void **state)
 {
         static char text[100000];
@@ -74,7 +75,7 @@ static void test_parse_deep(void **state)
         assert_null(json);
 }
 
-/* Only n bytes are read, whatever stands behind them. */
+/* Only n bytes are read. Bytes behind them do not matter. */
 static void test_parse_length(void **state)
 {
         _cleanup_json_ json_t *json = NULL;
@@ -130,7 +131,7 @@ static int read_kind(const json_t *object, Kind kind, Error *reterr)
         return r;
 }
 
-/* Every reader on every value: the kinds that take it, as bits. */
+/* Every reader with every value. taken_by has a bit for each reader that accepts the value. */
 static void test_read_table(void **state)
 {
         static const struct {
@@ -205,7 +206,7 @@ static void test_inventory_table(void **state)
 {
         static const struct {
                 const char *text;
-                const char *named; /* what the error must name; NULL: read */
+                const char *named; /* the field that the error must name; NULL: no error */
         } cases[] = {
                 { "{\"total\": 8}", NULL },
                 { "{\"total\": 8, \"allocation_ratio\": 16, \"unknown\": []}", NULL },
@@ -280,11 +281,12 @@ static void test_resources_table(void **state)
 {
         static const struct {
                 const char *text;
-                const char *formatted; /* NULL: refused */
+                const char *formatted; /* NULL: rejected */
         } cases[] = {
                 { "{}", "" },
                 { "{\"VGPU\": 1, \"CUSTOM_X\": 2147483647}", "CUSTOM_X=2147483647,VGPU=1" },
-                { "{\"VCPU\": 0, \"VGPU\": 1}", "VGPU=1" }, /* usages list what is unused */
+                { "{\"VCPU\": 0, \"VGPU\": 1}", "VGPU=1" }, /* usages list classes with an amount of
+                                                             * 0 */
                 { "[]", NULL },
                 { "{\"VCPU\": \"2\"}", NULL },
                 { "{\"VCPU\": 2.0}", NULL },

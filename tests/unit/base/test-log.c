@@ -8,7 +8,7 @@
 
 #include "tests/unit/test.h"
 
-/* What the journal got: the fields of the last entry, each ended by a newline. */
+/* The fields of the last journal entry, each with a newline at its end. */
 static char journal[65536];
 static int journal_result;
 
@@ -29,7 +29,7 @@ int __wrap_sd_journal_sendv(const struct iovec *iov, int n)
         return 0;
 }
 
-/* Standard error goes to a file between begin_capture() and end_capture(). */
+/* Redirects standard error to a file between begin_capture() and end_capture(). */
 typedef struct Capture {
         int saved_stderr;
         FILE *file;
@@ -60,7 +60,7 @@ static const char *end_capture(Capture *capture)
         return capture->text;
 }
 
-/* Says, as systemd would, that standard error leads to the journal. */
+/* Sets the variable of systemd that connects standard error to the journal. */
 static void connect_journal(void)
 {
         char stream[64];
@@ -118,7 +118,7 @@ static void test_level_filters(void **state)
         begin_capture(&capture);
         assert_int_equal(log_get_level(), LOG_INFO);
         log_debug("hidden %d", count_calls(&calls));
-        assert_int_equal(calls, 0); /* what is not shown is not computed */
+        assert_int_equal(calls, 0); /* the arguments of a hidden message are not evaluated */
         log_info("shown %d", count_calls(&calls));
         log_set_level(LOG_DEBUG);
         log_debug("debugged");
@@ -220,7 +220,7 @@ static void test_journal_many_fields(void **state)
         assert_non_null(strstr(journal, "\nA=1\nB=2\nC=3\nD=4\nE=5\nF=6\nG=7\nH=8\n"));
 }
 
-/* An entry that the journal does not take is not lost: standard error leads there too. */
+/* An entry that the journal rejects is written as text, because standard error leads there too. */
 static void test_journal_refuses(void **state)
 {
         Capture capture;

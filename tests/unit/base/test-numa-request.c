@@ -37,15 +37,15 @@ static char *run(const char *options, uint64_t vcpus, uint64_t pcpus, uint64_t m
         return text;
 }
 
-/* F7: the words of flavors. */
+/* F7: the options of flavors. */
 static const struct {
         const char *options; /* NumaWords */
         uint64_t vcpus, pcpus, memory_mb;
-        const char *text; /* what it means; or the words, when r is not 0 */
+        const char *text; /* the layout; or the error text if r is not 0 */
         int r;
 } cases[] = {
         { "", 4, 0, 64, "VCPU=4 PCPU=0", 0 },
-        /* dedicated CPUs are named in any case */
+        /* Dedicated CPUs have a layout in every case. */
         { "", 0, 2, 64, "VCPU=0 PCPU=2&numa0=0-1:64&dedicated=0-1&threads=prefer", 0 },
         { "nodes=2", 4, 0, 64, "VCPU=4 PCPU=0&numa0=0-1:32&numa1=2-3:32", 0 },
         { "cpu_policy=dedicated thread_policy=isolate", 2, 0, 64,

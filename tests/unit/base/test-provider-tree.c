@@ -9,8 +9,8 @@
 #include "tests/shims/fail-alloc.h"
 #include "tests/unit/test.h"
 
-/* What a host with two cells, a GPU in the second and a shared pool looks like. The uuids are in
- * another order than the tree. */
+/* Makes a host with two cells, a GPU in the second, and a shared pool. The order of the uuids
+ * differs from that of the tree. */
 static ProviderTree *make_host(void)
 {
         return make_tree("host | host_cell0<host | host_cell1<host |"
@@ -75,10 +75,12 @@ static void test_add_refuses_table(void **state)
                 int r;
         } cases[] = {
                 { make_uuid("host"), "new", UUID_NULL, -EEXIST },
-                { make_uuid("new"), "host_cell1", UUID_NULL, -EEXIST }, /* names are global */
+                { make_uuid("new"), "host_cell1", UUID_NULL, -EEXIST }, /* names are unique in the
+                                                                         * whole tree */
                 { make_uuid("new"), "pool", make_uuid("host"), -EEXIST },
                 { make_uuid("new"), "new", make_uuid("nobody"), -ENOENT },
-                { make_uuid("new"), "new", make_uuid("new"), -ENOENT }, /* its own parent */
+                { make_uuid("new"), "new", make_uuid("new"), -ENOENT }, /* the provider as its own
+                                                                         * parent */
                 { make_uuid("new"), "", make_uuid("host"), -EINVAL },
                 { make_uuid("new"), long_name, make_uuid("host"), -EINVAL },
                 { UUID_NULL, "new", make_uuid("host"), -EINVAL },
@@ -132,13 +134,14 @@ static void test_remove_is_recursive(void **state)
         assert_order(tree);
         assert_false(provider_tree_remove(tree, &cell));
 
-        /* the uuid may lie inside the provider that goes; other providers stay where they are */
+        /* The uuid can point into the provider that is removed. Other providers keep their
+         * address. */
         assert_true(provider_tree_remove(tree, &provider_tree_find(tree, &host)->uuid));
         assert_int_equal(tree->n_providers, 1);
         assert_ptr_equal(tree->providers[0], pool);
         assert_ptr_equal(tree->by_uuid[0], pool);
 
-        /* name and uuid are free again */
+        /* The name and the uuid can be used again. */
         fixture_put(tree, pool, "host_cell1_gpu", "");
         assert_order(tree);
 }
@@ -151,11 +154,11 @@ static void test_move(void **state)
              nobody = make_uuid("nobody");
         Provider *cell = provider_tree_find(tree, &first), *moved;
 
-        /* below one that comes later in the array */
+        /* Below a provider that is later in the array. */
         assert_int_equal(provider_tree_move(tree, cell, &gpu), 0);
         assert_order(tree);
         assert_true(uuid_equal(&cell->parent, &gpu));
-        /* with all that is below it, contents untouched */
+        /* With its descendants, and with unchanged contents. */
         moved = provider_tree_find(tree, &gpu);
         assert_int_equal(provider_tree_move(tree, moved, &host), 0);
         assert_order(tree);
@@ -223,8 +226,8 @@ static void test_a_reference_keeps_the_tree(void **state)
         provider_tree_free(shared);
 }
 
-/* Records are writable in place, also to something that Placement would refuse: a copy is still a
- * copy. */
+/* Records are writable in place, also with values that Placement would reject. A copy keeps such
+ * values. */
 static void test_copy_keeps_invalid_records(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = make_host(), *copy = NULL;
@@ -281,7 +284,7 @@ static void test_equal_table(void **state)
         };
         _cleanup_(provider_tree_freep) ProviderTree *tree = make_host(), *other = NULL;
 
-        /* the same providers, added in another order */
+        /* The same providers, added in another order. */
         other = make_tree("pool | host | host_cell1<host");
         assert_false(provider_tree_equal(tree, other));
         fixture_put(other, provider_tree_find_name(other, "host_cell1"), "host_cell1_gpu", "");
@@ -327,7 +330,7 @@ static void test_inventories(void **state)
         assert_int_equal(provider_set_inventory(host, "VCPU", &inventory), 0);
         assert_int_equal(provider_find_inventory(host, "VCPU")->total, 5);
         assert_int_equal(host->n_inventories, 3);
-        /* a record of the provider itself, whose array may move */
+        /* A record of the provider itself, whose array can move. */
         for (unsigned i = 0; i < 20; i++) {
                 char name[16];
 
@@ -417,7 +420,8 @@ static void test_inventories_without_memory(void **state)
         assert_true(provider_inventories_equal(host, gpu));
 }
 
-/* CPU time of a copy of n providers, and of finding each by its name; the best of some passes. */
+/* Returns the CPU time of a copy of n providers and of a look-up of each name; the best of several
+ * passes. */
 static uint64_t measure_copy(unsigned n)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
@@ -442,7 +446,7 @@ static uint64_t measure_copy(unsigned n)
         return best;
 }
 
-/* Sixteen times as many cost about as much more, not 256 times. */
+/* Sixteen times as many providers cost about sixteen times as much, not 256 times. */
 static void test_cost_is_linear(void **state)
 {
         uint64_t few = measure_copy(1000), many = measure_copy(16000);

@@ -125,7 +125,7 @@ static void test_sum(void **state)
         assert_string_equal(text, "MEMORY_MB=512,VCPU=2,VGPU=3");
 }
 
-/* A failure leaves the result as it was, not half summed up. */
+/* A failure leaves the result unchanged, without a partial sum. */
 static void test_sum_failures(void **state)
 {
         _cleanup_(resource_request_done) ResourceRequest request = RESOURCE_REQUEST_INIT;

@@ -20,7 +20,7 @@ static bool is_filled(const unsigned char *block, unsigned char with, size_t siz
         return true;
 }
 
-/* Each has its own bytes, aligned for anything, and they are zeros at first. */
+/* Each block has bytes of its own, aligned for any type, and zeros at first. */
 static void test_sizes(void **state)
 {
         void *blocks[200];
@@ -37,7 +37,7 @@ static void test_sizes(void **state)
                 assert_true(is_filled(blocks[i], (unsigned char)i, i * (SIZE_MAX_TRIED / 200)));
         for (size_t i = 0; i < ARRAY_SIZE(blocks); i++)
                 assert_null(secret_free(blocks[i]));
-        /* what was used is as good as new */
+        /* A used block is zeroed when it is allocated again. */
         for (size = 1; size < SIZE_MAX_TRIED; size = size * 3 / 2 + 1) {
                 void *block = secret_alloc_array(1, size);
 
@@ -97,7 +97,7 @@ static void *use_many(void *userdata)
         return NULL;
 }
 
-/* libcurl makes a buffer of 16 KiB and a byte for each answer: its pages are kept. */
+/* libcurl allocates a buffer of 16 KiB and one byte for each answer, so its pages are kept. */
 static void test_kept(void **state)
 {
         long page = sysconf(_SC_PAGESIZE);

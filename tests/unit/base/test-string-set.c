@@ -30,13 +30,14 @@ static void test_add(void **state)
         char text[] = "M";
 
         assert_int_equal(string_set_add(&set, text), 1);
-        text[0] = 'X'; /* it was copied */
+        text[0] = 'X'; /* the set has a copy */
         assert_int_equal(string_set_add(&set, "Z"), 1);
         assert_int_equal(string_set_add(&set, "A"), 1);
         assert_int_equal(string_set_add(&set, "M"), 0);
         assert_int_equal(string_set_add(&set, ""), 1);
         assert_int_equal(string_set_add(&set, "a"), 1);
-        assert_int_equal(string_set_add(&set, "\xc3\xa9"), 1); /* bytes, not a locale's order */
+        assert_int_equal(string_set_add(&set, "\xc3\xa9"), 1); /* the order is that of bytes, not of
+                                                                * a locale */
         assert_items(&set, STRINGS("", "A", "M", "Z", "a", "\xc3\xa9"));
         assert_true(string_set_contains(&set, ""));
         assert_true(string_set_contains(&set, "Z"));
@@ -50,7 +51,8 @@ static void test_remove(void **state)
 
         assert_false(string_set_remove(&set, "A"));
         fill(&set, STRINGS("A", "B", "C"));
-        assert_true(string_set_remove(&set, set.items[1])); /* its own string */
+        assert_true(string_set_remove(&set, set.items[1])); /* the argument is the set's own
+                                                             * string */
         assert_items(&set, STRINGS("A", "C"));
         assert_false(string_set_remove(&set, "B"));
         assert_true(string_set_remove(&set, "C"));
@@ -60,7 +62,7 @@ static void test_remove(void **state)
         assert_items(&set, STRINGS("A"));
 }
 
-/* Many strings in an order that is neither sorted nor reversed; every one is found again. */
+/* Many strings in an order that is neither sorted nor reversed. Each is found again. */
 static void test_many(void **state)
 {
         _cleanup_(string_set_done) StringSet set = STRING_SET_INIT;
@@ -120,7 +122,7 @@ static void test_add_without_memory(void **state)
                 assert_int_equal(r, 1);
         }
         assert_int_equal(set.n_items, 20);
-        assert_true(failures > 20); /* growing the array failed as well as copying */
+        assert_true(failures > 20); /* both the array and the copy of a string failed */
 }
 
 static void test_copy_without_memory(void **state)

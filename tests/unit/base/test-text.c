@@ -20,7 +20,8 @@ static void test_format(void **state)
         assert_null(none);
 }
 
-/* jansson is an independent judge: it makes strings of valid UTF-8 only. */
+/* Checks a text with jansson, an independent implementation: it makes strings only of valid
+ * UTF-8. */
 static bool is_utf8(const char *text)
 {
         json_t *string = json_string(text);
@@ -64,7 +65,7 @@ static void test_sanitize_table(void **state)
         }
 }
 
-/* All texts of three bytes over the bytes at which UTF-8's rules change. */
+/* All texts of three bytes from the bytes at which the rules of UTF-8 change. */
 static void test_sanitize_everything(void **state)
 {
         static const unsigned char bytes[] = {
@@ -102,7 +103,7 @@ static void test_trim_table(void **state)
                 { "ab\xf0\x9f\x90", "ab" },
                 { "ab\xf0\x9f\x90\xa7", "ab\xf0\x9f\x90\xa7" },
                 { "\xf0", "" },
-                { "\x80", "\x80" }, /* not cut, just wrong */
+                { "\x80", "\x80" }, /* invalid, but not cut */
                 { "\x80\x80\x80\x80\x80", "\x80\x80\x80\x80\x80" },
         };
 

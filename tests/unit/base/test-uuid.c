@@ -10,7 +10,7 @@ static void test_parse_table(void **state)
 {
         static const struct {
                 const char *text;
-                const char *canonical; /* NULL: refused */
+                const char *canonical; /* NULL: rejected */
         } cases[] = {
                 { DNS, DNS },
                 { "6BA7B810-9DAD-11D1-80B4-00C04FD430C8", DNS },
@@ -47,7 +47,7 @@ static void test_parse_table(void **state)
         }
 }
 
-/* Expected values from another implementation (Python's uuid.uuid5()). */
+/* Expected values are from another implementation (Python's uuid.uuid5()). */
 static void test_child_table(void **state)
 {
         static const struct {

@@ -70,7 +70,7 @@ static int read_consumer(Fixture *fixture)
         "{'allocations':{'11111111-1111-1111-1111-111111111111':{'resources':" \
         "{'VCPU':2}}},'project_id':'p','user_id':'u','consumer_generation':3"
 
-/* The script of one answer, after that of a service which is too old for types. */
+/* Begins a script with one answer, after that of a service that is too old for types. */
 static void begin_script(bool older, const FakeAnswer *answer, const char *names)
 {
         fake_http_begin(older ? SCRIPT(ANSWER_ONCE("", 406, TOO_OLD)) : NULL, names);
@@ -177,7 +177,7 @@ static void test_move(void **state)
         fake_http_begin(SCRIPT(ANSWER("", 204, NULL)), "host from to");
         assert_int_equal(allocations_new(&consumers), 0);
         assert_int_equal(allocations_ensure(consumers, &from, &consumer), 0);
-        /* whose it is, is not known */
+        /* The owner of the consumer is unknown. */
         assert_int_equal(consumers_move(&call, fixture->session, consumers, on_done, fixture, NULL),
                          -EINVAL);
         assert_int_equal(

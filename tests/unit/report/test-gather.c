@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Gathering over a scripted HTTP: which requests, and what comes of each answer. */
+/* Gathering over a scripted HTTP: the requests, and the result of each answer. */
 
 #include "report/gather.h"
 
@@ -42,7 +42,7 @@ static int tear_down(void **state)
         return 0;
 }
 
-/* Another one in its place, for the next row of a table. */
+/* Replaces the fixture for the next row of a table. */
 static Fixture *renew(void **state)
 {
         tear_down(state);
@@ -62,8 +62,8 @@ static void on_done(int result, Allocations *consumers, Allocations *others, con
         fixture->others = others;
 }
 
-/* {"allocations": {name: {"resources": {…}}}} with uuids in place of the names of
- * tests/fixtures/tree.h; owner: of a consumer. The caller frees. */
+/* Makes {"allocations": {name: {"resources": {…}}}} with uuids in place of the names of
+ * tests/fixtures/tree.h. owner adds project, user and generation. The caller frees it. */
 static char *make_answer(const char *held, bool owner)
 {
         char text[512] = "", copy[256], *rest = copy, *item;
@@ -95,7 +95,7 @@ static int run(Fixture *fixture, const StringSet *classes)
         return fixture->result;
 }
 
-/* "a b": which of them are there. */
+/* Writes the names of the consumers that are in the set, for example "a b". */
 static void format_names(const Allocations *allocations, char text[static 16])
 {
         static const char *const names[] = { "a", "b", "c" };
@@ -113,7 +113,7 @@ static void test_who_is_read_whole(void **state)
 {
         static const struct {
                 const char *about, *of_host, *of_gpu, *classes;
-                const char *a, *b, *c; /* what they hold when they are asked for */
+                const char *a, *b, *c; /* allocations of each consumer at the second read */
                 const char *consumers, *others;
                 size_t n_requests;
         } cases[] = {
@@ -153,7 +153,7 @@ static void test_who_is_read_whole(void **state)
                 if (strcmp(text, cases[i].others) != 0)
                         fail_msg("%s: others: %s", cases[i].about, text);
                 assert_int_equal(fake_http_get_n_requests(), cases[i].n_requests);
-                /* the last is of a consumer: with its type, when all are read */
+                /* The last request is for a consumer, with its type if all are read. */
                 if (cases[i].n_requests > 2 &&
                     !strstr(fake_http_get_headers(), PLACEMENT_MICROVERSION_CONSUMER_TYPES) !=
                             (cases[i].classes != NULL))
@@ -201,7 +201,7 @@ static void test_what_goes_wrong(void **state)
         }
 }
 
-/* Nothing comes of what was under way. */
+/* The callback of a cancelled gathering never runs. */
 static void test_given_up(void **state)
 {
         const Uuid provider = make_uuid("host");
@@ -217,7 +217,7 @@ static void test_given_up(void **state)
         assert_int_equal(fixture->n_calls, 0);
 }
 
-/* Whoever sends something meanwhile need not wait for all of them. */
+/* Another request of the session need not wait for all reads. */
 static void test_no_more_at_a_time_than_connections(void **state)
 {
         Fixture *fixture = *state;

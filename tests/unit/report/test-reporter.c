@@ -16,7 +16,7 @@ typedef struct Fixture {
         unsigned n_calls;
         int result;
         Error error;
-        char list[2000]; /* of providers */
+        char list[2000]; /* the list of providers as JSON */
 } Fixture;
 
 static const ReporterConfig good_config = {
@@ -52,7 +52,7 @@ static int tear_down(void **state)
         return 0;
 }
 
-/* Another one in its place, for the next row of a table. */
+/* Replaces the fixture for the next row of a table. */
 static Fixture *renew(void **state)
 {
         tear_down(state);
@@ -94,7 +94,7 @@ static int publish(Fixture *fixture, const char *desired)
         return wait_done(fixture);
 }
 
-/* {"resource_providers": […]} of "host" and "a" with these generations; -1 leaves one out. */
+/* Makes {"resource_providers": […]} of "host" and "a" with these generations; -1 omits one. */
 static void set_list(Fixture *fixture, int host_generation, int a_generation)
 {
         Uuid host = make_uuid("host"), a = make_uuid("a");
@@ -116,7 +116,7 @@ static void set_list(Fixture *fixture, int host_generation, int a_generation)
 #define HOST_PARTS PARTS("3", "'VCPU':{'total':8}", "'HW_A'")
 #define A_PARTS    PARTS("5", "'VGPU':{'total':4}", "")
 
-/* Two providers that Placement has already, and answers that come before what it says of them. */
+/* Begins with two providers that Placement already has. The answers in before come first. */
 static void begin_existing(Fixture *fixture, const FakeAnswer *before)
 {
         set_list(fixture, 3, 5);
@@ -126,7 +126,7 @@ static void begin_existing(Fixture *fixture, const FakeAnswer *before)
                               ANSWER("GET /resource_providers/a/", 200, A_PARTS)));
 }
 
-/* These two have been read. */
+/* Begins with these two providers after a refresh. */
 static void begin_read(Fixture *fixture)
 {
         begin_existing(fixture, NULL);
@@ -163,11 +163,11 @@ static void test_new_host(void **state)
         assert_int_equal(statistics->last_attempt_requests, 7);
         assert_int_equal(statistics->n_writes, 4);
 
-        /* The same again: nothing is asked, nothing is sent. */
+        /* The same tree again causes no request. */
         fake_http_clear_log();
         assert_int_equal(publish(fixture, "host VCPU=8 +HW_A +HW_NEW +CUSTOM_T"), 0);
         assert_int_equal(fake_http_get_n_requests(), 0);
-        /* With another unknown name the missing one is asked for again. */
+        /* With another unknown name the missing one is looked up again. */
         assert_int_equal(publish(fixture, "host VCPU=8 +HW_A +HW_NEW +HW_NEWER +CUSTOM_T"), 0);
         assert_string_equal(fake_http_log(), "GET /traits?name=in:HW_NEW,HW_NEWER");
 }
@@ -180,7 +180,7 @@ static int prepare(Fixture *fixture, const char *text)
         return wait_done(fixture);
 }
 
-/* What a plan needs to know is read, and nothing is written. */
+/* The facts that a plan needs are read, and nothing is written. */
 static void test_prepare(void **state)
 {
         Fixture *fixture = *state;
@@ -196,7 +196,7 @@ static void test_prepare(void **state)
         assert_string_equal(fake_http_log(), "GET /resource_providers?name=host");
         assert_int_equal(publish(fixture, "host VCPU=8 +HW_A +HW_NEW"), 0);
         assert_tree(fixture, "host VCPU=8 +HW_A");
-        /* a root that is there has its name */
+        /* An existing root has its name already. */
         fake_http_clear_log();
         assert_int_equal(prepare(fixture, "host VCPU=9 +HW_A +HW_NEW"), 0);
         assert_int_equal(fake_http_get_n_requests(), 0);
@@ -212,8 +212,8 @@ static int gather(Fixture *fixture, const char *ahead)
         return wait_done(fixture);
 }
 
-/* The new provider and its trait are there when the consumers are known, and the publication sends
- * the rest. */
+/* The new provider and its trait exist when the consumers are known, and the publication sends the
+ * rest. */
 static void test_gather_and_lay_the_ground(void **state)
 {
         Allocations *consumers, *others;
@@ -238,7 +238,7 @@ static void test_gather_and_lay_the_ground(void **state)
         assert_tree(fixture, EXISTING_TREE " | b<a VGPU=1 +HW_B");
 }
 
-/* What fails of it is the publication's to tell, unless it is the service. */
+/* A failure of the groundwork is left to the publication, unless the service fails. */
 static void test_gather_while_the_ground_cannot_be_laid(void **state)
 {
         const struct {
@@ -268,8 +268,8 @@ static void test_gather_while_the_ground_cannot_be_laid(void **state)
         }
 }
 
-/* A refresh that failed changes nothing; the next one goes on where it ended, but reads again what
- * was written since. */
+/* A refresh that failed changes nothing. The next one continues, but reads again the providers that
+ * changed since. */
 static void test_what_was_read_is_kept(void **state)
 {
         static const struct {
@@ -399,7 +399,7 @@ static void test_failed_refreshes(void **state)
                 if (refresh(fixture) != cases[i].outcome ||
                     !strstr(fixture->error.text, cases[i].words))
                         fail_msg("case %zu: %d, %s", i, fixture->result, fixture->error.text);
-                /* What was known stays known. */
+                /* The old tree stays known. */
                 assert_tree(fixture, EXISTING_TREE);
         }
         begin_read(fixture);
@@ -435,7 +435,7 @@ static void test_one_attempt_at_a_time(void **state)
         assert_int_equal(wait_done(fixture), 0);
 }
 
-/* After a conflict nobody may publish on what is known to be old. */
+/* After a conflict a publication needs a refresh first. */
 static void test_conflict_wants_a_refresh(void **state)
 {
         static const FakeAnswer conflict = FAULT("PUT", 409, "concurrent_update");
@@ -577,7 +577,7 @@ static void test_retry_after(void **state)
         assert_int_equal(reporter_get_statistics(fixture->reporter)->retry_after_usec, 0);
 }
 
-/* The first publish asks whether it may; a refused batch is replaced at once. */
+/* The first publish probes the reshaper. A rejected batch is replaced in the same attempt. */
 static void test_batch_refused(void **state)
 {
         Fixture *fixture = *state;

@@ -60,7 +60,7 @@ static void on_done(void *userdata)
         ((Fixture *)userdata)->n_done++;
 }
 
-/* Returns the number of requests. */
+/* Runs a refresh and returns the number of its requests. */
 static size_t refresh_for(Fixture *fixture, const char *tree_text, bool waited, uint64_t now_usec)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(tree_text);
@@ -79,7 +79,7 @@ static size_t refresh(Fixture *fixture, const char *tree_text, uint64_t now_usec
         return refresh_for(fixture, tree_text, false, now_usec);
 }
 
-/* "pool, other" */
+/* Writes the names of the known sharing providers, for example "pool, other". */
 static const char *known(const Fixture *fixture, char *text, size_t size)
 {
         const ProviderTree *pools = sharing_get(fixture->sharing);
@@ -102,20 +102,20 @@ static void test_when_it_asks(void **state)
                 { "", 1000 * MINUTE, 0, "" },
                 { "host | gpu<host", 1000 * MINUTE, 0, "" },
                 { "host | gpu<host @" AGG_A, 1001 * MINUTE, 4, "pool" },
-                /* a quiet cycle: is the provider still there? */
+                /* A quiet cycle checks that the provider still exists. */
                 { "host | gpu<host @" AGG_A, 1002 * MINUTE, 1, "pool" },
                 { "host @" AGG_A " | gpu<host", 1006 * MINUTE, 1, "pool" },
-                /* other aggregates; a failure leaves what was known, and the next one reads again
-                 */
+                /* Other aggregates. A failure leaves the old result, and the next refresh reads
+                 * again. */
                 { "host @" AGG_B, 1007 * MINUTE, 1, "pool" },
                 { "host @" AGG_B, 1008 * MINUTE, 1, "pool" },
                 { "host @" AGG_B, 1009 * MINUTE, 1, "" },
-                /* without a provider nothing is read until it is old */
+                /* Without a sharing provider nothing is read until the list is old. */
                 { "host @" AGG_B, 1010 * MINUTE, 0, "" },
                 { "host @" AGG_B, 1014 * MINUTE, 1, "" },
                 { "host @" AGG_A " | gpu<host", 1015 * MINUTE, 4, "pool" },
                 { "host", 1016 * MINUTE, 0, "" },
-                /* what is no uuid belongs into no path */
+                /* An aggregate that is no uuid is not put into a path. */
                 { "host @x&y", 1017 * MINUTE, 0, "" },
         };
         Fixture *fixture = *state;
@@ -137,7 +137,8 @@ static void test_when_it_asks(void **state)
         assert_int_equal(fake_http_count("PUT") + fake_http_count("POST"), 0);
 }
 
-/* Facts G4.17: many aggregates go into several requests; nobody comes twice, nor the tree's own. */
+/* Facts G4.17: many aggregates need several requests. No provider occurs twice, and the tree's own
+ * are skipped. */
 static void test_g4_17_many_aggregates(void **state)
 {
         _cleanup_free_ char *tree = NULL, *own = NULL;
@@ -176,7 +177,8 @@ static void test_cancel(void **state)
         assert_int_equal(refresh(fixture, "host @" AGG_A, MINUTE), 4);
 }
 
-/* A generation changes with each allocation of the provider, so it is no reason alone. */
+/* A generation changes with each allocation of the provider, so it alone is no reason to read
+ * again. */
 static void test_when_parts_are_read_again(void **state)
 {
         static const struct {
@@ -229,7 +231,7 @@ static void test_a_part_that_cannot_be_read_leaves_what_was_known(void **state)
         assert_string_equal(known(fixture, text, sizeof(text)), "pool");
         assert_non_null(
                 provider_find_inventory(sharing_get(fixture->sharing)->providers[0], "DISK_GB"));
-        /* and the next refresh reads again */
+        /* The next refresh reads again. */
         assert_int_equal(refresh(fixture, "host @" AGG_A, 3 * MINUTE), 4);
         assert_null(
                 provider_find_inventory(sharing_get(fixture->sharing)->providers[0], "DISK_GB"));
@@ -285,7 +287,7 @@ static void test_when_the_usage_of_local_disk_is_read(void **state)
                 if (is_known != cases[i].known || amount != cases[i].amount)
                         fail_msg("case %zu: %d, %llu", i, is_known, (unsigned long long)amount);
         }
-        /* it belongs to one refresh */
+        /* The amount is valid for one refresh only. */
         fake_http_begin(SCRIPT(ANSWER("/usages", 500, "{}")), "host");
         (void)refresh(fixture, "host DISK_GB=9", MINUTE);
         assert_false(sharing_get_disk_use(fixture->sharing, &(uint64_t){ 0 }));

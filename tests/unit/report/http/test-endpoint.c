@@ -73,7 +73,7 @@ static void test_bad(void **state)
                         fail_msg("%s was taken", cases[i].text);
                 if (!strstr(error.text, cases[i].words))
                         fail_msg("%s: \"%s\"", cases[i].text, error.text);
-                /* A password in a URL is not repeated to the log. */
+                /* A password in a URL is not in the message. */
                 if (strchr(cases[i].text, '@'))
                         assert_null(strstr(error.text, "hunter2"));
                 assert_null(endpoint.origin);

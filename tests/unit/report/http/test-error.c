@@ -4,7 +4,7 @@
 
 #include "tests/unit/test.h"
 
-/* A code of curl's, and what is known beside. */
+/* A code of curl with the facts about the transfer. */
 #define FAILURE(code_, ...)                          \
         {                                            \
                 .code = CURLE_##code_, ##__VA_ARGS__ \
@@ -41,7 +41,7 @@ static void test_table(void **state)
                 { FAILURE(RECV_ERROR), HTTP_E_UNREACHABLE, "while it answered" },
                 { FAILURE(SEND_ERROR), HTTP_E_UNREACHABLE, "while it was asked" },
                 { FAILURE(WEIRD_SERVER_REPLY), HTTP_E_BAD_ANSWER, "does not speak HTTP" },
-                /* as OpenSSL and GnuTLS say it */
+                /* Texts of OpenSSL and GnuTLS. */
                 { FAILURE(PEER_FAILED_VERIFICATION, .detail = "self-signed"), HTTP_E_TLS,
                   "set cafile in [placement] (self-signed)" },
                 { FAILURE(PEER_FAILED_VERIFICATION), HTTP_E_TLS, "set cafile" },
@@ -69,7 +69,7 @@ static void test_table(void **state)
                   "more than 1000 bytes" },
                 { FAILURE(FILESIZE_EXCEEDED), HTTP_E_BAD_ANSWER, "more than 1000 bytes" },
                 { FAILURE(OUT_OF_MEMORY), -ENOMEM, "memory" },
-                /* Whatever is not in the table still has words. */
+                /* A code outside of the table also has a message. */
                 { FAILURE(FTP_ACCEPT_FAILED), HTTP_E_UNREACHABLE, "failed" },
                 { FAILURE(READ_ERROR, .detail = "odd thing"), HTTP_E_UNREACHABLE, "odd thing" },
         };

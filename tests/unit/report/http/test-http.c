@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One request and its answer; what queues is tested in tests/unit/report/http/test-queue.c. */
+/* One request and its answer. Queues are tested in tests/unit/report/http/test-queue.c. */
 
 #include "tests/fixtures/http.h"
 
-/* By a client that is started for it. */
+/* Sends a GET with a client that is started for it. */
 static void fetch(Fixture *fixture, const char *path, Result *result)
 {
         start_client(fixture);
@@ -61,7 +61,7 @@ static void test_put_and_headers(void **state)
         assert_null(strstr(fixture->server.last, "Expect"));
 }
 
-/* PUT /traits/X: no body, but a length, and no content type made up. */
+/* PUT /traits/X has no body, but a length, and no invented content type. */
 static void test_put_without_body(void **state)
 {
         Fixture *fixture = *state;
@@ -113,7 +113,7 @@ static void test_answers(void **state)
                 assert_string_equal(result.location, cases[i].location);
                 assert_int_equal(result.retry_after_sec, cases[i].retry_after_sec);
         }
-        /* A redirect was not followed, and one connection did for all. */
+        /* The redirect was not followed, and one connection served all requests. */
         assert_int_equal(fixture->server.n_requests, ARRAY_SIZE(cases));
         assert_int_equal(fixture->server.n_connections, 1);
 }
@@ -128,13 +128,13 @@ static void test_header_fields(void **state)
                 { "HTTP/1.1 201 Created\r\nContent-Type: \t text/plain; charset=UTF-8 \r\n"
                   "LOCATION:/resource_providers/1\r\n" EMPTY,
                   "/resource_providers/1", "text/plain; charset=UTF-8" },
-                /* the first counts */
+                /* The first of two equal fields counts. */
                 { "HTTP/1.1 200 OK\r\nLocation: \r\nLocation: /second\r\n" EMPTY, "", "" },
-                /* an interim answer is followed by another status line */
+                /* An interim answer is followed by another status line. */
                 { "HTTP/1.1 100 Continue\r\nLocation: /interim\r\n\r\n"
                   "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n" EMPTY,
                   "", "text/plain" },
-                /* trailers are no header */
+                /* Trailers are not header fields. */
                 { "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Location\r\n\r\n"
                   "0\r\nLocation: /trailer\r\n\r\n",
                   "", "" },
@@ -204,7 +204,7 @@ static void test_broken_answers(void **state)
         }
 }
 
-/* The length is not told: the cap must hold all the same. */
+/* The answer has no length, and the limit must still hold. */
 static void test_flood(void **state)
 {
         Fixture *fixture = *state;
@@ -231,7 +231,7 @@ static void test_hang(void **state)
         assert_non_null(strstr(result.text, "within 0.1 s"));
 }
 
-/* An answer that begins and stands still ends long before the time-out of the whole. */
+/* An answer that begins and then stalls ends long before the time-out of the request. */
 static void test_stall(void **state)
 {
         Fixture *fixture = *state;
@@ -272,7 +272,7 @@ static void test_closed_at_once(void **state)
         assert_int_equal(result.result, HTTP_E_UNREACHABLE);
 }
 
-/* The server closes a connection that is idle: the next request goes over a new one. */
+/* The server closes an idle connection. The next request uses a new one. */
 static void test_idle_connection_is_closed(void **state)
 {
         Fixture *fixture = *state;

@@ -7,9 +7,9 @@
 #define MAX_LANES 8
 #define MSEC      USEC_PER_MSEC
 
-/* Plays a story, one letter each, with as many under way as may be: "r" a read is answered, "w" a
- * write, "R" and "W" with a failure; "1" to "9": so many connections turn out to be served; " " a
- * minute passes. */
+/* Plays a story, one letter for each event, with as many requests under way as permitted. "r" is
+ * the answer to a read, "w" to a write; "R" and "W" are failures. "1" to "9" is the number of
+ * served connections in a crowd. " " is a minute. */
 static void play(HttpLanes *lanes, const char *story)
 {
         uint64_t now = USEC_PER_SEC;
@@ -79,7 +79,7 @@ static void test_may_start(void **state)
         }
 }
 
-/* What is not under way tells nothing of what may be. */
+/* Requests that are not under way must not raise the limit. */
 static void test_no_demand_no_growth(void **state)
 {
         HttpLanes lanes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Several requests at a time: how many are under way, what becomes of those that queue, and who may
- * be cancelled or freed when. */
+/* Several requests at a time: how many are under way, the end of those that queue, and the times at
+ * which a request can be cancelled or freed. */
 
 #include "tests/fixtures/http.h"
 
@@ -19,7 +19,7 @@ static void get_all(Fixture *fixture, Result *results, size_t n)
                 get(fixture, "/", &results[i]);
 }
 
-/* So many answers that as many requests may be under way as ever will. */
+/* Receives enough answers for the highest limit. */
 static void warm_up(Fixture *fixture)
 {
         Result results[12] = { 0 };
@@ -65,9 +65,9 @@ static size_t count_open(const Server *server)
         return n;
 }
 
-/* A server with a worker for each connection, and few of them: what is sent over one more is not
- * read before another ends. Without help it would stand until the time-out. Reads and writes go
- * through all the same, and none is sent twice. */
+/* A server with few workers, one for each connection, does not read a request on a further
+ * connection before another one ends. Without help the request would stall until the time-out.
+ * Reads and writes succeed, and none is sent twice. */
 static void test_few_workers(void **state)
 {
         for (size_t n_workers = 1; n_workers <= 3; n_workers++)
@@ -98,7 +98,7 @@ static void test_few_workers(void **state)
                 }
 }
 
-/* It had many workers, and comes back with one. */
+/* The server had many workers and restarts with one. */
 static void test_fewer_workers_than_before(void **state)
 {
         Fixture *fixture = *state;
@@ -141,7 +141,7 @@ static void test_cancel(void **state)
         assert_int_equal(results[3].n_calls, 0);
 }
 
-/* Nobody but the cancelled one was under way. */
+/* Only the cancelled transfer was under way. */
 static void test_cancel_lets_the_queue_go_on(void **state)
 {
         Fixture *fixture = *state;
@@ -161,7 +161,8 @@ static void test_cancel_lets_the_queue_go_on(void **state)
         assert_int_equal(results[0].n_calls, 0);
 }
 
-/* A port whose queue is full: whoever connects, waits. Returns the sockets to close. */
+/* Listens on a port whose queue is full, so that a client waits for its connection. Returns the
+ * sockets to close. */
 static void listen_full(int fds[2], char *endpoint, size_t size)
 {
         struct sockaddr_in address = {
@@ -181,7 +182,8 @@ static void listen_full(int fds[2], char *endpoint, size_t size)
         snprintf(endpoint, size, "http://127.0.0.1:%u", ntohs(address.sin_port));
 }
 
-/* Curl closes what never stood without a word, and the next connection gets its number. */
+/* Curl closes a connection that was never complete without a notice, and the next connection gets
+ * its number. */
 static void test_cancel_while_connecting(void **state)
 {
         Fixture *fixture = *state;
@@ -205,7 +207,7 @@ static void test_cancel_while_connecting(void **state)
                 close(fds[i]);
 }
 
-/* What waits goes to where the service is by then. */
+/* Queued requests are sent to the new endpoint. */
 static void test_a_new_endpoint(void **state)
 {
         Fixture *fixture = *state;

@@ -64,7 +64,7 @@ static void test_fixed(void **state)
         }
 }
 
-/* Keystone */
+/* Keystone. */
 
 #define FAILS(n, code)                                                    \
         {                                                                 \
@@ -133,7 +133,7 @@ static int get(Fixture *fixture)
         return auth_get(fixture->auth, &fixture->pass, &fixture->error);
 }
 
-/* Lets the exchange end. */
+/* Waits for the end of the exchange. */
 static void wait_told(Fixture *fixture)
 {
         fixture->n_told = 0;
@@ -177,7 +177,7 @@ static void test_one_request_for_all(void **state)
         assert_non_null(strstr(fake_http_find_body("POST"), "\"password\":\"secret\""));
 }
 
-/* From five minutes before its end on in the background, and not a second of it is waited for. */
+/* A token is renewed in the background, from five minutes before its end, and no request waits. */
 static void test_renewal(void **state)
 {
         Fixture *fixture = *state;
@@ -195,7 +195,7 @@ static void test_renewal(void **state)
         assert_int_equal(n_asked(), 2);
         wait_told(fixture);
 
-        /* Keystone is away: the old one serves on. */
+        /* Keystone is away, so the old token stays in use. */
         assert_int_equal(get(fixture), 0);
         assert_int_equal(n_asked(), 2);
         pass_time(2);
@@ -221,7 +221,7 @@ static void test_end_of_life(void **state)
         assert_int_equal(n_asked(), 2);
 }
 
-/* A wrong password: a minute, two, four, … half an hour. */
+/* A wrong password: the pauses are one minute, two, four and so on up to half an hour. */
 static void test_slow_retry(void **state)
 {
         static const unsigned pauses[] = { 60, 120, 240, 480, 960, 1800, 1800 };
@@ -241,7 +241,7 @@ static void test_slow_retry(void **state)
         }
 }
 
-/* A proxy before Keystone asks for a password of its own: no account is locked by that. */
+/* A proxy in front of Keystone asks for a password of its own, which locks no account. */
 static void test_refusal_of_another_server(void **state)
 {
         static const struct {
@@ -268,7 +268,8 @@ static void test_refusal_of_another_server(void **state)
                 assert_int_equal(strstr(fixture->error.text, "Another server than Keystone") !=
                                          NULL,
                                  elsewhere);
-                /* at once after the operator corrected it, if no account can be locked */
+                /* After the operator corrected it the next attempt is immediate, unless an account
+                 * can be locked. */
                 auth_ask_at_once(fixture->auth);
                 assert_int_equal(get(fixture), elsewhere ? -EAGAIN : REPORT_E_UNAUTHORIZED);
                 if (elsewhere)
@@ -276,7 +277,7 @@ static void test_refusal_of_another_server(void **state)
         }
 }
 
-/* Parallel requests are all refused with the same token: one new one is asked for. */
+/* Parallel requests are all rejected with the same token, and one new token is requested. */
 static void test_refused_token(void **state)
 {
         Fixture *fixture = *state;
@@ -297,7 +298,7 @@ static void test_refused_token(void **state)
         assert_int_equal(n_asked(), 2);
 }
 
-/* Placement takes no token at all: that ends nowhere in a loop, and locks no account. */
+/* Placement accepts no token. That causes no endless loop and locks no account. */
 static void test_useless_tokens(void **state)
 {
         static const unsigned pauses[] = { 5, 10, 20, 40, 60, 60, 60 };
@@ -317,7 +318,7 @@ static void test_useless_tokens(void **state)
         }
 }
 
-/* What a person asks for is asked at once, but what Keystone counts. */
+/* A request of an operator ends the pause, except after a failure that Keystone counts. */
 static void test_at_once(void **state)
 {
         static const FakeAnswer scripts[] = { GIVES(0, "one", "http://placement"), FAILS(0, 503),
@@ -343,7 +344,7 @@ static void test_at_once(void **state)
         }
 }
 
-/* It ended on its way to a slow Placement. */
+/* The token ended on its way to a slow Placement. */
 static void test_old_token_refused(void **state)
 {
         Fixture *fixture = *state;
@@ -358,7 +359,7 @@ static void test_old_token_refused(void **state)
         assert_string_equal(fixture->pass.header, "X-Auth-Token: two");
 }
 
-/* What doctor shows. */
+/* The values that doctor shows. */
 static void test_describe(void **state)
 {
         Fixture *fixture = *state;
@@ -373,7 +374,8 @@ static void test_describe(void **state)
         assert_int_equal(token->roles.n_items, 0);
 }
 
-/* Placement moved: looked up at once, then once a minute; what is there is used if that fails. */
+/* Placement moved: the endpoint is looked up at once, then once a minute. The old one stays in use
+ * if that fails. */
 static void test_doubts(void **state)
 {
         Fixture *fixture = *state;

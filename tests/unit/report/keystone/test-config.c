@@ -25,7 +25,7 @@
 static const struct {
         ReporterAuth kind;
         KeystoneConfig config;
-        const char *option; /* NULL: it can be used */
+        const char *option; /* NULL: usable */
         const char *words;
 } cases[] = {
         { PASSWORD(URL, USER, WORD, SCOPE), NULL, NULL },

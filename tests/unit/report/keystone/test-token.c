@@ -32,7 +32,7 @@
                 __VA_ARGS__, NULL \
         }
 
-/* Reads the body of an answer that brings a token. */
+/* Reads the body of an answer that has a token. */
 static int read_body(const KeystoneConfig *config, const char *body, KeystoneToken *ret,
                      Error *reterr)
 {
@@ -47,7 +47,7 @@ static void test_catalog(void **state)
 {
         const struct {
                 KeystoneConfig config;
-                const char *url; /* NULL: refused */
+                const char *url; /* NULL: rejected */
                 const char *words;
         } cases[] = {
                 { { 0 }, "http://one-internal", NULL },
@@ -196,7 +196,7 @@ static void test_time(void **state)
 {
         static const struct {
                 const char *text;
-                uint64_t usec; /* 0: refused */
+                uint64_t usec; /* 0: rejected */
         } cases[] = {
                 { "1970-01-01T00:00:01Z", USEC_PER_SEC },
                 { "1970-01-01T00:00:01.5Z", 1500000 },
@@ -232,7 +232,7 @@ static void test_time(void **state)
         }
 }
 
-/* Requests */
+/* Requests. */
 
 static void test_base_url(void **state)
 {
@@ -330,7 +330,7 @@ static void test_bodies(void **state)
         }
 }
 
-/* What is no UTF-8 cannot be JSON: an error, no crash. */
+/* A secret that is not UTF-8 cannot be JSON. That is an error, not a crash. */
 static void test_foreign_password(void **state)
 {
         KeystoneConfig config = { .user_id = (char *)"7",

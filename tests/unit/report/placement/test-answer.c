@@ -89,7 +89,7 @@ static void test_bad_trees(void **state)
         assert_int_equal(placement_read_tree(NULL, &(PlacementProviders){ 0 }, NULL), -EBADMSG);
 }
 
-/* A body of the allowed size could hold a million providers. */
+/* A body of the permitted size can have a million providers. */
 static void test_too_many_providers(void **state)
 {
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
@@ -101,14 +101,14 @@ static void test_too_many_providers(void **state)
         assert_int_equal(placement_read_tree(body, &providers, NULL), -EBADMSG);
 }
 
-/* What others named is taken, as far as it can be shown; it costs nothing else. */
+/* A foreign name is accepted as far as it can be shown, and causes no failure. */
 static void test_odd_names(void **state)
 {
         static const char kanji[] = "\xe6\xa9\x9f";
         static const struct {
                 const char *text;
                 unsigned times;
-                const char *name; /* NULL: the text as it is */
+                const char *name; /* NULL: the unchanged text */
         } cases[] = {
                 { kanji, 200, NULL },
                 { kanji, 201, "\xe6\xa9\x9f (" A ")" },
@@ -289,7 +289,7 @@ static void test_consumer_without_allocations(void **state)
         assert_int_equal(consumer->generation, -1);
 }
 
-/* Two providers, and a consumer that holds something of both. */
+/* Two providers, and a consumer with allocations of both. */
 static void test_allocations_of_providers_add_up(void **state)
 {
         static const struct {

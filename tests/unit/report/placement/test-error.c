@@ -39,7 +39,7 @@ static void test_statuses(void **state)
                 const char *body;
                 int outcome;
                 PlacementCode code;
-                const char *words; /* that must be in the text */
+                const char *words; /* a part of the message */
         } cases[] = {
                 { 200, "{}", REPORT_DONE, PLACEMENT_CODE_NONE, NULL },
                 { 204, "", REPORT_DONE, PLACEMENT_CODE_NONE, NULL },
@@ -75,7 +75,7 @@ static void test_statuses(void **state)
                   PLACEMENT_CODE_UNDEFINED, "capacity" },
                 { 409, FAULT("placement.some_day", "x"), REPORT_E_REFUSED, PLACEMENT_CODE_UNDEFINED,
                   "409" },
-                /* A code decides, never the text (facts G2.12). */
+                /* Only the code decides, never the text (facts G2.12). */
                 { 409, FAULT("placement.undefined_code", "placement.concurrent_update"),
                   REPORT_E_REFUSED, PLACEMENT_CODE_UNDEFINED, "409" },
                 { 409, "", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "no body" },
@@ -83,7 +83,7 @@ static void test_statuses(void **state)
                   "raise the limit" },
                 { 413, "<html>Request Entity Too Large", REPORT_E_REFUSED, PLACEMENT_CODE_NONE,
                   "the size of PUT /traits/X (413), which is 2 bytes" },
-                /* facts E1: the rest of the codes, and of the statuses */
+                /* facts E1: the other codes and statuses. */
                 { 400, FAULT("placement.resource_provider.not_found", "u"), REPORT_E_REFUSED,
                   PLACEMENT_CODE_PROVIDER_NOT_FOUND, "u" },
                 { 400, FAULT("placement.query.duplicate_key", "k"), REPORT_E_REFUSED,
@@ -100,7 +100,7 @@ static void test_statuses(void **state)
                 { 415, FAULT("placement.undefined_code", "json"), REPORT_E_REFUSED,
                   PLACEMENT_CODE_UNDEFINED, "415" },
                 { 429, "", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "wait 17 s" },
-                /* facts E7: a race that is lost inside PUT traits */
+                /* facts E7: a lost race inside PUT traits. */
                 { 500, FAULT("placement.undefined_code", "race"), REPORT_E_UNAVAILABLE,
                   PLACEMENT_CODE_UNDEFINED, "race" },
                 { 504, "<html>Gateway Time-out", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "504" },
@@ -129,7 +129,7 @@ static void test_statuses(void **state)
         }
 }
 
-/* Bodies that claim to be Placement's and are not: no code, no crash. */
+/* Bodies that have the form of Placement's and wrong values: no code, no crash. */
 static void test_hostile_bodies(void **state)
 {
         static const char *const bodies[] = {
@@ -193,7 +193,7 @@ static void test_long_detail_is_cut(void **state)
         assert_true(strlen(error.text) < ERROR_TEXT_MAX);
 }
 
-/* Every Placement has a list of providers, whatever else is new or gone. */
+/* Every Placement has a list of providers, in every version. */
 static void test_a_path_that_is_no_placement_s(void **state)
 {
         static const char *const bodies[] = { "<html>", FAULT("placement.undefined_code", "gone") };

@@ -26,7 +26,7 @@ static void test_worse(void **state)
                 { REPORT_DONE, REPORT_DONE, REPORT_DONE },
                 { REPORT_DONE, REPORT_E_IN_USE, REPORT_E_IN_USE },
                 { REPORT_E_REFUSED, REPORT_E_IN_USE, REPORT_E_REFUSED },
-                /* What asks for another attempt goes before what does not. */
+                /* An outcome that needs another attempt is worse than one that does not. */
                 { REPORT_E_REFUSED, REPORT_E_CONFLICT, REPORT_E_CONFLICT },
                 { REPORT_E_CONFLICT, REPORT_E_DUPLICATE_NAME, REPORT_E_CONFLICT },
                 { REPORT_E_CONFLICT, REPORT_E_UNREACHABLE, REPORT_E_UNREACHABLE },

@@ -15,7 +15,7 @@ static const Uuid child = { CHILD };
 static const Uuid consumer_a = { CONSUMER };
 static const Uuid consumer_b = { OTHER };
 
-/* Takes the request over. */
+/* Checks and frees the request. */
 static void assert_request(PlacementRequest request, const char *method, const char *path,
                            const char *body)
 {
@@ -86,7 +86,7 @@ static void test_provider_bodies(void **state)
                        "/resource_providers/" ROOT "/traits",
                        "{\"traits\":[\"CUSTOM_A\",\"CUSTOM_B\"],"
                        "\"resource_provider_generation\":8}");
-        /* Emptied, not left out: DELETE would tell no generation. */
+        /* An empty set is sent, because the answer to DELETE has no generation. */
         assert_request(placement_put_part(provider, PLACEMENT_AGGREGATES, 9), "PUT",
                        "/resource_providers/" ROOT "/aggregates",
                        "{\"aggregates\":[],\"resource_provider_generation\":9}");
@@ -106,7 +106,7 @@ static void test_provider_bodies(void **state)
                        "/resource_providers/" CHILD, NULL);
 }
 
-/* Bug 2068893: a query with too many names is answered 414. */
+/* Bug 2068893: a query with too many names is answered with 414. */
 static void test_known_traits_are_split(void **state)
 {
         _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;
@@ -149,7 +149,7 @@ static void test_one_huge_name_still_goes(void **state)
         assert_int_equal(first, 1);
 }
 
-/* Adds a consumer that holds one VGPU of the child. */
+/* Adds a consumer with an allocation of one VGPU of the child. */
 static Consumer *add_consumer(Allocations *allocations, const Uuid *uuid, const char *type,
                               int64_t generation)
 {
@@ -280,7 +280,7 @@ static void test_post_consumers(void **state)
                 assert_int_equal(json_parse(request.body, strlen(request.body), &body, NULL), 0);
                 first = json_object_get(body, CONSUMER);
                 second = json_object_get(body, OTHER);
-                /* A consumer that gives all away sends an empty set and its generation. */
+                /* A consumer that loses all allocations sends an empty set and its generation. */
                 assert_int_equal(json_object_size(json_object_get(first, "allocations")), 0);
                 assert_int_equal(json_integer_value(json_object_get(first, "consumer_generation")),
                                  3);

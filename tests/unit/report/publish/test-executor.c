@@ -31,7 +31,7 @@ static void on_done(int result, const Error *error, void *userdata)
         run->error = *error;
 }
 
-/* holder: where the guest of a reshape ends; NULL: no reshape. */
+/* Begins a plan with a reshape that moves the guest to holder; NULL: no reshape. */
 static void run_begin_with(Run *run, const char *mirror, const char *desired, const char *holder,
                            uint64_t max_connections, bool may_batch)
 {
@@ -62,7 +62,7 @@ static void run_end(Run *run)
                 assert_true(run->error.text[0] != '\0');
 }
 
-/* All of a plan, against a Placement that answers so; ends with that. */
+/* Runs a plan to its end against a Placement with these answers, and checks the outcome. */
 static void run_all(Run *run, const FakeAnswer *script, const char *mirror, const char *desired,
                     const char *holder, uint64_t max_connections, int outcome)
 {
@@ -94,11 +94,11 @@ static void test_everything_goes_well(void **state)
                 "PUT /resource_classes/CUSTOM_C; PUT /traits/CUSTOM_T; POST /resource_providers; "
                 "PUT /resource_providers/host/inventories; PUT /resource_providers/host/traits; "
                 "PUT /resource_providers/a/inventories; DELETE /resource_providers/old");
-        /* Each write is sent with the generation that the one before it left. */
+        /* Each write is sent with the generation after the previous write. */
         assert_non_null(strstr(fake_http_find_body("host/inventories"), "generation\":10"));
         assert_non_null(strstr(fake_http_find_body("host/traits"), "generation\":11"));
         assert_int_equal(generation_of(run.mirror, "host"), 12);
-        /* A new provider's generation is read, not guessed (bug 1746075). */
+        /* The generation of a new provider is read, not guessed (bug 1746075). */
         assert_non_null(strstr(fake_http_find_body("a/inventories"), "generation\":0"));
         assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
         assert_false(mirror_has_stale(run.mirror));
@@ -130,7 +130,7 @@ static void test_deleted_providers_reach_the_receiver(void **state)
         assert_string_equal(names, "b;a;");
 }
 
-/* "host=12 a=-1": the generation of each provider that the mirror has. */
+/* Writes the generation of each provider of the mirror, for example "host=12 a=-1". */
 static const char *format_generations(const Run *run, char *ret, size_t size)
 {
         const ProviderTree *tree = mirror_get_tree(run->mirror);
@@ -144,7 +144,8 @@ static const char *format_generations(const Run *run, char *ret, size_t size)
         return ret;
 }
 
-/* Whole plans: what was sent in which order, how it ended, and what the mirror believes then. */
+/* Whole plans: the requests in their order, the outcome, and the generations in the mirror
+ * afterwards. */
 static const struct {
         const char *about;
         const FakeAnswer *script;
@@ -154,8 +155,8 @@ static const struct {
         int outcome;
         const char *words, *log, *generations;
 } plans[] = {
-        /* a move's answer would tell the generation that the reshape left, before that is
-         * known */
+        /* The answer to a move would have the generation after the reshape, before the answer to
+         * the reshape. */
         { "moves and a reshape take turns", SCRIPT(ANSWER("PUT", 200, "{'generation':10}")),
           "host VCPU=1 | a<host VGPU=1 | b<host VGPU=1 | c<host VGPU=1 | d<host",
           "host VCPU=1 | d<host | a<d VGPU=2 | b<d VGPU=2 | c<d VGPU=2", "a", 8, 1, REPORT_DONE, "",
@@ -169,7 +170,7 @@ static const struct {
         { "a move whose answer is none", SCRIPT(ANSWER("PUT", 200, "{}")), "host | a<host | b<host",
           "host | a<host | b<a", NULL, 1, 1, REPORT_E_UNAVAILABLE, "", "PUT /resource_providers/b",
           "host=10 a=10 b=-1" },
-        /* the provider stays, and everything else is told */
+        /* The provider keeps its parent, and all other requests are sent. */
         { "Placement before 1.37 moves nothing",
           SCRIPT(ANSWER("PUT /resource_providers/old", 406,
                         "{'errors':[{'max_version':'1.36','min_version':'1.0'}]}")),
@@ -184,14 +185,13 @@ static const struct {
           "POST /resource_providers; POST /reshaper; "
           "PUT /resource_providers/host/traits; PUT /resource_providers/a/traits",
           "host=13 a=4" },
-        /* Placement over MySQL does not make one of two classes that are made at the same
-         * time */
+        /* Over MySQL, Placement can lose one of two classes that are made at the same time. */
         { "classes are made one after another", NULL, "host VCPU=1",
           "host VCPU=1 CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1", NULL, 4, 1, REPORT_DONE, "",
           "PUT /resource_classes/CUSTOM_A; PUT /resource_classes/CUSTOM_B; "
           "PUT /resource_classes/CUSTOM_C; PUT /resource_providers/host/inventories",
           "host=11" },
-        /* it says of such a class that it was there, which may be another agent's doing */
+        /* A 204 for such a class can also mean that another agent made it. */
         { "a class that was there is asked for once more",
           SCRIPT(ANSWER_ONCE("resource_classes/CUSTOM_A", 204, NULL),
                  ANSWER("resource_classes/CUSTOM_A", 201, NULL),
@@ -314,14 +314,14 @@ static void test_parallel_but_one_at_a_time_for_a_provider(void **state)
                 &run, "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1 | d VCPU=1",
                 "host VCPU=2 +HW_A @x | a VCPU=2 +HW_A @x | b VCPU=2 +HW_A @x | c VCPU=2 +HW_A @x | d VCPU=2 +HW_A @x",
                 NULL, 4);
-        /* All that may go; how many go over the wire at a time is http's business. */
+        /* All steps that can start are sent; http decides how many are on the wire. */
         assert_true(sd_event_run(run.event, 0) >= 0);
         assert_int_equal(fake_http_get_n_requests(), 4);
         run_end(&run);
         assert_int_equal(run.result, REPORT_DONE);
         assert_int_equal(fake_http_get_max_parallel(), 4);
         assert_int_equal(fake_http_get_n_requests(), 15);
-        /* Two at a time for one provider would have been sent with the same generation. */
+        /* Two parallel writes of one provider would have the same generation. */
         assert_int_equal(generation_of(run.mirror, "host"), 13);
         assert_int_equal(generation_of(run.mirror, "d"), 13);
 }
@@ -350,9 +350,9 @@ static void test_fatal_outcomes_stop_everything(void **state)
                 run_all(&run, SCRIPT(cases[i].answer),
                         "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1",
                         "host VCPU=2 | a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 2, cases[i].outcome);
-                /* Those under way end, no others begin. */
+                /* Requests under way end, and no further ones begin. */
                 assert_int_equal(fake_http_get_n_requests(), 2);
-                /* Nobody knows whether it was done. */
+                /* The result of the write is unknown. */
                 assert_int_equal(generation_of(run.mirror, "host"), -1);
                 assert_int_equal(generation_of(run.mirror, "c"), 10);
         }
@@ -372,7 +372,7 @@ static void test_used_inventory_is_kept(void **state)
         assert_non_null(strstr(fake_http_find_body("a/inventories"), "VGPU"));
         assert_non_null(strstr(fake_http_find_body("a/inventories"), "MEMORY_MB"));
         assert_null(strstr(fake_http_find_body("a/inventories"), "CUSTOM_OTHER"));
-        /* The rest went on, and the mirror has what was sent. */
+        /* The other steps were done, and the mirror has the values that were sent. */
         assert_int_equal(fake_http_count("a/traits"), 1);
         assert_int_equal(fake_http_count("host/inventories"), 1);
         assert_non_null(provider_find_inventory(provider_of(run.mirror, "a"), "VGPU"));
@@ -415,7 +415,7 @@ static void test_kept_inventory_meets_trouble(void **state)
         }
 }
 
-/* A 500 anywhere on the way begins the step anew. */
+/* A 500 at any request of a step restarts the step. */
 static void test_kept_inventory_and_a_locked_database(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };
@@ -467,7 +467,8 @@ static void test_name_is_taken(void **state)
         }
 }
 
-/* Our own creation whose answer was lost, or a second agent's: start again at refresh. */
+/* The agent's own creation whose answer was lost, or that of a second agent: start again at the
+ * refresh. */
 static void test_name_is_our_own(void **state)
 {
         Uuid host = make_uuid("host");
@@ -490,12 +491,12 @@ static void test_locked_database(void **state)
                 "host VCPU=1 | a VCPU=1 | b VCPU=1 | c VCPU=1",
                 "host VCPU=2 | a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 4, REPORT_DONE);
         assert_int_equal(fake_http_get_n_requests(), 5);
-        /* Learned for the plans to come. */
+        /* The following plans know it too. */
         assert_true(run.manners.serial_writes);
         assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
 }
 
-/* Who met the plan's own writes takes its turn after them, and waits for nothing else. */
+/* A step that failed because of the plan's own writes runs after them, without a pause. */
 static void test_a_database_locked_by_ourselves(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };
@@ -519,7 +520,7 @@ static void test_serial_manners(void **state)
         assert_int_equal(fake_http_get_max_parallel(), 1);
 }
 
-/* One 500 of another kind slows this plan down and no other. */
+/* One 500 of another kind makes this plan slower and no other plan. */
 static void test_other_500(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };
@@ -568,13 +569,13 @@ static void test_reshape_meets_trouble(void **state)
                 assert_int_equal(mirror_has_stale(run.mirror), cases[i].forgotten);
                 assert_int_equal(run.manners.reshaper == RESHAPER_FORBIDDEN,
                                  cases[i].outcome == REPORT_E_FORBIDDEN);
-                /* Nothing that waits for it was sent. */
+                /* No step that depends on it was sent. */
                 assert_int_equal(fake_http_count("traits"), 0);
                 assert_int_equal(fake_http_count("DELETE"), 0);
         }
 }
 
-/* A refusal may come from a name that we wrongly believe to be there. */
+/* A rejection can come from a name that the mirror wrongly knows. */
 static void test_refusal_forgets_names(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };
@@ -617,7 +618,7 @@ static void test_many_steps(void **state)
 #define BATCH_MIRROR  "host VCPU=1 | a | b | c"
 #define BATCH_DESIRED "host VCPU=2 +HW_A | a VGPU=1 | b VGPU=1 | c VGPU=1"
 
-/* Many inventories in one request; what each generation is after it, is known. */
+/* Many inventories in one request. The generations after it are known. */
 static void test_batch(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };
@@ -634,15 +635,16 @@ static void test_batch(void **state)
         assert_int_equal(run.manners.reshaper, RESHAPER_ALLOWED);
 }
 
-/* Whatever becomes of it, the caller hears of it and plans again, with one or without. */
+/* A batch that fails for any reason is reported to the caller, who plans again, with a batch or
+ * without. */
 static void test_batch_meets_trouble(void **state)
 {
         static const struct {
                 FakeAnswer answer;
                 int outcome;
-                bool known; /* Placement still has what the mirror has */
+                bool known; /* Placement is still equal to the mirror */
                 ReshaperAccess access;
-                bool raced; /* it is a batch again */
+                bool raced; /* the next plan has a batch again */
         } cases[] = {
                 { ANSWER("/reshaper", 403, ""), REPORT_E_CONFLICT, true, RESHAPER_FORBIDDEN,
                   false },
@@ -666,12 +668,12 @@ static void test_batch_meets_trouble(void **state)
                     mirror_has_stale(run.mirror) == cases[i].known ||
                     run.manners.batch_failed == cases[i].raced)
                         fail_msg("case %zu: %d, %s", i, run.result, run.error.text);
-                /* the list tells what moved */
+                /* The list will show which providers changed. */
                 assert_int_equal(generation_of(run.mirror, "a"), 10);
         }
 }
 
-/* A provider that cannot be made holds the batch back, and that is said. */
+/* A provider that cannot be created prevents the batch, and the error names it. */
 static void test_batch_behind_a_failed_creation(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };

@@ -6,8 +6,8 @@
 #include "tests/fixtures/mirror.h"
 #include "tests/shims/fail-alloc.h"
 
-/* A list as GET in_tree tells it: a child "gpu" of "host" with these generations; -1 leaves it out.
- */
+/* Makes the list that GET in_tree returns: a child "gpu" of "host" with these generations; -1 omits
+ * a provider. */
 static PlacementProviders list_of(int64_t host, int64_t gpu)
 {
         PlacementProviders list = PLACEMENT_PROVIDERS_INIT;
@@ -51,7 +51,7 @@ static void read_all(Mirror *mirror, const char *name, int64_t generation)
         assert_int_equal(read_text(mirror, name, PLACEMENT_AGGREGATES, text), 0);
 }
 
-/* The next mirror takes the place of the old one. */
+/* Replaces the mirror with the next one. */
 static void advance(Mirror **mirror, int64_t host, int64_t gpu)
 {
         _cleanup_(placement_providers_done) PlacementProviders list = list_of(host, gpu);
@@ -101,7 +101,7 @@ static void test_first_read(void **state)
         assert_int_equal(provider_find_inventory(provider_of(mirror, "gpu"), "CUSTOM_C")->total, 4);
         assert_true(string_set_contains(&provider_of(mirror, "gpu")->traits, "HW_A"));
         assert_true(string_set_contains(&provider_of(mirror, "gpu")->aggregates, "x"));
-        /* What a provider has is known to exist. */
+        /* Placement has the names that a provider has. */
         assert_true(string_set_contains(&mirror_get_names(mirror)->known_classes, "CUSTOM_C"));
         assert_true(string_set_contains(&mirror_get_names(mirror)->known_traits, "CUSTOM_T"));
 }
@@ -127,7 +127,7 @@ static void test_what_is_current(void **state)
                 assert_int_equal(mirror_make_next(mirror, NULL, &list, &next, NULL), 0);
                 assert_int_equal(count_stale(next), cases[i].n_stale);
                 assert_int_equal(mirror_get_tree(next)->n_providers, cases[i].n_providers);
-                /* The names live on, whatever becomes of the providers. */
+                /* The names stay known when providers change or go. */
                 assert_true(string_set_contains(&mirror_get_names(next)->known_traits, "CUSTOM_T"));
         }
 }
@@ -156,7 +156,7 @@ static void test_a_rename_is_seen(void **state)
         assert_false(mirror_is_current(mirror, &list));
 }
 
-/* Somebody writes between the reads of one provider. */
+/* Another writer changes the provider between its reads. */
 static void test_torn_read(void **state)
 {
         static const char before[] = "{'resource_provider_generation':8,'inventories':{},"
@@ -236,7 +236,7 @@ static void test_forgetting(void **state)
         mirror_forget(mirror, &gpu);
         assert_true(mirror_has_stale(mirror));
         assert_int_equal(count_stale(mirror), 1);
-        /* What the tree shows stays until it is read again. */
+        /* The tree keeps the old content until the next read. */
         assert_int_equal(provider_of(mirror, "gpu")->traits.n_items, 2);
         assert_false(mirror_is_current(mirror, &list));
         advance(&mirror, 3, 5);
@@ -245,14 +245,14 @@ static void test_forgetting(void **state)
         read_all(mirror, "gpu", 5);
         assert_false(mirror_has_stale(mirror));
 
-        /* nothing is read again that the list does not tell of */
+        /* Only providers that changed in the list are read again. */
         mirror_forget(mirror, NULL);
         assert_true(mirror_has_stale(mirror));
         assert_int_equal(count_stale(mirror), 0);
         assert_false(mirror_is_current(mirror, &list));
 }
 
-/* A creation whose answer was lost: the mirror may lack a provider. */
+/* A creation whose answer was lost: the mirror can lack a provider. */
 static void test_forgetting_a_stranger(void **state)
 {
         _cleanup_(placement_providers_done) PlacementProviders list = list_of(3, 5);
@@ -275,7 +275,7 @@ static void test_names(void **state)
 
         assert_int_equal(mirror_learn_trait(mirror, "HW_B", false), 0);
         assert_true(string_set_contains(&names->missing_traits, "HW_B"));
-        /* A provider that carries it proves that it is there. */
+        /* A provider that has the trait proves that it exists. */
         read_all(mirror, "gpu", 5);
         assert_int_equal(mirror_learn_trait(mirror, "CUSTOM_T", false), 0);
         assert_false(string_set_contains(&names->known_traits, "CUSTOM_T"));
@@ -310,7 +310,7 @@ static void test_out_of_memory(void **state)
         assert_true(at > 10);
 }
 
-/* What could not be taken is not believed. */
+/* A part that could not be stored leaves the provider stale. */
 static void test_write_out_of_memory(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *desired = make_tree("host VCPU=8 MEMORY_MB=1");
@@ -324,7 +324,7 @@ static void test_write_out_of_memory(void **state)
         assert_true(mirror_has_stale(mirror));
 }
 
-/* An owner of the tree sees none of the changes that follow. */
+/* Another owner of the tree sees none of the later changes. */
 static void test_a_referenced_tree_does_not_change(void **state)
 {
         Mirror *mirror = *state;
@@ -341,7 +341,7 @@ static void test_a_referenced_tree_does_not_change(void **state)
         assert_true(provider_tree_equal(shared, before));
         assert_ptr_not_equal(mirror_get_tree(mirror), shared);
         assert_null(provider_tree_find(mirror_get_tree(mirror), &uuid));
-        /* Without another owner it changes in place. */
+        /* Without another owner the tree changes in place. */
         kept = mirror_get_tree(mirror);
         assert_int_equal(mirror_write(mirror, &written, PLACEMENT_AGGREGATES, 10), 0);
         assert_ptr_equal(mirror_get_tree(mirror), kept);
@@ -366,11 +366,11 @@ static void test_unknown_traits(void **state)
                 { "host +HW_A | a +HW_A +HW_B", "", "", "HW_A HW_B" },
                 { "host +HW_A +HW_B", "HW_A", "", "HW_B" },
                 { "host +HW_A", "HW_A", "", "" },
-                /* A trait that Placement lacked is not asked for in every cycle, … */
+                /* A trait that Placement lacked is not looked up in every cycle. */
                 { "host +HW_A +HW_OLD", "HW_A", "HW_OLD", "" },
-                /* … but when a question goes out anyway. */
+                /* It is looked up together with an unknown trait. */
                 { "host +HW_A +HW_OLD", "", "HW_OLD", "HW_A HW_OLD" },
-                /* Placement rejects the whole request for a name that is no trait. */
+                /* Placement rejects the whole request for an invalid name. */
                 { "host +lower +HW-A +HW_A", "", "", "HW_A" },
                 { "host +lower,HW_B", "", "", "" },
         };

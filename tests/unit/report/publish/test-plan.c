@@ -7,7 +7,7 @@
 #include "tests/fixtures/mirror.h"
 #include "tests/shims/fail-alloc.h"
 
-/* What is compared, and what comes of it. */
+/* Input and result of a plan. */
 typedef struct Planning {
         Mirror *mirror;
         ProviderTree *desired;
@@ -28,7 +28,7 @@ static void planning_done(Planning *planning)
         plan_free(planning->plan);
 }
 
-/* Of all names. */
+/* Makes only these names known. */
 static void know_some(const Planning *planning)
 {
         mirror_forget_names(planning->mirror);
@@ -38,14 +38,15 @@ static void know_some(const Planning *planning)
         assert_int_equal(mirror_learn_trait(planning->mirror, "HW_MISSING", false), 0);
 }
 
-/* allocations: NULL, or those of a reshape. */
+/* Makes the plan. allocations are those of a reshape, or NULL. */
 static int make(Planning *planning, const Allocations *allocations)
 {
         return plan_make(planning->desired, planning->mirror, allocations, planning->may_batch,
                          &planning->plan, &planning->error);
 }
 
-/* "0 create-provider host; 1 put-inventories host (0)" */
+/* Writes the steps of a plan, for example "0 create-provider host; 1 put-inventories host (0)". The
+ * caller frees the text. */
 static char *describe(const Plan *plan)
 {
         char *text = NULL;
@@ -66,7 +67,7 @@ static char *describe(const Plan *plan)
         return text;
 }
 
-/* The list is an order in which every step stands behind those that it waits for. */
+/* Checks that each step comes after its prerequisites. */
 static void assert_ordered(const Plan *plan)
 {
         for (size_t i = 0; i < plan->n_steps; i++)
@@ -74,7 +75,7 @@ static void assert_ordered(const Plan *plan)
                         assert_true(plan->steps[i].after[j] < i);
 }
 
-/* What plan_make() returned, and the steps of the plan. */
+/* Checks the result of plan_make() and the steps of the plan. */
 static void expect_steps(const Planning *planning, int r, const char *expected, size_t i)
 {
         _cleanup_free_ char *steps = NULL;
@@ -100,7 +101,7 @@ static void test_table(void **state)
                   "0 create-provider host; 1 put-inventories host (0); 2 put-traits host (0)" },
                 { "", "host VCPU=8 +HW_A @x",
                   "0 create-provider host; 1 put-inventories host (0); 2 put-aggregates host (0); 3 put-traits host (0)" },
-                /* Parents first, and one step waits for the creation that it needs only. */
+                /* Parents come first, and a step waits only for the creation that it needs. */
                 { "", "host | cell<host | gpu<cell VGPU=4",
                   "0 create-provider host; 1 create-provider cell (0); 2 create-provider gpu (1); 3 put-inventories gpu (2)" },
                 { "host VCPU=8", "host VCPU=8 | gpu<host VGPU=4",
@@ -111,41 +112,43 @@ static void test_table(void **state)
                 { "host +HW_A", "host +HW_B", "0 put-traits host" },
                 { "host +HW_A", "host", "0 put-traits host" },
                 { "host @x", "host @y", "0 put-aggregates host" },
-                /* Custom names that Placement may lack are made, the others not. */
+                /* Custom names that Placement might lack are created, standard names are not. */
                 { "host VCPU=8", "host VCPU=8 CUSTOM_NEW=1 CUSTOM_KNOWN=1 +CUSTOM_T +CUSTOM_OLD",
                   "0 ensure-class CUSTOM_NEW; 1 ensure-trait CUSTOM_T; 2 put-inventories host (0); 3 put-traits host (1)" },
-                /* Once for all providers that need it. */
+                /* A name is created once for all providers. */
                 { "", "a CUSTOM_NEW=1 | b CUSTOM_NEW=2",
                   "0 ensure-class CUSTOM_NEW; 1 create-provider a; 2 create-provider b; "
                   "3 put-inventories a (1,0); 4 put-inventories b (2,0)" },
-                /* A custom name of a provider that does not change is none of our business. */
+                /* A custom name of an unchanged provider is not created. */
                 { "host CUSTOM_NEW=1 +CUSTOM_T", "host CUSTOM_NEW=1 +CUSTOM_T | b",
                   "0 create-provider b" },
-                /* Moves behind the new parent's creation, the old parent's deletion behind them. */
+                /* A move comes after the creation of the new parent, and before the deletion of the
+                 * old one. */
                 { "host | a<host | b<host VGPU=2", "host | a<host | b<a VGPU=2",
                   "0 move-provider b" },
                 { "host | b<host VGPU=2 | c<b", "host | a<host | b<a VGPU=3 | c<a",
                   "0 create-provider a; 1 move-provider b (0); 2 move-provider c (0); 3 put-inventories b" },
                 { "host | a<host | b<a", "host | b<host",
                   "0 move-provider b; 1 delete-provider a (0)" },
-                /* Places are changed from the top: nothing goes below what is still below it. */
+                /* Moves go from the top to the bottom, so that no provider moves below its own
+                 * descendant. */
                 { "host | a<host | b<a | c<b", "host | c<host | b<c | a<b",
                   "0 move-provider c; 1 move-provider b (0); 2 move-provider a (1)" },
                 { "host | a<host | b<a", "host | n<host | b<n | x<b | a<x",
                   "0 create-provider n; 1 create-provider x; 2 move-provider b (0); 3 move-provider a (1,2)" },
-                /* Deletions last, children before parents (bug 1872385); what has something is
-                   emptied first. */
+                /* Deletions come last, children before parents (bug 1872385). A provider with
+                 * inventories is emptied first. */
                 { "host | cell<host | gpu<cell VGPU=4", "host",
                   "0 empty-provider gpu; 1 delete-provider gpu (0); 2 delete-provider cell (1)" },
                 { "host VCPU=8 | gpu<host", "host VCPU=9 | nic<host",
                   "0 create-provider nic; 1 put-inventories host; 2 delete-provider gpu" },
                 { "host | a<host | b<host", "",
                   "0 delete-provider b; 1 delete-provider a; 2 delete-provider host (0,1)" },
-                /* A new uuid under an old name: whoever holds the name goes first. */
+                /* A new uuid with an old name: the holder of the name is deleted first. */
                 { "host | gpu<host VGPU=4 | part<gpu", "host | gpu#2<host VGPU=4",
                   "0 delete-provider part; 1 empty-provider gpu; 2 delete-provider gpu (1,0); "
                   "3 create-provider gpu (2); 4 put-inventories gpu (3)" },
-                /* Standard traits that Placement lacks, and what is no trait, stay out. */
+                /* Standard traits that Placement lacks, and invalid names, are omitted. */
                 { "host +HW_A", "host +HW_A +HW_MISSING", "" },
                 { "", "host +HW_MISSING", "0 create-provider host" },
                 { "host", "host +HW_MISSING +HW_B +lower-case", "0 put-traits host" },
@@ -160,7 +163,7 @@ static void test_table(void **state)
         }
 }
 
-/* What is done while the consumers of a reshape are read. */
+/* The steps that run while the consumers of a reshape are read. */
 static void test_groundwork_table(void **state)
 {
         static const struct {
@@ -174,7 +177,7 @@ static void test_groundwork_table(void **state)
                   "host CUSTOM_NEW=1 CUSTOM_KNOWN=1 | cell<host +CUSTOM_T | gpu<cell VGPU=4 +CUSTOM_OLD",
                   "0 ensure-class CUSTOM_NEW; 1 ensure-trait CUSTOM_T; 2 create-provider cell; "
                   "3 create-provider gpu (2); 4 put-traits cell (2,1); 5 put-traits gpu (3)" },
-                /* Nothing goes or moves yet: who has a name keeps it. */
+                /* No provider is deleted or moved yet, so a name that is in use stays in use. */
                 { "host | gpu<host VGPU=4", "host | gpu#2<host VGPU=4 | part<gpu | nic<host",
                   "0 create-provider nic" },
                 { "host | b<host VGPU=2", "host | a<host | b<a VGPU=2", "0 create-provider a" },
@@ -202,7 +205,7 @@ static void test_left_out_traits(void **state)
 
         know_some(&planning);
         assert_int_equal(make(&planning, NULL), 0);
-        /* The bodies come from the plan's copy; the caller's tree is as it was. */
+        /* The bodies come from the plan's copy. The caller's tree is unchanged. */
         assert_int_equal(planning.plan->desired->providers[0]->traits.n_items, 1);
         assert_int_equal(planning.plan->desired->providers[1]->traits.n_items, 0);
         assert_int_equal(planning.desired->providers[0]->traits.n_items, 3);
@@ -241,29 +244,30 @@ static void test_reshape_table(void **state)
 {
         static const struct {
                 const char *mirror, *desired;
-                const char *holder; /* where the consumer is in the end; NULL: no consumer */
+                const char *holder; /* the provider of the consumer after the reshape; NULL: no
+                                     * consumer */
                 const char *steps, *reshaped;
         } cases[] = {
-                /* From the root to its children: every changed inventory in one request. */
+                /* From the root to its children: every changed inventory is in one request. */
                 { "host VCPU=8 VGPU=4 +HW_A",
                   "host VCPU=8 +HW_B | a<host VGPU=2 | b<host CUSTOM_V=2", "a",
                   "0 ensure-class CUSTOM_V; 1 create-provider a; 2 create-provider b; 3 reshape (0,1,2); 4 put-traits host (3)",
                   "host a b" },
-                /* Emptied and deleted in the end. */
+                /* A provider that is emptied by the reshape and deleted at the end. */
                 { "host VCPU=8 | cell<host MEMORY_MB=5", "host VCPU=8 MEMORY_MB=5", "host",
                   "0 reshape; 1 delete-provider cell (0)", "host cell" },
-                /* Providers that keep their inventory are not named (facts G2.4). */
+                /* Providers that keep their inventory are not in the request (facts G2.4). */
                 { "host VCPU=8 | port<host NET_BW_EGR_KILOBIT_PER_SEC=9 | a<host",
                   "host VCPU=9 | port<host NET_BW_EGR_KILOBIT_PER_SEC=9 | a<host +HW_A", "host",
                   "0 reshape; 1 put-traits a (0)", "host" },
-                /* Nothing is emptied that has nothing. */
+                /* A provider without inventories is not emptied. */
                 { "host VCPU=8 | a<host", "host VCPU=9", "host",
                   "0 reshape; 1 delete-provider a (0)", "host" },
-                /* Allocations alone still need a provider. */
+                /* A change of allocations alone still needs a provider. */
                 { "host VCPU=8 | a<host VGPU=1", "host VCPU=8 | a<host VGPU=1", "a", "0 reshape",
                   "a" },
                 { "host VCPU=8", "host VCPU=8", "elsewhere", "0 reshape", "host" },
-                /* No consumer: the ordinary requests. */
+                /* Without a consumer the ordinary requests are sent. */
                 { "host VCPU=8 | a<host", "host VCPU=9", NULL,
                   "0 put-inventories host; 1 delete-provider a", "" },
         };
@@ -295,7 +299,7 @@ static void test_reshape_table(void **state)
         }
 }
 
-/* With leave to use the reshaper, and nothing to move. */
+/* The reshaper is permitted, and no consumer moves. */
 static void test_batch_table(void **state)
 {
         static const struct {
@@ -306,20 +310,22 @@ static void test_batch_table(void **state)
                   "0 ensure-class CUSTOM_V; 1 create-provider host; 2 create-provider a (1); "
                   "3 create-provider b (1); 4 create-provider c (1); 5 reshape (0,1,2,3,4); 6 put-traits host (1,5)",
                   4 },
-                /* Too few to be worth it. */
+                /* Too few inventories for a batch. */
                 { "host VCPU=8 | a<host | b<host", "host VCPU=9 | a<host VGPU=1 | b<host VGPU=1",
                   "0 put-inventories host; 1 put-inventories a; 2 put-inventories b", 0 },
-                /* A class that goes may be in use, and a set may go as a whole: on their own. */
+                /* A class that is removed can be in use, and so can a whole set. Both get requests
+                 * of their own. */
                 { "host VCPU=8 PCPU=1 | a<host VGPU=1 | b<host | c<host | d<host | e<host",
                   "host VCPU=9 | a<host | b<host VGPU=1 | c<host VGPU=1 | d<host VGPU=1 | e<host VGPU=1",
                   "0 reshape; 1 put-inventories host (0); 2 put-inventories a (0)", 4 },
-                /* More of a class, or less than is used (facts E4), is nothing that is refused. */
+                /* Placement rejects neither a larger amount of a class nor one below the used
+                 * amount (facts E4). */
                 { "a VGPU=4 | b VGPU=4 | c | d", "a VGPU=2 | b VGPU=4 PCPU=1 | c VGPU=1 | d VGPU=1",
                   "0 reshape", 4 },
-                /* What goes, goes behind it. */
+                /* Deletions come after the batch. */
                 { "old | a | b | c | d", "a VGPU=1 | b VGPU=1 | c VGPU=1 | d VGPU=1",
                   "0 reshape; 1 delete-provider old (0)", 4 },
-                /* A name that has to become free first is no obstacle. */
+                /* A name that must become free first does not prevent a batch. */
                 { "x | a | b | c", "x#2 VGPU=1 | a VGPU=1 | b VGPU=1 | c VGPU=1",
                   "0 delete-provider x; 1 create-provider x (0); 2 reshape (0,1)", 4 },
         };
@@ -335,7 +341,7 @@ static void test_batch_table(void **state)
         }
 }
 
-/* PUT refuses it, the reshaper does not (facts E6). */
+/* PUT rejects it, and the reshaper does not (facts E6). */
 static void test_batch_without_more_reserved_than_there_is(void **state)
 {
         for (uint64_t reserved = 4; reserved <= 5; reserved++) {
@@ -474,7 +480,7 @@ static void test_words(void **state)
         }
 }
 
-/* A big tree is planned in no time: no step may cost the square of the size. */
+/* A large tree is planned quickly: the cost must not grow with the square of the size. */
 static void test_many_providers(void **state)
 {
         _cleanup_(planning_done) Planning planning = planning_of("", "host VCPU=8");
@@ -492,7 +498,7 @@ static void test_many_providers(void **state)
         assert_ordered(planning.plan);
 }
 
-/* Every allocation in turn: an error, and nothing left behind (the sanitizers see it). */
+/* Every allocation fails in turn: an error without a leak, which the sanitizers detect. */
 static void test_out_of_memory(void **state)
 {
         _cleanup_(planning_done) Planning planning = planning_of(

@@ -93,8 +93,8 @@ static void test_apply_bad_answers(void **state)
         }
 }
 
-/* Facts E6: host keeps VCPU and loses VGPU (+2), old is emptied (+1), a gets VGPU and what is
- * allocated of it (+3), b is not touched. */
+/* Facts E6: host keeps VCPU and loses VGPU (+2), old is emptied (+1), a gets VGPU with its
+ * allocations (+3), b is unchanged. */
 static void test_apply_reshape(void **state)
 {
         _cleanup_(mirror_freep) Mirror *mirror =
@@ -113,7 +113,7 @@ static void test_apply_reshape(void **state)
         assert_int_equal(provider_find_inventory(provider_of(mirror, "a"), "VGPU")->total, 4);
 }
 
-/* What was not known before is not known after it, whatever the reshape did. */
+/* A provider that was stale before the reshape is stale after it. */
 static void test_apply_reshape_beside_a_stale_provider(void **state)
 {
         _cleanup_(mirror_freep) Mirror *mirror = mirror_of("host VCPU=8 VGPU=4 | a<host | b<host");
@@ -130,7 +130,7 @@ static void test_apply_reshape_beside_a_stale_provider(void **state)
 #define ONE "cccccccc-0000-4000-8000-000000000001"
 #define TWO "cccccccc-0000-4000-8000-000000000002"
 
-/* What each of two consumers holds of p; one of them, or both, may hold nothing. */
+/* Makes the allocations of two consumers on p; one or both can have none. */
 static Allocations *make_holdings(const char *one, const char *two)
 {
         static const Uuid uuids[] = { { ONE }, { TWO } };

@@ -3,7 +3,7 @@
 #include "report/session/nova-mode.h"
 #include "tests/unit/test.h"
 
-/* Row by row what each mode does: the whole decision. */
+/* The complete decision: one row for each action, with the result of each mode. */
 static void test_decision(void **state)
 {
         static const struct {

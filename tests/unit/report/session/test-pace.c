@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A story of answers, one letter each: is the last one's request sent again? */
+/* A story of answers, one letter each, and whether the last request is sent again. */
 
 #include "report/session/pace.h"
 
@@ -8,8 +8,8 @@
 
 #define STEP_USEC (10 * USEC_PER_MSEC)
 
-/* "." went well, "e" 500, "u" 503, "r" 429 with a second, "l" 429 with a minute, " " ten seconds.
- */
+/* Plays the story. "." is a success, "e" 500, "u" 503, "r" 429 with a second, "l" 429 with a
+ * minute, " " ten seconds. Returns whether the last request must be sent again. */
 static bool tell(SessionPace *pace, const char *story)
 {
         uint64_t now_usec = USEC_PER_SEC;

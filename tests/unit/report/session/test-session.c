@@ -91,7 +91,7 @@ static void test_headers(void **state)
         assert_non_null(id);
         snprintf(first, sizeof(first), "%.*s", (int)strcspn(id, "\n"), id);
 
-        /* One id for an attempt, another for the next. */
+        /* An attempt has one id, and the next attempt another. */
         send_get(fixture, on_done);
         assert_non_null(strstr(fake_http_get_headers(), first));
         assert_non_null(strstr(fake_http_get_headers(), "placement 1.38\n"));
@@ -134,7 +134,7 @@ static void test_answers(void **state)
                 assert_int_equal(fixture->status, cases[i].status);
                 if (cases[i].result == REPORT_DONE)
                         assert_int_equal(fixture->has_body, cases[i].has_body);
-                /* A token never shows. */
+                /* No message contains a token. */
                 assert_null(strstr(fixture->text, "secret"));
         }
         assert_int_equal(session_get_statistics(fixture->session)->n_requests, ARRAY_SIZE(cases));
@@ -166,7 +166,7 @@ static void test_statistics(void **state)
         assert_int_equal(statistics->max_connections, 3);
 }
 
-/* Counts requests by method, route and status. The number of routes is bounded. */
+/* Requests are counted by method, route and status. The number of routes is bounded. */
 static void test_counts(void **state)
 {
         Fixture *fixture = *state;
@@ -199,7 +199,7 @@ static void test_cancel(void **state)
         assert_null(session_call_cancel(NULL));
         wait_calls(fixture, 1);
         send_put(fixture);
-        /* The rest is cancelled when the session is freed. */
+        /* The session cancels the other calls when it is freed. */
 }
 
 static void on_done_free(int result, const SessionAnswer *answer, const Error *error,
@@ -221,7 +221,7 @@ static void test_free_inside_callback(void **state)
         assert_null(fixture->session);
 }
 
-/* With Keystone */
+/* With Keystone. */
 
 static const KeystoneConfig keystone = {
         .auth_url = (char *)"http://keystone",
@@ -230,7 +230,7 @@ static const KeystoneConfig keystone = {
         .project_id = (char *)"8",
 };
 
-/* A session that knows neither token nor endpoint yet. */
+/* Begins a session without token and endpoint. */
 static void begin_keystone(Fixture *fixture, const FakeAnswer *script)
 {
         static const HttpConfig config = { .max_connections = 3 };
@@ -272,22 +272,22 @@ static void test_requests_fail_without_token(void **state)
         wait_calls(fixture, 2);
         assert_int_equal(fixture->result, REPORT_E_UNAUTHORIZED);
         assert_non_null(strstr(fixture->text, "Keystone refuses the user 7"));
-        /* And at once in the pause, but not from inside the call. */
+        /* During the pause the failure comes at once, but not from inside the call. */
         send_put(fixture);
         assert_int_equal(fixture->n_calls, 0);
         wait_calls(fixture, 1);
         assert_int_equal(fixture->result, REPORT_E_UNAUTHORIZED);
-        /* the refusal, and the question whether Keystone refused */
+        /* The rejected request, and the one for the version document. */
         assert_int_equal(fake_http_count("POST /auth/tokens"), 1);
         assert_int_equal(fake_http_get_n_requests(), 2);
 }
 
-/* Sent once more, with its body, to where the new token says; what has not been begun waits for
- * that token. */
+/* A request that is answered 401 is sent once more with its body, to the endpoint of the new token.
+ * Requests that have not begun wait for that token. */
 static void test_401_is_asked_again(void **state)
 {
         static const struct {
-                size_t lanes; /* so many are begun, 0: all */
+                size_t lanes; /* number of requests that begin; 0: all */
                 unsigned n_calls;
         } cases[] = { { 0, 3 }, { 3, 10 } };
         Fixture *fixture = *state;
@@ -337,7 +337,7 @@ static void test_401_for_ever(void **state)
         assert_int_equal(fake_http_count("POST /auth/tokens"), 2);
 }
 
-/* The next request looks the endpoint up again. */
+/* The next request looks up the endpoint again. */
 static void test_moved(void **state)
 {
         static const struct {
