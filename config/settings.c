@@ -14,7 +14,6 @@
 #include "config/settings.h"
 
 #include "base/text.h"
-#include "config/nova-options.h"
 #include "config/value.h"
 
 #include <ctype.h>
@@ -23,6 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "config/nova-options-list.h"
 
 int config_settings_read(ConfigSettings *settings, char *const paths[], Error *reterr)
 {
@@ -472,11 +473,31 @@ static bool is_known(const ConfigEntry *entry, const char *kind)
         return config_find_option(mdev ? config_mdev_options : config_options, kind, entry->key);
 }
 
+static int compare_names(const void *a, const void *b)
+{
+        return strcasecmp(a, *(const char *const *)b);
+}
+
+static bool is_section_of_nova(const char *section)
+{
+        return bsearch(section, nova_sections, ARRAY_SIZE(nova_sections), sizeof(char *),
+                       compare_names);
+}
+
+/* Returns true for an option of Nova or its libraries in a section that the agent reads. */
+static bool is_option_of_nova(const ConfigEntry *entry)
+{
+        char name[160];
+
+        snprintf(name, sizeof(name), "%.60s %.90s", entry->section, entry->key);
+        return bsearch(name, nova_options, ARRAY_SIZE(nova_options), sizeof(char *), compare_names);
+}
+
 /* Checks whether neither this agent nor Nova has the section. */
 static bool is_strange(const ConfigSettings *settings, const char *section)
 {
         return !kind_of_section(section) && !is_auth_section(settings, section) &&
-               !nova_defines_section(section);
+               !is_section_of_nova(section);
 }
 
 /* Warns about an option that changes the inventory of Nova's driver but not of this agent. */
@@ -512,7 +533,7 @@ size_t config_warn_unknown(const ConfigSettings *settings)
                 if ((kind && is_known(entry, kind)) || config_settings_option_of(settings, entry) ||
                     is_strange(settings, entry->section))
                         continue;
-                if (!kind || nova_defines_option(entry->section, entry->key))
+                if (!kind || is_option_of_nova(entry))
                         n_ignored++;
                 else
                         config_warn(settings, "%s:%u: unknown option [%.64s] %.64s, ignoring",

@@ -3,8 +3,8 @@
 /* Reads the unit compute-agent.service from systemd, and explains its state.
  *
  * Properties are read one by one, each with a call. The result is complete or empty: if one
- * property cannot be read, ctl_unit_read() fails. The comparison of credentials reads files and
- * needs root; without rights it reports no difference. */
+ * property cannot be read, ctl_unit_read() fails. Only LoadCredential can be missing. The
+ * comparison of credentials reads files and needs root; without rights it reports no difference. */
 
 #include "ctl/ask/unit.h"
 
@@ -159,13 +159,15 @@ static int add_credential(CtlUnit *unit, const char *name, const char *path)
         return credential->name && credential->path ? 0 : -ENOMEM;
 }
 
-/* Reads LoadCredential=, pairs of a name and a path. */
+/* Reads LoadCredential=, pairs of a name and a path. systemd before 247 has no such property. */
 static int get_credentials(sd_bus *bus, CtlUnit *unit)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *name, *path;
         int r = get(bus, SERVICE, "LoadCredential", "a(ss)", &reply);
 
+        if (r == -EBADR)
+                return 0;
         if (r >= 0)
                 r = sd_bus_message_enter_container(reply, SD_BUS_TYPE_ARRAY, "(ss)");
         while (r >= 0 && (r = sd_bus_message_read(reply, "(ss)", &name, &path)) > 0)

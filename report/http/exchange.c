@@ -25,7 +25,8 @@
 #include "base/text.h"
 #include "report/http/error.h"
 
-#define LOOKUPS_LEFT_MAX 16
+#define LOOKUPS_LEFT_MAX    16
+#define RETRY_AFTER_MAX_SEC UINT64_C(21600) /* a larger one counts as this */
 
 #define EASY_SET(easy, option, value)                                                \
         do {                                                                         \
@@ -377,7 +378,8 @@ void http_exchange_get_response(const HttpExchange *exchange, HttpResponse *ret)
                 .request_id = field_of(exchange, HTTP_FIELD_REQUEST_ID),
                 .location = field_of(exchange, HTTP_FIELD_LOCATION),
                 .subject_token = field_of(exchange, HTTP_FIELD_SUBJECT_TOKEN),
-                .retry_after_sec = retry_after > 0 ? (uint64_t)retry_after : 0,
+                .retry_after_sec =
+                        retry_after > 0 ? MIN((uint64_t)retry_after, RETRY_AFTER_MAX_SEC) : 0,
                 .modified_sec = modified > 0 ? (uint64_t)modified : 0,
         };
 }

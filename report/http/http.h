@@ -36,8 +36,8 @@ typedef struct HttpResponse {
         size_t body_size;
         const char *content_type, *request_id, *location; /* "" if the answer has none */
         const char *subject_token;                        /* likewise, of Keystone; never log it */
-        uint64_t retry_after_sec;                         /* 0 if the answer has none */
-        uint64_t modified_sec;                            /* since the epoch; 0: unknown */
+        uint64_t retry_after_sec; /* at most 6 hours; 0 if the answer has none */
+        uint64_t modified_sec;    /* since the epoch; 0: unknown */
 } HttpResponse;
 
 /* Reasons for a missing answer. */

@@ -1,19 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""config/nova-options.c has each section of the installed Nova, and each option of the sections that the agent reads.
+"""config/nova-options.list has each section of the installed Nova, and each option of the sections that the agent reads.
 
 The names come from the entry points "oslo.config.opts" of Debian's python3-nova and its libraries, and from keystoneauth's plug-ins. The
 file has the names of all versions of Nova on which this program ran with --write, which adds names and removes none.
 """
 
 import importlib.metadata
-import re
 import sys
 from pathlib import Path
 
 from sources import main
 
-FILE = Path('config/nova-options.c')
+FILE = Path('config/nova-options.list')
 READ = ('DEFAULT', 'compute', 'devices', 'libvirt', 'pci', 'placement')  # the sections of Nova that the agent reads
 OTHERS = ('placement', 'glance', 'keystone', 'castellan.tests')  # prefixes of the entry points of other services
 PRIVILEGED = {'nova_sys_admin', 'privsep', 'privsep_osbrick', 'vif_plug_linux_bridge_privileged', 'vif_plug_ovs_privileged'}
@@ -30,45 +29,9 @@ FORMER = (
     'share_dhcp_address sql_connection use_forwarded_for use_ipv6 use_neutron use_syslog verbose vnc_enabled vncserver_listen '
     'vncserver_proxyclient_address volume_api_class volumes_path').split()
 PLUGINS = ('password', 'v3password', 'v3applicationcredential', 'token', 'v3token', 'admin_token', 'none')
-HEAD = '''/* SPDX-License-Identifier: LGPL-2.1-or-later */
-
-/* Written by tests/lint/nova-options.py --write.
- *
- * Tests: tests/unit/config/test-config.c */
-
-#include "config/nova-options.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <strings.h>
-
-#include "base/macros.h"
-
-/* Sorted without regard to case. */
-static const char *const sections[] = {
-%s};
-
-/* "section option", sorted without regard to case. */
-static const char *const options[] = {
-%s};
-
-static int compare(const void *a, const void *b)
-{
-        return strcasecmp(a, *(const char *const *)b);
-}
-
-bool nova_defines_section(const char *section)
-{
-        return bsearch(section, sections, ARRAY_SIZE(sections), sizeof(char *), compare);
-}
-
-bool nova_defines_option(const char *section, const char *key)
-{
-        char name[160];
-
-        snprintf(name, sizeof(name), "%%.60s %%.90s", section, key);
-        return bsearch(name, options, ARRAY_SIZE(options), sizeof(char *), compare);
-}
+HEAD = '''# SPDX-License-Identifier: LGPL-2.1-or-later
+# The sections, and the options of the sections that the agent reads, of Nova and its libraries, in all versions of Nova that
+# "tests/lint/nova-options.py --write" has seen. Sorted without regard to case.
 '''
 
 
@@ -109,13 +72,13 @@ def installed():
 
 def stored(text):
     """Returns the same from the text of the file."""
-    parts = re.split(r'static const char \*const \w+\[\] = \{', text)[1:3] or ['', '']
-    return tuple(set(re.findall(r'"([^"]*)"', part.split('};')[0])) for part in parts)
+    lines = [line for line in text.splitlines() if not line.startswith('#')]
+    return ({line[1:-1] for line in lines if line.startswith('[')}, {line for line in lines if not line.startswith('[')})
 
 
 def write(sections, options):
-    lines = ['\n'.join('        "%s",' % name for name in sorted(names, key=str.lower)) + '\n' for names in (sections, options)]
-    FILE.write_text(HEAD % tuple(lines))
+    names = ['[%s]' % name for name in sorted(sections, key=lambda name: (name.lower(), name))] + sorted(options, key=str.lower)
+    FILE.write_text(HEAD + '\n'.join(names) + '\n')
 
 
 def find_problems(root, files):

@@ -92,7 +92,7 @@ PLANTS = [
     ('facts', 'tests/lint/facts.py', HASH, 1, 'has no test_root_table'),
     ('domain-schema', 'tests/lint/domain-schema.py', HASH, 1, 'has no test_nvme_disks_are_pci_devices'),
     ('nova-flavors', 'tests/lint/nova-flavors.py', HASH, 1, 'test-fit.c has no test_groups'),
-    ('nova-options', 'config/nova-options.c', C, 1, 'the section "api" of the installed Nova is missing'),
+    ('nova-options', 'config/nova-options.list', HASH, 1, 'the section "api" of the installed Nova is missing'),
     ('english', 'doc/timing.md', 'x\n\nNobody waits.\n', 3, 'name the actor'),
     ('english', 'doc/timing.md', 'What waits ends.\n', 1, 'begin with the subject'),
     ('english', 'doc/timing.md', 'A word ' + 'and a word ' * 10 + '.\n', 1, 'a sentence has 32 words'),

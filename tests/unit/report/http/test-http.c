@@ -92,6 +92,8 @@ static void test_answers(void **state)
                   302, "", "http://10.0.0.1/x", 0 },
                 { "HTTP/1.1 503 Busy\r\nRetry-After: 120\r\nContent-Length: 0\r\n\r\n", 503, "", "",
                   120 },
+                { "HTTP/1.1 503 Busy\r\nRetry-After: 9223372036854775807\r\nContent-Length: 0\r\n\r\n",
+                  503, "", "", 21600 },
                 { "HTTP/1.1 429 Slow\r\nRetry-After: soon\r\nContent-Length: 0\r\n\r\n", 429, "",
                   "", 0 },
                 { "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n"
