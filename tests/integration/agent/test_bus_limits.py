@@ -13,7 +13,7 @@ from tests.env.wire import Wire
 # Highest allowed number of unread bytes from the agent. dbus-daemon reads no more from a sender with 127 MiB of unread messages.
 UNREAD_MAX = 16 << 20
 # The limit for a busy machine. Before the fixes the waits took seconds to minutes.
-SHORT_MS = 5000
+SHORT_MS = 10000
 PENDING = 1000
 
 

@@ -219,14 +219,13 @@ class TestCells(ReshapeCase):
         wide = self.libvirtd.start_guest('wide', vcpus=2, extra=pins('0', '1'))
         floating = self.libvirtd.start_guest('floating')
         self.start()
+        wait_until(lambda: len(self.claimed()) == 3, 20, 'three claims')
+        claimed = self.claimed()
+        self.assertEqual(claimed[pinned], {ROOT: {'VCPU': 2, 'MEMORY_MB': 40}})
         self.put(pinned, {ROOT: {'VCPU': 2, 'MEMORY_MB': 40, 'DISK_GB': 1}})
         self.put(wide, {ROOT: {'VCPU': 2, 'MEMORY_MB': 32}})
         self.put(floating, {ROOT: {'VCPU': 1, 'MEMORY_MB': 32}})
         before = {guest: self.held(guest) for guest in (pinned, wide, floating)}
-
-        wait_until(lambda: len(self.claimed()) == 3, 20, 'three claims')
-        claimed = self.claimed()
-        self.assertEqual(claimed[pinned], {ROOT: {'VCPU': 2, 'MEMORY_MB': 40}})
 
         self.restart(compute={'numa_in_placement': 'true'})
         self.assertEqual(self.classes(ROOT), set())
