@@ -30,8 +30,8 @@ def _run(argv):
 def _run_inside(root, *argv):
     """Runs argv in the folder with the /proc, /sys and /dev of a machine, which scripts of Debian 13's packages need."""
     mounts = 'mount -t proc proc "$1/proc" && mount --rbind /sys "$1/sys" && mount --rbind /dev "$1/dev" && exec chroot "$@"'
-    return _run(['unshare', '--mount', '--pid', '--fork', '--kill-child', '--propagation', 'private',
-                 'sh', '-c', mounts, 'sh', str(root), *argv])
+    # Without a process namespace: apt-get as its first process takes the end of an orphan for that of dpkg.
+    return _run(['unshare', '--mount', '--propagation', 'private', 'sh', '-c', mounts, 'sh', str(root), *argv])
 
 
 def _mirror():
