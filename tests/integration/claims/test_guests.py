@@ -74,7 +74,7 @@ class TestDevices(GuestCase):
         self.assertNotIn(DEMO_MDEV, given)
         self.assertEqual(agent.claim('VGPU=1', check=False).returncode, 1)
 
-    def test_who_lists_the_claims_of_devices_and_guests(self):
+    def test_the_verb_who_lists_claims_of_devices_and_guests(self):
         agent = self.start_agent()
         consumer = str(uuid.uuid4())
         claim = agent.claim('VGPU=1', consumer)
