@@ -93,7 +93,7 @@ class Start(BootCase):
         self.assertEqual(entries[0]['SYSLOG_IDENTIFIER'], 'compute-agentd')
         text = self.machine.journal_text('--catalog', 'MESSAGE_ID=' + MESSAGE_PUBLISHED)
         self.assertIn('The resource providers of this host were published', text)
-        self.assertIn('below %s is now equal to the host' % root, text)
+        self.assertIn('below %s is equal to the host' % root, text)
 
     def test_the_journal_names_the_caller(self):
         consumer, device = str(uuid.uuid4()), 'demo_pci_0000_81_00_0'
