@@ -14,9 +14,9 @@ typedef struct HttpConfig {
         const char *service;  /* name of the service for messages; NULL: Placement */
         uint64_t max_connections; /* 1 … HTTP_MAX_CONNECTIONS_LIMIT */
         uint64_t connect_timeout_usec;
-        uint64_t timeout_usec;       /* of one request, from its start to its last byte */
+        uint64_t timeout_usec;       /* limit of one request, from its start to its last byte */
         uint64_t stall_timeout_usec; /* longest pause within a body; 0: no limit */
-        uint64_t max_body_bytes;     /* of an answer; 0: HTTP_MAX_BODY_BYTES_DEFAULT */
+        uint64_t max_body_bytes;     /* limit of an answer; 0: HTTP_MAX_BODY_BYTES_DEFAULT */
         const char *cafile, *certfile, *keyfile; /* NULL: the system's CAs, no certificate, no
                                                   * key */
         bool insecure;                           /* do not verify the server's certificate */
@@ -45,9 +45,9 @@ typedef struct KeystoneConfig {
         char *system_scope, *trust_id;
         char *application_credential_id, *application_credential_name;
         char *application_credential_secret; /* never logged */
-        char *region_name;                   /* not set: any region */
-        char *service_type;                  /* not set: "placement" */
-        char *service_name;                  /* not set: any name */
+        char *region_name;                   /* NULL or "": any region */
+        char *service_type;                  /* NULL or "": "placement" */
+        char *service_name;                  /* NULL or "": any name */
         char *interface;                     /* one interface, used if valid_interfaces is not
                                               * set */
         char **valid_interfaces;             /* NULL-terminated, in order of preference: the first

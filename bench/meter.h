@@ -11,7 +11,8 @@
 typedef struct Meter {
         const pid_t *servers; /* pids; their descendants are included */
         size_t n_servers;
-        double wall_ms, client_cpu_ms, server_cpu_ms; /* of the step; valid after meter_end() */
+        double wall_ms, client_cpu_ms,
+                server_cpu_ms; /* costs of the step; valid after meter_end() */
 } Meter;
 
 /* Start and end a step. */

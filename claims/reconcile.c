@@ -38,7 +38,7 @@ typedef struct Work {
         const ReconcileInput *input;
         Picture picture;
         uint64_t now_usec;             /* start of the poll */
-        const ReconcileMemory *memory; /* of the previous call */
+        const ReconcileMemory *memory; /* memory of the previous call */
         ReconcileMemory next;
         Reconcile *ret;
 } Work;

@@ -52,11 +52,11 @@ typedef struct Config {
         /* [compute] */
         char *provider_config_location; /* "/etc/nova/provider_config/", as Nova has it */
         /* [agent] */
-        char *state_dir;                /* of the agent; default: StateDirectory= of the unit */
-        uint64_t device_settle_usec;    /* device_settle_sec, seconds; 30 */
-        uint64_t device_hold_usec;      /* device_hold_sec, seconds; 30 */
-        uint64_t start_jitter_usec;     /* start_jitter_sec, seconds; 5 */
-        char *metrics_file;             /* NULL: no metrics */
+        char *state_dir;             /* folder of the agent; default: StateDirectory= of the unit */
+        uint64_t device_settle_usec; /* device_settle_sec, seconds; 30 */
+        uint64_t device_hold_usec;   /* device_hold_sec, seconds; 30 */
+        uint64_t start_jitter_usec;  /* start_jitter_sec, seconds; 5 */
+        char *metrics_file;          /* NULL: no metrics */
         uint64_t reshape_patience_usec; /* reshape_timeout, seconds; 300 */
         int on_startup_failure;         /* ConfigStartupFailure */
         uint64_t heal_cycles;           /* heal_each_cycles; 0: never */

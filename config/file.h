@@ -27,7 +27,7 @@ typedef struct ConfigEntry {
 typedef struct ConfigSection {
         const char *file;
         char *name;
-        unsigned line; /* of its first header in the file */
+        unsigned line; /* line of its first header in the file */
 } ConfigSection;
 
 /* All files as one, in the order of reading: a later entry wins. */

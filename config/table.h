@@ -43,10 +43,10 @@ typedef struct ConfigOption {
         size_t offset;             /* in Config, or in HostMdevType */
         const char *default_value; /* as in a file; NULL: the member stays 0 or NULL */
         const char *allowed;       /* end of the sentence "allowed is …" */
-        double min, max;           /* of numbers, before the conversion to microseconds */
+        double min, max;           /* limits of numbers, before the conversion to microseconds */
         const ConfigWord *words;
-        ConfigForm form;       /* of strings, and of each item of a list */
-        bool empty_is_default; /* of strings: an empty text means the default */
+        ConfigForm form;       /* form of strings, and of each item of a list */
+        bool empty_is_default; /* for strings: an empty text means the default */
         bool secret;
         bool of_auth;           /* [placement] auth_section names the section that has it */
         const char *credential; /* name in $CREDENTIALS_DIRECTORY; wins over all files */

@@ -425,7 +425,7 @@ typedef enum Fault {
 typedef struct Guests {
         size_t n;
         const SnapshotDomain *first[NAMES_MAX];
-        const DomainPin *pin; /* of the first guest, if it is pinned */
+        const DomainPin *pin; /* pin of the first guest, if it is pinned */
 } Guests;
 
 /* Returns the Fault of the guest, or -ENOMEM. *ret_pin is set for FAULT_PINNED only. */

@@ -46,7 +46,7 @@ struct Reporter {
 
         /* Members of the attempt under way. */
         bool busy;
-        Refresh *refresh; /* of providers, or of traits */
+        Refresh *refresh; /* refresh of providers, or of traits */
         Gather *gather;
         SessionCall *call; /* the reshaper probe, or the lookup of the name of a new root */
         Plan *plan;

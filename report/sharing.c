@@ -24,7 +24,7 @@ struct Sharing {
         PlacementProviders known;        /* with the generations at which the parts were read */
         ProviderTree *pools;             /* the same providers with their parts */
         bool old;                        /* read the parts again at any age */
-        uint64_t disk_use;               /* of the root, in GB */
+        uint64_t disk_use;               /* usage of the root, in GB */
         bool disk_use_known;
 
         /* Members of the refresh under way. */

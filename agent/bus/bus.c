@@ -121,9 +121,10 @@ static int check_claim(sd_bus_message *call, void *userdata, sd_bus_error *error
 /* The methods that need rights: the polkit action of each, and the function that runs it. */
 static const struct {
         const char *name, *action;
-        BusMethod *run;                 /* NULL: bus_operations_begin() runs it */
-        sd_bus_message_handler_t check; /* of the arguments, before polkit is asked; NULL: none */
-        bool cordons; /* changes cordons, which the documents "tree" and "events" contain */
+        BusMethod *run; /* NULL: bus_operations_begin() runs it */
+        sd_bus_message_handler_t
+                check; /* checks the arguments before polkit is asked; NULL: none */
+        bool cordons;  /* changes cordons, which the documents "tree" and "events" contain */
 } methods[] = {
         { "Claim", POLKIT_ACTION_CLAIM, bus_claim, check_claim, false },
         { "Confirm", POLKIT_ACTION_CLAIM, bus_change_claim, NULL, false },

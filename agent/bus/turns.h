@@ -30,7 +30,7 @@
 /* A waiting call. message is owned by the queue of the sender. */
 typedef struct BusCall {
         void *message;
-        size_t size;  /* of its arguments, in bytes */
+        size_t size;  /* bytes of its arguments */
         bool is_long; /* its answer is made in steps; at most one such call is served at a time */
 } BusCall;
 

@@ -24,7 +24,7 @@ typedef enum RetireKind {
 
 /* The request, and the last result. */
 typedef struct Retirement {
-        RetireKind asked, kind; /* of the next cycle; of the running cycle */
+        RetireKind asked, kind; /* asked: for the next cycle; kind: in the running cycle */
         EventAuthor asked_by, by;
         json_t *document; /* last check or removal, a document of RETIRE_FORMAT
                              (formats/format-names.h); NULL: none */

@@ -271,7 +271,7 @@ static uint64_t gone_usec(const DeviceMoment *moment)
 static uint64_t elapsed_usec(const LedgerDevice *device, const DeviceMoment *moment)
 {
         if (device->since_usec > moment->now_usec)
-                return UINT64_MAX; /* not a time of this clock: do not wait */
+                return UINT64_MAX; /* the time belongs to another clock: do not wait */
         return moment->now_usec - device->since_usec;
 }
 

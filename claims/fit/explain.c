@@ -31,7 +31,7 @@ typedef struct Failure {
         size_t need; /* index of the failing need */
         const char *trait;
         bool forbidden;
-        uint64_t free_amount; /* of the failing class */
+        uint64_t free_amount; /* free amount of the failing class */
 } Failure;
 
 static const RequestGroup *item_group(const FitProblem *problem, const FitItem *item)

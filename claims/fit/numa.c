@@ -33,7 +33,7 @@ typedef struct NumaSearch {
         size_t *order;                          /* rooms by rank */
         bool *chosen;                           /* by room: in the current set */
         size_t room_of[NUMA_REQUEST_CELLS_MAX]; /* by guest cell; SIZE_MAX: none */
-        FitTrial *trial;                        /* of rest */
+        FitTrial *trial;                        /* fits rest */
         NumaDevice *devices;
         size_t n_devices;
         bool *near;            /* by room: the affinity allows devices there */

@@ -32,17 +32,17 @@ typedef enum ColumnKind {
 typedef struct Column {
         const char *sql;
         ColumnKind kind;
-        size_t offset, size;               /* of the member */
-        uint64_t max;                      /* of numbers; 0: the largest of the type */
+        size_t offset, size;               /* place and size of the member */
+        uint64_t max;                      /* largest number; 0: the largest of the type */
         bool optional;                     /* a text or a UUID that can be NULL or "" */
-        const char *(*to_text)(int value); /* of COLUMN_NAMED, for values from 0 to max */
+        const char *(*to_text)(int value); /* names of COLUMN_NAMED, for values from 0 to max */
 } Column;
 
 typedef struct Row {
         const char *what; /* in error texts, before the number in column 0: "a device of claim" */
         const Column *columns;
         size_t n_columns;
-        size_t size; /* of the struct */
+        size_t size; /* size of the struct */
 } Row;
 
 #define COLUMN_MEMBER(struct_, member_) (&((struct_ *)0)->member_)

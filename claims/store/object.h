@@ -28,9 +28,9 @@ struct Claims {
         sqlite3_stmt *statements[_STATEMENT_MAX];
         bool has_turn;  /* the write lock is taken: a write transaction is open that the next write
                            ends */
-        HostView *view; /* of the last read; NULL: none yet */
+        HostView *view; /* view of the last read; NULL: none yet */
         const EventAuthor *author; /* borrowed; NULL: this program */
-        char *host, *node;         /* of new claims */
+        char *host, *node;         /* texts of new claims */
         char boot_id[SD_ID128_STRING_MAX];
         bool is_unread; /* claims_is_unread() */
 

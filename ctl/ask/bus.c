@@ -35,7 +35,7 @@
 #define MANAGER_PATH "/org/freedesktop/systemd1"
 
 #define POLKIT_AGENT           "/usr/bin/pkttyagent"
-#define POLKIT_TIMEOUT_USEC    (90 * USEC_PER_SEC) /* of a call; pkttyagent ends after 60 s */
+#define POLKIT_TIMEOUT_USEC    (90 * USEC_PER_SEC) /* limit of a call; pkttyagent ends after 60 s */
 #define POLKIT_START_WAIT_MSEC 5000
 
 /* Checks whether polkit can ask a person for a password. Root needs none. */

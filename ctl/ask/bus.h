@@ -22,7 +22,7 @@ typedef struct CtlClaim {
         /* The claim is for the target of a resize on the same host. */
         bool resize_target;
         uint32_t process;          /* pid of the guest; 0: not given */
-        const char *control_group; /* of the guest's unit, an absolute path; NULL: not given */
+        const char *control_group; /* absolute path of the guest's unit; NULL: not given */
         const ResourceRequest *request;
         const NumaOptions *numa;         /* the NUMA layout, as in the options */
         const RequestMappings *mappings; /* placed providers of the groups; NULL: not given */

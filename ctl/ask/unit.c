@@ -24,7 +24,7 @@
 #define MANAGER_PATH         "/org/freedesktop/systemd1"
 #define UNIT                 MANAGER ".Unit"
 #define SERVICE              MANAGER ".Service"
-#define TIMEOUT_USEC         (2 * USEC_PER_SEC) /* of each call */
+#define TIMEOUT_USEC         (2 * USEC_PER_SEC) /* limit of each call */
 #define CREDENTIAL_MAX_BYTES (16 * 1024)
 
 void ctl_unit_done(CtlUnit *unit)

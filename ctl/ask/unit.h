@@ -11,7 +11,7 @@
 #define CTL_UNIT_FAILED "failed: "
 
 typedef struct CtlUnitCredential {
-        char *name, *path; /* of LoadCredential=NAME:PATH */
+        char *name, *path; /* parts of LoadCredential=NAME:PATH */
 } CtlUnitCredential;
 
 /* The texts are owned, and "" if systemd has none. */
@@ -22,7 +22,7 @@ typedef struct CtlUnit {
         char *status_text;  /* last STATUS= of the service */
         char *user;         /* User= */
         char **groups;      /* SupplementaryGroups=, NULL-terminated */
-        int exit_status;    /* of the main process: exit code or number of the signal */
+        int exit_status;    /* exit code of the main process, or number of the signal */
         bool read_only;     /* ProtectSystem=strict */
         char **writable;    /* absolute paths, writable in the sandbox; NULL-terminated */
         CtlUnitCredential *credentials;

@@ -54,7 +54,7 @@
 
 typedef struct Holder {
         const char *consumer;         /* uuid of the domain or the claim */
-        const char *name;             /* of the domain, else the uuid */
+        const char *name;             /* name of the domain, else the uuid */
         const SnapshotDomain *domain; /* NULL: only claims */
         char colour[8];               /* "#rrggbb" */
 } Holder;

@@ -15,7 +15,7 @@ typedef enum CtlJson {
 } CtlJson;
 
 CtlJson ctl_json_from_text(
-        const char *text); /* of "off", "short", "pretty"; else _CTL_JSON_INVALID */
+        const char *text); /* "off", "short" or "pretty"; else _CTL_JSON_INVALID */
 
 /* Prints a document and a newline. On a terminal characters that are not ASCII are written as
  * \uNNNN, because names in it can come from guests. Sets page->failed if memory ran out. */

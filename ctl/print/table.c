@@ -26,7 +26,7 @@
 struct CtlTable {
         CtlPage *page;
         struct libscols_table *table;
-        CtlColumnKind *kinds; /* of the table's columns */
+        CtlColumnKind *kinds; /* kinds of the table's columns */
         size_t *places; /* index of each column of the caller in the table; SIZE_MAX: not shown */
         size_t n_places;
         struct libscols_line *line; /* the current line; borrowed */

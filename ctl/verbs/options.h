@@ -47,7 +47,7 @@ typedef struct CtlOptions {
         bool xml;
         bool svg;
         bool resize_target;
-        CtlRequest request; /* of claim and explain */
+        CtlRequest request; /* request of claim and explain */
 
         const char *const *arguments; /* begins with the verb; borrowed, NULL-terminated */
 } CtlOptions;

@@ -16,7 +16,7 @@ typedef struct CtlRequest {
         uint64_t memory_mb[NUMA_REQUEST_CELLS_MAX];
         RequestMappings mappings; /* providers that are given by their uuid */
         StringSet named;          /* "SUFFIX=NAME": the other providers */
-        Error error;              /* of the first option that cannot be parsed; code 0: none */
+        Error error; /* error of the first option that cannot be parsed; code 0: none */
 } CtlRequest;
 
 /* Frees the members. */

@@ -13,7 +13,8 @@
 /* The command line, the output and the connection of a run. */
 typedef struct Ctl {
         CtlOptions options;
-        CtlPage page; /* of standard output; its failures decide about the exit code at the end */
+        CtlPage page; /* page of standard output; its failures decide about the exit code at the end
+                       */
         pid_t pager;  /* 0: does not run */
         sd_bus *bus;  /* NULL: not opened yet */
 } Ctl;

@@ -71,7 +71,7 @@ typedef struct Watch {
         uint64_t fetch_usec; /* CLOCK_MONOTONIC; time of the next fetch; UINT64_MAX: after a signal
                               */
         json_t *status, *tree, *claims;
-        char *last_line; /* of the last print */
+        char *last_line; /* line of the last print */
         Error error;     /* ends the loop */
 } Watch;
 

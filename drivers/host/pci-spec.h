@@ -24,7 +24,7 @@ typedef struct PciSpec {
         struct {
                 int32_t number; /* -1 if the part is "*" or an expression */
                 struct Regex *regex;
-        } parts[4];     /* of the address: domain, bus, slot, function */
+        } parts[4];     /* parts of the address: domain, bus, slot, function */
         bool is_single; /* the address of one device, for example a physical function */
         char *devname;
         char *physical_network; /* NULL: none. Neutron owns devices of a network */

@@ -144,7 +144,7 @@ typedef struct SnapshotDomain {
         /* Page size of memory outside of cells; 0: small pages. A guest that requests hugepages
          * without a size gets the host's default, which is assumed to be 2048. */
         uint64_t page_kib;
-        Uuid *mdevs; /* of its <hostdev> elements */
+        Uuid *mdevs; /* mdevs of its <hostdev> elements */
         size_t n_mdevs;
         /* Addresses of its <hostdev>, <interface type='hostdev'> and <disk type='nvme'>
          * elements. */

@@ -34,8 +34,8 @@
 /* One poll of a host. */
 typedef struct LinuxReader {
         const char *sys, *proc; /* "/sys", "/proc" */
-        Snapshot *snapshot;     /* not sealed yet */
-        const Snapshot *last;   /* of the last poll; NULL: read everything */
+        Snapshot *snapshot;     /* the snapshot is not sealed yet */
+        const Snapshot *last;   /* snapshot of the last poll; NULL: read everything */
         /* No event about a device or a CPU came since last. Parts that do not change silently
          * are copied from it. */
         bool quiet;

@@ -294,7 +294,7 @@ typedef struct Moves {
         DriverReshape *reshape;
         Consumer usage; /* sums of all consumers, by provider */
         const char *resource_class;
-        Move *moves; /* of the current class */
+        Move *moves; /* moves of the current class */
         size_t n_moves, n_moves_allocated;
 } Moves;
 
@@ -437,7 +437,7 @@ static int take_away(Moves *moves, Move *move)
 {
         if (subtract(&moves->usage, &move->from->uuid, moves->resource_class, move->amount) < 0)
                 return -ENOMEM;
-        /* not the whole amount: another move might have added some of it */
+        /* Only the amount of the move: another move might have added some of it. */
         return subtract(move->consumer, &move->from->uuid, moves->resource_class, move->amount);
 }
 

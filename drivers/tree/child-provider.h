@@ -11,7 +11,7 @@ typedef struct TreeUpdate {
         const HostConfig *config;
         const Snapshot *snapshot;
         ProviderTree *tree;
-        Provider *root;             /* of the tree */
+        Provider *root;             /* root of the tree */
         const ProviderTree *before; /* the tree as Placement has it; only drivers/reshape uses it */
         CpuPlan cpus;
         HostAmounts amounts;

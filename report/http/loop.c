@@ -35,7 +35,7 @@ typedef struct HttpSocket {
         HttpLoop *loop;
         curl_socket_t fd;
         bool watched; /* curl waits for its events */
-        bool ended;   /* not watched, and the other end has closed */
+        bool ended;   /* the other end has closed, and the socket is not watched */
         sd_event_source *source;
 } HttpSocket;
 

@@ -14,8 +14,9 @@
 #define KEYSTONE_TOKEN_MAX   16384 /* in bytes; Fernet: about 200, JWS: about 1000 */
 
 typedef struct KeystoneToken {
-        char *header;           /* "X-Auth-Token: …"; never logged */
-        char *endpoint;         /* of Placement, from the catalogue; NULL if it was not requested */
+        char *header;   /* "X-Auth-Token: …"; never logged */
+        char *endpoint; /* endpoint of Placement, from the catalogue; NULL if it was not requested
+                         */
         uint64_t lifetime_usec; /* from issue to end, by Keystone's clock; UINT64_MAX: without an
                                  * end */
         uint64_t issued_usec;   /* since the epoch, by Keystone's clock; 0: unknown */

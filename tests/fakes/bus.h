@@ -27,9 +27,9 @@ typedef struct FakeBus {
         uint64_t begin_usec;
         FakeAnswer answers[FAKE_ANSWERS_MAX];
         size_t n_answers;
-        uint32_t unread;     /* of each caller and of the agent, in bytes */
+        uint32_t unread;     /* unread bytes of each caller and of the agent */
         const char *gone;    /* this caller has left the bus */
-        const char *verdict; /* of polkit: "yes", "no", "ask"; NULL: no answer */
+        const char *verdict; /* verdict of polkit: "yes", "no", "ask"; NULL: no answer */
         size_t n_questions;  /* to polkit */
         size_t n_signals;    /* number of DocumentChanged */
 } FakeBus;

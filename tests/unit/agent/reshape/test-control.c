@@ -22,7 +22,7 @@ static struct {
         size_t n_ended, n_records;
         int result;
         Error error;
-        ProviderTree *tree; /* of the last result; NULL: nothing was sent */
+        ProviderTree *tree; /* tree of the last result; NULL: nothing was sent */
         bool cancels;       /* cancel after the consumers were gathered */
         int cancelled;
 } world;
