@@ -200,7 +200,7 @@ int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr)
                 if (r == -ENOMEM)
                         return error_oom(reterr);
                 if (r == -ERANGE)
-                        return error_setf(reterr, EINVAL, "CPU numbers are below %d: \"%.40s\"",
+                        return error_setf(reterr, EINVAL, "CPU numbers must be below %d: \"%.40s\"",
                                           CPU_SET_MAX, item);
                 if (r < 0)
                         return error_setf(reterr, EINVAL,

@@ -57,7 +57,7 @@ int folder_owner_become(const char *folder, Error *reterr)
                 r = become(st.st_uid, st.st_gid);
         return r < 0 ? error_setf(
                                reterr, r,
-                               "%.150s is another user's folder, and root cannot become that user: %s",
+                               "%.150s belongs to another user, and root cannot switch to that user: %s",
                                folder, strerror(-r))
                      : changed;
 }

@@ -120,8 +120,9 @@ const char *inventory_fit_explain(InventoryFit fit, const Inventory *inventory, 
                 break;
         case INVENTORY_E_CAPACITY:
         case _INVENTORY_FIT_MAX:
-                snprintf(text, size, "asks for %" PRIu64 ", free are %" PRIu64 " of %" PRIu64,
-                         amount, capacity > used ? capacity - used : 0, capacity);
+                snprintf(text, size,
+                         "%" PRIu64 " requested, but %" PRIu64 " of %" PRIu64 " are free", amount,
+                         capacity > used ? capacity - used : 0, capacity);
                 break;
         }
         return text;

@@ -231,7 +231,7 @@ int string_set_from_json(const json_t *array, StringSet *ret, Error *reterr)
                 if (!json_is_string(item) ||
                     strlen(json_string_value(item)) != json_string_length(item))
                         return error_setf(reterr, EBADMSG,
-                                          "A list of names has an item that is no name");
+                                          "A list of names has an item that is not a name");
                 if (string_set_add(&set, json_string_value(item)) < 0)
                         return error_oom(reterr);
         }

@@ -138,9 +138,9 @@ static int check_new(const ProviderTree *tree, const Uuid *uuid, const char *nam
         if (uuid_empty(uuid))
                 return error_setf(reterr, EINVAL, "Provider %s has no uuid", name);
         if (provider_tree_find(tree, uuid))
-                return error_setf(reterr, EEXIST, "Provider %s is in the tree already", uuid->text);
+                return error_setf(reterr, EEXIST, "Provider %s is already in the tree", uuid->text);
         if (provider_tree_find_name(tree, name))
-                return error_setf(reterr, EEXIST, "A provider named %s is in the tree already",
+                return error_setf(reterr, EEXIST, "A provider named %s is already in the tree",
                                   name);
         if (parent && !provider_tree_find(tree, parent))
                 return error_setf(reterr, ENOENT, "Provider %s: its parent %s is not in the tree",

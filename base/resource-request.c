@@ -143,13 +143,13 @@ static int parse_mask(Maker *maker, Error *reterr)
         if (!cpu_set_is_subset(&maker->request.dedicated, &all))
                 return error_setf(
                         reterr, EINVAL,
-                        "cpu-dedicated-mask \"%.40s\" names a CPU that the guest does not have: they are 0 to %" PRIu64,
+                        "cpu-dedicated-mask \"%.40s\" names a CPU that the guest does not have; its CPUs are 0 to %" PRIu64,
                         mask, maker->vcpus - 1);
         if (maker->dedicated == 0 || maker->dedicated == maker->vcpus)
                 return error_setf(
                         reterr, EINVAL,
-                        "cpu-dedicated-mask \"%.40s\" means %s of the %" PRIu64
-                        " CPUs: with the policy \"mixed\" some are dedicated, some shared",
+                        "cpu-dedicated-mask \"%.40s\" selects %s of the %" PRIu64
+                        " CPUs. With the policy \"mixed\", some CPUs are dedicated and some are shared",
                         mask, maker->dedicated ? "all" : "none", maker->vcpus);
         maker->shared = maker->vcpus - maker->dedicated;
         return 0;
@@ -168,17 +168,17 @@ static int read_policy(Maker *maker, Error *reterr)
                 maker->shared = maker->vcpus;
         else if (policy && !mixed)
                 return error_setf(reterr, EINVAL,
-                                  "cpu-policy is dedicated, shared or mixed, not \"%.40s\"",
+                                  "cpu-policy must be dedicated, shared or mixed, not \"%.40s\"",
                                   policy);
         if (maker->options->dedicated_mask && policy && !mixed)
                 return error_setf(reterr, EINVAL,
-                                  "cpu-dedicated-mask goes with the policy \"mixed\" alone");
+                                  "cpu-dedicated-mask requires the policy \"mixed\"");
         if (maker->options->dedicated_mask)
                 return parse_mask(maker, reterr);
         if (mixed && (maker->shared == 0 || maker->shared == maker->vcpus))
                 return error_setf(
                         reterr, EINVAL,
-                        "cpu-policy mixed: give cpu-dedicated-mask, or VCPU for those that are shared and PCPU for the others");
+                        "cpu-policy mixed requires cpu-dedicated-mask, or both VCPU and PCPU");
         maker->dedicated = maker->vcpus - maker->shared;
         return add_range(&maker->request.dedicated, maker->shared, maker->dedicated) < 0
                        ? error_oom(reterr)
@@ -202,7 +202,7 @@ static int read_cell_cpus(Maker *maker, CpuSet *seen, size_t i, Error *reterr)
                                 reterr, EINVAL,
                                 cpu >= maker->vcpus
                                         ? "numa-cpus: cell %zu has CPU %u, which the guest does not have"
-                                        : "numa-cpus: cell %zu has CPU %u, which another cell has",
+                                        : "numa-cpus: cell %zu has CPU %u, which another cell also has",
                                 i, cpu);
                 if (cpu_set_add(seen, cpu) < 0)
                         return error_oom(reterr);
@@ -230,7 +230,8 @@ static int share_cpus(Maker *maker, Error *reterr)
                                             cpu_set_count(&seen), maker->vcpus);
         if (maker->vcpus % n)
                 return error_setf(reterr, EINVAL,
-                                  "%" PRIu64 " CPUs are not %zu equal parts: give numa-cpus",
+                                  "%" PRIu64
+                                  " CPUs cannot be divided evenly into %zu cells. Give numa-cpus",
                                   maker->vcpus, n);
         for (size_t i = 0; i < n; i++)
                 if (add_range(&maker->request.cells[i].vcpus, i * (maker->vcpus / n),
@@ -248,7 +249,8 @@ static int share_memory(Maker *maker, Error *reterr)
 
         if (maker->options->n_memory == 0 && maker->memory_mb % n)
                 return error_setf(reterr, EINVAL,
-                                  "%" PRIu64 " MiB are not %zu equal parts: give numa-mem",
+                                  "%" PRIu64
+                                  " MiB cannot be divided evenly into %zu cells. Give numa-mem",
                                   maker->memory_mb, n);
         for (size_t i = 0; i < n; i++) {
                 uint64_t *memory_mb = &maker->request.cells[i].memory_mb;
@@ -260,11 +262,11 @@ static int share_memory(Maker *maker, Error *reterr)
                 if (u64_add_overflow(sum, *memory_mb, &sum))
                         sum = UINT64_MAX;
         }
-        return sum == maker->memory_mb
-                       ? 0
-                       : error_setf(reterr, EINVAL,
-                                    "numa-mem: the cells have %" PRIu64 " MiB, the guest %" PRIu64,
-                                    sum, maker->memory_mb);
+        return sum == maker->memory_mb ? 0
+                                       : error_setf(reterr, EINVAL,
+                                                    "numa-mem: the cells have %" PRIu64
+                                                    " MiB, but the guest has %" PRIu64,
+                                                    sum, maker->memory_mb);
 }
 
 /* Makes the cells. Their number is numa-nodes, else the number of values of numa-cpus or numa-mem,
@@ -281,13 +283,13 @@ static int read_cells(Maker *maker, Error *reterr)
         if (n > NUMA_REQUEST_CELLS_MAX || n > maker->vcpus)
                 return error_setf(reterr, EINVAL,
                                   "%" PRIu64 " NUMA cells for %" PRIu64
-                                  " CPUs: each has one at least, and there are at most %d",
+                                  " CPUs: each cell needs a CPU, and at most %d cells are allowed",
                                   n, maker->vcpus, NUMA_REQUEST_CELLS_MAX);
         if ((options->n_cpus > 0 && options->n_cpus != n) ||
             (options->n_memory > 0 && options->n_memory != n))
                 return error_setf(reterr, EINVAL,
-                                  "numa-cpus and numa-mem are given for every one of %" PRIu64
-                                  " cells, or not at all",
+                                  "numa-cpus and numa-mem must be given for all %" PRIu64
+                                  " cells, or for none",
                                   n);
         if (make_cells(&maker->request, n) < 0)
                 return error_oom(reterr);
@@ -331,7 +333,7 @@ static int read_pages(Maker *maker, Error *reterr)
         if (parse_page_kib(text, &request->page_kib) < 0)
                 return error_setf(
                         reterr, EINVAL,
-                        "mem-page-size is small, large, any or a size like 2048 (KiB) or 2M, not \"%.40s\"",
+                        "mem-page-size must be small, large, any or a size like 2048 (KiB) or 2M, not \"%.40s\"",
                         text);
         for (size_t i = 0; i < request->n_cells; i++)
                 if (request->cells[i].memory_mb * 1024 % request->page_kib)
@@ -351,20 +353,21 @@ static int read_words(Maker *maker, Error *reterr)
         int affinity = find_text(affinity_texts, ARRAY_SIZE(affinity_texts), options->affinity);
 
         if (threads < 0)
-                return error_setf(reterr, EINVAL,
-                                  "cpu-thread-policy is prefer, isolate or require, not \"%.40s\"",
-                                  options->thread_policy);
+                return error_setf(
+                        reterr, EINVAL,
+                        "cpu-thread-policy must be prefer, isolate or require, not \"%.40s\"",
+                        options->thread_policy);
         if (options->thread_policy && maker->dedicated == 0)
-                return error_setf(reterr, EINVAL,
-                                  "cpu-thread-policy is of dedicated CPUs, and none is asked for");
+                return error_setf(reterr, EINVAL, "cpu-thread-policy requires dedicated CPUs");
         if (affinity < 0)
                 return error_setf(
                         reterr, EINVAL,
-                        "pci-numa-affinity-policy is required, preferred, legacy or socket, not \"%.40s\"",
+                        "pci-numa-affinity-policy must be required, preferred, legacy or socket, not \"%.40s\"",
                         options->affinity);
         if (options->strategy && strcmp(options->strategy, "pack") != 0 &&
             strcmp(options->strategy, "spread") != 0)
-                return error_setf(reterr, EINVAL, "numa-strategy is spread or pack, not \"%.40s\"",
+                return error_setf(reterr, EINVAL,
+                                  "numa-strategy must be spread or pack, not \"%.40s\"",
                                   options->strategy);
         request->threads = threads;
         request->affinity = affinity;
@@ -406,7 +409,7 @@ int numa_request_make(const NumaOptions *options, Resources *resources, NumaRequ
         if (maker.vcpus == 0)
                 return error_setf(
                         reterr, EINVAL,
-                        "A layout is asked for, but no CPUs (VCPU or PCPU) in the group without a suffix");
+                        "A layout requires CPUs (VCPU or PCPU) in the group without a suffix");
         if ((r = read_policy(&maker, reterr)) == 0 && (r = read_cells(&maker, reterr)) == 0 &&
             (r = read_pages(&maker, reterr)) == 0 && (r = read_words(&maker, reterr)) == 0)
                 r = write_amounts(&maker, resources) < 0 ? error_oom(reterr) : 0;
@@ -535,7 +538,7 @@ int resource_request_add_subtree(ResourceRequest *request, const StringSet *suff
                 return error_setf(reterr, EINVAL, "More than %d lists of groups in one subtree",
                                   RESOURCE_REQUEST_SUBTREES_MAX);
         if (suffixes->n_items < 2)
-                return error_setf(reterr, EINVAL, "Two groups at least share a subtree");
+                return error_setf(reterr, EINVAL, "A subtree needs at least two groups");
         for (size_t i = 0; i < suffixes->n_items; i++)
                 if (!suffixes->items[i][0] || !suffix_valid(suffixes->items[i]))
                         return error_setf(reterr, EINVAL, "\"%.70s\" is not a group suffix",

@@ -132,7 +132,7 @@ int claims_choose_pci(Claims *claims, const Provider *provider, const char *reso
         if (amount == 0)
                 return 0;
         error_setf(reterr, ENOSPC,
-                   "%s: guests or claims have the devices of %s, which are counted as free",
+                   "%s: guests or claims have the devices of %s that are counted as free",
                    resource_class, provider->name);
         return CLAIM_E_NO_CAPACITY;
 }
@@ -160,7 +160,7 @@ int claims_choose_devices(Claims *claims, const ResourceRequest *request, const 
 
                 if (!claims->facts && may_be_device(provider)) {
                         error_setf(reterr, EAGAIN,
-                                   "%s: no device of %s can be named before the host was polled",
+                                   "%s: no device of %s can be chosen before the first poll",
                                    piece->resource_class, provider->name);
                         return CLAIM_E_NO_CAPACITY;
                 }

@@ -87,7 +87,7 @@ static int is_pci_claimed(Claims *claims, const char *address, Error *reterr)
         block = taken_blocks_pci(&taken, address, &blocker);
         if (block == TAKEN_BLOCK_NONE)
                 return 0;
-        error_setf(reterr, EEXIST, "%s %s is promised to another", words[block], blocker);
+        error_setf(reterr, EEXIST, "%s %s belongs to another claim", words[block], blocker);
         return 1;
 }
 
@@ -110,7 +110,7 @@ static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, 
                 return r;
         if (taken_has(&taken, mdev->text) ||
             taken_blocks_mdevs(&taken, device->address, NULL) != TAKEN_BLOCK_NONE) {
-                error_setf(reterr, EEXIST, "mdev %s on %.60s is promised to another", mdev->text,
+                error_setf(reterr, EEXIST, "mdev %s on %.60s belongs to another claim", mdev->text,
                            device->name);
                 adoption->outcome = CLAIM_E_CONFLICT;
                 return 0;
@@ -197,7 +197,7 @@ static int take_layout(Adoption *adoption, Error *reterr)
                 return error_oom(reterr);
         cpu = drop_held(adoption->claims->view, &adoption->layout);
         if (cpu < CPU_SET_MAX) {
-                error_setf(reterr, EEXIST, "host CPU %u is promised to another", cpu);
+                error_setf(reterr, EEXIST, "host CPU %u belongs to another claim", cpu);
                 adoption->outcome = CLAIM_E_CONFLICT;
         }
         return 0;
@@ -325,7 +325,7 @@ static int write_outcome(int r, bool in_turn, Error *reterr)
 {
         if (r != CLAIM_E_CONFLICT || !in_turn)
                 return r > 0 ? CLAIM_E_RACE : r;
-        error_setf(reterr, EEXIST, "it, or something that it has, is another claim's");
+        error_setf(reterr, EEXIST, "its consumer or one of its resources belongs to another claim");
         return CLAIM_E_CONFLICT;
 }
 
@@ -345,7 +345,7 @@ static int adopt_once(Claims *claims, const HostDomain *domain, bool in_turn, Cl
         if (r < 0)
                 return r;
         if (adoption.fit.n_pieces == 0) {
-                error_setf(reterr, EAGAIN, "nothing of it can be counted on this host");
+                error_setf(reterr, EAGAIN, "no provider of this host has any of its resources");
                 return CLAIM_E_CONFLICT;
         }
         check_room(&adoption, false, reterr);
@@ -397,7 +397,7 @@ static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Er
                 return r;
         uncounted = find_uncounted(&adoption);
         if (adoption.outcome == CLAIM_DONE && uncounted) {
-                error_setf(reterr, ENODEV, "%s: no provider of this host has it", uncounted);
+                error_setf(reterr, ENODEV, "no provider of this host has %s", uncounted);
                 return CLAIM_E_UNKNOWN_CLASS;
         }
         check_room(&adoption, true, reterr);
@@ -419,7 +419,7 @@ static int end_left_over(Claims *claims, const HostDomain *domain, Claim **ret_e
                 return r == CLAIM_E_NOT_FOUND ? 0 : r;
         if ((seen && seen->running) || strcmp(held->consumer_type, CLAIM_TYPE_GUEST) != 0)
                 return 0;
-        r = claims_release(claims, held->id, "its guest starts anew", reterr);
+        r = claims_release(claims, held->id, "its guest starts again", reterr);
         if (r == CLAIM_DONE)
                 *ret_ended = TAKE_PTR(held);
         return r == CLAIM_E_NOT_FOUND ? 0 : r;
@@ -490,8 +490,8 @@ static int find_mdev(Claims *claims, const HostDomain *domain, const HostDevice 
                 return 1;
         }
         if (domain) {
-                error_setf(reterr, ENODEV, "guest %.60s has no mdev on %.60s for it", domain->name,
-                           device->name);
+                error_setf(reterr, ENODEV, "guest %.60s has no mdev on %.60s for its claim",
+                           domain->name, device->name);
                 return 0;
         }
         return device_choose(claims->facts, device, taken, ret, reterr) == CLAIM_DONE;
@@ -559,7 +559,7 @@ static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocatio
         }
         if (n == item->amount)
                 return 0;
-        error_setf(reterr, ENODEV, "guest %.60s has no device of %.60s for it", domain->name,
+        error_setf(reterr, ENODEV, "guest %.60s has no device of %.60s for its claim", domain->name,
                    provider.name);
         return CLAIM_E_NO_CAPACITY;
 }

@@ -83,7 +83,7 @@ static int check_closed(const Claims *claims, Error *reterr)
 {
         if (!claims->rules.closed)
                 return 0;
-        error_setf(reterr, EBUSY, "Nothing new is promised here: %s", claims->rules.closed);
+        error_setf(reterr, EBUSY, "New claims are rejected: %s", claims->rules.closed);
         return CLAIM_E_NO_CAPACITY;
 }
 
@@ -136,7 +136,8 @@ bool claims_attempt(ClaimAttempts *attempts, Error *reterr)
         attempts->result = 0;
         if (attempts->n++ == CLAIM_ATTEMPTS_MAX)
                 attempts->result = error_setf(
-                        reterr, EBUSY, "Other writers of the claim database were faster %d times",
+                        reterr, EBUSY,
+                        "Other writers changed the claim database during each of %d attempts",
                         CLAIM_ATTEMPTS_MAX);
         else if (attempts->n > 1)
                 attempts->result = store_take_turn(attempts->claims, reterr);
@@ -201,7 +202,8 @@ static int answer_with(Claims *claims, const ClaimRequest *request, const char *
         if (!same || !text_matches(request->project_id, held->project_id) ||
             !text_matches(request->user_id, held->user_id)) {
                 error_setf(reterr, EEXIST,
-                           "Consumer %s has claim %" PRIi64 " for something else: release it first",
+                           "Consumer %s has claim %" PRIi64
+                           " for another request. Release it first",
                            held->consumer.text, held->id);
                 return CLAIM_E_CONFLICT;
         }
@@ -433,7 +435,7 @@ static int write_placed(Claims *claims, const ClaimPlacing *placing, const Place
                 .reported = placing->reported,
                 .devices = placed->devices.devices,
                 .n_devices = placed->devices.n_devices,
-                .reason = "Placement allocates it, and the claim database is new",
+                .reason = "Placement has its allocations, and the claim database is new",
         };
 
         return store_insert(claims, &claim, &placed->fit, ret, reterr);
@@ -452,7 +454,7 @@ static int claim_placed_once(Claims *claims, const ClaimPlacing *placing, bool i
         if (collect_placed(claims, placing->holding, &placed) < 0)
                 return error_oom(reterr);
         if (placed.fit.n_pieces == 0) {
-                error_setf(reterr, ESTALE, "Consumer %s holds nothing of this host",
+                error_setf(reterr, ESTALE, "Consumer %s has no allocations on this host",
                            placing->holding->uuid.text);
                 return CLAIM_E_OTHER;
         }

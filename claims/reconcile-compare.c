@@ -83,7 +83,7 @@ static int compare_amount(const Pair *pair, const char *what, uint64_t claimed, 
         /* No claim has a class that the host does not count. */
         if (claimed == 0 || (claimed >= has && claimed - has <= spare))
                 return 0;
-        return add(pair, "guest %.60s has %" PRIu64 " %s, its claim has %" PRIu64,
+        return add(pair, "guest %.60s has %" PRIu64 " %s, but its claim has %" PRIu64,
                    pair->domain->name, has, what, claimed);
 }
 
@@ -130,7 +130,7 @@ static int compare_cpus(const Pair *pair)
                 if (!wanted || !found)
                         return -ENOMEM;
                 return add(pair,
-                           "CPU %u of guest %.60s runs on host CPUs %.60s, its claim has %.60s",
+                           "CPU %u of guest %.60s runs on host CPUs %.60s, but its claim has %.60s",
                            claimed->vcpu, pair->domain->name, found, wanted);
         }
         return 0;
@@ -155,16 +155,17 @@ static int compare_cell(const Pair *pair, const LayoutCell *claimed)
         if (!has)
                 return add(
                         pair,
-                        "guest %.60s does not say where its cell %u is, its claim has it in cell %u of the host",
+                        "guest %.60s names no host cell for its cell %u, but its claim has cell %u of the host",
                         name, claimed->cell, claimed->host_cell);
         if (has->host_cell != claimed->host_cell)
-                return add(pair,
-                           "cell %u of guest %.60s is in cell %u of the host, its claim has %u",
-                           claimed->cell, name, has->host_cell, claimed->host_cell);
+                return add(
+                        pair,
+                        "cell %u of guest %.60s is in cell %u of the host, but its claim has cell %u",
+                        claimed->cell, name, has->host_cell, claimed->host_cell);
         if (claimed->memory_mb > 0 && has->page_kib != claimed->page_kib)
                 return add(pair,
                            "cell %u of guest %.60s has pages of %" PRIu64
-                           " KiB (0: small), its claim %" PRIu64,
+                           " KiB (0: small), but its claim has %" PRIu64,
                            claimed->cell, name, has->page_kib, claimed->page_kib);
         return 0;
 }
@@ -178,7 +179,7 @@ static int compare_threads(const Pair *pair)
                     layout_has_guest_cpu(&pair->domain->layout, cpu))
                         continue;
                 return add(pair,
-                           "guest %.60s is pinned to host CPU %u, which its claim does not hold",
+                           "guest %.60s is pinned to host CPU %u, which its claim does not have",
                            pair->domain->name, cpu);
         }
         return 0;
@@ -255,8 +256,8 @@ static int compare_mdevs(const Pair *pair)
                                 "guest %.60s does not have mdev %s on %s, which its claim names",
                                 name, device->mdev.text, device->name);
                 else if (!picture_has_mdev(pair->picture, &device->mdev))
-                        r = add(pair, "mdev %s of guest %.60s is gone from %s", device->mdev.text,
-                                name, device->name);
+                        r = add(pair, "mdev %s of guest %.60s no longer exists on %s",
+                                device->mdev.text, name, device->name);
                 if (r < 0)
                         return r;
         }
@@ -308,7 +309,7 @@ static int add_claimed_pci(const Pair *pair, const char *address)
                            pair->claim->id, address);
         if (!domain_has_pci(pair->domain, address))
                 return 0; /* reconcile_compare() adds it for a confirmed claim */
-        return add(pair, "PCI device %s of guest %.60s is gone from this host", address,
+        return add(pair, "PCI device %s of guest %.60s is no longer on this host", address,
                    pair->domain->name);
 }
 
@@ -343,7 +344,7 @@ static int compare_identities(const Pair *pair)
                 if (!device_identity_differs(device->identity, now) ||
                     (i > 0 && strcmp(device[-1].address, device->address) == 0))
                         continue;
-                if (add(pair, "another device is at %s (%s): claim %" PRId64 " was given %s",
+                if (add(pair, "another device is at %s (%s), but claim %" PRId64 " has %s",
                         device->address, now, pair->claim->id, device->identity) < 0)
                         return -ENOMEM;
         }

@@ -199,12 +199,12 @@ static bool is_over(const Work *work, const Lonely *lonely)
 static const char *evidence_of(const Work *work, const Lonely *lonely)
 {
         if (is_gone(lonely->place))
-                return "Placement has no allocations of it on this host";
+                return "Placement has no allocations for it on this host";
         if (work->input->word == RECONCILE_ALONE)
                 return "no Placement is configured";
         if (lonely->claim->write_state == CLAIM_WRITE_WRITTEN)
-                return "this agent alone wrote its allocations";
-        return "its claim was made of its guest alone";
+                return "only this agent wrote its allocations";
+        return "its claim was created from its guest only";
 }
 
 static const char *reason_of(const Lonely *lonely)
@@ -213,7 +213,7 @@ static const char *reason_of(const Lonely *lonely)
                 return "its guest stopped";
         if (lonely->aged)
                 return lonely->confirmed ? CLAIM_ORPHAN : CLAIM_EXPIRED;
-        return "orphan: its guest is gone, and Placement has nothing of it";
+        return "orphan: its guest is gone, and it has no allocations in Placement";
 }
 
 /* Returns true if Placement can be asked about the claim again. The pause grows with the time
@@ -262,7 +262,7 @@ static int look_at_lonely(Work *work, const Claim *claim, bool stopped)
             reconcile_add_problem(
                     &work->ret->problems, &claim->consumer, claim->id,
                     "claim %" PRId64
-                    " has had no guest here for longer than claim_expiry_time, and Placement still has its allocations",
+                    " has had no guest here for longer than claim_expiry_time, but Placement still has its allocations",
                     claim->id) < 0)
                 return -ENOMEM;
         return remember(work, &lonely.missing);
@@ -351,7 +351,7 @@ static int list_pair(Work *work, const Claim *first, const Claim *target, const 
         return reconcile_add_problem(
                 &work->ret->problems, &first->consumer, first->id,
                 "guest %.60s has claims %" PRId64 " and %" PRId64
-                ", and nothing shows which of its resize is over; release the claim that it does not need",
+                " of a resize, and neither can be proven unused. Release the claim that it does not need",
                 domain->name, first->id, target->id);
 }
 
@@ -625,7 +625,7 @@ static int look_at_unclaimed(Work *work, const HostDomain *domain)
         if (domain->unread)
                 return reconcile_add_problem(
                         &work->ret->problems, &domain->uuid, 0,
-                        "guest %.60s has no claim, and cannot be read to make one", domain->name);
+                        "guest %.60s has no claim, and its domain cannot be read", domain->name);
         if (is_away(work, domain) || (work->input->started_only && !domain->running))
                 return 0;
         return add_action(work, ask ? RECONCILE_ASK : RECONCILE_ADOPT, &domain->uuid, 0, domain);
@@ -670,7 +670,7 @@ static int look_at_view(const HostView *view, ReconcileProblems *problems)
                             (inventory && inventory->reserved == inventory->total))
                                 continue;
                         if (reconcile_add_problem(problems, &UUID_NULL, 0,
-                                                  "%s: claims and guests hold %" PRIu64
+                                                  "%s: claims and guests have %" PRIu64
                                                   " %s of %" PRIu64,
                                                   provider->name, used->items[j].amount,
                                                   used->items[j].resource_class, capacity) < 0)

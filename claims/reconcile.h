@@ -74,8 +74,8 @@ typedef struct ReconcileAction {
 
 /* The problem of a database that is unread while Placement is away. */
 #define RECONCILE_UNREAD                                                     \
-        "Placement was not read since the claim database was lost or made; " \
-        "devices and dedicated CPUs can belong to other consumers"
+        "Placement has not been read since the claim database was created. " \
+        "Devices and dedicated CPUs can belong to other consumers"
 
 /* Start times of differences, kept from one call to the next. A difference is a confirmed claim
  * without a guest, with a guest of other amounts, or with a second claim beside it. */

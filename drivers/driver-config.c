@@ -24,7 +24,7 @@
 static int check_ratio(const char *option, double ratio, Error *reterr)
 {
         if (!isfinite(ratio) || ratio < 0 || ratio > INVENTORY_MAX_RATIO)
-                return error_setf(reterr, EINVAL, "%s: not a ratio: %g", option, ratio);
+                return error_setf(reterr, EINVAL, "%s: %g is not a ratio", option, ratio);
         return 0;
 }
 
@@ -32,7 +32,7 @@ static int check_ratio(const char *option, double ratio, Error *reterr)
 static int check_amount(const char *option, uint64_t amount, Error *reterr)
 {
         if (amount > INVENTORY_MAX_AMOUNT)
-                return error_setf(reterr, EINVAL, "%s: more than Placement can hold", option);
+                return error_setf(reterr, EINVAL, "%s: more than Placement's maximum", option);
         return 0;
 }
 
@@ -74,7 +74,7 @@ static int check_mdev_type(const HostConfig *config, size_t index, Error *reterr
         for (size_t i = 0; i < index; i++)
                 if (strcmp(config->mdev_types[i].type, type->type) == 0)
                         return error_setf(reterr, EINVAL,
-                                          "[devices] enabled_mdev_types: %.60s is there twice",
+                                          "[devices] enabled_mdev_types: %.60s is listed twice",
                                           type->type);
         if (!type->mdev_class || !resource_class_valid(type->mdev_class) ||
             (strcmp(type->mdev_class, "VGPU") != 0 && !resource_class_is_custom(type->mdev_class)))
@@ -90,7 +90,7 @@ static int check_mdev_type(const HostConfig *config, size_t index, Error *reterr
                         if (type_has_address(&config->mdev_types[i], *address))
                                 return error_setf(
                                         reterr, EINVAL,
-                                        "[mdev_%.60s] device_addresses: %.60s stands under [mdev_%.60s], too",
+                                        "[mdev_%.60s] device_addresses: %.60s is also in [mdev_%.60s]",
                                         type->type, *address, config->mdev_types[i].type);
         }
         return 0;
@@ -107,13 +107,13 @@ static int check_memory(const HostConfig *config, Error *reterr)
         if (config->ram_allocation_ratio > 0 && config->ram_allocation_ratio != 1.0)
                 return error_setf(
                         reterr, EINVAL,
-                        "[libvirt] file_backed_memory = %llu needs ram_allocation_ratio = 1.0, not %g: memory in files cannot be promised twice",
+                        "[libvirt] file_backed_memory = %llu needs ram_allocation_ratio = 1.0, not %g. Memory in files cannot be overcommitted",
                         (unsigned long long)config->file_backed_memory,
                         config->ram_allocation_ratio);
         if (config->reserved_host_memory_mb >= config->file_backed_memory)
                 return error_setf(
                         reterr, EINVAL,
-                        "reserved_host_memory_mb = %llu leaves nothing of [libvirt] file_backed_memory = %llu: set the first to 0",
+                        "reserved_host_memory_mb = %llu is not less than [libvirt] file_backed_memory = %llu. Set reserved_host_memory_mb to 0",
                         (unsigned long long)config->reserved_host_memory_mb,
                         (unsigned long long)config->file_backed_memory);
         if (config->virt_type != HOST_VIRT_KVM && config->virt_type != HOST_VIRT_QEMU)
@@ -130,7 +130,7 @@ static int check_images(const HostConfig *config, Error *reterr)
                 return 0;
         return error_setf(
                 reterr, EINVAL,
-                "[libvirt] images_type = lvm needs images_storage_pool, the name of the storage pool of libvirt that has the disks");
+                "[libvirt] images_type = lvm needs images_storage_pool, the libvirt storage pool of the disks");
 }
 
 int driver_config_check(const HostConfig *config, Error *reterr)
@@ -157,7 +157,7 @@ int driver_config_check(const HostConfig *config, Error *reterr)
                 return r;
         if (config->owner_trait && config->owner_trait[0] &&
             !resource_class_valid(config->owner_trait))
-                return error_setf(reterr, EINVAL, "owner_trait: not a trait: \"%.60s\"",
+                return error_setf(reterr, EINVAL, "owner_trait: \"%.60s\" is not a trait",
                                   config->owner_trait);
         for (size_t i = 0; i < config->n_mdev_types; i++) {
                 r = check_mdev_type(config, i, reterr);

@@ -8,17 +8,17 @@
 
 static const DriverWords of_libvirt = {
         "systemctl status libvirtd",
-        "Check that libvirt runs (\"systemctl status libvirtd\", or virtqemud), that the user compute-agent is in the group libvirt, and that [libvirt] connection_uri is right",
+        "Check that libvirt runs (\"systemctl status libvirtd\", or virtqemud), that the user compute-agent is in the group libvirt, and that [libvirt] connection_uri is correct",
 };
 
 static const DriverWords of_linux = {
         "journalctl -u compute-agent",
-        "Check that /proc and /sys are as the kernel has them, and that the user compute-agent may read the file that is named",
+        "Check that /proc and /sys are mounted, and that the user compute-agent can read the named file",
 };
 
 static const DriverWords of_static = {
         "computectl doctor --config-only",
-        "Check that the file that [static] path names is there, whole, and that the user compute-agent may read it",
+        "Check that the file of [static] path exists and is complete, and that the user compute-agent can read it",
 };
 
 const DriverWords *driver_words(const char *name)

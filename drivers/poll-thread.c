@@ -386,7 +386,7 @@ int poll_thread_start(Driver **ret, const char *name, const PollSource *source, 
         }
         r = poller_new(&poller, source);
         if (r < 0)
-                return error_setf(reterr, r, "Cannot make the driver: %s", strerror(-r));
+                return error_setf(reterr, r, "Cannot create the driver: %s", strerror(-r));
         if (common && source->inherit)
                 source->inherit(source->data, before->poller->source.data);
         poller->n_references = 2; /* for the driver and for the thread */

@@ -35,7 +35,7 @@ int driver_new(Driver **ret, const char *name, const DriverConfig *config, Drive
 
         if (!ops)
                 return error_setf(reterr, ENOENT,
-                                  "There is no driver \"%.40s\" (but %s, %s and %s)", name,
+                                  "Unknown driver \"%.40s\". The drivers are %s, %s and %s", name,
                                   drivers[0]->name, drivers[1]->name, drivers[2]->name);
         r = driver_config_check(&config->host, reterr);
         if (r == 0)

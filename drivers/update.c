@@ -107,8 +107,8 @@ static int update_root(TreeUpdate *update, Error *reterr)
                 Error error;
 
                 error_setf(&error, disk_error->code, "%s; DISK_GB %s", disk_error->text,
-                           keep_disk                 ? "stays as it was"
-                           : amounts->disk.total > 0 ? "is reported as it was measured last"
+                           keep_disk                 ? "stays unchanged"
+                           : amounts->disk.total > 0 ? "keeps its last measured value"
                                                      : "is not reported");
                 error_join(&update->problem, &error);
         }

@@ -143,7 +143,7 @@ static int verify_cpu(const SnapshotCpu *cpu, const CpuPlan *cpus, Findings *fin
                         continue;
                 return findings_warn(
                         findings, "[compute] cpu_dedicated_set",
-                        "CPUs %u and %u are threads of one core, and one is dedicated while the other is shared: put both in one set",
+                        "CPUs %u and %u are threads of one core, but one is dedicated and one is shared. Put both in one set",
                         cpu->id, other);
         }
         return 0;
@@ -184,7 +184,7 @@ static int verify_huge_pages(const HostConfig *config, const Snapshot *snapshot,
                 if (!find_pages(snapshot, &reserve))
                         r = findings_warn(
                                 findings, "reserved_huge_pages",
-                                "%.100s: cell %u has no pages of %llu KiB: correct it, or take it away",
+                                "%.100s: cell %u has no pages of %llu KiB. Correct or remove the entry",
                                 *text, reserve.cell, (unsigned long long)reserve.size_kib);
                 else if (!config->numa_in_placement)
                         r = findings_warn(
@@ -215,10 +215,10 @@ static int verify_cells(const HostConfig *config, const Snapshot *snapshot, cons
                         findings,
                         n_dedicated > 0 ? "[compute] cpu_dedicated_set"
                                         : "[compute] cpu_shared_set",
-                        "Cell %u has %zu CPUs and no memory: guests with a NUMA topology or dedicated CPUs cannot use them. %s",
+                        "Cell %u has %zu CPUs but no memory. Guests with a NUMA topology or dedicated CPUs cannot use them. %s",
                         cell->id, cell->n_cpus,
                         config->numa_in_placement == HOST_NUMA_FLAT
-                                ? "Take its CPUs out of the set, or add memory to the cell"
+                                ? "Remove its CPUs from the set, or add memory to the cell"
                         : config->numa_in_placement == HOST_NUMA_ROOT
                                 ? "The PCPU of its provider is reserved"
                                 : "All amounts of its provider are reserved");
@@ -243,14 +243,15 @@ static int verify_disk(const HostConfig *config, const Snapshot *snapshot, Findi
         if (config->images_storage_pool)
                 return findings_warn(
                         findings, "[libvirt] images_storage_pool",
-                        "The storage pool %.100s has less than 1 GiB: there is no DISK_GB",
+                        "DISK_GB is not reported: the storage pool %.100s has less than 1 GiB",
                         config->images_storage_pool);
         if (rbd)
-                return findings_warn(findings, "[libvirt] images_type",
-                                     "The Ceph cluster has less than 1 GiB: there is no DISK_GB");
+                return findings_warn(
+                        findings, "[libvirt] images_type",
+                        "DISK_GB is not reported: the Ceph cluster has less than 1 GiB");
         return findings_warn(
                 findings, "instances_path",
-                "%.200s is not there, or its file system has less than 1 GiB: there is no DISK_GB",
+                "DISK_GB is not reported: %.200s does not exist, or its file system has less than 1 GiB",
                 config->instances_path ? config->instances_path : "");
 }
 
@@ -267,14 +268,14 @@ static int verify_emulators(const HostConfig *config, const Snapshot *snapshot, 
         if (snapshot->n_emulators == 0)
                 return findings_warn(
                         findings, "[libvirt] virt_type",
-                        "The hypervisor (%.40s) does not report what %s guests may have: the traits for that are left as they are",
+                        "The hypervisor (%.40s) reports no capabilities for %s guests. Those traits stay unchanged",
                         snapshot->hypervisor, virt_types[config->virt_type]);
         for (size_t i = 0; i < snapshot->n_emulators; i++)
                 tpm = tpm || string_set_contains(&snapshot->emulators[i].tpm_backends, "emulator");
         if (config->swtpm_enabled && !tpm && !snapshot->emulators_incomplete)
                 return findings_warn(
                         findings, "[libvirt] swtpm_enabled",
-                        "The hypervisor offers no emulated TPM: install swtpm, or set it to false");
+                        "The hypervisor offers no emulated TPM. Install swtpm, or set the option to false");
         return 0;
 }
 
@@ -303,11 +304,12 @@ static int verify_address(const HostMdevType *type, char *address, const Snapsho
         snprintf(option, sizeof(option), "[mdev_%.200s] device_addresses", type->type);
         if (!device)
                 return findings_warn(findings, option,
-                                     "There is no device %.100s: correct the address", address);
+                                     "The device %.100s does not exist. Correct the address",
+                                     address);
         if (!snapshot_find_mdev_type(device, type->type))
                 return findings_warn(
                         findings, option,
-                        "The device %.100s (%.60s) does not offer %.100s: give it another type",
+                        "The device %.100s (%.60s) does not offer %.100s. Configure another type for it",
                         address, device->name, type->type);
         return 0;
 }
@@ -345,7 +347,7 @@ static int verify_mdev_type(const HostMdevType *type, const Snapshot *snapshot, 
         if (!anybody_has_type(snapshot, type->type))
                 return findings_warn(
                         findings, "[devices] enabled_mdev_types",
-                        "No device offers %.100s; \"computectl discover\" shows what they offer",
+                        "No device offers %.100s. \"computectl discover\" shows the types that devices offer",
                         type->type);
         for (char **address = type->device_addresses; address && *address; address++)
                 if (verify_address(type, *address, snapshot, findings) < 0)
@@ -355,7 +357,7 @@ static int verify_mdev_type(const HostMdevType *type, const Snapshot *snapshot, 
         snprintf(option, sizeof(option), "[mdev_%.200s] max_instances", type->type);
         return findings_warn(
                 findings, option,
-                "%llu of %.100s exist already, which is more than %llu: what exists stays",
+                "%llu devices of %.100s already exist, which is more than %llu. Existing devices stay",
                 (unsigned long long)n_existing, type->type,
                 (unsigned long long)type->max_instances);
 }
@@ -383,11 +385,11 @@ static int verify_idle_device(const HostConfig *config, const Snapshot *snapshot
         if (type)
                 return findings_warn(
                         findings, "[devices] enabled_mdev_types",
-                        "The device %.60s has no room for %.60s: it is full, or carries another type, and nothing of it is in Placement",
+                        "The device %.60s cannot offer %.60s and is not in Placement. It is full or has devices of another type",
                         device->name, type->id);
         return findings_warn(
                 findings, "[devices] enabled_mdev_types",
-                "The device %.60s offers mediated devices (%.60s, …), but none of the enabled types: nothing of it is in Placement",
+                "The device %.60s offers mediated devices (%.60s, …), but none of the enabled types. It is not in Placement",
                 device->name, device->mdev_types[0].id);
 }
 
@@ -477,12 +479,12 @@ static int warn_pinned(const Guests *guests, Findings *findings)
         if (guests->n == 1)
                 return findings_warn(
                         findings, "[compute] cpu_dedicated_set",
-                        "CPU %u of the guest %.100s is pinned to CPU %s, which is not in it: add that, or move the guest",
+                        "CPU %u of the guest %.100s is pinned to CPU %s, which is not in the set. Add this CPU, or move the guest",
                         guests->pin->vcpu, guests->first[0]->name, text);
         list_names(guests, names, sizeof(names));
         return findings_warn(
                 findings, "[compute] cpu_dedicated_set",
-                "%zu guests (%s) are pinned to CPUs that are not in it, CPU %u of the first to CPU %.60s: add those, or move the guests",
+                "%zu guests (%s) are pinned to CPUs that are not in the set, CPU %u of the first to CPU %.60s. Add these CPUs, or move the guests",
                 guests->n, names, guests->pin->vcpu, text);
 }
 
@@ -495,15 +497,15 @@ static int warn_floating(const Guests *guests, bool anywhere_shared, Findings *f
                 return findings_warn(
                         findings, "[compute] cpu_shared_set",
                         anywhere_shared
-                                ? "The guest %.100s is not pinned and may run on dedicated CPUs: start it again on the shared ones, or move it"
-                                : "The guest %.100s is not pinned, and there are no shared CPUs: set it, or move the guest",
+                                ? "The guest %.100s is not pinned and can run on dedicated CPUs. Restart it on the shared CPUs, or move it"
+                                : "The guest %.100s is not pinned, and there are no shared CPUs. Set the option, or move the guest",
                         guests->first[0]->name);
         list_names(guests, names, sizeof(names));
         return findings_warn(
                 findings, "[compute] cpu_shared_set",
                 anywhere_shared
-                        ? "%zu guests (%s) are not pinned and may run on dedicated CPUs: start them again on the shared ones, or move them"
-                        : "%zu guests (%s) are not pinned, and there are no shared CPUs: set it, or move the guests",
+                        ? "%zu guests (%s) are not pinned and can run on dedicated CPUs. Restart them on the shared CPUs, or move them"
+                        : "%zu guests (%s) are not pinned, and there are no shared CPUs. Set the option, or move the guests",
                 guests->n, names);
 }
 
@@ -610,7 +612,7 @@ static int verify_pci(const HostConfig *config, const Snapshot *snapshot, Findin
         if (config->pci_specs.n_items > 0 && providers.n_items == 0)
                 return findings_warn(
                         findings, "[pci] device_spec",
-                        "No device of this host matches; \"computectl discover --all\" shows what there is");
+                        "No device of this host matches. \"computectl discover --all\" shows all devices");
         r = verify_entries(&config->pci_specs, snapshot, findings);
         for (size_t i = 0, n; r == 0 && i < providers.n_items; i += n) {
                 const char *first = providers.items[i];
@@ -620,7 +622,7 @@ static int verify_pci(const HostConfig *config, const Snapshot *snapshot, Findin
                 if (n > PCI_SIBLINGS_MAX)
                         r = findings_warn(
                                 findings, "[pci] device_spec",
-                                "%zu providers have %.*s: Placement may find no candidate for a guest that asks for several. Give groups of them a resource_class of their own, or let Placement search breadth-first (allocation_candidates_generation_strategy)",
+                                "%zu providers have %.*s: Placement might find no candidate for a guest that asks for several. Give groups of them their own resource_class, or let Placement search breadth-first (allocation_candidates_generation_strategy)",
                                 n, (int)strcspn(first, " "), first);
         }
         return r;

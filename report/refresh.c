@@ -121,13 +121,14 @@ static int check_root(const Refresh *refresh, const PlacementProviders *provider
                 if (uuid_equal(&providers->items[i].uuid, &refresh->root))
                         root = &providers->items[i];
         if (!root && providers->n_items > 0)
-                return error_setf(reterr, EBADMSG, "The tree of %s comes without it",
+                return error_setf(reterr, EBADMSG,
+                                  "Placement returned the tree of %s without this root",
                                   refresh->root.text);
         if (!root || strcmp(root->name, refresh->root_name) == 0)
                 return REPORT_DONE;
         error_setf(
                 reterr, EEXIST,
-                "Placement knows this host (%s) as \"%.60s\", not as \"%.60s\"; a provider is not renamed by itself: give the host its old name back, or \"computectl identity rename\"",
+                "Placement has this host (%s) as \"%.60s\", not as \"%.60s\". Restore the old name of the host, or run \"computectl identity rename\"",
                 root->uuid.text, root->name, refresh->root_name);
         return REPORT_E_REFUSED;
 }

@@ -99,9 +99,10 @@ static int check_subtrees(const ResourceRequest *request, Error *reterr)
 
                 for (size_t j = 0; j < suffixes->n_items; j++)
                         if (!find_group(request, suffixes->items[j]))
-                                return error_setf(reterr, EINVAL,
-                                                  "same_subtree names \"%.70s\", which is no group",
-                                                  suffixes->items[j]);
+                                return error_setf(
+                                        reterr, EINVAL,
+                                        "same_subtree names \"%.70s\", which is not a group",
+                                        suffixes->items[j]);
         }
         return 0;
 }
@@ -124,7 +125,7 @@ static int check_layout_of_groups(const ResourceRequest *request, Error *reterr)
                         if (is_laid_out(group->resources.items[j].resource_class))
                                 return error_setf(
                                         reterr, EINVAL,
-                                        "Group \"%.70s\" asks for %s: of a guest with a layout the group without a suffix does",
+                                        "Group \"%.70s\" asks for %s. With a layout, only the group without a suffix can ask for it",
                                         group->suffix, group->resources.items[j].resource_class);
         }
         return 0;
@@ -150,9 +151,8 @@ static int check_layout(const ResourceRequest *request, Error *reterr)
             resources_get(&group->resources, "PCPU") != n_dedicated ||
             resources_get(&group->resources, "VCPU") != n_cpus - n_dedicated ||
             resources_get(&group->resources, "MEMORY_MB") != memory_mb)
-                return error_setf(
-                        reterr, EINVAL,
-                        "The layout is not that of the CPUs and the memory that are asked for");
+                return error_setf(reterr, EINVAL,
+                                  "The layout does not match the requested CPUs and memory");
         return check_layout_of_groups(request, reterr);
 }
 
@@ -188,7 +188,7 @@ int claim_request_check(const ClaimRequest *request, Error *reterr)
                 return error_setf(reterr, EINVAL, "The request asks for no resources");
         if (request->resources.n_groups > CLAIM_GROUPS_MAX)
                 return error_setf(reterr, EINVAL,
-                                  "The request has %zu groups, at most %d are taken",
+                                  "The request has %zu groups, but at most %d are allowed",
                                   request->resources.n_groups, CLAIM_GROUPS_MAX);
         for (size_t i = 0; i < request->resources.n_groups; i++) {
                 r = check_group(&request->resources, &request->resources.groups[i], reterr);

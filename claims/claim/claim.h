@@ -32,9 +32,8 @@ const char *claim_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1]
 /* End reason of a confirmed claim whose guest was missing in every poll of claim_expiry_time. */
 #define CLAIM_ORPHAN "orphan: its guest is gone"
 /* End reason of one of the two claims of a guest that was resized on its own host. */
-#define CLAIM_RESIZE_OVER "its resize is over: neither guest nor Placement has what it holds"
+#define CLAIM_RESIZE_OVER "its resize is over: guest and Placement have other amounts"
 
-/* End reason of a claim that is made again because Placement has other amounts of its guest. */
 #define CLAIM_FOLLOWED "Placement has other amounts"
 
 /* Consumer type of claims that were made of a domain, not requested by the guest's scheduler. */

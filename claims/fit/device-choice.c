@@ -137,7 +137,7 @@ int device_choose(const HostFacts *facts, const HostDevice *device, const Taken 
         uint64_t unmade;
 
         if (taken_blocks_mdevs(taken, device->address, &blocker) != TAKEN_BLOCK_NONE) {
-                error_setf(reterr, ENOSPC, "%s: %s is not free, a guest or claim has %s",
+                error_setf(reterr, ENOSPC, "%s: %s is not free, because a guest or claim has %s",
                            device->resource_class, device->name, blocker);
                 return CLAIM_E_NO_CAPACITY;
         }
@@ -151,8 +151,8 @@ int device_choose(const HostFacts *facts, const HostDevice *device, const Taken 
                 return CLAIM_DONE;
         }
         error_setf(reterr, ENOSPC,
-                   "%s: no %s on %s is free, and %" PRIu64 " more can be made, of which %" PRIu64
-                   " are promised",
+                   "%s: no %s on %s is free; %" PRIu64
+                   " more can be created, and claims have %" PRIu64 " of them",
                    device->resource_class, device->mdev_type, device->name, device->available,
                    MIN(unmade, device->available));
         return CLAIM_E_NO_CAPACITY;

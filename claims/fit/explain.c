@@ -113,10 +113,10 @@ static const char *why_not_usable(const FitProblem *problem, const FitItem *item
 {
         if (fit_problem_usable(problem, provider))
                 return uuid_empty(&item_group(problem, item)->provider)
-                               ? "is not in the tree that is asked for"
+                               ? "is not in the requested tree"
                                : "is not the provider that the group is mapped to";
         if (problem->view->providers[provider].withheld)
-                return "is withheld, nothing on this host goes by its name";
+                return "is withheld, because nothing on this host has its name";
         return problem->barred && problem->barred[provider] ? "is not in a NUMA cell of the guest"
                                                             : "is not part of this node";
 }
@@ -230,8 +230,8 @@ static int explain_kind(const FitProblem *problem, const FitItem *item, Error *r
         resources = resources_format(&item_group(problem, item)->resources);
         if (!resources)
                 return error_oom(reterr);
-        error_setf(reterr, ENOSPC, "%zu groups ask for %s each%s, there is room for %" PRIu64, n,
-                   resources,
+        error_setf(reterr, ENOSPC,
+                   "%zu groups ask for %s each%s, but there is capacity for %" PRIu64, n, resources,
                    problem->request->isolate ? " on providers of their own (isolate)" : "", places);
         return CLAIM_E_NO_CAPACITY;
 }
@@ -263,7 +263,7 @@ static int explain_total(const FitProblem *problem, size_t resource_class, Error
         if (asked <= room)
                 return 0;
         error_setf(reterr, ENOSPC,
-                   "%s: all groups together ask for %" PRIu64 ", one request can have %" PRIu64,
+                   "%s: all groups together ask for %" PRIu64 ", but one request can get %" PRIu64,
                    problem->classes[resource_class], asked, room);
         return CLAIM_E_NO_CAPACITY;
 }
@@ -275,7 +275,7 @@ static int explain_classes(const FitProblem *problem, Error *reterr)
                 if (problem->n_providers == 0) {
                         error_setf(
                                 reterr, ENOENT,
-                                "The host was not polled yet, so it is not known what it has: \"computectl status\" says why");
+                                "The host has not been polled yet, so its resources are unknown. \"computectl status\" shows the reason");
                         return CLAIM_E_UNKNOWN_CLASS;
                 } else if (!class_exists(problem, i)) {
                         error_setf(reterr, ENOENT, "No provider of this host has resource class %s",

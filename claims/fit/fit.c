@@ -404,7 +404,7 @@ static int too_hard(const FitProblem *problem, Error *reterr)
 {
         char bound[FIT_EFFORT_TEXT_SIZE];
 
-        error_setf(reterr, E2BIG, "Too hard: no way to place the %zu groups was found within %s",
+        error_setf(reterr, E2BIG, "Too hard: no placement of the %zu groups was found within %s",
                    problem->request->n_groups, fit_effort_format(problem->effort, bound));
         return CLAIM_E_TOO_HARD;
 }
@@ -439,7 +439,7 @@ static int search_fit(Search *search, Fit *ret, Error *reterr)
         lacking = problem->wanted_traits & ~(search->reachable[0] | problem->given_traits);
         if (lacking)
                 error_setf(reterr, ENOSPC,
-                           "No provider that has room for the request has the required trait %s",
+                           "No provider with capacity for the request has the required trait %s",
                            problem->traits->items[__builtin_ctzll(lacking)]);
         else
                 error_setf(reterr, ENOSPC,

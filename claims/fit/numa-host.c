@@ -243,24 +243,25 @@ static bool fit_cpus(const NumaRoom *room, NumaThreads threads, uint64_t n_share
 
         if (n_shared > room->n_cpus)
                 return fail(ret, "cpus", "VCPU", n_shared, room->n_cpus,
-                            "asks for %" PRIu64 " shared CPUs, it has %" PRIu64, n_shared,
+                            "%" PRIu64 " shared CPUs requested, but it has %" PRIu64, n_shared,
                             room->n_cpus);
         if (n_shared > n_left)
                 return fail(ret, "vcpus", "VCPU", n_shared, n_left,
-                            "asks for %" PRIu64 " of its shared CPUs, free are %" PRIu64
-                            " of %" PRIu64,
+                            "%" PRIu64 " of its shared CPUs requested, but %" PRIu64 " of %" PRIu64
+                            " are free",
                             n_shared, n_left, room->n_limit);
         if (n_dedicated > room->n_free)
                 return fail(ret, "pcpus", "PCPU", n_dedicated, room->n_free,
-                            "asks for %" PRIu64 " dedicated CPUs, free are %" PRIu64, n_dedicated,
-                            room->n_free);
+                            "%" PRIu64 " dedicated CPUs requested, but %" PRIu64 " are free",
+                            n_dedicated, room->n_free);
         if (n_dedicated > n_usable)
                 return fail(
                         ret, "threads", "PCPU", n_dedicated, n_usable,
                         threads == NUMA_THREADS_ISOLATE
-                                ? "asks for %" PRIu64 " cores (isolate), free are %" PRIu64
-                                : "asks for %" PRIu64
-                                  " CPUs on cores with two free threads (require), free are %" PRIu64,
+                                ? "%" PRIu64 " cores requested (isolate), but %" PRIu64 " are free"
+                                : "%" PRIu64
+                                  " CPUs on cores with two free threads requested (require), but %" PRIu64
+                                  " are free",
                         n_dedicated, n_usable);
         return true;
 }
@@ -314,8 +315,8 @@ static bool find_large(const NumaHost *host, const HostCell *cell, uint64_t memo
 static bool fail_pages(const char *which, uint64_t memory_mb, uint64_t left, NumaVerdict *ret)
 {
         return fail(ret, "pages", "MEMORY_MB", memory_mb, left,
-                    "asks for %" PRIu64 " MiB in %s pages, free are %" PRIu64, memory_mb, which,
-                    left);
+                    "%" PRIu64 " MiB in %s pages requested, but %" PRIu64 " are free", memory_mb,
+                    which, left);
 }
 
 /* Checks the pages of one size. The cell has no free pages of a size that it does not list. */
@@ -399,8 +400,8 @@ static bool fit_memory(const NumaHost *host, const NumaRoom *room, const NumaReq
         if (memory_mb <= left)
                 return true;
         return fail(ret, "memory", "MEMORY_MB", memory_mb, left,
-                    "asks for %" PRIu64 " MiB, free are %" PRIu64 " of %" PRIu64, memory_mb, left,
-                    numa->pages == NUMA_PAGES_DEFAULT ? small_limit : limit);
+                    "%" PRIu64 " MiB requested, but %" PRIu64 " of %" PRIu64 " are free", memory_mb,
+                    left, numa->pages == NUMA_PAGES_DEFAULT ? small_limit : limit);
 }
 
 /* Compares an amount of one class with the inventory of the cell's provider and with the placed
@@ -423,7 +424,7 @@ static bool fit_inventory(const NumaHost *host, const NumaRoom *room, const char
                 return true;
         if (fit == INVENTORY_FITS)
                 return fail(ret, "capacity", resource_class, amount, placed,
-                            "asks for %" PRIu64 ", %" PRIu64 " of it was placed there", amount,
+                            "%" PRIu64 " requested, but %" PRIu64 " of it was placed there", amount,
                             placed);
         return fail(ret, inventory_fit_term(fit), resource_class, amount,
                     subtract(inventory_capacity(inventory), used), "%s",

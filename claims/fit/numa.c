@@ -533,18 +533,17 @@ static void explain_cells(const NumaSearch *search, Error *reterr)
 
                 if (room == NOBODY)
                         continue;
-                error_setf(reterr, ENOSPC, "Cell %zu of the guest: %s: cell %u %s", i,
+                error_setf(reterr, ENOSPC, "Guest cell %zu (%s) on host cell %u: %s", i,
                            verdict_at(search, i, room)->resource_class,
                            search->host->rooms[room].cell->id, verdict_at(search, i, room)->text);
                 return;
         }
         if (n_cells > n_rooms)
-                error_setf(reterr, ENOSPC, "The guest has %zu cells, the host %zu", n_cells,
+                error_setf(reterr, ENOSPC, "The guest has %zu cells, but the host has %zu", n_cells,
                            n_rooms);
         else
-                error_setf(
-                        reterr, ENOSPC,
-                        "Each cell of the guest fits a cell of the host, but not each one of its own");
+                error_setf(reterr, ENOSPC,
+                           "Every guest NUMA cell fits, but not all on different host cells");
 }
 
 static int explain(const NumaSearch *search, Error *reterr)
@@ -553,7 +552,7 @@ static int explain(const NumaSearch *search, Error *reterr)
 
         if (fit_effort_is_spent(search->effort)) {
                 error_setf(reterr, E2BIG,
-                           "Too hard: no way to place the %zu cells was found within %s",
+                           "Too hard: no placement of the %zu cells was found within %s",
                            search->request->numa.n_cells, fit_effort_format(search->effort, bound));
                 return CLAIM_E_TOO_HARD;
         }
@@ -585,7 +584,7 @@ static bool is_ready(const HostFacts *facts, Error *reterr)
 {
         if (facts)
                 return true;
-        error_setf(reterr, EAGAIN, "CPUs cannot be named before the host was polled");
+        error_setf(reterr, EAGAIN, "CPUs cannot be chosen before the first poll");
         return false;
 }
 

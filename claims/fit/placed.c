@@ -127,7 +127,8 @@ static int differ(const Share *share, const char *resource_class, uint64_t held,
                   Error *reterr)
 {
         error_setf(reterr, ESTALE,
-                   "Consumer %s holds %" PRIu64 " of %s here, and the request asks for %" PRIu64,
+                   "Consumer %s has %" PRIu64
+                   " of %s allocated here, but the request asks for %" PRIu64,
                    share->holding->uuid.text, held, resource_class, asked);
         return CLAIM_E_OTHER;
 }
@@ -173,12 +174,13 @@ static int check_room(const Share *share, size_t index, const ResourceAmount *am
         uint64_t capacity = inventory ? inventory_capacity(inventory) : 0;
 
         if (!inventory)
-                error_setf(reterr, ENOSPC, "%s: %s has none of it", amount->resource_class,
+                error_setf(reterr, ENOSPC, "%s: %s has no inventory of it", amount->resource_class,
                            provider->name);
         else if (used > capacity || amount->amount > capacity - used)
                 error_setf(reterr, ENOSPC,
-                           "%s: Placement gave this consumer %" PRIu64
-                           " of %s, where claims of this host hold %" PRIu64 " of %" PRIu64,
+                           "%s: Placement allocated %" PRIu64
+                           " of %s to this consumer, but claims of this host have %" PRIu64
+                           " of %" PRIu64,
                            amount->resource_class, amount->amount, provider->name, used, capacity);
         else
                 return 0;
@@ -223,7 +225,7 @@ int placed_make(const HostView *view, const char *node, const ResourceRequest *r
             take_out_others(&share, mappings, &bound) < 0)
                 return error_oom(reterr);
         if (share.sum.n_items == 0) {
-                error_setf(reterr, ESTALE, "Consumer %s holds nothing of this host",
+                error_setf(reterr, ESTALE, "Consumer %s has no allocations on this host",
                            holding->uuid.text);
                 return CLAIM_E_OTHER;
         }
@@ -285,7 +287,7 @@ int placed_check(const HostView *view, const Consumer *holding, const Fit *fit, 
                         continue;
                 error_setf(
                         reterr, ESTALE,
-                        "Consumer %s holds something else of provider %s than the layout takes there",
+                        "The allocations of consumer %s on provider %s differ from those of the layout",
                         holding->uuid.text, taken->allocations[i].provider.text);
                 return CLAIM_E_OTHER;
         }

@@ -183,7 +183,7 @@ static int check_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
                 return error_setf(
                         reterr, EPROTONOSUPPORT,
                         "The claim database %s has version %" PRIi64
-                        ", this program knows up to %d: install the program that made it again, or move the file away to begin without claims",
+                        ", but this program supports versions up to %d. Install the version that wrote it, or move the file away to start without claims",
                         sqlite->path, *ret_version, SCHEMA_NEWEST);
         return 0;
 }
@@ -220,7 +220,7 @@ static int open_and_read_version(const ClaimFile *file, bool has_log, Sqlite **r
                 return has_log && r != -EPROTONOSUPPORT && has_other_log(file)
                                ? error_setf(
                                          reterr, EPROTONOSUPPORT,
-                                         "The log %s-wal is of another version of SQLite: install that again, or move both files away to begin without claims",
+                                         "The log %s-wal was written by another version of SQLite. Install that version, or move both files away to start without claims",
                                          file->path)
                                : r;
         *ret = TAKE_PTR(sqlite);
@@ -360,7 +360,7 @@ static int upgrade(const ClaimFile *file, Sqlite *sqlite, int64_t version, Error
                 return r;
         error_setf(reterr, EIO,
                    "Upgraded from version %" PRIi64 " to %d with %" PRIi64 " of %" PRIi64
-                   " claims, the old file is %s",
+                   " claims; the old file is %s",
                    version, SCHEMA_NEWEST, after, before, copy);
         if (reterr)
                 reterr->code = 0;

@@ -322,7 +322,7 @@ int schema_unknown(const Sqlite *sqlite, const char *what, Error *reterr)
 {
         return error_setf(
                 reterr, EPROTONOSUPPORT,
-                "The claim database %s has an unknown shape (%.100s): install the program that wrote it again, or move the file away to begin without claims",
+                "The claim database %s has an unknown schema (%.100s). Install the version that wrote it, or move the file away to start without claims",
                 sqlite->path, what);
 }
 
@@ -346,10 +346,10 @@ static int check_owner(Sqlite *sqlite, bool *ret_empty, Error *reterr)
                 return r;
         if ((application_id != 0 && application_id != SCHEMA_APPLICATION_ID) ||
             (application_id == 0 && n_tables > 0 && n_columns == 0))
-                return error_setf(reterr, EMEDIUMTYPE,
-                                  "%s is a database of another program: claim_db must name a file "
-                                  "of its own",
-                                  sqlite->path);
+                return error_setf(
+                        reterr, EMEDIUMTYPE,
+                        "%s is a database of another program. claim_db must name a file that only the agent uses",
+                        sqlite->path);
         if (n_tables > 0 && n_columns != 2)
                 return schema_unknown(sqlite, "no table of versions", reterr);
         *ret_empty = n_tables == 0;

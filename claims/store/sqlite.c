@@ -26,18 +26,18 @@ int sqlite_system_error(int code, const char *path, const char *doing, Error *re
         case EFBIG:
                 return error_setf(
                         reterr, ENOSPC,
-                        "No space left for the claim database %s: free some space in its folder",
+                        "No space left for the claim database %s. Free some space in its folder",
                         path);
         case EACCES:
         case EPERM:
                 return error_setf(
                         reterr, EACCES,
-                        "Cannot %s the claim database %s: permission denied; file and folder must belong to the service's user",
+                        "Cannot %s the claim database %s: permission denied. The service's user must own file and folder",
                         doing, path);
         case EROFS:
                 return error_setf(
                         reterr, EROFS,
-                        "Cannot %s the claim database %s: it may not be written there: below another folder than /var/lib/compute-agent the unit needs ReadWritePaths= (\"systemctl edit compute-agent\"), else its file system is mounted read-only",
+                        "Cannot %s the claim database %s: it is read-only. Outside of /var/lib/compute-agent, add ReadWritePaths= with \"systemctl edit compute-agent\". Otherwise check the mount of its file system",
                         doing, path);
         case ENOENT:
                 return error_setf(reterr, ENOENT,
@@ -73,7 +73,7 @@ static int readonly_error(const Sqlite *sqlite, int rc, Error *reterr)
         if (rc == SQLITE_READONLY_DBMOVED)
                 return error_setf(
                         reterr, ESTALE,
-                        "The claim database %s was moved or removed while in use: restart the service",
+                        "The claim database %s was moved or removed while in use. Restart the service",
                         sqlite->path);
         if (access(sqlite->path, W_OK) == 0 && folder_writable(sqlite->path))
                 errno = EROFS;
@@ -107,7 +107,7 @@ static int translate(const Sqlite *sqlite, int rc, Error *reterr)
         case SQLITE_NOMEM:
                 return error_oom(reterr);
         case SQLITE_CONSTRAINT:
-                return error_setf(reterr, EEXIST, "The claim database %s refuses it (%s)",
+                return error_setf(reterr, EEXIST, "The claim database %s rejects the change (%s)",
                                   sqlite->path, sqlite3_errmsg(sqlite->db));
         case SQLITE_CANTOPEN:
         case SQLITE_IOERR:

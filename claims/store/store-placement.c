@@ -102,7 +102,7 @@ int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const ch
                 error_setf(reterr, ENOENT, "Consumer %s has no claim", from->text);
         } else if (r == CLAIM_E_CONFLICT) {
                 error_setf(reterr, EEXIST,
-                           "Consumer %s has a claim, or something is on its way to it or from %s",
+                           "Consumer %s has a claim, or a move to it or from %s is pending",
                            to->text, from->text);
         }
         return r;

@@ -528,7 +528,7 @@ static int expire_all(Claims *claims, uint64_t now_usec, uint64_t *n, Error *ret
                 if (r < 0)
                         return r;
                 if (r > 0)
-                        return sqlite_damaged(claims->sqlite, "a claim is listed but not there",
+                        return sqlite_damaged(claims->sqlite, "a listed claim does not exist",
                                               reterr);
                 (*n)++;
         }
@@ -649,7 +649,7 @@ int store_write_host(Claims *claims, const HostView *wanted, const StoreShift *s
                      size_t n_shifts, Error *reterr)
 {
         const EventNote note = { .kind = EVENT_RESHAPED,
-                                 .reason = "it follows what the host's providers became" };
+                                 .reason = "the providers of the host were reshaped" };
         int r = store_begin(claims, reterr);
 
         if (r == 0)

@@ -86,8 +86,7 @@ typedef struct Reader {
 static int refuse(const Reader *reader, Error *reterr)
 {
         return error_setf(reterr, EINVAL,
-                          "Python does not know \"%.10s\", or takes it for something else",
-                          reader->c);
+                          "Python does not support \"%.10s\", or reads it differently", reader->c);
 }
 
 /* Reads one element of the pattern, copies it to the output, and moves c behind it. */
@@ -262,13 +261,14 @@ static int read_hex(const char *text, size_t n, const char *what, uint32_t max, 
                 return 0;
         }
         if (n == 0 || n >= sizeof(copy) || !isxdigit((unsigned char)text[0]))
-                return error_setf(reterr, EINVAL, "%s \"%.*s\" is no hexadecimal number", what,
+                return error_setf(reterr, EINVAL, "%s \"%.*s\" is not a hexadecimal number", what,
                                   (int)MIN(n, 40U), text);
         memcpy(copy, text, n);
         copy[n] = '\0';
         value = strtoul(copy, &end, 16);
         if (*end)
-                return error_setf(reterr, EINVAL, "%s \"%s\" is no hexadecimal number", what, copy);
+                return error_setf(reterr, EINVAL, "%s \"%s\" is not a hexadecimal number", what,
+                                  copy);
         if (value > max)
                 return error_setf(reterr, EINVAL, "%s %s is greater than %X", what, copy, max);
         *ret = (int32_t)value;
@@ -407,8 +407,7 @@ static int read_address(const json_t *object, PciSpec *spec, Error *reterr)
         if (!address || json_is_null(address))
                 return 0;
         if (spec->devname)
-                return error_setf(reterr, EINVAL,
-                                  "address and devname cannot stand in the same object");
+                return error_setf(reterr, EINVAL, "address and devname exclude each other");
         if (json_is_object(address))
                 return read_regexes(address, spec, reterr);
         if (!json_is_string(address))
@@ -508,7 +507,8 @@ static int make_name(const char *text, char ret[RESOURCE_CLASS_MAX + 1], Error *
         if (upper_name(text, name) < 0 ||
             (!resource_class_is_custom(name) && make_custom_name(text, name) < 0) ||
             !resource_class_valid(name))
-                return error_setf(reterr, EINVAL, "\"%.60s\" makes no name for Placement", text);
+                return error_setf(reterr, EINVAL, "\"%.60s\" cannot become a name in Placement",
+                                  text);
         strcpy(ret, name);
         return 0;
 }
@@ -651,7 +651,7 @@ int pci_specs_check(const PciSpecs *specs, bool report_in_placement, Error *rete
                 if (report_in_placement && specs->items[i]->devname)
                         return error_setf(
                                 reterr, EINVAL,
-                                "devname \"%.40s\": [pci] report_in_placement needs an address in place of a name",
+                                "devname \"%.40s\": [pci] report_in_placement needs an address instead of a name",
                                 specs->items[i]->devname);
                 if (!report_in_placement && specs->items[i]->one_time_use)
                         return error_setf(reterr, EINVAL,

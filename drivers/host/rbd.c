@@ -85,7 +85,8 @@ static int explain_words(const char *words, const RbdPool *pool, Error *reterr)
         if (strstr(line, "conf_read_file"))
                 return error_setf(
                         reterr, EIO,
-                        RBD_WHAT ": ceph cannot read %.80s; the user compute-agent must be able to",
+                        RBD_WHAT
+                        ": ceph cannot read %.80s. Make it readable for the user compute-agent",
                         pool->conf[0] ? pool->conf : "its configuration");
         if (strstr(line, "timed out"))
                 return error_setf(reterr, ETIMEDOUT,
@@ -96,7 +97,7 @@ static int explain_words(const char *words, const RbdPool *pool, Error *reterr)
                 return error_setf(
                         reterr, EIO,
                         RBD_WHAT
-                        ": client.%.60s cannot connect: %s; let the user compute-agent read its keyring, and grant it mon 'profile rbd'",
+                        ": client.%.60s cannot connect: %s. Make its keyring readable for the user compute-agent, and grant it mon 'profile rbd'",
                         user, line);
         return error_setf(reterr, EIO, RBD_WHAT ": \"ceph df\" failed: %s",
                           line[0] ? line : "no reason given");

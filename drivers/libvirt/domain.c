@@ -26,7 +26,7 @@ static int read_set(const XmlNode *node, const char *name, CpuSet *ret, Error *r
 {
         int r = cpu_set_parse(xml_attribute(node, name), ret, NULL);
 
-        return r == -EINVAL ? error_setf(reterr, EBADMSG, "%s is no set: \"%.60s\"", name,
+        return r == -EINVAL ? error_setf(reterr, EBADMSG, "%s is not a set: \"%.60s\"", name,
                                          xml_attribute(node, name))
                : r < 0      ? error_oom(reterr)
                             : 0;

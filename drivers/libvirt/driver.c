@@ -84,7 +84,7 @@ static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
                 link->facts_error = error;
                 error_prefixf(
                         &link->facts_error, r,
-                        "What guests may have cannot be read anew, and is reported as before");
+                        "Cannot read the domain capabilities again; the traits of guests stay unchanged");
                 return 0;
         }
         if (r < 0) {
@@ -130,7 +130,7 @@ static int read_pool(virConnectPtr connection, const char *name, uint64_t *ret_b
         else if (info.state == VIR_STORAGE_POOL_INACTIVE)
                 r = error_setf(
                         reterr, EIO,
-                        "[libvirt] images_storage_pool = %.60s: the pool is not started (virsh pool-start)",
+                        "[libvirt] images_storage_pool = %.60s: the pool is not active. Start it with \"virsh pool-start\"",
                         name);
         else
                 *ret_bytes = info.capacity;

@@ -13,9 +13,9 @@
 #include <libvirt/virterror.h>
 
 static const char advice_daemon[] = "; check that libvirtd (or virtqemud) runs";
-static const char advice_group[] = "; add the user that the agent runs as to the group libvirt";
+static const char advice_group[] = "; add the agent's user to the group libvirt";
 static const char advice_uri[] = "; check [libvirt] connection_uri";
-static const char advice_retry[] = "; the connection is made again at the next poll";
+static const char advice_retry[] = "; the next poll connects again";
 
 /* One row of the table. Rows with a system_errno apply to transport errors only. */
 typedef struct Translation {
@@ -72,7 +72,7 @@ int libvirt_error(Error *reterr, const char *what)
         const Translation *translation;
 
         if (!error || error->code == VIR_ERR_OK)
-                return error_setf(reterr, EIO, "%s: libvirt does not say why", what);
+                return error_setf(reterr, EIO, "%s: libvirt gives no reason", what);
         translation = find_translation(error);
         return error_setf(reterr, translation ? translation->result : EIO, "%s: %s%s", what,
                           error->message ? error->message : "no message",

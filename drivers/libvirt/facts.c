@@ -175,13 +175,14 @@ static int read_emulator(Snapshot *facts, virConnectPtr connection, const GuestE
         int r;
 
         if (!xml)
-                return note_failure(facts, connection, "Cannot get what guests may have",
+                return note_failure(facts, connection, "Cannot get the domain capabilities",
                                     guest->arch, &facts->emulators_incomplete, reterr);
         r = domain_capabilities_parse(xml, &emulator, &error);
         if (r == -ENOMEM)
                 return error_oom(reterr);
         if (r < 0) {
-                error_prefixf(&error, r, "What %.40s guests may have cannot be read", guest->arch);
+                error_prefixf(&error, r, "Cannot read the domain capabilities of %.40s guests",
+                              guest->arch);
                 return add_problem(facts, &error, &facts->emulators_incomplete, reterr);
         }
         if (has_emulator(facts, &emulator))

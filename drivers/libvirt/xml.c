@@ -275,7 +275,7 @@ int xml_number(const char *text, uint64_t max, const char *what, uint64_t *ret, 
                 uint64_t digit = (uint64_t)digit_of(*c);
 
                 if (digit >= base)
-                        return error_setf(reterr, EBADMSG, "%s is no number: \"%.40s\"", what,
+                        return error_setf(reterr, EBADMSG, "%s is not a number: \"%.40s\"", what,
                                           text);
                 if (u64_mul_overflow(value, base, &value) ||
                     u64_add_overflow(value, digit, &value) || value > max)

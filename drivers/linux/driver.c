@@ -103,8 +103,9 @@ static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr
         disk_check_run(state->disk, DISK_CHECK_TIMEOUT_USEC, snapshot);
         if (state->has_pool) {
                 snapshot->disk_total_bytes = 0;
-                error_setf(&snapshot->disk_error, EOPNOTSUPP,
-                           "[libvirt] images_storage_pool: the driver \"linux\" asks no libvirt");
+                error_setf(
+                        &snapshot->disk_error, EOPNOTSUPP,
+                        "[libvirt] images_storage_pool: the driver \"linux\" does not use libvirt");
         }
         snapshot->guests_unknown = true;
         snapshot->taken_realtime_usec = clock_usec(CLOCK_REALTIME);

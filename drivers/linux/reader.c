@@ -51,10 +51,9 @@ int linux_fail(const LinuxReader *reader, int r, Error *reterr)
 {
         if (r == -ENOMEM)
                 return error_oom(reterr);
-        return r == -EBADMSG
-                       ? error_setf(reterr, r, "%.200s does not say what it should", reader->path)
-                       : error_setf(reterr, r, "Cannot read %.200s: %s", reader->path,
-                                    strerror(-r));
+        return r == -EBADMSG ? error_setf(reterr, r, "%.200s has unexpected content", reader->path)
+                             : error_setf(reterr, r, "Cannot read %.200s: %s", reader->path,
+                                          strerror(-r));
 }
 
 int linux_note(LinuxReader *reader, int r, Error *reterr)

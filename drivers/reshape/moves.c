@@ -595,13 +595,12 @@ static void name_first_problem(const DriverReshape *reshape, Error *reterr)
         const ReshapeProblem *first = reshape->problems;
 
         if (reshape->n_problems == 0)
-                error_setf(reterr, EBUSY, "%.60s stays where it is: it could not be moved",
-                           reshape->kept.items[0]);
+                error_setf(reterr, EBUSY, "%.60s cannot be moved", reshape->kept.items[0]);
         else if (reshape->n_problems == 1)
-                error_setf(reterr, EBUSY, "%.60s stays where it is: consumer %s: %s",
+                error_setf(reterr, EBUSY, "%.60s cannot be moved: consumer %s: %s",
                            first->resource_class, first->consumer.text, first->reason);
         else
-                error_setf(reterr, EBUSY, "%.60s stays where it is: consumer %s: %s (and %zu more)",
+                error_setf(reterr, EBUSY, "%.60s cannot be moved: consumer %s: %s (and %zu more)",
                            first->resource_class, first->consumer.text, first->reason,
                            reshape->n_problems - 1);
 }

@@ -308,8 +308,8 @@ static void measure(const ReshapeItem *item, const Provider *provider, const cha
 
 static int no_room(const ReshapeItem *item, const char *resource_class, Error *reterr)
 {
-        return error_setf(reterr, ENOSPC, "there is no room for its %" PRIu64 " %s", item->amount,
-                          resource_class);
+        return error_setf(reterr, ENOSPC, "no provider has capacity for its %" PRIu64 " %s",
+                          item->amount, resource_class);
 }
 
 /* Adds the whole amount on one provider, or returns -ENOSPC. */
@@ -453,7 +453,7 @@ static int place_cpus(const TreeUpdate *update, const ReshapeItem *item, const G
         if (n_shared > 0 && !has_class_now(update, vcpu))
                 return error_setf(
                         reterr, EINVAL,
-                        "its guest is not pinned to dedicated CPUs, and there are no others");
+                        "its guest is not pinned to dedicated CPUs, and there are no shared CPUs");
         if (n_dedicated > 0)
                 r = share_over_cells(update, item, pcpu,
                                      pins_dedicated ? &cells->dedicated : &cells->shared,
@@ -497,7 +497,7 @@ static int place_mdev(const TreeUpdate *update, const ReshapeItem *item, const U
         if (!provider)
                 return error_setf(
                         reterr, EINVAL,
-                        "its mediated device %s is on %.60s, which offers none by the configuration",
+                        "its mediated device %s is on %.60s, which offers no mediated devices in the configuration",
                         uuid->text, mdev->parent);
         return add_whole(item, provider, offer->type->mdev_class, 1, parts, reterr);
 }

@@ -24,7 +24,7 @@ static int put_under(ProviderTree *tree, Provider *provider, const Provider *par
         if (uuid_equal(&provider->parent, &parent->uuid))
                 return 0;
         r = provider_tree_move(tree, provider, &parent->uuid);
-        return r < 0 ? error_setf(reterr, r, "Provider %s cannot be put below %s: %s",
+        return r < 0 ? error_setf(reterr, r, "Provider %s cannot be moved below %s: %s",
                                   provider->name, parent->name, strerror(-r))
                      : 0;
 }
@@ -41,7 +41,7 @@ static int add(ProviderTree *tree, const Provider *root, const Provider *parent,
         if (renamed)
                 return error_setf(
                         reterr, EEXIST,
-                        "Provider %.60s was renamed to \"%.60s\" (%s): give it its name back, or remove it",
+                        "Provider %.60s was renamed to \"%.60s\" (%s). Restore its name, or remove it",
                         name, renamed->name, uuid.text);
         r = provider_tree_add(tree, &uuid, name, &parent->uuid, ret, reterr);
         return r < 0 ? error_prefixf(reterr, r, "Provider %.60s", name) : 0;
@@ -59,7 +59,7 @@ static int ensure(ProviderTree *tree, const Provider *root, const Provider *pare
                 return add(tree, root, parent, name, ret, reterr);
         if (!provider_tree_in_subtree(tree, provider, &root->uuid))
                 return error_setf(reterr, EINVAL,
-                                  "Provider %s (%s) is not below %s: remove or rename it", name,
+                                  "Provider %s (%s) is not below %s. Remove or rename it", name,
                                   provider->uuid.text, root->name);
         r = put_under(tree, provider, parent, reterr);
         if (r < 0)

@@ -45,7 +45,7 @@ static int read_set(const char *option, const char *text, CpuSet *ret, Error *re
                 return error_prefixf(reterr, r, "%s", option);
         if (cpu_set_count(&set) == 0)
                 return error_setf(reterr, EINVAL,
-                                  "%s = %.60s names no CPU: name some, or take the option away",
+                                  "%s = %.60s names no CPU. Name CPUs, or remove the option",
                                   option, text);
         cpu_set_done(ret);
         *ret = TAKE_STRUCT(set);
@@ -60,15 +60,15 @@ static int check_options(const HostConfig *config, Error *reterr)
 
         if (is_set(config->vcpu_pin_set) && dedicated)
                 return error_setf(reterr, EINVAL,
-                                  PIN_SET " cannot stand beside " DEDICATED ": take " PIN_SET
-                                          " away, and name its CPUs in " SHARED
+                                  PIN_SET " cannot be combined with " DEDICATED ". Remove " PIN_SET
+                                          ", and name its CPUs in " SHARED
                                           " or in cpu_dedicated_set");
         if (is_set(config->vcpu_pin_set))
                 return 0;
         if (config->reserved_host_cpus > 0 && (shared || dedicated))
                 return error_setf(
                         reterr, EINVAL,
-                        "reserved_host_cpus = %llu cannot stand beside %s: set it to 0, and leave the host's own CPUs out of the set",
+                        "reserved_host_cpus = %llu cannot be combined with %s. Set it to 0, and exclude the host's own CPUs from the set",
                         (unsigned long long)config->reserved_host_cpus,
                         dedicated ? DEDICATED : SHARED);
         return 0;
@@ -94,8 +94,9 @@ static int read_plan(const HostConfig *config, CpuPlan *plan, Error *reterr)
                 return r;
         if (cpu_set_count_common(&plan->shared, &plan->dedicated) > 0)
                 return error_setf(reterr, EINVAL,
-                                  SHARED " = %.60s and " DEDICATED
-                                         " = %.60s have CPUs in common: name each in one of them",
+                                  SHARED
+                                  " = %.60s and " DEDICATED
+                                  " = %.60s have CPUs in common. Name each CPU in only one of them",
                                   config->cpu_shared_set, config->cpu_dedicated_set);
         return 0;
 }
@@ -146,7 +147,7 @@ static int note_missing(const Split *split, const CpuSet *missing, bool is_all, 
         if (!text || !present)
                 return error_oom(reterr);
         error_setf(&error, EINVAL,
-                   "%s names CPU %.60s, but this host has only CPU %.60s. Take it out of the set",
+                   "%s names CPU %.60s, but this host has only CPU %.60s. Remove it from the set",
                    split->option, text, present);
         if (is_all)
                 return error_setf(reterr, EINVAL, "%s", error.text);
@@ -296,12 +297,12 @@ static int note_floating(const CpuPlan *plan, const SnapshotDomain *first, size_
         if (n_guests == 1)
                 error_setf(
                         &error, EBUSY,
-                        "The guest %.100s is not pinned and can run on dedicated CPU %.60s, which no other guest is given",
+                        "The guest %.100s is not pinned and can run on dedicated CPU %.60s, which is not offered to other guests",
                         first->name, cpus);
         else
                 error_setf(
                         &error, EBUSY,
-                        "%zu guests (%.100s, …) are not pinned and can run on dedicated CPU %.60s, which no other guest is given",
+                        "%zu guests (%.100s, …) are not pinned and can run on dedicated CPU %.60s, which is not offered to other guests",
                         n_guests, first->name, cpus);
         if (ret_words)
                 *ret_words = error;

@@ -129,7 +129,7 @@ int huge_pages_check(const HostConfig *config, Error *reterr)
                                 return error_setf(
                                         reterr, EINVAL,
                                         OPTION
-                                        ": \"%.60s\" and \"%.60s\" are for the same pages: leave one of them",
+                                        ": \"%.60s\" and \"%.60s\" are for the same pages. Remove one of them",
                                         *before, *text);
         }
         return 0;

@@ -112,7 +112,7 @@ static int check_cell_cpus(const Snapshot *snapshot, const SnapshotCell *cell, C
                         return error_setf(
                                 reterr, EINVAL,
                                 OPTION
-                                " = true: the hypervisor says that CPU %u is in cell %u and in cell %u; set it to false for this host",
+                                " = true: the hypervisor reports CPU %u in cell %u and in cell %u. Set it to false for this host",
                                 cpu, find_cell_of_cpu(snapshot, cpu)->id, cell->id);
                 if (cpu_set_add(all, cpu) < 0)
                         return error_oom(reterr);
@@ -130,7 +130,7 @@ static int check_covered(const char *kind, const CpuSet *set, const CpuSet *all,
                         return error_setf(
                                 reterr, EINVAL,
                                 OPTION
-                                " = true: CPU %u, one of the %s CPUs, is in no cell; leave it out of [compute] cpu_%s_set, or set it to false for this host",
+                                " = true: CPU %u of the %s CPUs is in no cell. Remove it from [compute] cpu_%s_set, or set the option to false for this host",
                                 cpu, kind, kind);
         return 0;
 }
@@ -144,7 +144,7 @@ static int check_pages(const HostConfig *config, const SnapshotCell *cell, Error
                 if (reserved > pages->count)
                         return error_setf(
                                 reterr, EINVAL,
-                                "reserved_huge_pages reserves %llu pages of %llu KiB in cell %u, but it has only %llu",
+                                "reserved_huge_pages reserves %llu pages of %llu KiB in cell %u, but the cell has only %llu",
                                 (unsigned long long)reserved, (unsigned long long)pages->size_kib,
                                 cell->id, (unsigned long long)pages->count);
         }
@@ -162,7 +162,7 @@ static int check_memory(const Snapshot *snapshot, Error *reterr)
         return error_setf(
                 reterr, EINVAL,
                 OPTION
-                " = true: the hypervisor reports the memory of no cell, so MEMORY_MB is not reported; set it to root");
+                " = true: the hypervisor reports the memory of no cell, so MEMORY_MB is not reported. Set it to root");
 }
 
 int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
@@ -178,7 +178,7 @@ int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan
                 return error_setf(
                         reterr, EINVAL,
                         OPTION
-                        " = true: the hypervisor reports no NUMA cells; set it to false for this host");
+                        " = true: the hypervisor reports no NUMA cells. Set it to false for this host");
         for (size_t i = 0; i < snapshot->n_cells; i++) {
                 Error pages = ERROR_NULL;
 

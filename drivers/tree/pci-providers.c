@@ -114,12 +114,12 @@ static int check_device(const HostConfig *config, const PciView *view, const Sna
         if (is_vgpu(config, device))
                 return error_setf(
                         reterr, EINVAL,
-                        "[pci] device_spec: %s is a vGPU by [devices] enabled_mdev_types; take it out of one of the two",
+                        "[pci] device_spec: %s is also a vGPU of [devices] enabled_mdev_types. Remove it from one of them",
                         device->address);
         if (!first && (!is_child(device) || view->has_parent))
                 return error_setf(
                         reterr, EINVAL,
-                        "[pci] device_spec: %s and virtual functions of it both match; only one of them can be given to guests: name its product_id",
+                        "[pci] device_spec: %s and its virtual functions both match, but only one kind can be used. Name its product_id",
                         view->address);
         if (!first && strcmp(view->resource_class, resource_class) != 0)
                 return error_setf(
@@ -129,7 +129,7 @@ static int check_device(const HostConfig *config, const PciView *view, const Sna
         if (!first && !string_set_equal(&view->traits, traits))
                 return error_setf(
                         reterr, EINVAL,
-                        "[pci] device_spec: the traits of %s are not those of the other functions of %s",
+                        "[pci] device_spec: the traits of %s differ from those of the other functions of %s",
                         device->address, view->address);
         if (spec->one_time_use && is_child(device))
                 return error_setf(
@@ -367,7 +367,7 @@ static void refuse_if_switched_off(TreeUpdate *update)
                         continue;
                 error_setf(
                         &error, EINVAL,
-                        "[pci] report_in_placement is false, but Placement has %.80s from when it was true: switch it on again, or remove the PCI devices from device_spec first",
+                        "[pci] report_in_placement is false, but Placement still has %.80s. Set it to true, or remove the PCI devices from device_spec first",
                         provider->name);
                 error_join(&update->problem, &error);
         }

@@ -36,7 +36,7 @@ static int parse_socket(const char *path, HttpEndpoint *ret, Error *reterr)
         if (n >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
                 return error_setf(
                         reterr, EINVAL,
-                        "The path of a Unix socket has at most 107 characters, this one has %zu",
+                        "The path of a Unix socket has at most 107 characters, but this one has %zu",
                         n);
         ret->socket_path = strdup(path);
         ret->origin = strdup("http://localhost");
@@ -97,18 +97,18 @@ static int parse_url(const char *text, HttpEndpoint *ret, Error *reterr)
             curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK)
                 return error_setf(
                         reterr, EINVAL,
-                        "The endpoint is not a URL: allowed are http://host:port/path, https://… and unix:///path");
+                        "The endpoint is not a URL such as http://host:port/path, https://… or unix:///path");
         if (url_has(url, CURLUPART_USER) || url_has(url, CURLUPART_PASSWORD))
                 return error_setf(reterr, EINVAL,
-                                  "The endpoint must not hold a user or a password");
+                                  "The endpoint must not contain a user or a password");
         if (url_has(url, CURLUPART_QUERY) || url_has(url, CURLUPART_FRAGMENT))
                 return error_setf(reterr, EINVAL,
-                                  "The endpoint must not hold a query or a fragment: %s", text);
+                                  "The endpoint must not contain a query or a fragment: %s", text);
         if (strncasecmp(text, "http://", strlen("http://")) != 0 &&
             strncasecmp(text, "https://", strlen("https://")) != 0)
-                return error_setf(
-                        reterr, EINVAL,
-                        "The endpoint begins with http://, https:// or unix://, not like %s", text);
+                return error_setf(reterr, EINVAL,
+                                  "The endpoint must begin with http://, https:// or unix://: %s",
+                                  text);
         ret->is_address = host_is_address(url);
         return split(url, ret) < 0 ? error_oom(reterr) : 0;
 }

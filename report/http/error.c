@@ -24,13 +24,13 @@ static int translate_connect(const HttpFailure *failure, Error *reterr)
 
         if (failure->unix_socket && failure->os_errno == ENOENT)
                 error_setf(reterr, code,
-                           "Cannot connect to %s (%s): there is no such socket; is %s running?",
+                           "Cannot connect to %s (%s): the socket does not exist. Is %s running?",
                            failure->endpoint, why, failure->service);
         else if (failure->os_errno == EACCES || failure->os_errno == EPERM)
-                error_setf(reterr, code, "Cannot connect to %s (%s): this user may not open it",
+                error_setf(reterr, code, "Cannot connect to %s (%s): this user has no permission",
                            failure->endpoint, why);
         else
-                error_setf(reterr, code, "Cannot connect to %s (%s): is %s running there?",
+                error_setf(reterr, code, "Cannot connect to %s (%s). Is %s running there?",
                            failure->endpoint, why, failure->service);
         return HTTP_E_UNREACHABLE;
 }
@@ -49,20 +49,20 @@ static int translate_timeout(const HttpFailure *failure, Error *reterr)
         if (failure->reached && !failure->connected)
                 error_setf(
                         reterr, ETIMEDOUT,
-                        "No TLS connection to %s within %g s, though it takes connections: does it speak https?",
+                        "No TLS connection to %s within %g s, although it accepts connections. Does it speak https?",
                         failure->endpoint, seconds(failure->connect_timeout_usec));
         else if (!failure->connected && !failure->resolved && !failure->unix_socket)
                 error_setf(reterr, ETIMEDOUT,
-                           "No address of %s within %g s: do the name servers answer?",
+                           "No address of %s within %g s. Do the name servers answer?",
                            failure->endpoint, seconds(failure->connect_timeout_usec));
         else if (!failure->connected)
                 error_setf(reterr, ETIMEDOUT,
-                           "No connection to %s within %g s: is the host up and the port open%s?",
+                           "No connection to %s within %g s. Is the host up and the port open%s?",
                            failure->endpoint, seconds(failure->connect_timeout_usec),
                            speaks_https(failure) ? ", and does it speak https" : "");
         else
                 error_setf(reterr, ETIMEDOUT,
-                           "No complete answer from %s within %g s: it hangs or is overloaded",
+                           "No complete answer from %s within %g s. It hangs or is overloaded",
                            failure->endpoint, seconds(failure->timeout_usec));
         return HTTP_E_UNREACHABLE;
 }
@@ -70,17 +70,15 @@ static int translate_timeout(const HttpFailure *failure, Error *reterr)
 static int translate_too_large(const HttpFailure *failure, Error *reterr)
 {
         error_setf(reterr, EFBIG,
-                   "%s answers with more than %" PRIu64 " bytes: this is not %s's answer",
+                   "The answer of %s has more than %" PRIu64 " bytes and cannot be from %s",
                    failure->endpoint, failure->max_body_bytes, failure->service);
         return HTTP_E_BAD_ANSWER;
 }
 
 static int translate_too_many_lookups(const HttpFailure *failure, Error *reterr)
 {
-        error_setf(
-                reterr, EAGAIN,
-                "No address of %s: the name servers have not answered earlier questions yet, and so many wait that no further one is asked",
-                failure->endpoint);
+        error_setf(reterr, EAGAIN, "No address of %s: too many requests wait for the name servers",
+                   failure->endpoint);
         return HTTP_E_UNREACHABLE;
 }
 
@@ -92,26 +90,26 @@ static const struct {
         const char *before, *after;
 } table[] = {
         { CURLE_COULDNT_RESOLVE_HOST, HTTP_E_UNREACHABLE, EHOSTUNREACH, "The host of ",
-          " has no address: check the endpoint of [placement] and the name service" },
+          " has no address. Check the endpoint of [placement] and the name service" },
         { CURLE_GOT_NOTHING, HTTP_E_UNREACHABLE, ECONNRESET, "",
-          " closed the connection without an answer: is it the right port?" },
+          " closed the connection without an answer. Is it the right port?" },
         { CURLE_PARTIAL_FILE, HTTP_E_UNREACHABLE, ECONNRESET, "The answer of ", " was cut short" },
         { CURLE_RECV_ERROR, HTTP_E_UNREACHABLE, ECONNRESET, "The connection to ",
-          " broke while it answered" },
+          " broke before the answer was complete" },
         { CURLE_SEND_ERROR, HTTP_E_UNREACHABLE, ECONNRESET, "The connection to ",
-          " broke while it was asked" },
+          " broke while the request was sent" },
         { CURLE_HTTP2, HTTP_E_UNREACHABLE, EPROTO, "The HTTP/2 connection to ", " broke" },
         { CURLE_HTTP2_STREAM, HTTP_E_UNREACHABLE, EPROTO, "The HTTP/2 connection to ", " broke" },
         { CURLE_WEIRD_SERVER_REPLY, HTTP_E_BAD_ANSWER, EPROTO, "", " does not speak HTTP" },
         { CURLE_UNSUPPORTED_PROTOCOL, HTTP_E_BAD_ANSWER, EPROTO, "", " does not speak HTTP" },
         { CURLE_BAD_CONTENT_ENCODING, HTTP_E_BAD_ANSWER, EPROTO, "The answer of ",
-          " is encoded in a way that was not asked for" },
+          " has an encoding that was not requested" },
         { CURLE_SSL_CACERT_BADFILE, HTTP_E_TLS, EKEYREJECTED, "For ",
-          ": the file of cafile in [placement] is none, or the service's user may not read it" },
+          ": cafile in [placement] is not a file of certificates, or the service's user cannot read it" },
         { CURLE_SSL_CERTPROBLEM, HTTP_E_TLS, EKEYREJECTED, "For ",
           ": certfile or keyfile in [placement] cannot be used" },
         { CURLE_SSL_CONNECT_ERROR, HTTP_E_TLS, EPROTO, "No TLS connection to ",
-          ": does it speak https, and does it want certfile?" },
+          ". Does it speak https, or does it need certfile?" },
 };
 
 /* Returns an advice for a rejected certificate. curl reports the reason only as a text of its TLS
@@ -121,18 +119,17 @@ static const char *find_certificate_advice(const char *detail)
         static const struct {
                 const char *part, *advice;
         } kinds[] = {
-                { "expired", "has expired: it has to be renewed there" },
-                { "not yet valid", "is not valid yet: compare the clocks of both hosts" },
-                { "not activated", "is not valid yet: compare the clocks of both hosts" },
-                { "match",
-                  "is of another name: the endpoint has to have a name of the certificate" },
-                { "revoked", "was revoked: it has to be renewed there" },
+                { "expired", "has expired; renew it on the server" },
+                { "not yet valid", "is not valid yet; compare the clocks of both hosts" },
+                { "not activated", "is not valid yet; compare the clocks of both hosts" },
+                { "match", "is for another name; use a name of the certificate in the endpoint" },
+                { "revoked", "was revoked; renew it on the server" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
                 if (strstr(detail, kinds[i].part))
                         return kinds[i].advice;
-        return "is of an issuer that this host does not know: set cafile in [placement]";
+        return "has an issuer that this host does not trust; set cafile in [placement]";
 }
 
 static int translate_certificate(const HttpFailure *failure, Error *reterr)

@@ -337,9 +337,9 @@ static int check_config(const HttpConfig *config, Error *reterr)
                 return error_setf(reterr, EINVAL, "max_connections must be 1 to %d",
                                   HTTP_MAX_CONNECTIONS_LIMIT);
         if (config->connect_timeout_usec < USEC_PER_MSEC || config->timeout_usec < USEC_PER_MSEC)
-                return error_setf(reterr, EINVAL, "A time-out must be at least a millisecond");
+                return error_setf(reterr, EINVAL, "A time-out must be at least 1 ms");
         if (config->keyfile && !config->certfile)
-                return error_setf(reterr, EINVAL, "keyfile is of no use without certfile");
+                return error_setf(reterr, EINVAL, "keyfile requires certfile");
         return 0;
 }
 
@@ -465,7 +465,7 @@ static int check_request(const HttpRequest *request, Error *reterr)
                                   request->path);
         for (size_t i = 0; request->headers && request->headers[i]; i++)
                 if (request->headers[i][strcspn(request->headers[i], "\r\n")] != '\0')
-                        return error_setf(reterr, EINVAL, "A header holds a line break");
+                        return error_setf(reterr, EINVAL, "A header contains a line break");
         return 0;
 }
 

@@ -109,8 +109,9 @@ static void take_token(Auth *auth, KeystoneToken *token)
         }
         auth->failure = 0;
         auth->error = ERROR_NULL;
-        log_debug("Keystone gave a token for %s that lives %" PRIu64 " s%s%s", auth->token.scope,
-                  lifetime / USEC_PER_SEC, auth->token.endpoint ? "; Placement is at " : "",
+        log_debug("Keystone issued a token for %s that is valid for %" PRIu64 " s%s%s",
+                  auth->token.scope, lifetime / USEC_PER_SEC,
+                  auth->token.endpoint ? "; Placement is at " : "",
                   auth->token.endpoint ? auth->token.endpoint : "");
 }
 
@@ -128,7 +129,7 @@ static void note_failure(Auth *auth, int failure, const Error *error, uint64_t p
         auth->error = *error;
         auth->retry_usec = now_usec(auth) + pause;
         auth->doubted = false; /* there is no better endpoint at present */
-        log_debug("Keystone gave no token: %s", error->text);
+        log_debug("Keystone issued no token: %s", error->text);
 }
 
 /* Returns the pause after a failure. Retry-After counts only if the credential was not rejected. */
@@ -164,7 +165,7 @@ static void on_version(int result, const HttpResponse *response, const Error *er
         }
         error_setf(
                 &words, EBADMSG,
-                "Another server than Keystone refuses the request for a token (401 or 403): GET of auth_url in [placement] shows no Keystone (%d)",
+                "A server that is not Keystone rejects the request for a token. GET of auth_url in [placement] returns %d",
                 response->status);
         end_exchange(
                 auth, REPORT_E_UNAVAILABLE, &words,
@@ -306,7 +307,7 @@ static bool note_refused(Auth *auth, uint64_t serial, Error *reterr)
                 return true;
         error_setf(
                 &words, EACCES,
-                "Placement does not accept the token that Keystone just gave (401): see [keystone_authtoken] of Placement, and that its clock is right");
+                "Placement rejects a new token of Keystone (401). Check [keystone_authtoken] of Placement, and its clock");
         note_failure(
                 auth, REPORT_E_UNAUTHORIZED, &words,
                 next_pause(&auth->unusable_pause_usec, UNUSABLE_FIRST_USEC, UNUSABLE_MAX_USEC));
@@ -356,7 +357,7 @@ static int set_header(Auth *auth, const char *token, Error *reterr)
                 if (*c <= ' ' || *c >= 0x7f)
                         return error_setf(
                                 reterr, EINVAL,
-                                "token in [placement] holds a character that no token has (a blank, a line break?)");
+                                "token in [placement] contains an invalid character, for example a space or a line break");
         auth->token.header = secret_join("X-Auth-Token: ", token);
         return auth->token.header ? 0 : error_oom(reterr);
 }

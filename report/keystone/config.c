@@ -41,7 +41,7 @@ static int check_url(const KeystoneConfig *config, ReporterAuth kind, const char
         if (strstr(config->auth_url, "/v2.0"))
                 return refuse(
                         ret_option, "auth_url", reterr,
-                        "Keystone's API v2.0 is gone: write the address without a version, or with /v3");
+                        "Keystone has no API v2.0 any more. Write the address without a version, or with /v3");
         return 0;
 }
 
@@ -103,21 +103,20 @@ static int check_scope(const KeystoneConfig *config, ReporterAuth kind, const ch
                         *ret_option = scopes[i].option;
                         return error_setf(
                                 reterr, EINVAL,
-                                "a token has one scope, and %s is set, too: keep one of the two",
+                                "a token has only one scope, but %s is also set. Remove one of them",
                                 found);
                 }
                 found = scopes[i].option;
         }
         if (!found)
                 return miss(ret_option, kind, reterr,
-                            "a scope: project_name, domain_name or system_scope");
+                            "a scope (project_name, domain_name or system_scope)");
         if (strcmp(found, "project_name") == 0 &&
             !has_domain(config, config->project_domain_id, config->project_domain_name))
                 return miss(ret_option, kind, reterr,
                             "project_domain_name or project_domain_id beside project_name");
         if (strcmp(found, "system_scope") == 0 && strcmp(config->system_scope, "all") != 0)
-                return refuse(ret_option, "system_scope", reterr,
-                              "the value is not allowed; allowed is all");
+                return refuse(ret_option, "system_scope", reterr, "the value must be all");
         return 0;
 }
 
@@ -143,7 +142,7 @@ static int check_password(const KeystoneConfig *config, const char **ret_option,
         if (!keystone_is_set(config->password))
                 return miss(
                         ret_option, REPORTER_AUTH_PASSWORD, reterr,
-                        "password, or the credential placement-password (LoadCredential= of the unit, which counts from the next restart on)");
+                        "password, or the credential placement-password (LoadCredential= of the unit, read at its start)");
         if (!is_utf8(config->password))
                 return refuse(ret_option, "password", reterr, "it is not UTF-8");
         return check_scope(config, REPORTER_AUTH_PASSWORD, ret_option, reterr);
@@ -159,7 +158,7 @@ static int check_credential(const KeystoneConfig *config, const char **ret_optio
         if (!keystone_is_set(config->application_credential_secret))
                 return miss(
                         ret_option, kind, reterr,
-                        "application_credential_secret, or the credential placement-application-credential-secret (LoadCredential= of the unit, which counts from the next restart on)");
+                        "application_credential_secret, or the credential placement-application-credential-secret (LoadCredential= of the unit, read at its start)");
         if (!is_utf8(config->application_credential_secret))
                 return refuse(ret_option, "application_credential_secret", reterr,
                               "it is not UTF-8");
@@ -168,7 +167,7 @@ static int check_credential(const KeystoneConfig *config, const char **ret_optio
                 if (scopes[i].set)
                         return refuse(
                                 ret_option, scopes[i].option, reterr,
-                                "an application credential has its scope already, and Keystone refuses another: take this option away");
+                                "an application credential already has a scope. Remove this option");
         if (keystone_is_set(config->application_credential_id))
                 return 0;
         if (!keystone_is_set(config->application_credential_name))
@@ -191,8 +190,7 @@ int keystone_config_check(const KeystoneConfig *config, ReporterAuth kind, const
                 return r;
         if (keystone_is_set(config->interface) && config->valid_interfaces &&
             config->valid_interfaces[0])
-                return refuse(
-                        ret_option, "interface", reterr,
-                        "valid_interfaces is set, too, and says the same for several: keep one of the two");
+                return refuse(ret_option, "interface", reterr,
+                              "valid_interfaces is also set. Remove one of them");
         return 0;
 }

@@ -231,9 +231,9 @@ static int read_lifetime(const json_t *token, KeystoneToken *ret, Error *reterr)
             json_read_string(token, "expires_at", &to, reterr) < 0)
                 return -EBADMSG;
         if (read_time(from, &issued) < 0 || read_time(to, &end) < 0)
-                return error_setf(reterr, EBADMSG, "issued_at or expires_at is no time");
+                return error_setf(reterr, EBADMSG, "issued_at or expires_at is not a time");
         if (end <= issued)
-                return error_setf(reterr, EBADMSG, "it ends before it begins");
+                return error_setf(reterr, EBADMSG, "expires_at is before issued_at");
         ret->issued_usec = issued;
         ret->lifetime_usec = end - issued;
         return 0;
@@ -339,7 +339,7 @@ static int check_url(const char *url, Error *reterr)
         if (http_endpoint_parse(url, &endpoint, NULL) < 0 || endpoint.socket_path)
                 return error_setf(
                         reterr, EBADMSG,
-                        "Keystone's catalogue has an address of Placement that is none (%.60s): \"openstack endpoint list --service placement\"",
+                        "Keystone's catalogue has an invalid address of Placement (%.60s). Check \"openstack endpoint list --service placement\"",
                         strchr(url, '@') ? "not shown" : url);
         return 0;
 }
@@ -365,11 +365,11 @@ static int find_in_catalog(const json_t *catalog, const KeystoneConfig *config, 
         if (!there[0])
                 return error_setf(
                         reterr, ENOENT,
-                        "Keystone's catalogue has no service of type %.40s: make its endpoint, or set service_type or endpoint_override",
+                        "Keystone's catalogue has no service of type %.40s. Create its endpoint, or set service_type or endpoint_override",
                         keystone_is_set(config->service_type) ? config->service_type : "placement");
         return error_setf(
                 reterr, ENOENT,
-                "Keystone's catalogue has Placement as %s only: check region_name and valid_interfaces in [placement]",
+                "Keystone's catalogue has Placement only as %s. Check region_name and valid_interfaces in [placement]",
                 there);
 }
 
@@ -461,7 +461,8 @@ static int read_body(const KeystoneConfig *config, bool wants_endpoint,
         if (r == 0)
                 r = read_token(token, response, ret, reterr);
         if (r < 0)
-                return error_prefixf(reterr, r, "The answer of auth_url is no token of Keystone's");
+                return error_prefixf(reterr, r,
+                                     "The answer of auth_url is not a token of Keystone");
         return wants_endpoint ? read_endpoint(token, config, ret, reterr) : 0;
 }
 
@@ -512,12 +513,12 @@ static int judge_unauthorized(const KeystoneConfig *config, ReporterAuth kind, i
         if (kind == REPORTER_AUTH_V3APPLICATIONCREDENTIAL)
                 error_setf(
                         reterr, EACCES,
-                        "Keystone refuses the %s %.60s (%d): its secret is wrong, or it is deleted or expired",
+                        "Keystone rejected the %s %.60s (%d). Its secret is wrong, or it is deleted or expired",
                         what, name, status);
         else
                 error_setf(
                         reterr, EACCES,
-                        "Keystone refuses the %s %.60s (%d) and does not say why: its name, domain or password is mistyped, or %s is; or the account is locked, disabled, or has no role there",
+                        "Keystone rejected the %s %.60s (%d). Check its name, domain and password, and its role in %s. The account might be locked or disabled",
                         what, name, status, describe_scope(config, scope, sizeof(scope)));
         return REPORT_E_UNAUTHORIZED;
 }
@@ -534,14 +535,14 @@ static int judge_refusal(const KeystoneConfig *config, ReporterAuth kind,
                 error_setf(
                         reterr, EBADMSG,
                         "There is no Keystone at auth_url of [placement] (%d to POST /v3" KEYSTONE_TOKENS_PATH
-                        "): check its path",
+                        "). Check its path",
                         status);
         else if (status == 408 || status == 429 || status >= 500)
                 error_setf(reterr, EAGAIN,
                            "Keystone fails at POST /v3" KEYSTONE_TOKENS_PATH " (%d)", status);
         else
                 error_setf(reterr, EREMOTEIO,
-                           "Keystone refuses POST /v3" KEYSTONE_TOKENS_PATH " (%d)", status);
+                           "Keystone rejects POST /v3" KEYSTONE_TOKENS_PATH " (%d)", status);
         return REPORT_E_UNAVAILABLE;
 }
 

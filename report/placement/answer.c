@@ -117,7 +117,7 @@ int placement_read_providers(const json_t *body, PlacementProviders *ret, Error 
                 return r;
         n = json_array_size(array);
         if (n > PLACEMENT_PROVIDERS_MAX)
-                return error_setf(reterr, EBADMSG, "%zu providers in one tree, more than %d", n,
+                return error_setf(reterr, EBADMSG, "The tree has %zu providers, more than %d", n,
                                   PLACEMENT_PROVIDERS_MAX);
         providers.items = calloc(MAX(n, (size_t)1), sizeof(PlacementProvider));
         if (!providers.items)
@@ -157,10 +157,10 @@ static int check_unique(const PlacementProviders *providers, Error *reterr)
         qsort(names, providers->n_items, sizeof(char *), compare_names);
         for (size_t i = 1; i < providers->n_items; i++) {
                 if (uuid_equal(&providers->items[i - 1].uuid, &providers->items[i].uuid))
-                        return error_setf(reterr, EBADMSG, "Provider %s comes twice",
+                        return error_setf(reterr, EBADMSG, "Provider %s is listed twice",
                                           providers->items[i].uuid.text);
                 if (strcmp(names[i - 1], names[i]) == 0)
-                        return error_setf(reterr, EBADMSG, "The name %s comes twice", names[i]);
+                        return error_setf(reterr, EBADMSG, "The name %s is listed twice", names[i]);
         }
         return 0;
 }
@@ -462,7 +462,7 @@ int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *r
                 return r;
         r = allocations_add(ret, consumer);
         if (r == -EEXIST)
-                return error_setf(reterr, EBADMSG, "Consumer %s comes twice", uuid->text);
+                return error_setf(reterr, EBADMSG, "Consumer %s is listed twice", uuid->text);
         if (r < 0)
                 return error_oom(reterr);
         consumer = NULL;

@@ -216,13 +216,13 @@ static int judge_stranger(const PlacementRequest *request, const HttpResponse *r
                 error_setf(
                         reterr, ENOENT,
                         "There is no Placement at the endpoint (404 to " REQUEST_FORMAT
-                        "): check the path of endpoint_override in [placement], or without it that of the catalogue (\"openstack endpoint list --service placement\")",
+                        "). Check the path of endpoint_override in [placement] (if unset: of \"openstack endpoint list --service placement\")",
                         REQUEST_ARGUMENTS(request));
         else
                 error_setf(
                         reterr, EBADMSG,
                         "Placement answers " REQUEST_FORMAT
-                        " with %d and %s instead of its own JSON: something between answers for it, or the endpoint of [placement] is wrong",
+                        " with %d and %s instead of JSON. Check the endpoint of [placement], and any proxy before it",
                         REQUEST_ARGUMENTS(request), response->status,
                         response->body_size == 0            ? "no body"
                         : response->content_type[0] != '\0' ? response->content_type
@@ -234,19 +234,18 @@ static int judge_unauthorized(Error *reterr)
 {
         error_setf(
                 reterr, EACCES,
-                "Placement rejects the credentials (401): check auth_type and what goes with it in [placement]");
+                "Placement rejects the credentials (401). Check auth_type and its options in [placement]");
         return REPORT_E_UNAUTHORIZED;
 }
 
 static int judge_forbidden(const PlacementRequest *request, Error *reterr)
 {
-        const char *role =
-                strcmp(request->path, "/reshaper") == 0
-                        ? "the role service"
-                        : "the role service, or admin where Placement is older than that role";
+        const char *role = strcmp(request->path, "/reshaper") == 0
+                                   ? "the role service"
+                                   : "the role service (in an older Placement: admin)";
 
         error_setf(reterr, EPERM,
-                   "Placement forbids " REQUEST_FORMAT " (403): the user of [placement] needs %s",
+                   "Placement forbids " REQUEST_FORMAT " (403). The user of [placement] needs %s",
                    REQUEST_ARGUMENTS(request), role);
         return REPORT_E_FORBIDDEN;
 }
@@ -258,7 +257,7 @@ static int judge_not_acceptable(const PlacementRequest *request, const HttpRespo
         if (!fault->found)
                 return judge_stranger(request, response, reterr);
         error_setf(reterr, EPROTONOSUPPORT,
-                   "Placement is too old: it speaks microversions %s to %s, " REQUEST_FORMAT
+                   "Placement is too old: it has microversions %s to %s, but " REQUEST_FORMAT
                    " needs %s",
                    fault->min_version[0] ? fault->min_version : "?",
                    fault->max_version[0] ? fault->max_version : "?", REQUEST_ARGUMENTS(request),
@@ -291,7 +290,7 @@ static int judge_refusal(const PlacementRequest *request, const HttpResponse *re
                 return judge_stranger(request, response, reterr);
         error_setf(reterr, EREMOTEIO, "Placement refuses " REQUEST_FORMAT " (%d): %s",
                    REQUEST_ARGUMENTS(request), response->status,
-                   fault->detail[0] ? fault->detail : "it does not say why");
+                   fault->detail[0] ? fault->detail : "no reason given");
         return response->status == 409 ? outcome_of_conflict(fault->code) : REPORT_E_REFUSED;
 }
 
@@ -299,8 +298,8 @@ static int judge_refusal(const PlacementRequest *request, const HttpResponse *re
 static int judge_too_large(const PlacementRequest *request, Error *reterr)
 {
         error_setf(reterr, EMSGSIZE,
-                   "Placement, or what stands before it, refuses the size of " REQUEST_FORMAT
-                   " (413), which is %zu bytes: raise the limit there",
+                   "Placement or a proxy before it rejects the size of " REQUEST_FORMAT
+                   " (413), which is %zu bytes. Raise the limit there",
                    REQUEST_ARGUMENTS(request), request->body ? strlen(request->body) : (size_t)0);
         return REPORT_E_REFUSED;
 }
@@ -323,7 +322,7 @@ static int judge_redirect(const HttpResponse *response, Error *reterr)
 {
         error_setf(
                 reterr, EREMCHG,
-                "Placement answers with a redirect (%d) to %.120s, which is not followed: set the endpoint of [placement] to where the service is",
+                "Placement answers with a redirect (%d) to %.120s, which is not followed. Set the endpoint of [placement] to the address of the service",
                 response->status, response->location[0] ? response->location : "nowhere");
         return REPORT_E_UNAVAILABLE;
 }

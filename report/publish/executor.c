@@ -225,7 +225,7 @@ static void step_retry(ExecutorStep *step, const SessionAnswer *answer, int resu
         if (!executor->stopping && step->n_tries < EXECUTOR_TRIES_MAX &&
             (step_wait_turn(step, answer) || step_pause(step))) {
                 executor->manners->n_retries++;
-                log_debug("%s, trying again in %llu ms", error->text,
+                log_debug("%s; next attempt in %llu ms", error->text,
                           (unsigned long long)(step->pause_usec / USEC_PER_MSEC));
                 return;
         }
@@ -275,7 +275,8 @@ static void step_send_kept(ExecutorStep *step, const char *words)
         Error error = ERROR_NULL;
 
         if (!step->noted_in_use) {
-                error_setf(&error, EBUSY, "%s: %s cannot go yet, everything else is published",
+                error_setf(&error, EBUSY,
+                           "%s: %s cannot be removed yet. All other changes are published",
                            step->step->name, words);
                 note_outcome(executor, REPORT_E_IN_USE, &error);
                 step->noted_in_use = true;
@@ -297,7 +298,7 @@ static void step_again(ExecutorStep *step)
                 step_set_state(step, STEP_WAITING);
                 return;
         }
-        error_setf(&error, EBUSY, "What is in use changes all the time");
+        error_setf(&error, EBUSY, "The classes in use change faster than they can be written");
         step_fail(step, REPORT_E_IN_USE, &error);
 }
 
@@ -356,11 +357,11 @@ static void judge_holder(ExecutorStep *step, const PlacementProviders *holders,
         if (holders->n_items == 0) {
                 error_setf(
                         &error, EEXIST,
-                        "Placement has the uuid %s under another name; \"computectl identity check\" says whose it is",
+                        "Placement has the uuid %s under another name. Run \"computectl identity check\" to see its owner",
                         plan_step->provider.text);
                 step_fail(step, REPORT_E_DUPLICATE_NAME, &error);
         } else if (uuid_equal(&holders->items[0].uuid, &plan_step->provider)) {
-                error_setf(&error, ESTALE, "It was created in the meantime");
+                error_setf(&error, ESTALE, "It was created after the last read of Placement");
                 step_conflict(step, &error);
         } else {
                 step->holder = name_holder_from(&holders->items[0], modified_sec);

@@ -23,12 +23,12 @@ int name_holder_count(NameHolder *holder, const json_t *body)
 static void describe_consumers(const NameHolder *holder, char *text, size_t size)
 {
         if (!holder->counted)
-                snprintf(text, size, "it is not known who holds something of it");
+                snprintf(text, size, "its consumers are unknown");
         else if (holder->n_consumers == 0)
-                snprintf(text, size, "nothing of it is allocated");
+                snprintf(text, size, "it has no allocations");
         else
-                snprintf(text, size, "%zu consumer%s something of it", holder->n_consumers,
-                         holder->n_consumers == 1 ? " holds" : "s hold");
+                snprintf(text, size, "%zu consumer%s allocations of it", holder->n_consumers,
+                         holder->n_consumers == 1 ? " has" : "s have");
 }
 
 /* Omits an unknown time. */
@@ -54,15 +54,15 @@ int name_holder_explain(const NameHolder *holder, bool wants_root, Error *reterr
         if (wants_root && holder->root && !name_holder_is_empty(holder))
                 return error_setf(
                         reterr, EEXIST,
-                        "The name belongs to provider %s in Placement (%s). That may be another host, which lives: then give one of the two another name. Only if these guests are on this host, it is this host from before: stop the agent and \"computectl identity adopt --force\"",
+                        "The name belongs to provider %s in Placement (%s). Another running host might use this name. If so, rename one of them. Only if these guests are on this host, stop the agent and run \"computectl identity adopt --force\"",
                         holder->uuid.text, text);
         if (wants_root && holder->root)
                 return error_setf(
                         reterr, EEXIST,
-                        "The name belongs to provider %s in Placement (%s). If that is this host from before, stop the agent and \"computectl identity adopt --force\"; if not, delete it there",
+                        "The name belongs to provider %s in Placement (%s). If it is left over from an earlier installation of this host, stop the agent and run \"computectl identity adopt --force\". If not, delete it",
                         holder->uuid.text, text);
         return error_setf(
                 reterr, EEXIST,
-                "The name belongs to provider %s of another tree in Placement (%s): delete that one; \"computectl identity check\" says whether this host has the right uuid",
+                "The name belongs to provider %s of another tree in Placement (%s). Delete that provider. \"computectl identity check\" shows whether this host has the right uuid",
                 holder->uuid.text, text);
 }

@@ -303,7 +303,7 @@ static int check_identity(const Builder *builder, const Provider *provider)
         if (uuid_empty(&old->parent) != uuid_empty(&provider->parent))
                 return error_setf(
                         builder->reterr, EINVAL,
-                        "Provider %s would have to become the root of a tree, or be one no longer",
+                        "Provider %s cannot become a root, and a root cannot get a parent",
                         provider->name);
         return 0;
 }
@@ -407,11 +407,11 @@ static int add_delete(Builder *builder, const Provider *provider)
                 return 0;
         if (provider->n_inventories > 0 && !plan_is_reshaped(builder->plan, &provider->uuid) &&
             (add_step(builder, PLAN_EMPTY_PROVIDER, provider, provider->name,
-                      strdup("before it goes"), &empty) < 0 ||
+                      strdup("before its deletion"), &empty) < 0 ||
              add_after(builder, empty, builder->reshape) < 0))
                 return -ENOMEM;
         if (add_step(builder, PLAN_DELETE_PROVIDER, provider, provider->name,
-                     strdup("no longer there"), &index) < 0 ||
+                     strdup("no longer in the tree"), &index) < 0 ||
             add_after(builder, index, builder->reshape) < 0 || add_after(builder, index, empty) < 0)
                 return -ENOMEM;
         node->step = index;
@@ -457,7 +457,7 @@ static int make_room_for_name(Builder *builder, const Provider *provider)
         if (builder->plan->n_reshaped > 0 && !builder->plan->is_batch)
                 return error_setf(
                         builder->reterr, EINVAL,
-                        "The new provider %s has the name of %s, which can only go after the reshape",
+                        "The new provider %s has the name of %s, which can only be deleted after the reshape",
                         provider->name, holder->uuid.text);
         return make_deletes(builder, &holder->uuid);
 }

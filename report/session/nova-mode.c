@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define OBSERVE "[agent] nova is observe, so nothing is written to Placement"
-#define BESIDE  "[agent] nova is beside, so nova-compute has "
+#define BESIDE  "[agent] nova is beside, so nova-compute manages "
 
 const char *nova_mode_to_text(NovaMode mode)
 {
@@ -22,15 +22,15 @@ const char *nova_mode_to_text(NovaMode mode)
 /* Reasons for rejected actions in NOVA_BESIDE, with advice; an action without a text is allowed. */
 static const char *const beside[_NOVA_ACTION_MAX] = {
         [NOVA_ACTION_PUBLISH] = BESIDE
-        "the tree of providers: \"computectl plan\" shows what the agent would change",
-        [NOVA_ACTION_RESHAPE] = BESIDE
-        "the tree of providers, whose shape is left as it is; [agent] nova = top lets the agent reshape it",
+        "the tree of providers. \"computectl plan\" shows the changes that the agent would make",
+        [NOVA_ACTION_RESHAPE] =
+                BESIDE "the tree of providers. Set [agent] nova = top to let the agent reshape it",
         [NOVA_ACTION_CORDON_HOST] = BESIDE
-        "the trait by which schedulers avoid this host: \"openstack compute service set --disable --disable-reason WHY HOST nova-compute\" does it, or [agent] nova = top lets the agent",
+        "the trait that disables this host. Run \"openstack compute service set --disable --disable-reason WHY HOST nova-compute\", or set [agent] nova = top",
         [NOVA_ACTION_CORDON_DEVICE] = BESIDE
-        "the inventory of this device and sets reserved back to 0: take the device out of nova-compute's configuration, disable the compute service, or let the agent with [agent] nova = top",
+        "the inventory of this device and resets reserved to 0. Remove the device from nova-compute's configuration, disable the compute service, or set [agent] nova = top",
         [NOVA_ACTION_RENAME] =
-                BESIDE "the provider of this host: rename it with [agent] nova = top",
+                BESIDE "the provider of this host. Set [agent] nova = top to rename it",
 };
 
 /* Applies the rule of the mode: observe rejects all actions, beside those of its table, and none

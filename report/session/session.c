@@ -164,7 +164,7 @@ static int read_body(const PlacementRequest *request, const HttpResponse *respon
             !json_is_object(*ret)) {
                 error_setf(
                         reterr, EBADMSG,
-                        "The answer to %s %.*s (%d) is not Placement's JSON: something between answers for it, or the endpoint of [placement] is wrong",
+                        "The answer to %s %.*s (%d) is not Placement's JSON. Check the endpoint of [placement], and any proxy before it",
                         request->method, (int)strcspn(request->path, "?"), request->path,
                         response->status);
                 return REPORT_E_UNAVAILABLE;

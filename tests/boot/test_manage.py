@@ -174,7 +174,7 @@ class Rights(BootCase):
         self.machine.run('computectl', 'uncordon')
         self.machine.run('computectl', 'tree', user='nobody')
         done = self.machine.run('computectl', 'sync', check=False)
-        self.assertIn('Sync failed: What guests may have cannot be read anew', done.stderr)
+        self.assertIn('Sync failed: Cannot read the domain capabilities again', done.stderr)
 
 
 class Guests(BootCase):

@@ -165,7 +165,7 @@ class TestOnce(AgentCase):
         other = self.placement.make_provider('demo')
         done = self.make_agent().run('--dry-run', code=1)
         self.assertIn('The name belongs to provider %s in Placement' % other, done.stderr)
-        self.assertIn('may be another host, which lives', done.stderr)
+        self.assertIn('Another running host might use this name', done.stderr)
 
     def test_dry_run_on_a_new_host_leaves_no_trace(self):
         for folder in ('there', 'not-there-yet'):

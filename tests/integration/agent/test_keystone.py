@@ -137,7 +137,7 @@ class TestScopes(KeystoneCase):
 class TestRefusals(KeystoneCase):
     def test_wrong_secret_is_named_and_asked_for_slowly(self):
         agent, words = self.start_refused(password='wrong-Secret-9')
-        self.assertIn('Keystone refuses the user agent (401)', words)
+        self.assertIn('Keystone rejected the user agent (401)', words)
         self.assertEqual(agent.status()['sync_state'], 'offline')
         for _ in range(5):
             agent.ctl('sync', check=False)
@@ -171,7 +171,7 @@ class TestRefusals(KeystoneCase):
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         agent, words = self.start_refused(auth_url='http://127.0.0.1:%d/v3' % server.server_port)
-        self.assertIn('Another server than Keystone refuses the request for a token', words)
+        self.assertIn('A server that is not Keystone rejects the request for a token', words)
         self.assertNotIn('The credential of [placement] is refused', agent.log())
         agent.configure({'placement': {'auth_url': self.keystone.url + '/v3'}})
         agent.ctl('reload')
@@ -182,12 +182,12 @@ class TestRefusals(KeystoneCase):
             auth_type='v3applicationcredential', username=None, password=None,
             user_domain_name=None, application_credential_id=self.keystone.credential_id(),
             application_credential_secret='wrong-Secret-9', **NO_PROJECT)
-        self.assertIn('Keystone refuses the application credential', words)
+        self.assertIn('Keystone rejected the application credential', words)
 
     def test_a_missing_role_is_named(self):
         agent, words = self.start_refused(username='nobody')
         self.assertIn('(403)', words)
-        self.assertIn('needs the role service, or admin where Placement is older', words)
+        self.assertIn('needs the role service (in an older Placement', words)
         self.assertEqual(self.n_tokens('nobody'), 1)
         self.assertEqual(self.placement.tree(agent.root()), {})
 
@@ -196,7 +196,7 @@ class TestRefusals(KeystoneCase):
         for changes in ({'username': 'agnet'}, {'project_name': 'servcie'}, {'user_domain_name': 'Defualt'}):
             agent, words = self.start_refused(**changes)
             agent.stop()
-            self.assertIn('Keystone refuses the user %s (401) and does not say why: its name, domain or password is mistyped, or the project %s is' %
+            self.assertIn('Keystone rejected the user %s (401). Check its name, domain and password, and its role in the project %s.' %
                           (changes.get('username', 'agent'), changes.get('project_name', 'service')), words)
 
     def test_a_placement_that_lets_this_role_read_alone(self):
@@ -204,7 +204,7 @@ class TestRefusals(KeystoneCase):
         self.addCleanup(policy.write_text, policy.read_text())
         policy.write_text('placement:resource_providers:create: "role:nobody_has_it"\n')
         _, words = self.start_refused()
-        self.assertIn('Placement forbids POST /resource_providers (403): the user of [placement] needs the role service, or admin', words)
+        self.assertIn('Placement forbids POST /resource_providers (403). The user of [placement] needs the role service (in an older', words)
 
     def test_no_placement_in_that_region(self):
         _, words = self.start_refused(region_name='RegionNine')
@@ -225,7 +225,7 @@ class TestRefusals(KeystoneCase):
         agent.configure({'placement': {'password': None}})
         for verb in (['doctor', '--config-only', '--config', agent.config], ['reload']):
             done = agent.ctl(*verb, code=1)
-            self.assertIn('or the credential placement-password (LoadCredential= of the unit, which counts from the next restart on), which is not set', done.stdout + done.stderr)
+            self.assertIn('or the credential placement-password (LoadCredential= of the unit, read at its start), which is not set', done.stdout + done.stderr)
             self.assertNotIn('stopped', done.stdout + done.stderr)
         agent.stop()
         for changes, place in (({'username': None}, 'auth_type'),
@@ -358,7 +358,7 @@ class TestTls(KeystoneCase):
     def test_no_password_goes_to_a_stranger(self):
         _, words = self.start_refused(auth_url=self.url)
         self.assertIn('No token from Keystone', words)
-        self.assertIn('of an issuer that this host does not know', words)
+        self.assertIn('an issuer that this host does not trust', words)
         self.assertEqual(self.n_tokens(), 0)
 
 
@@ -381,7 +381,7 @@ class TestTokenOfAnother(KeystoneCase):
         retries sooner."""
         agent, words = self.start_refused(endpoint_override=self.stranger.endpoint)
         for _ in range(8):
-            self.assertIn('Placement does not accept the token that Keystone just gave (401)', words)
+            self.assertIn('Placement rejects a new token of Keystone (401)', words)
             before = self.n_tokens()
             agent.ctl('sync', check=False)
             self.assertGreater(self.n_tokens(), before)
@@ -469,7 +469,7 @@ class TestDoctor(KeystoneCase):
         # Placement answers below the first address, and Keystone below the second.
         for endpoint in (self.placement.endpoint + '/nowhere', self.keystone.url + '/nowhere'):
             found = self.findings(self.make_agent(endpoint_override=endpoint))
-            self.assert_finding(found, 'endpoint', 'bad', 'There is no Placement at the endpoint (404 to GET /resource_providers): check the path')
+            self.assert_finding(found, 'endpoint', 'bad', 'There is no Placement at the endpoint (404 to GET /resource_providers). Check the path')
 
     def test_no_server_at_the_address_of_the_catalogue(self):
         self.keystone.set_endpoint('http://127.0.0.1:1/placement')

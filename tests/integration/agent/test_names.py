@@ -101,7 +101,7 @@ class TestNames(EnvCase):
             self.sync(agent)
             most = max(most, self.n_threads(agent))
         self.assertLessEqual(most, THREADS_MAX)
-        self.assertIn('no further one is asked', agent.status()['sync_error'])
+        self.assertIn('wait for the name servers', agent.status()['sync_error'])
 
     def test_nothing_of_the_home_or_the_environment_is_read(self):
         """The proxies would need a look-up. The files are pipes that never end, so a read would block the main loop."""

@@ -219,7 +219,7 @@ class TestBeside(NovaCase):
         mark = self.placement.mark()
         words = self.refused(agent, 'cordon')
         self.assertIn('openstack compute service set --disable', words)
-        self.assertIn('sets reserved back to 0', self.refused(agent, 'cordon', '0000:41:00.0'))
+        self.assertIn('resets reserved to 0', self.refused(agent, 'cordon', '0000:41:00.0'))
         self.assertEqual(self.sends(mark), [])
 
         def reserved():

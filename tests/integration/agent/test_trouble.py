@@ -49,7 +49,7 @@ class TestPlacement(TroubleCase):
         agent = self.make_agent().start('offline')
         # The new database cannot exclude that another consumer has the device.
         refused = agent.claim('VGPU=1', check=False)
-        self.assertIn('Placement was not read', refused.stderr)
+        self.assertIn('Placement has not been read', refused.stderr)
         agent.claim('VCPU=1')
         self.placement.start()
         self.wait_equal(agent)

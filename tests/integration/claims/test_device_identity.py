@@ -126,7 +126,7 @@ class TestWholeDevice(IdentityCase):
         for _ in range(4):
             time.sleep(1)
             self.agent.ctl('sync')
-        self.assertIn('this program knows up to', self.agent.log())
+        self.assertIn('this program supports versions up to', self.agent.log())
         self.assertEqual(self.offers(), {PROVIDER: (1, 1)})
         self.agent.stop()
         self.set_version(9)

@@ -206,7 +206,7 @@ class TestGuests(GuestCase):
         self.libvirtd.define(guest_xml('other', vcpus=2, uuid=consumer))
         wait_until(lambda: len(agent.problems()) == 2, 20, 'two problems')
         text = '\n'.join(agent.problems())
-        self.assertIn('has 2 VCPUs, its claim has 4', text)
+        self.assertIn('has 2 VCPUs, but its claim has 4', text)
         self.assertIn('does not have mdev %s' % claim['devices'][0]['mdev'], text)
         for _ in range(3):
             agent.ctl('sync')

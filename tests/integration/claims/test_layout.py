@@ -174,7 +174,7 @@ class TestLayout(LayoutCase):
         agent = self.start()
         for words, more in (('parts', ('--numa-nodes', '2')),
                             ('not "often"', ('--cpu-policy', 'often')),
-                            ('of dedicated CPUs', ('--cpu-thread-policy', 'isolate')),
+                            ('requires dedicated CPUs', ('--cpu-thread-policy', 'isolate')),
                             ('not "0"', ('--mem-page-size', '0')),
                             ('begins with 0:', ('--numa-cpus', '1:0-2')),
                             ('is no group', ('--same-subtree', 'a,b')),
@@ -225,7 +225,7 @@ class TestRunning(LayoutCase):
         self.assertIn("cpuset='1'", self.libvirtd.virsh('dumpxml', 'g'))
         self.libvirtd.virsh('vcpupin', 'g', '0', '0', '--live')
         wait_until(lambda: agent.problems(), 30, 'what disagrees')
-        self.assertIn('CPU 0 of guest g runs on host CPUs 0, its claim has 1',
+        self.assertIn('CPU 0 of guest g runs on host CPUs 0, but its claim has 1',
                       agent.problems())
         self.libvirtd.virsh('destroy', 'g')
         agent.ctl('sync')

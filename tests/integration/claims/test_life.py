@@ -134,7 +134,7 @@ class TestFullHost(LifeCase):
         claim = self.agent.claim(self.RESOURCES, next_one)
         print('# the next guest waited %.0f ms' % ((time.monotonic() - began) * 1000))
         self.assertIsNone(self.claim_of(first['consumer']))
-        self.assertIn('Placement has nothing of it', self.end_reason(first))
+        self.assertIn('it has no allocations in Placement', self.end_reason(first))
         self.assertEqual({one['id'] for one in self.agent.claims()}, {claim['id'], *(other['id'] for other in others)})
 
     def test_the_next_guest_gets_the_room_of_one_that_is_gone(self):

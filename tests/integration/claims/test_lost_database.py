@@ -17,7 +17,7 @@ from tests.integration.claims.test_resize_here import VFS, ResizeCase
 
 GPU, GPU_CLASS = '0000:41:00.0', 'CUSTOM_PCI_10DE_1EB8'
 GROUP = ('--group', 'g:%s=1' % GPU_CLASS)
-UNREAD = 'Placement was not read since the claim database was lost'
+UNREAD = 'Placement has not been read since the claim database was created'
 
 
 class TestConsumers(EnvCase):

@@ -105,7 +105,7 @@ class TestClaims(PlacementClaimCase):
     def test_an_allocation_that_differs_from_the_request_is_refused(self):
         consumer = str(uuid.uuid4())
         self.place(consumer, {self.root: {'VCPU': 2}})
-        self.refused('VCPU=3', consumer, 'holds 2 of VCPU here, and the request asks for 3')
+        self.refused('VCPU=3', consumer, 'has 2 of VCPU allocated here, but the request asks for 3')
         self.assertEqual(self.agent.claims(), [])
         self.assertEqual(self.held(consumer), {self.root: {'VCPU': 2}})
 

@@ -129,7 +129,7 @@ class TestPci(DeviceCase):
     def test_f5_devname_is_refused_before_anything_starts(self):
         self.configure(spec(devname='eth0'))
         done = self.agent.run('--once', code=78)
-        self.assertIn('needs an address in place of a name', done.stderr)
+        self.assertIn('needs an address instead of a name', done.stderr)
 
     def test_c7_refused_configurations_cost_one_card_only(self):
         for words, specs in (
@@ -308,7 +308,7 @@ class TestVgpuFunctions(DeviceCase):
         self.configure(spec(vendor_id='10de', address='0000:41:01.*'),
                        enabled_mdev_types='nvidia-1155')
         tree, words = self.run_once(code=1)
-        self.assertIn('is a vGPU by [devices] enabled_mdev_types', words)
+        self.assertIn('is also a vGPU of [devices] enabled_mdev_types', words)
         self.assertEqual(self.devices(tree), {name: {'VGPU': 1} for name in self.NAMES})
 
     def test_a_running_agent_sees_what_is_made(self):

@@ -49,7 +49,7 @@ class TestStorage(DeviceCase):
             self.assertEqual((record['total'], record['reserved']), (gib, 2), kind)
 
     def test_c2_a_pool_that_is_not_started_or_not_there(self):
-        for name, words in (('guests', 'the pool is not started'), ('nobody', 'Cannot find')):
+        for name, words in (('guests', 'the pool is not active'), ('nobody', 'Cannot find')):
             self.agent.configure({'libvirt': {'images_storage_pool': name}})
             done = self.agent.run('--once', code=1)
             self.assertIn(words, done.stderr)
@@ -82,7 +82,7 @@ class TestInstancesPath(DeviceCase):
         folder.rename(away)
         for _ in range(2):
             done = self.agent.run('--once', code=1)
-            self.assertIn('instances_path: %s: No such file or directory; DISK_GB stays as it was'
+            self.assertIn('instances_path: %s: No such file or directory; DISK_GB stays unchanged'
                           % folder, done.stderr)
             self.assertEqual(self.disk()['total'], before['total'])
         away.rename(folder)
@@ -121,7 +121,7 @@ class TestMisplacedGuests(DeviceCase):
         told = [finding['text'].partition(': ')[2] for finding in json.loads(done.stdout)['findings'] if 'guests' in finding['text']]
         self.assertEqual(len(told), 2, told)
         self.assertRegex(told[0], r'^245 guests \(g\d+, g\d+, g\d+, g\d+, g\d+, …\) are pinned to CPUs that are not in it')
-        self.assertRegex(told[1], r'^245 guests \(.*, …\) are not pinned and may run on dedicated CPUs')
+        self.assertRegex(told[1], r'^245 guests \(.*, …\) are not pinned and can run on dedicated CPUs')
 
 
 MANY = 250000

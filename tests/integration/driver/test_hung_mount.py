@@ -19,7 +19,7 @@ class TestHungMount(HostCase):
         self.assertGreater(disk[0], 0)
         mount = HungMount(self.scratch, path, self.libvirtd.enter('-m'))
         self.cycles()
-        self.assertIn('instances_path: the file system of %s does not answer; DISK_GB stays as it was' % path, self.status())
+        self.assertIn('instances_path: the file system of %s does not answer; DISK_GB stays unchanged' % path, self.status())
         self.libvirtd.remove_device(GPU)
         self.wait_record(GPU_NAME, 'VGPU', (4, 4))
         self.assertEqual(self.record(self.host.name, 'DISK_GB'), disk)

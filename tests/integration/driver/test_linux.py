@@ -297,7 +297,7 @@ class TestTree(EnvCase):
         before = self.run_once('libvirt', 'false')
         self.assertGreater(before['compute-1']['inventories']['DISK_GB']['total'], 0)
         self.assertEqual(self.run_once('linux', 'false', code=1), before)
-        self.assertIn('images_storage_pool: the driver "linux" asks no libvirt', self.agent.run('--once').stderr)
+        self.assertIn('images_storage_pool: the driver "linux" does not use libvirt', self.agent.run('--once').stderr)
 
     def test_claims_are_kept(self):
         """The claim of a guest stays, although only libvirt reports the guest."""
@@ -338,8 +338,8 @@ class TestTree(EnvCase):
         (fakesys.device_path(self.libvirtd.sys, '0000:c1:01.0') / 'nvidia/creatable_vgpu_types').write_text('x' * 70000)
         fakesys.set_hugepages(self.libvirtd.sys, 0, 2048, 32)
         done = self.agent.run('--once', code=1)
-        for words in ('class/mdev_bus/0000:42:00.0/mdev_supported_types/nvidia-35/available_instances does not say',
-                      'bus/pci/devices/0000:8c:00.0/uevent does not say',
+        for words in ('class/mdev_bus/0000:42:00.0/mdev_supported_types/nvidia-35/available_instances has unexpected content',
+                      'bus/pci/devices/0000:8c:00.0/uevent has unexpected content',
                       'Cannot read /sys/bus/pci/devices/0000:c1:01.0/nvidia/creatable_vgpu_types: File too large'):
             self.assertIn(words, done.stderr)
         tree = self.placement.tree_by_name(self.agent.root())

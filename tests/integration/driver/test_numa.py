@@ -165,8 +165,8 @@ class TestChanges(NumaCase):
         agent.within = self.libvirtd.enter('-m', '-u', '-p')
         cpus = self.libvirtd.sys / 'devices/system/cpu'
         for driver in ('libvirt', 'linux'):
-            for online, reserved, words in (('0-8', 0, 'CPU 8, one of the shared CPUs, is in no cell'),
-                                            ('0-7', 1000, 'reserves 1000 pages of 2048 KiB in cell 1, but it has only 64')):
+            for online, reserved, words in (('0-8', 0, 'CPU 8 of the shared CPUs is in no cell'),
+                                            ('0-7', 1000, 'reserves 1000 pages of 2048 KiB in cell 1, but the cell has only 64')):
                 for name in ('online', 'present'):
                     (cpus / name).write_text(online + '\n')
                 agent.configure({'DEFAULT': {'compute_driver': driver, 'reserved_huge_pages': 'node:1,size:2048,count:%d' % reserved}})

@@ -60,4 +60,4 @@ class TestOfflineCpus(NumaCase):
         self.assertEqual(tree['_NUMA1'], ('', {'VCPU=1/1', 'PCPU=3/3'}))
         self.assertEqual(tree['_NUMA0'], ('', {'VCPU=1/0', 'PCPU=3/0', MEMORY}))
         done = agent.ctl('doctor', '--hardware-only', '-c', agent.config, check=False)
-        self.assertIn('Cell 1 has 4 CPUs and no memory', done.stdout)
+        self.assertIn('Cell 1 has 4 CPUs but no memory', done.stdout)

@@ -51,7 +51,7 @@ class TestRbd(EnvCase):
         self.ceph.pause()
         self.addCleanup(self.ceph.go_on)
         wait_until(lambda: 'images_type = rbd' in self.status(agent), 60, 'the reason', step=0.5)
-        self.assertIn('DISK_GB stays as it was', self.status(agent))
+        self.assertIn('DISK_GB stays unchanged', self.status(agent))
         self.assertEqual(self.disk(agent), int(done.stdout))
         self.ceph.go_on()
         wait_until(lambda: 'images_type' not in self.status(agent), 60, 'the answer of the monitor', step=0.5)

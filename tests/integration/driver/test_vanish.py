@@ -148,7 +148,7 @@ class TestFunctions(HostCase):
         self.remove_functions([VFS[0]])
         self.cycles()
         self.assertEqual(self.record(PF_NAME, 'CUSTOM_VF'), (3, 0))
-        self.assertIn('PCI device %s of guest g1 is gone from this host' % VFS[0], self.agent.problems())
+        self.assertIn('PCI device %s of guest g1 is no longer on this host' % VFS[0], self.agent.problems())
         self.assertIn('guest g1', self.audit())
 
     def test_a_changed_device_spec_ends_it(self):

@@ -63,7 +63,7 @@ class TestGuests(HookCase):
         while mdev not in held:
             held += [one['mdev'] for one in self.agent.claim('VGPU=1')['devices']]
         self.define('vgpu', devices=[mdev])
-        self.assertIn('promised to another', self.start('vgpu'))
+        self.assertIn('belongs to another claim', self.start('vgpu'))
 
     def test_a_claim_of_the_layer_above_stays(self):
         guest = self.define('above')

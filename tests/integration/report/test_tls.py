@@ -70,7 +70,7 @@ class TestTls(ReportCase):
         endpoint = self.serve(certificate)
         line = self.publish(big_tree(), endpoint=endpoint)
         self.assertEqual(line['outcome'], 'unreachable')
-        self.assertIn('is of an issuer that this host does not know: set cafile in [placement]', line['error'])
+        self.assertIn('has an issuer that this host does not trust; set cafile in [placement]', line['error'])
         self.assertEqual(self.publish(big_tree(), endpoint=endpoint, insecure=True)['outcome'],
                          'done')
 
@@ -79,7 +79,7 @@ class TestTls(ReportCase):
         endpoint = self.serve(certificate)
         line = self.publish(big_tree(), endpoint=endpoint, cafile=certificate[0])
         self.assertEqual(line['outcome'], 'unreachable')
-        self.assertIn('is of another name', line['error'])
+        self.assertIn('is for another name', line['error'])
 
     def test_an_expired_certificate(self):
         certificate, key = make_certificate(self.folder, 'server', 'IP:127.0.0.1')
@@ -91,7 +91,7 @@ class TestTls(ReportCase):
             capture_output=True, timeout=60, check=False).returncode == 0 for date in dates))
         line = self.publish(big_tree(), endpoint=self.serve((expired, key)), cafile=expired)
         self.assertEqual(line['outcome'], 'unreachable')
-        self.assertIn('has expired: it has to be renewed there', line['error'])
+        self.assertIn('has expired; renew it on the server', line['error'])
 
     def test_a_certificate_of_ours(self):
         certificate = make_certificate(self.folder, 'server', 'IP:127.0.0.1')
@@ -108,7 +108,7 @@ class TestTls(ReportCase):
         endpoint = self.serve(certificate)
         line = self.publish(big_tree(), endpoint=endpoint, cafile='/nowhere/ca.pem')
         self.assertEqual(line['outcome'], 'unreachable')
-        self.assertIn('the file of cafile in [placement] is none, or the service\'s user may not read it', line['error'])
+        self.assertIn('cafile in [placement] is not a file of certificates, or the service\'s user cannot read it', line['error'])
         line = self.publish(big_tree(), endpoint=endpoint, cafile=certificate[0],
                             certfile='/nowhere/cert.pem')
         self.assertEqual(line['outcome'], 'unreachable')

@@ -72,7 +72,7 @@ class TestTrouble(ReportCase):
             # facts E7
             ('unavailable', 'asks to wait 7 s', 7, faults.Answer(429, 'slow down', 'text/plain', headers=[('Retry-After', '7')])),
             # B3: a proxy in front of Placement limits the size of requests.
-            ('refused', 'raise the limit', 0, faults.html(413, method='PUT')),
+            ('refused', 'Raise the limit', 0, faults.html(413, method='PUT')),
             ('unauthorized', 'auth_type', 0, faults.Answer(401, 'no', 'text/plain')),
             ('too-old', '1.0 to 1.17', 0, faults.Answer(406, too_old))]
         for outcome, words, wait, fault in cases:
@@ -96,7 +96,7 @@ class TestTrouble(ReportCase):
 
     def test_forbidden(self):
         # One connection, because SQLite allows no two writes at the same time.
-        self.check('forbidden', 'the role service, or admin where Placement is older than that role',
+        self.check('forbidden', 'the role service (in an older Placement: admin)',
                    faults.server_error(403, method='POST', path='/resource_providers'), connections=1)
 
     def test_cut_before_and_after_and_in_the_middle(self):
@@ -179,7 +179,7 @@ class TestNobody(ReportCase):
     def test_no_such_socket(self):
         line = self.publish(big_tree(), endpoint='unix://%s/none.sock' % self.folder)
         self.assertEqual(line['outcome'], 'unreachable')
-        self.assertIn('no such socket', line['error'])
+        self.assertIn('the socket does not exist', line['error'])
 
     def test_a_free_port(self):
         line = self.publish(big_tree(), endpoint='http://127.0.0.1:%d' % free_port())

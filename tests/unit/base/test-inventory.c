@@ -150,8 +150,8 @@ static void test_explain_table(void **state)
                 { INVENTORY_E_MIN_UNIT, 0, 1, "1 is less than min_unit 2" },
                 { INVENTORY_E_MAX_UNIT, 0, 9, "9 is more than max_unit 8" },
                 { INVENTORY_E_STEP_SIZE, 0, 5, "5 is not a multiple of step_size 2" },
-                { INVENTORY_E_CAPACITY, 13, 4, "asks for 4, free are 3 of 16" },
-                { INVENTORY_E_CAPACITY, 40, 4, "asks for 4, free are 0 of 16" },
+                { INVENTORY_E_CAPACITY, 13, 4, "4 requested, but 3 of 16 are free" },
+                { INVENTORY_E_CAPACITY, 40, 4, "4 requested, but 0 of 16 are free" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

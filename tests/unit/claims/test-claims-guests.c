@@ -101,7 +101,7 @@ static void test_no_device_is_no_claim(void **state)
         fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096; host_a<host VGPU=3");
         assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", NULL), CLAIM_E_NO_CAPACITY);
         assert_text(fixture->error.text,
-                    "VGPU: asks for 1, free are 0 of 3; guests have 3 on host_a");
+                    "VGPU: 1 requested, but 0 of 3 are free; guests have 3 on host_a");
         assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
         assert_int_equal(n, 0);
         assert_store_sane(fixture->path);
@@ -184,7 +184,7 @@ static void test_an_mdev_is_taken_whatever_its_device_is_called(void **state)
         assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &adopted, &error),
                          CLAIM_E_CONFLICT);
         assert_non_null(adopted);
-        assert_text(error.text, "is promised to another");
+        assert_text(error.text, "belongs to another claim");
         adopted = claim_free(adopted);
         assert_store_sane(fixture->path);
 }
@@ -201,7 +201,7 @@ static void test_not_before_the_host_is_known(void **state)
         assert_true(claims_open(&fixture->claims, &config, NULL) >= 0);
         fixture_set_host(fixture, HOST);
         assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", NULL), CLAIM_E_NO_CAPACITY);
-        assert_text(fixture->error.text, "before the host was polled");
+        assert_text(fixture->error.text, "before the first poll");
         assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=1", NULL), CLAIM_DONE);
         claims_set_facts(fixture->claims, &facts.facts);
         assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", NULL), CLAIM_DONE);
@@ -245,7 +245,7 @@ static void test_adoption_of_what_does_not_fit(void **state)
                 const char *words;
         } cases[] = {
                 { "", 12, CLAIM_E_NO_CAPACITY, "VCPU" },
-                { NULL, 2, CLAIM_E_CONFLICT, "promised to another" },
+                { NULL, 2, CLAIM_E_CONFLICT, "belongs to another claim" },
                 { "2", 2, CLAIM_E_CONFLICT, "does not offer" },
                 { "9", 2, CLAIM_E_CONFLICT, "is not on this host" },
         };
@@ -382,7 +382,7 @@ static void test_a_guest_that_does_not_fit_gets_nothing(void **state)
                 const char *words;
         } cases[] = {
                 { 9, "", CLAIM_E_NO_CAPACITY, "VCPU" },
-                { 2, "1", CLAIM_E_CONFLICT, "promised to another" },
+                { 2, "1", CLAIM_E_CONFLICT, "belongs to another claim" },
                 { 2, "2", CLAIM_E_CONFLICT, "does not offer" },
                 { 2, "9", CLAIM_E_CONFLICT, "is not on this host" },
         };

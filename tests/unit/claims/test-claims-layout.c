@@ -60,7 +60,7 @@ static void test_claim(void **state)
         assert_int_equal(
                 fixture_claim(fixture, "b", "PCPU=2,MEMORY_MB=192 & nodes=2 page_size=2M", NULL),
                 CLAIM_E_NO_CAPACITY);
-        assert_text(fixture->error.text, "2048 KiB pages, free are 64");
+        assert_text(fixture->error.text, "2048 KiB pages requested, but 64 are free");
         assert_int_equal(claims_release(fixture->claims, claim->id, "done", NULL), 0);
         read = claim_free(read);
         assert_int_equal(claims_get(fixture->claims, claim->id, &read, NULL), 0);
@@ -152,7 +152,7 @@ static void test_pci(void **state)
         assert_string_equal(first->devices[0].address, "0000:05:00.2");
         assert_true(claim_has_pci(first, "0000:05:00.2") && !claim_has_pci(first, "0000:05:00.1"));
         assert_int_equal(fixture_claim(fixture, "b", "CUSTOM_NIC=1", NULL), CLAIM_E_NO_CAPACITY);
-        assert_text(fixture->error.text, "free are 0 of 2; guests have 1 on");
+        assert_text(fixture->error.text, "0 of 2 are free; guests have 1 on");
         facts.facts.n_domains = 0;
         assert_int_equal(fixture_claim(fixture, "b", "CUSTOM_NIC=1", &second), CLAIM_DONE);
         assert_string_equal(second->devices[0].address, "0000:05:00.1");
@@ -207,7 +207,7 @@ static void test_adopt(void **state)
         make_domain("h", 8);
         assert_int_equal(claims_adopt(fixture->claims, &domain, &other, &error), CLAIM_E_CONFLICT);
         layout_done(&domain.layout);
-        assert_text(error.text, "promised to another");
+        assert_text(error.text, "belongs to another claim");
         assert_layout(other, "0@1:0-1 2048 64; 0=8");
         assert_int_equal(cpu_set_count(&other->layout.held), 0);
         assert_int_equal(other->n_devices, 0);

@@ -339,7 +339,7 @@ static void test_lost_race_is_fitted_again(void **state)
         claims_release(rival->claims, 1, "", NULL);
         assert_int_equal(claim_with(claims, "vm2", "VCPU=2", &error), CLAIM_E_NO_CAPACITY);
         assert_int_equal(race.n_writes, 1);
-        assert_string_equal(error.text, "VCPU: asks for 2, free are 1 of 4 on host");
+        assert_string_equal(error.text, "VCPU: 2 requested, but 1 of 4 are free on host");
 
         /* a claim on another provider is no race */
         race.rival_request = "VGPU=1";
@@ -361,7 +361,8 @@ static void test_race_lost_too_often(void **state)
         race.always_lose = true;
         assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), -EBUSY);
         assert_int_equal(race.n_writes, 16);
-        assert_string_equal(error.text, "Other writers of the claim database were faster 16 times");
+        assert_string_equal(error.text,
+                            "Other writers changed the claim database during each of 16 attempts");
         /* the write lock is released */
         race.always_lose = false;
         assert_int_equal(fixture_claim(rival, "other", "VCPU=1", NULL), CLAIM_DONE);

@@ -121,7 +121,7 @@ static void test_same_consumer(void **state)
         assert_int_equal(fixture_used(fixture, "host", "VCPU"), 2);
 
         assert_int_equal(fixture_claim(fixture, "vm", "VCPU=3 _G:VGPU=1", NULL), CLAIM_E_CONFLICT);
-        assert_text(fixture->error.text, "has claim 1 for something else");
+        assert_text(fixture->error.text, "has claim 1 for another request");
         assert_int_equal(fixture_claim(fixture, "vm", "VCPU=2,VGPU=1", NULL), CLAIM_E_CONFLICT);
         assert_int_equal(fixture_claim(fixture, "vm", "VCPU=2:HW_X _G:VGPU=1", NULL),
                          CLAIM_E_CONFLICT);
@@ -153,7 +153,7 @@ static void test_no_fit(void **state)
                          -EINVAL);
         assert_null(claim);
         assert_int_equal(fixture_claim(fixture, "vm", "VGPU=5", NULL), CLAIM_E_NO_CAPACITY);
-        assert_string_equal(fixture->error.text, "VGPU: asks for 5, free are 4 of 4 on gpu_a");
+        assert_string_equal(fixture->error.text, "VGPU: 5 requested, but 4 of 4 are free on gpu_a");
         assert_int_equal(fixture_claim(fixture, "vm", "CUSTOM_X=1", NULL), CLAIM_E_UNKNOWN_CLASS);
         assert_text(fixture->error.text, "CUSTOM_X");
         assert_sql(fixture->path, "SELECT count(*) FROM claims", "0");
@@ -455,7 +455,7 @@ static void test_closed(void **state)
         claims_set_rules(fixture->claims,
                          &(ClaimsRules){ .closed = "the fan", .hint = "a device" });
         assert_int_equal(fixture_claim(fixture, "two", "VCPU=1", NULL), CLAIM_E_NO_CAPACITY);
-        assert_string_equal(fixture->error.text, "Nothing new is promised here: the fan");
+        assert_string_equal(fixture->error.text, "New claims are rejected: the fan");
         assert_int_equal(fixture_claim(fixture, "one", "VCPU=1", &again), CLAIM_DONE);
         assert_int_equal(again->id, claim->id);
         claims_set_rules(fixture->claims, &(ClaimsRules){ .hint = "a device" });

@@ -56,7 +56,7 @@ static void check(const Row *row)
 /* A resized guest gets a new claim as soon as Placement has the same amounts. */
 static void test_resized(void **state)
 {
-        static const char has_less[] = "guest g has 2 VCPUs, its claim has 1";
+        static const char has_less[] = "guest g has 2 VCPUs, but its claim has 1";
         static const Row rows[] = {
                 { "as it was", "g confirmed read type=LIBVIRT vcpus=2", CAN_ASK, 0, "", NULL },
                 { "ask first", "g confirmed read type=LIBVIRT vcpus=1", CAN_ASK, 0, "ask 1",
@@ -107,7 +107,7 @@ static void test_follows(void **state)
                 { "of a caller, with more than the guest", "g confirmed read type=INSTANCE vcpus=3",
                   CAN_ASK, 4, 0, "", NULL },
                 { "of a caller, which nobody placed", "g confirmed type=INSTANCE vcpus=3", CAN_ASK,
-                  0, 0, "", "guest g has 2 VCPUs, its claim has 3" },
+                  0, 0, "", "guest g has 2 VCPUs, but its claim has 3" },
                 { "written by the agent",
                   "g confirmed read type=LIBVIRT write_state=written vcpus=2", CAN_ASK, 4, 0, "",
                   NULL },

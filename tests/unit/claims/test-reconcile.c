@@ -20,13 +20,14 @@ static void test_table(void **state)
                 { "expires by itself", "x claimed expires=1000", "g", "adopt g", NULL },
                 { "another boot", "g confirmed boot=old", "g", "check 1", NULL },
                 { "no device named", "g confirmed vgpus=1", "g", "check 1", NULL },
-                { "more VCPUs", "g confirmed vcpus=1", "g", "", "has 2 VCPUs, its claim has 1" },
+                { "more VCPUs", "g confirmed vcpus=1", "g", "",
+                  "has 2 VCPUs, but its claim has 1" },
                 { "the same mdevs", "g confirmed vgpus=2 mdev=1 mdev=3", "g13", "", NULL },
                 { "mdev not in the XML", "g confirmed vgpus=1 mdev=1", "g", "",
                   "does not have mdev" },
                 { "mdev not in the claim", "g confirmed vcpus=2", "g4", "",
                   "its claim does not name" },
-                { "mdev gone", "g confirmed vgpus=1 mdev=9", "g9", "", "is gone from a" },
+                { "mdev gone", "g confirmed vgpus=1 mdev=9", "g9", "", "no longer exists on a" },
                 { "while it is resized",
                   "g confirmed vcpus=1;g claimed expires=2000 target vcpus=4", "g", "", NULL },
         };
@@ -52,7 +53,7 @@ static void test_unread_guest(void **state)
         } rows[] = {
                 { "g confirmed vcpus=7 vgpus=1 mdev=9", NULL },
                 { "g claimed expires=1000 vcpus=7", NULL },
-                { "", "guest g has no claim, and cannot be read" },
+                { "", "guest g has no claim, and its domain cannot be read" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -185,7 +186,7 @@ static void test_unconfirmed_by_placement(void **state)
                   .urgent = true, .touched = true },
                 { "the same, late", "g claimed expires=1001", AWAY, 'n', .actions = "",
                   .touched = true },
-                { "and Placement has nothing", "g claimed expires=1001", AWAY, 'n',
+                { "and it has no allocations in Placement", "g claimed expires=1001", AWAY, 'n',
                   .actions = "release 1" },
                 { "or has it", "g claimed expires=1001", AWAY, 'h', .actions = "" },
                 { "being made", "g pending expires=1000 write_state=pending", CAN_ASK,
@@ -418,7 +419,7 @@ static void test_held_cpus(void **state)
                 { "g confirmed vcpus=2", "", "", "", "", NULL },
                 { "g confirmed vcpus=2", "4", "4", "4", "", NULL },
                 { "g confirmed vcpus=2", "", "4", "5", "check 1",
-                  "guest g is pinned to host CPU 4, which its claim does not hold" },
+                  "guest g is pinned to host CPU 4, which its claim does not have" },
                 /* no action while another claim holds it */
                 { "g confirmed vcpus=2", "", "4", "4", "", "is pinned to host CPU 4" },
                 /* CPUs of a requested claim stay; CPUs of a claim that was made of the guest do
@@ -460,13 +461,15 @@ static void test_layouts(void **state)
         } cases[] = {
                 { 1, 5, 1, 5, 0, NULL, "", NULL },
                 { 1, 5, 1, 6, 0, NULL, "",
-                  "CPU 0 of guest g runs on host CPUs 6, its claim has 5" },
-                { 1, 5, 1, -1, 0, NULL, "", "CPU 0 of guest g runs on host CPUs any, its claim" },
+                  "CPU 0 of guest g runs on host CPUs 6, but its claim has 5" },
+                { 1, 5, 1, -1, 0, NULL, "",
+                  "CPU 0 of guest g runs on host CPUs any, but its claim" },
                 { 1, -1, 0, -1, 0, NULL, "",
-                  "cell 0 of guest g is in cell 0 of the host, its claim" },
+                  "cell 0 of guest g is in cell 0 of the host, but its claim" },
                 { 1, -1, -1, -1, 0, NULL, "",
-                  "does not say where its cell 0 is, its claim has it in" },
-                { 1, -1, 1, -1, 2048, NULL, "", "has pages of 2048 KiB (0: small), its claim 0" },
+                  "names no host cell for its cell 0, but its claim has cell" },
+                { 1, -1, 1, -1, 2048, NULL, "",
+                  "has pages of 2048 KiB (0: small), but its claim has 0" },
                 /* recorded, and no problem */
                 { -1, -1, 1, 5, 0, NULL, "check 1", NULL },
                 { -1, -1, -1, -1, 0, "0000:05:00.1", "",
@@ -516,9 +519,9 @@ static void test_a_device_that_the_host_does_not_list(void **state)
                 { "g confirmed vcpus=2", true, true, true, true, NULL },
                 { "g confirmed vcpus=2", true, true, false, false, NULL },
                 { "g confirmed vcpus=2", true, true, false, true,
-                  "PCI device 0000:05:00.2 of guest g is gone from this host" },
+                  "PCI device 0000:05:00.2 of guest g is no longer on this host" },
                 { "g claimed vcpus=2", true, true, false, true,
-                  "PCI device 0000:05:00.2 of guest g is gone from this host" },
+                  "PCI device 0000:05:00.2 of guest g is no longer on this host" },
                 { "g confirmed vcpus=2", false, true, false, true,
                   "guest g has PCI device 0000:05:00.2, which this host does not list" },
                 /* the host does not offer the device, but lists it */
@@ -563,7 +566,7 @@ static void test_identities(void **state)
                 { "10de:20b0 1", "10de:20b0 1", true, "", NULL },
                 { "10de:20b0 1", "10de:20b0", true, "", NULL },
                 { "10de:20b0 1", "10de:20b0 2", true, "",
-                  "another device is at 0000:05:00.2 (10de:20b0 2): claim 1 was given 10de:20b0 1" },
+                  "another device is at 0000:05:00.2 (10de:20b0 2), but claim 1 has 10de:20b0 1" },
                 { "10de:20b0", "144d:a808", false, "", "another device is at 0000:05:00.2" },
                 /* of an older schema: recorded if this host offers it */
                 { "", "10de:20b0 1", true, "check 1", NULL },
@@ -603,8 +606,8 @@ static void test_more_than_there_is(void **state)
                 const char *problem; /* NULL: none */
         } cases[] = {
                 { "host VGPU=4", 4, NULL },
-                { "host VGPU=4", 5, "host: claims and guests hold 5 VGPU of 4" },
-                { "host VGPU=4/3", 2, "host: claims and guests hold 2 VGPU of 1" },
+                { "host VGPU=4", 5, "host: claims and guests have 5 VGPU of 4" },
+                { "host VGPU=4/3", 2, "host: claims and guests have 2 VGPU of 1" },
                 { "host VGPU=4/4", 2, NULL },
         };
 

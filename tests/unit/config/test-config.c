@@ -286,8 +286,8 @@ static const struct {
         REFUSED("libvirt", "connection_uri", "system", "a libvirt URI such as qemu:///system"),
         REFUSED("libvirt", "keepalive_interval", "3601", "a whole number from 0 to 3600"),
         { "[libvirt]\nimages_type = lvm\n",
-          "x.conf:2: [libvirt] images_type = lvm needs images_storage_pool, the name of the storage pool of "
-          "libvirt that has the disks" },
+          "x.conf:2: [libvirt] images_type = lvm needs images_storage_pool, the libvirt storage pool of "
+          "the disks" },
         REFUSED("static", "path", "host.json", "an absolute path"),
         { "[DEFAULT]\ncompute_driver = static\n",
           "x.conf:2: compute_driver = static needs [static] path, the JSON file of a host" },
@@ -313,12 +313,12 @@ static const struct {
           "x.conf:2: [placement] auth_type: password needs username or user_id, which is not set" },
         { "[placement]\nauth_type = password\nauth_url = http://h/v3\nuser_id = 1\n"
           "password = SECRET\nproject_id = 2\nsystem_scope = all\n",
-          "x.conf:7: [placement] system_scope: a token has one scope, and project_id is set, too: keep one of the two" },
+          "x.conf:7: [placement] system_scope: a token has only one scope, but project_id is also set. Remove one of them" },
         { "[placement]\nauth_type = v3applicationcredential\nauth_url = http://h/v3\n"
           "tenant_name = x\napplication_credential_id = 1\n"
           "application_credential_secret = SECRET\n",
-          "x.conf:4: [placement] project_name: an application credential has its scope already, "
-          "and Keystone refuses another: take this option away" },
+          "x.conf:4: [placement] project_name: an application credential already has a scope. "
+          "Remove this option" },
         { "[placement]\nauth_url = http://h/\n",
           "x.conf:1: [placement] auth_type is not set, but auth_url is; allowed is password or v3applicationcredential" },
         { "[devices]\nenabled_mdev_types = nvidia-35, ../x\n",
@@ -327,7 +327,7 @@ static const struct {
         { "[pci]\ndevice_spec = {}\ndevice_spec = {\"vendor_id\": 5}\n",
           "x.conf:3: [pci] device_spec: vendor_id must be a string" },
         { "[pci]\nreport_in_placement = yes\ndevice_spec = {\"devname\": \"eth0\"}\n",
-          "x.conf:3: [pci] device_spec: devname \"eth0\": [pci] report_in_placement needs an address in place of a name" },
+          "x.conf:3: [pci] device_spec: devname \"eth0\": [pci] report_in_placement needs an address instead of a name" },
         { "[DEFAULT]\nno sense\n", "x.conf:2: not of the form OPTION = VALUE" },
         /* A long value is cut between two characters. */
         { "[DEFAULT]\ndebug = \xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3"

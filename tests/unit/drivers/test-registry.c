@@ -13,8 +13,8 @@ static void test_refusals(void **state)
                 const char *words;
         } cases[] = {
                 { "xen", "x", "x", 0, -ENOENT,
-                  "no driver \"xen\" (but libvirt, linux and static)" },
-                { "", "x", "x", 0, -ENOENT, "no driver" },
+                  "Unknown driver \"xen\". The drivers are libvirt, linux and static" },
+                { "", "x", "x", 0, -ENOENT, "Unknown driver" },
                 { "libvirt", "", "x", 0, -EINVAL, "[libvirt] connection_uri" },
                 { "libvirt", NULL, "x", 0, -EINVAL, "[libvirt] connection_uri" },
                 { "static", "x", "", 0, -EINVAL, "[static] path" },

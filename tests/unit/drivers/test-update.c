@@ -50,8 +50,8 @@ static void test_disk_of_unknown_size(void **state)
                 int expected;
                 const char *words;
         } cases[] = {
-                { ENOENT, false, true, DRIVER_UPDATED_IN_PART, "DISK_GB stays as it was" },
-                { EIO, false, true, DRIVER_UPDATED_IN_PART, "DISK_GB stays as it was" },
+                { ENOENT, false, true, DRIVER_UPDATED_IN_PART, "DISK_GB stays unchanged" },
+                { EIO, false, true, DRIVER_UPDATED_IN_PART, "DISK_GB stays unchanged" },
                 { ENOENT, false, false, DRIVER_UPDATED, "" },
                 { EACCES, false, false, DRIVER_UPDATED_IN_PART, "DISK_GB is not reported" },
                 { ENOENT, true, false, DRIVER_UPDATED_IN_PART, "DISK_GB is not reported" },
@@ -509,7 +509,8 @@ static void test_reshape_table(void **state)
                   "'devices': [" GPU("1", "16") "], 'mdevs': [" MDEV(
                           UUID_MDEV_1, "0") "], 'domains': [" DOMAIN(UUID_GUEST,
                                                                      "'" UUID_MDEV_1 "'") "]",
-                  type_a, DRIVER_UPDATED_IN_PART, "pci_0000_41_00_0, which offers none" },
+                  type_a, DRIVER_UPDATED_IN_PART,
+                  "pci_0000_41_00_0, which offers no mediated devices" },
                 { "another class",
                   OLD_HOST
                   ", 'domains': [" DOMAIN(UUID_GUEST, "'" UUID_MDEV_1 "', '" UUID_MDEV_2 "'") "]",

@@ -148,10 +148,10 @@ static const Case cases[] = {
         { "one CPU not pinned, nothing shared", GOOD EMULATORS GUEST(", 'pins': [" PIN(0, "1") "]"),
           set_only_dedicated, "warning", "[compute] cpu_shared_set", "there are no shared CPUs" },
         { "floats over all", GOOD EMULATORS GUEST(""), set_whole_cores, "warning",
-          "[compute] cpu_shared_set", "may run on dedicated CPUs" },
+          "[compute] cpu_shared_set", "can run on dedicated CPUs" },
         { "floats over one too many",
           GOOD EMULATORS GUEST(", 'pins': [" PIN(0, "0-2") "," PIN(1, "0,2") "]"), set_whole_cores,
-          "warning", "[compute] cpu_shared_set", "may run on dedicated CPUs" },
+          "warning", "[compute] cpu_shared_set", "can run on dedicated CPUs" },
         { "reserved memory", GOOD EMULATORS, set_memory, "error", "reserved_host_memory_mb",
           "has only 4096" },
         { "reserved disk", GOOD EMULATORS, set_disk, "error", "reserved_host_disk_mb",
@@ -171,7 +171,7 @@ static const Case cases[] = {
         { "pages without cells", GOOD EMULATORS, set_flat_pages, "warning", "reserved_huge_pages",
           "numa_in_placement = true" },
         { "no disk", "'online_cpus': '0', 'memory_kib': 4194304, " EMULATORS, set_nothing,
-          "warning", "instances_path", "no DISK_GB" },
+          "warning", "instances_path", "DISK_GB is not reported" },
         { "empty pool", "'online_cpus': '0', 'memory_kib': 4194304, " EMULATORS, set_pool,
           "warning", "[libvirt] images_storage_pool", "guests" },
         { "no monitor", "'online_cpus': '0', 'memory_kib': 4194304, " EMULATORS, set_rbd, "warning",
@@ -179,17 +179,17 @@ static const Case cases[] = {
         { "no emulator", GOOD "'emulators': []", set_nothing, "warning", "[libvirt] virt_type",
           "kvm" },
         { "no TPM", GOOD EMULATORS, set_tpm, "warning", "[libvirt] swtpm_enabled",
-          "install swtpm" },
+          "Install swtpm" },
         { "more than allowed", GOOD EMULATORS GPU, set_type_a_once, "warning",
-          "[mdev_A] max_instances", "2 of A exist already" },
+          "[mdev_A] max_instances", "2 devices of A already exist" },
         { "nobody has it", GOOD EMULATORS, set_type_b, "warning", "[devices] enabled_mdev_types",
           "No device offers B" },
         { "a device left out", GOOD EMULATORS GPU, set_type_b, "warning",
           "[devices] enabled_mdev_types", "The device pci_0000_41_00_0 offers" },
         { "a device that carries another type", GOOD EMULATORS FULL_GPU, set_type_b, "warning",
-          "[devices] enabled_mdev_types", "The device pci_0000_41_00_0 has no room for B" },
+          "[devices] enabled_mdev_types", "The device pci_0000_41_00_0 cannot offer B" },
         { "wrong address", GOOD EMULATORS GPU, set_type_a_elsewhere, "warning",
-          "[mdev_A] device_addresses", "no device 0000:42:00.0" },
+          "[mdev_A] device_addresses", "device 0000:42:00.0 does not exist" },
         { "wrong type", GOOD EMULATORS GPU, set_types_crossed, "warning",
           "[devices] enabled_mdev_types", "No device offers B" },
 };
@@ -294,12 +294,13 @@ static void test_many_guests_are_one_finding(void **state)
         set_whole_cores(&config);
         document = find(&config, host);
         assert_int_equal(count(document), 2);
-        assert_string_equal(get(document, 0, "text"),
-                            "245 guests (g0, g2, g4, g6, g8, …) are pinned to CPUs that are not in "
-                            "it, CPU 0 of the first to CPU 2: add those, or move the guests");
+        assert_string_equal(
+                get(document, 0, "text"),
+                "245 guests (g0, g2, g4, g6, g8, …) are pinned to CPUs that are not in "
+                "the set, CPU 0 of the first to CPU 2. Add these CPUs, or move the guests");
         assert_string_equal(get(document, 1, "text"),
-                            "245 guests (g1, g3, g5, g7, g9, …) are not pinned and may run on "
-                            "dedicated CPUs: start them again on the shared ones, or move them");
+                            "245 guests (g1, g3, g5, g7, g9, …) are not pinned and can run on "
+                            "dedicated CPUs. Restart them on the shared CPUs, or move them");
 }
 
 TEST_MAIN(test_table, test_like_pci_siblings, test_errors_come_first,

@@ -161,7 +161,7 @@ static void test_counts(void **state)
         }
         check(&request, NULL);
         assert_int_equal(resource_request_group(&request.resources, "_x", &group, NULL), 0);
-        check(&request, "The request has 257 groups, at most 256 are taken");
+        check(&request, "The request has 257 groups, but at most 256 are allowed");
         resource_request_done(&request.resources);
         assert_int_equal(resource_request_group(&request.resources, "", &group, NULL), 0);
         for (int i = 0; i <= CLAIM_CLASSES_MAX; i++) {

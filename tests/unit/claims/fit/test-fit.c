@@ -59,10 +59,10 @@ static void test_unsuffixed(void **state)
                 { GPUS, "gpu_a VGPU=1", "VGPU=8", CLAIM_DONE, "VGPU=8 on gpu_c" },
                 /* an amount is not split over providers */
                 { GPUS, NULL, "VGPU=9", CLAIM_E_NO_CAPACITY,
-                  "VGPU: asks for 9, free are 8 of 8 on gpu_a" },
+                  "VGPU: 9 requested, but 8 of 8 are free on gpu_a" },
                 { GPUS, "host VCPU=15", "VCPU=1", CLAIM_DONE, "VCPU=1 on host" },
                 { GPUS, "host VCPU=15", "VCPU=2", CLAIM_E_NO_CAPACITY,
-                  "VCPU: asks for 2, free are 1 of 16 on host" },
+                  "VCPU: 2 requested, but 1 of 16 are free on host" },
                 { GPUS, NULL, "VCPU=9", CLAIM_E_NO_CAPACITY,
                   "VCPU: 9 is more than max_unit 8 on host" },
                 { GPUS, NULL, "DISK_GB=15", CLAIM_E_NO_CAPACITY,
@@ -72,13 +72,13 @@ static void test_unsuffixed(void **state)
                 { GPUS, NULL, "CUSTOM_X=1", CLAIM_E_UNKNOWN_CLASS,
                   "No provider of this host has resource class CUSTOM_X" },
                 { "", NULL, "VCPU=1", CLAIM_E_UNKNOWN_CLASS,
-                  "The host was not polled yet, so it is not known what it has: \"computectl status\" says why" },
+                  "The host has not been polled yet, so its resources are unknown. \"computectl status\" shows the reason" },
                 /* the root is preferred to others with more capacity */
                 { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=2", CLAIM_DONE, "VCPU=2 on host" },
                 { "host VCPU=2; cell<host VCPU=8", NULL, "VCPU=3", CLAIM_DONE, "VCPU=3 on cell" },
                 /* usage above the capacity */
                 { "host VCPU=2", "host VCPU=5", "VCPU=1", CLAIM_E_NO_CAPACITY,
-                  "VCPU: asks for 1, free are 0 of 2 on host" },
+                  "VCPU: 1 requested, but 0 of 2 are free on host" },
         };
 
         run_cases(cases, ARRAY_SIZE(cases));
@@ -102,7 +102,7 @@ static void test_traits(void **state)
                 { GPUS, NULL, "VCPU=1,VGPU=1:NVIDIA_A,NVIDIA_B", CLAIM_E_NO_CAPACITY,
                   "Each part of the request fits alone, but not all of them together" },
                 { GPUS, NULL, "VCPU=1:NVIDIA_A", CLAIM_E_NO_CAPACITY,
-                  "No provider that has room for the request has the required trait NVIDIA_A" },
+                  "No provider with capacity for the request has the required trait NVIDIA_A" },
                 { GPUS, NULL, "VCPU=1,VGPU=1:!FAST", CLAIM_DONE,
                   "VCPU=1 on host, VGPU=1 on gpu_a" },
                 { "host VCPU=4 +X", NULL, "VCPU=1:!X", CLAIM_E_NO_CAPACITY,
@@ -122,11 +122,11 @@ static void test_groups(void **state)
                   "_A VGPU=1 on gpu_a, _B VGPU=1 on gpu_c" },
                 { GPUS, NULL, "_A:VGPU=1 _B:VGPU=1 _C:VGPU=1 _D:VGPU=1 isolate",
                   CLAIM_E_NO_CAPACITY,
-                  "4 groups ask for VGPU=1 each on providers of their own (isolate), there is room for 3" },
+                  "4 groups ask for VGPU=1 each on providers of their own (isolate), but there is capacity for 3" },
                 { GPUS, NULL, "_A:VGPU=8 _B:VGPU=8 _C:VGPU=8", CLAIM_E_NO_CAPACITY,
-                  "3 groups ask for VGPU=8 each, there is room for 2" },
+                  "3 groups ask for VGPU=8 each, but there is capacity for 2" },
                 { GPUS, NULL, "_A:VGPU=8 _B:VGPU=7 _C:VGPU=6", CLAIM_E_NO_CAPACITY,
-                  "VGPU: all groups together ask for 21, one request can have 16" },
+                  "VGPU: all groups together ask for 21, but one request can get 16" },
                 { GPUS, NULL, "_A:VGPU=6 _B:VGPU=5 _C:VGPU=5", CLAIM_E_NO_CAPACITY,
                   "Each part of the request fits alone, but not all of them together" },
                 /* _A fits on three providers, but _B needs the one that _A prefers */
@@ -143,7 +143,7 @@ static void test_groups(void **state)
                 { "host VCPU=8/0/1/2", NULL, "VCPU=1 _A:VCPU=1", CLAIM_DONE,
                   "VCPU=1 on host, _A VCPU=1 on host" },
                 { "host VCPU=8/0/1/2", NULL, "VCPU=1 _A:VCPU=2", CLAIM_E_NO_CAPACITY,
-                  "VCPU: all groups together ask for 3, one request can have 2" },
+                  "VCPU: all groups together ask for 3, but one request can get 2" },
                 /* isolate does not concern the unsuffixed group */
                 { "host VGPU=2", NULL, "VGPU=1 _A:VGPU=1 isolate", CLAIM_DONE,
                   "VGPU=1 on host, _A VGPU=1 on host" },
@@ -157,7 +157,7 @@ static void test_trees(void **state)
         static const Case cases[] = {
                 /* another root that shares nothing is another host */
                 { "host VCPU=1; other VCPU=8", NULL, "VCPU=2", CLAIM_E_NO_CAPACITY,
-                  "VCPU: asks for 2, free are 1 of 1 on host" },
+                  "VCPU: 2 requested, but 1 of 1 are free on host" },
                 { "host VCPU=1; other DISK_GB=8", NULL, "DISK_GB=2", CLAIM_E_NO_CAPACITY,
                   "DISK_GB: other is not part of this node" },
                 { "host VCPU=1 @A; pool DISK_GB=8 +MISC_SHARES_VIA_AGGREGATE @A", NULL,
@@ -174,8 +174,10 @@ static void test_trees(void **state)
 
 static void test_withheld(void **state)
 {
-        static const Case c = { "host VCPU=1; gpu<host VGPU=4", NULL, "VGPU=1", CLAIM_E_NO_CAPACITY,
-                                "VGPU: gpu is withheld, nothing on this host goes by its name" };
+        static const Case c = {
+                "host VCPU=1; gpu<host VGPU=4", NULL, "VGPU=1", CLAIM_E_NO_CAPACITY,
+                "VGPU: gpu is withheld, because nothing on this host has its name"
+        };
 
         run_case(&c, NULL, "gpu");
 }
@@ -232,7 +234,7 @@ static void test_bound(void **state)
         assert_int_equal(r, CLAIM_E_TOO_HARD);
         assert_string_equal(
                 error.text,
-                "Too hard: no way to place the 81 groups was found within 3000000 steps");
+                "Too hard: no placement of the 81 groups was found within 3000000 steps");
         assert_true(effort.work > FIT_WORK_MAX && effort.work < FIT_WORK_MAX * 2);
 }
 
@@ -306,7 +308,7 @@ static void test_bound_in_time(void **state)
         assert_int_equal(fit_groups(view, "host", &request, NULL, &effort, &fit, &error),
                          CLAIM_E_TOO_HARD);
         assert_string_equal(error.text,
-                            "Too hard: no way to place the 256 groups was found within 2 ms");
+                            "Too hard: no placement of the 256 groups was found within 2 ms");
         assert_true(effort.work > 0 && effort.work < FIT_WORK_MAX);
         assert_int_equal(fit_explain_request(view, "host", &request, &effort, &verdicts, &error),
                          CLAIM_E_TOO_HARD);
@@ -428,7 +430,7 @@ static void test_in_tree(void **state)
                 { SHARE, NULL, "_G:DISK_GB=1", CLAIM_DONE, "_G DISK_GB=1 on host" },
                 { SHARE, NULL, "_G:DISK_GB=1", CLAIM_DONE, "_G DISK_GB=1 on share" },
                 { SHARE, NULL, "_G:DISK_GB=1", CLAIM_E_NO_CAPACITY,
-                  "Group \"_G\": DISK_GB: host is not in the tree that is asked for" },
+                  "Group \"_G\": DISK_GB: host is not in the requested tree" },
         };
 #undef SHARE
 

@@ -79,12 +79,13 @@ static void test_policies(void **state)
                 { "PCPU=3 & thread_policy=isolate", CLAIM_DONE, "0@0:0-2 0 0; 0=2 1=4 2=6" },
                 { "PCPU=3 & thread_policy=require", CLAIM_DONE, "0@0:0-2 0 0; 0=2 1=3 2=4" },
                 { "PCPU=4 & thread_policy=isolate", CLAIM_E_NO_CAPACITY,
-                  "Cell 0 of the guest: PCPU: cell 0 asks for 4 cores (isolate), free are 3" },
+                  "Guest cell 0 (PCPU) on host cell 0: 4 cores requested (isolate), but 3 are free" },
                 { "PCPU=8 & nodes=1", CLAIM_E_NO_CAPACITY,
-                  "Cell 0 of the guest: PCPU: cell 0 asks for 8 dedicated CPUs, free are 6" },
+                  "Guest cell 0 (PCPU) on host cell 0: 8 dedicated CPUs requested, but 6 are free" },
                 { "VCPU=3 & nodes=1", CLAIM_E_NO_CAPACITY,
-                  "Cell 0 of the guest: VCPU: cell 0 asks for 3 shared CPUs, it has 2" },
-                { "PCPU=3 & nodes=3", CLAIM_E_NO_CAPACITY, "The guest has 3 cells, the host 2" },
+                  "Guest cell 0 (VCPU) on host cell 0: 3 shared CPUs requested, but it has 2" },
+                { "PCPU=3 & nodes=3", CLAIM_E_NO_CAPACITY,
+                  "The guest has 3 cells, but the host has 2" },
                 { "PCPU=13 & nodes=1", CLAIM_E_NO_CAPACITY, "PCPU: " },
                 { "PCPU=2,CUSTOM_X=1 & nodes=1", CLAIM_E_UNKNOWN_CLASS, "No provider" },
         };
@@ -109,15 +110,15 @@ static void test_pages(void **state)
                 { "VCPU=1,MEMORY_MB=3072 & page_size=4", CLAIM_DONE, "0@0:0 0 3072;" },
                 /* no overcommit of pages */
                 { "VCPU=1,MEMORY_MB=3073 & page_size=small", CLAIM_E_NO_CAPACITY,
-                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 3073 MiB in small pages, free are 3072" },
+                  "Guest cell 0 (MEMORY_MB) on host cell 0: 3073 MiB in small pages requested, but 3072 are free" },
                 { "VCPU=1,MEMORY_MB=2048 & page_size=large", CLAIM_E_NO_CAPACITY,
-                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 2048 MiB in large pages, free are 1024" },
+                  "Guest cell 0 (MEMORY_MB) on host cell 0: 2048 MiB in large pages requested, but 1024 are free" },
                 { "VCPU=1,MEMORY_MB=1024 & page_size=64", CLAIM_E_NO_CAPACITY,
-                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 1024 MiB in 64 KiB pages, free are 0" },
+                  "Guest cell 0 (MEMORY_MB) on host cell 0: 1024 MiB in 64 KiB pages requested, but 0 are free" },
                 { "VCPU=2,MEMORY_MB=2048 & nodes=2 page_size=2M", CLAIM_DONE,
                   "0@0:0 2048 1024, 1@1:1 2048 1024;" },
                 /* the memory of one guest is not overcommitted, the sum of all guests can be */
-                { "VCPU=1,MEMORY_MB=4097 & nodes=1", CLAIM_E_NO_CAPACITY, "Cell 0" },
+                { "VCPU=1,MEMORY_MB=4097 & nodes=1", CLAIM_E_NO_CAPACITY, "Guest cell 0" },
         };
 
         numa_fixture_make(&facts, two_cells, 2);
@@ -130,13 +131,13 @@ static void test_pages(void **state)
         {
                 const Case more[] = {
                         { "VCPU=1,MEMORY_MB=1024 & page_size=2M", CLAIM_E_NO_CAPACITY,
-                          "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 1024 MiB in 2048 KiB pages, free are 1022" },
+                          "Guest cell 0 (MEMORY_MB) on host cell 0: 1024 MiB in 2048 KiB pages requested, but 1022 are free" },
                         /* cell 1 can have 6144 MiB by the ratio, but its CPUs are full */
                         { "VCPU=2,MEMORY_MB=4096 & nodes=2", CLAIM_E_NO_CAPACITY,
-                          "Each cell of the guest fits a cell of the host, but" },
+                          "Every guest NUMA cell fits, but" },
                         /* memory of guests with dedicated CPUs is not overcommitted */
                         { "PCPU=2,MEMORY_MB=4096 & nodes=2", CLAIM_E_NO_CAPACITY,
-                          "Each cell of the guest fits a cell of the host, but" },
+                          "Every guest NUMA cell fits, but" },
                 };
 
                 run_cases(view, &facts.facts, more, ARRAY_SIZE(more));
@@ -154,19 +155,19 @@ static void test_memory(void **state)
         const Case empty[] = {
                 { "VCPU=1,MEMORY_MB=4096 & nodes=1", CLAIM_DONE, "0@0:0 0 4096;" },
                 { "VCPU=1,MEMORY_MB=16384 & nodes=1", CLAIM_E_NO_CAPACITY,
-                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 16384 MiB, free are 4096 of 6144" },
+                  "Guest cell 0 (MEMORY_MB) on host cell 0: 16384 MiB requested, but 4096 of 6144 are free" },
                 { "VCPU=1,MEMORY_MB=12288 & page_size=1G", CLAIM_DONE, "0@0:0 1048576 12288;" },
         };
         /* 5 GiB of the 4 GiB in small pages are claimed: the ratio of 1.5 allows 6 GiB */
         const Case full[] = {
                 { "VCPU=1,MEMORY_MB=1024 & nodes=1", CLAIM_DONE, "0@0:0 0 1024;" },
                 { "VCPU=1,MEMORY_MB=1025 & nodes=1", CLAIM_E_NO_CAPACITY,
-                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 1025 MiB, free are 1024 of 6144" },
+                  "Guest cell 0 (MEMORY_MB) on host cell 0: 1025 MiB requested, but 1024 of 6144 are free" },
                 { "PCPU=1,MEMORY_MB=4 &", CLAIM_E_NO_CAPACITY,
-                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 4 MiB, free are 0 of 4096" },
+                  "Guest cell 0 (MEMORY_MB) on host cell 0: 4 MiB requested, but 0 of 4096 are free" },
                 { "PCPU=1,MEMORY_MB=11264 & page_size=1G", CLAIM_DONE, "0@0" },
                 { "PCPU=1,MEMORY_MB=12288 & page_size=1G", CLAIM_E_NO_CAPACITY,
-                  "Cell 0 of the guest: MEMORY_MB: cell 0 asks for 12288 MiB, free are 11264 of 16384" },
+                  "Guest cell 0 (MEMORY_MB) on host cell 0: 12288 MiB requested, but 11264 of 16384 are free" },
                 { "VCPU=1,MEMORY_MB=12288 & page_size=1G", CLAIM_DONE, "0@0" },
         };
 
@@ -185,7 +186,7 @@ static void test_isolate(void **state)
         const Case cases[] = {
                 { "PCPU=2 & thread_policy=isolate", CLAIM_DONE, "0@0:0-1 0 0; 0=0 1=4 |" },
                 { "PCPU=3 & thread_policy=isolate", CLAIM_E_NO_CAPACITY,
-                  "Cell 0 of the guest: PCPU: cell 0 asks for 3 cores (isolate), free are 2" },
+                  "Guest cell 0 (PCPU) on host cell 0: 3 cores requested (isolate), but 2 are free" },
         };
 
         numa_fixture_make(&facts, &cell, 1);
@@ -252,7 +253,7 @@ static void test_devices(void **state)
                 { "PCPU=1 _1:VGPU=2 _2:VGPU=1 & affinity=legacy", CLAIM_DONE,
                   "0@1:0 0 0; 0=10 | PCPU=1 on host, _1 VGPU=2 on host_b, _2 VGPU=1 on host_c" },
                 { "PCPU=1 _1:VGPU=2 _2:VGPU=1 & affinity=required", CLAIM_E_NO_CAPACITY,
-                  "VGPU: all groups together ask for 3, one request can have 2" },
+                  "VGPU: all groups together ask for 3, but one request can get 2" },
                 { "PCPU=1 _1:VGPU=2 _2:VGPU=1 & affinity=preferred", CLAIM_DONE,
                   "0@1:0 0 0; 0=10 |" },
                 { "PCPU=1 _1:VGPU=3 & affinity=required", CLAIM_E_NO_CAPACITY,
@@ -286,7 +287,7 @@ static void test_devices(void **state)
         {
                 const Case full[] = {
                         { "PCPU=1,VGPU=2 & affinity=required", CLAIM_E_NO_CAPACITY,
-                          "VGPU: asks for 2, free are 0 of 2 on host_a" },
+                          "VGPU: 2 requested, but 0 of 2 are free on host_a" },
                         { "PCPU=1,VGPU=2 & affinity=preferred", CLAIM_DONE,
                           "0@0:0 0 0; 0=2 | PCPU=1 on host, VGPU=2 on host_b" },
                 };
@@ -314,11 +315,11 @@ static void test_cells_as_providers(void **state)
                 { "PCPU=2:FAST & nodes=1", CLAIM_DONE, "0@1:0-1" },
                 { "PCPU=2:!FAST & strategy=pack", CLAIM_DONE, "0@0:0-1" },
                 { "PCPU=2:!HW_NUMA_ROOT & nodes=1", CLAIM_E_NO_CAPACITY,
-                  "Cell 0 of the guest: PCPU: cell 0 has the forbidden trait HW_NUMA_ROOT" },
+                  "Guest cell 0 (PCPU) on host cell 0: has the forbidden trait HW_NUMA_ROOT" },
                 { "PCPU=2,DISK_GB=1:FAST,ROOT & nodes=1", CLAIM_DONE, "0@1:0-1" },
                 { "PCPU=2:NONE & nodes=1", CLAIM_E_NO_CAPACITY,
-                  "No provider that has room for the request has the required trait NONE" },
-                { "VCPU=1,MEMORY_MB=4097 & nodes=1", CLAIM_E_NO_CAPACITY, "Cell 0" },
+                  "No provider with capacity for the request has the required trait NONE" },
+                { "VCPU=1,MEMORY_MB=4097 & nodes=1", CLAIM_E_NO_CAPACITY, "Guest cell 0" },
         };
 
         numa_fixture_make(&facts, two_cells, 2);
@@ -327,7 +328,7 @@ static void test_cells_as_providers(void **state)
         {
                 const Case used[] = {
                         { "PCPU=4 & nodes=2", CLAIM_E_NO_CAPACITY,
-                          "Each cell of the guest fits a cell of the host, but not each one" },
+                          "Every guest NUMA cell fits, but not all" },
                         { "PCPU=2 & strategy=pack", CLAIM_DONE, "0@1:0-1" },
                 };
 
@@ -357,9 +358,9 @@ static void test_placed(void **state)
                   CLAIM_DONE,
                   "0@0:0-1 2048 64; 0=0-1s 1=0-1s | MEMORY_MB=64 on host_NUMA0, VCPU=2 on host_NUMA0" },
                 { CELLS, "host_NUMA1 VCPU=2", "VCPU=2 & nodes=2", CLAIM_E_NO_CAPACITY,
-                  "Each cell of the guest fits a cell of the host, but" },
+                  "Every guest NUMA cell fits, but" },
                 { CELLS, "host_NUMA0 VCPU=2; host_NUMA1 MEMORY_MB=64",
-                  "VCPU=2,MEMORY_MB=64 & nodes=1", CLAIM_E_NO_CAPACITY, "Cell 0 of the guest: " },
+                  "VCPU=2,MEMORY_MB=64 & nodes=1", CLAIM_E_NO_CAPACITY, "Guest cell 0 (" },
         };
         NumaFixture facts;
 
@@ -403,7 +404,7 @@ static void test_explain(void **state)
         assert_string_equal(cell->term, "pcpus");
         assert_string_equal(cell->resource_class, "PCPU");
         assert_int_equal(cell->missing, 2);
-        assert_string_equal(cell->text, "asks for 7 dedicated CPUs, free are 5");
+        assert_string_equal(cell->text, "7 dedicated CPUs requested, but 5 are free");
         assert_int_equal(verdicts.items[2].missing, 1);
 }
 

@@ -95,16 +95,16 @@ static void test_placed(void **state)
                 { GPUS, NULL, "_G:VGPU=1", "gpu_b VGPU=1", NULL, 0, "_G VGPU=1 on gpu_b", false },
                 /* Existing claims of this host count, whatever Placement has. */
                 { GPUS, "gpu_b VGPU=4", "VGPU=1", "gpu_b VGPU=1", NULL, NO_ROOM,
-                  "VGPU: Placement gave this consumer 1 of gpu_b, where claims of this host hold 4 of 4",
+                  "VGPU: Placement allocated 1 of gpu_b to this consumer, but claims of this host have 4 of 4",
                   false },
-                { GPUS, NULL, "VGPU=1", "host VGPU=1", NULL, NO_ROOM, "VGPU: host has none of it",
-                  false },
+                { GPUS, NULL, "VGPU=1", "host VGPU=1", NULL, NO_ROOM,
+                  "VGPU: host has no inventory of it", false },
                 { GPUS, NULL, "VGPU=1", "gpu_b VGPU=2", NULL, OTHER,
-                  "holds 2 of VGPU here, and the request asks for 1", false },
-                { GPUS, NULL, "VGPU=1,VCPU=1", "gpu_b VGPU=1", NULL, OTHER, "holds 0 of VCPU here",
-                  false },
+                  "has 2 of VGPU allocated here, but the request asks for 1", false },
+                { GPUS, NULL, "VGPU=1,VCPU=1", "gpu_b VGPU=1", NULL, OTHER,
+                  "has 0 of VCPU allocated here", false },
                 { GPUS, NULL, "VCPU=1", "host VCPU=1,DISK_GB=5", NULL, OTHER,
-                  "holds 5 of DISK_GB here, and the request asks for 0", false },
+                  "has 5 of DISK_GB allocated here, but the request asks for 0", false },
                 /* The disk is on a provider of another host. */
                 { GPUS, NULL, "VCPU=1,DISK_GB=5", "host VCPU=1; shared DISK_GB=5", NULL, 0,
                   "VCPU=1 on host", false },
@@ -113,8 +113,8 @@ static void test_placed(void **state)
                 /* A consumer that moves has all of it twice. */
                 { GPUS, NULL, "VCPU=1", "host VCPU=1; other VCPU=1", NULL, 0, "VCPU=1 on host",
                   false },
-                { GPUS, NULL, "VCPU=1", "other VCPU=1", NULL, OTHER, "holds nothing of this host",
-                  false },
+                { GPUS, NULL, "VCPU=1", "other VCPU=1", NULL, OTHER,
+                  "has no allocations on this host", false },
                 /* The traits of the provider are checked here, too. */
                 { GPUS, NULL, "_G:VGPU=1:A", "gpu_b VGPU=1", "_G=gpu_b", NO_FIT, "", false },
         };

@@ -271,7 +271,7 @@ static void test_newer_file(void **state)
 {
         Fixture *fixture = *state;
         static const char *const words[] = { "version 99", "up to 9",
-                                             "install the program that made it", NULL };
+                                             "Install the version that wrote it", NULL };
 
         make_store(fixture);
         free(run_sql(fixture->path, "UPDATE versions SET version = 99; DROP TABLE allocations;"
@@ -404,7 +404,7 @@ static int expect_denied(Fixture *fixture)
 {
         int r = fixture_open(fixture);
 
-        if (r != -EACCES || !strstr(fixture->error.text, "must belong to the service's user") ||
+        if (r != -EACCES || !strstr(fixture->error.text, "service's user must own") ||
             !strstr(fixture->error.text, fixture->path)) {
                 fprintf(stderr, "%d %s\n", r, fixture->error.text);
                 return 1;
@@ -529,7 +529,7 @@ static void test_moved_away(void **state)
         moved = text_format("%s/claim.sqlite.moved", fixture->folder);
         assert_int_equal(rename(fixture->path, moved), 0);
         assert_int_equal(fixture_claim(fixture, "vm2", "VCPU=1", NULL), -ESTALE);
-        assert_text(fixture->error.text, "was moved or removed while in use: restart the service");
+        assert_text(fixture->error.text, "was moved or removed while in use. Restart the service");
         assert_int_equal(claims_release(fixture->claims, 1, "", NULL), -ESTALE);
         assert_int_equal(fixture_open(fixture), CLAIMS_CREATED);
 }

@@ -93,7 +93,7 @@ static void test_errors(void **state)
                 { "INSERT INTO t (a) VALUES (1)", -EEXIST, "UNIQUE" },
                 { "INSERT INTO nowhere VALUES (1)", -EUCLEAN, "no such table" },
                 { "nonsense", -EUCLEAN, "syntax error" },
-                { "PRAGMA max_page_count = 1; CREATE TABLE u (a)", -ENOSPC, "free some space" },
+                { "PRAGMA max_page_count = 1; CREATE TABLE u (a)", -ENOSPC, "Free some space" },
         };
         Fixture *fixture = *state;
         _cleanup_(sqlite_closep) Sqlite *sqlite = NULL;
@@ -181,15 +181,15 @@ static void test_system_errors(void **state)
                 const char *text;
         } cases[] = {
                 { ENOSPC, -ENOSPC,
-                  "No space left for the claim database /x: free some space in its folder" },
+                  "No space left for the claim database /x. Free some space in its folder" },
                 { -EDQUOT, -ENOSPC,
-                  "No space left for the claim database /x: free some space in its folder" },
+                  "No space left for the claim database /x. Free some space in its folder" },
                 { EPERM, -EACCES,
-                  "Cannot open the claim database /x: permission denied; file and folder must belong to the service's user" },
+                  "Cannot open the claim database /x: permission denied. The service's user must own file and folder" },
                 { EROFS, -EROFS,
-                  "Cannot open the claim database /x: it may not be written there: below another "
-                  "folder than /var/lib/compute-agent the unit needs ReadWritePaths= (\"systemctl "
-                  "edit compute-agent\"), else its file system is mounted read-only" },
+                  "Cannot open the claim database /x: it is read-only. Outside of "
+                  "/var/lib/compute-agent, add ReadWritePaths= with \"systemctl edit compute-agent\". "
+                  "Otherwise check the mount of its file system" },
                 { ENOENT, -ENOENT, "Cannot open the claim database /x: its folder does not exist" },
                 { EIO, -EIO, "Cannot open the claim database /x: Input/output error" },
         };

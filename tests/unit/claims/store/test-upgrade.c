@@ -306,7 +306,7 @@ static void assert_refused(Fixture *fixture, const char *why, const char *word)
         if (r != -EPROTONOSUPPORT)
                 fail_msg("%s: %d %s", why, r, fixture->error.text);
         assert_text(fixture->error.text, word);
-        assert_text(fixture->error.text, "install the program that wrote it");
+        assert_text(fixture->error.text, "Install the version that wrote it");
         after = describe_schema(fixture->path);
         assert_string_equal(before, after);
         assert_int_equal(fixture_count_files(fixture, "claim", NULL), 1);

@@ -90,12 +90,13 @@ static void test_explain(void **state)
                 const char *expected;
         } cases[] = {
                 { "Error initializing cluster client: ObjectNotFound('RADOS object not found (error calling conf_read_file)')\n",
-                  -EIO, "ceph cannot read /etc/c.conf; the user compute-agent must be able to" },
+                  -EIO,
+                  "ceph cannot read /etc/c.conf. Make it readable for the user compute-agent" },
                 { "2026-11-25T21:22:30.160+0000 7f0dd559a6c0 -1 --2- a log line\ntimed out\n",
                   -ETIMEDOUT, "no monitor of Ceph accepts client.nova in 5 s" },
                 { "2026-11-25T21:22:30.160+0000 7f0d -1 auth: unable to find a keyring\n[errno 13] RADOS permission denied (error connecting to the cluster)\n",
                   -EIO,
-                  "client.nova cannot connect: [errno 13] RADOS permission denied (error connecting to the cluster); let the user compute-agent read its keyring, and grant it mon 'profile rbd'" },
+                  "client.nova cannot connect: [errno 13] RADOS permission denied (error connecting to the cluster). Make its keyring readable for the user compute-agent, and grant it mon 'profile rbd'" },
                 { "Error EACCES: access denied", -EIO, "failed: Error EACCES: access denied" },
                 { "", -EIO, "failed: no reason given" },
                 { "\n\n", -EIO, "failed: no reason given" },

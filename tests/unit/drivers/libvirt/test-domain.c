@@ -69,7 +69,7 @@ static void test_table(void **state)
                 { "<domain/>", "not a uuid" },
                 { "<domain><name>\"><!--</name></domain>", "Not XML" },
                 { "<domain><name>n</name><uuid>5d0b6c3e</uuid></domain>", "n: not a uuid" },
-                { DOMAIN("<vcpu>-3</vcpu>"), UUID_DOMAIN ": vcpu is no number" },
+                { DOMAIN("<vcpu>-3</vcpu>"), UUID_DOMAIN ": vcpu is not a number" },
                 { DOMAIN("<memory unit='?'>3</memory>"), "Unknown unit" },
                 { DEVICES("<hostdev type='mdev'><source><address uuid='../..'/></source></hostdev>"),
                   "no uuid: \"../..\"" },
@@ -329,14 +329,14 @@ static void test_hostile_placement(void **state)
                 const char *text, *words;
         } cases[] = {
                 { DOMAIN("<vcpu cpuset='3-1'>2</vcpu>"),
-                  UUID_DOMAIN ": cpuset is no set: \"3-1\"" },
-                { DOMAIN("<vcpu cpuset='0-65536'>2</vcpu>"), "cpuset is no set" },
+                  UUID_DOMAIN ": cpuset is not a set: \"3-1\"" },
+                { DOMAIN("<vcpu cpuset='0-65536'>2</vcpu>"), "cpuset is not a set" },
                 { CPUTUNE("<vcpupin cpuset='1'/>"), "The number of a guest CPU is missing" },
                 { CPUTUNE("<vcpupin vcpu='4096' cpuset='1'/>"), "guest CPU is too large" },
-                { CPUTUNE("<vcpupin vcpu='2' cpuset='all'/>"), "Guest CPU 2: cpuset is no set" },
-                { CPUTUNE("<emulatorpin cpuset='all'/>"), "<emulatorpin>: cpuset is no set" },
+                { CPUTUNE("<vcpupin vcpu='2' cpuset='all'/>"), "Guest CPU 2: cpuset is not a set" },
+                { CPUTUNE("<emulatorpin cpuset='all'/>"), "<emulatorpin>: cpuset is not a set" },
                 { CPUTUNE("<iothreadpin iothread='1' cpuset='9-1'/>"),
-                  "<iothreadpin>: cpuset is no set" },
+                  "<iothreadpin>: cpuset is not a set" },
                 { NUMA("<cell id='0' cpus='0'/>"),
                   "Guest's cell 0: An amount of memory is missing" },
                 { NUMA("<cell id='1024' cpus='0'/>"), "id of a guest's cell is too large" },
@@ -344,11 +344,11 @@ static void test_hostile_placement(void **state)
                   "Guest's cell 1: cpus is no" },
                 { NUMA("<cell cpus='0' memory='1' unit='furlong'/>"), "Unknown unit" },
                 { NUMA("<cell cpus='0' memory='9223372036854775807' unit='TiB'/>"), "too large" },
-                { DOMAIN("<numatune><memory nodeset='-'/></numatune>"), "nodeset is no set" },
+                { DOMAIN("<numatune><memory nodeset='-'/></numatune>"), "nodeset is not a set" },
                 { DOMAIN("<numatune><memnode nodeset='0'/></numatune>"), "<memnode> is missing" },
                 { PAGES("<page/>"), "Hugepages: An amount of memory is missing" },
                 { PAGES("<page size='0'/>"), "Hugepages of size 0" },
-                { PAGES("<page size='2048' nodeset='?'/>"), "Hugepages: nodeset is no set" },
+                { PAGES("<page size='2048' nodeset='?'/>"), "Hugepages: nodeset is not a set" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -36,7 +36,7 @@ static void test_translation(void **state)
                 const char *words;
                 bool gone, unsupported, unexplained;
         } cases[] = {
-                { VIR_ERR_OK, 0, 0, -EIO, "It: libvirt does not say why", .gone = false },
+                { VIR_ERR_OK, 0, 0, -EIO, "It: libvirt gives no reason", .gone = false },
                 /* between the agent and the daemon */
                 { VIR_ERR_SYSTEM_ERROR, VIR_FROM_RPC, ENOENT, -ECONNREFUSED, "check that libvirtd",
                   .gone = false },

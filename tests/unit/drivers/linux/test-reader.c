@@ -220,10 +220,10 @@ static void test_bad_files(void **state)
                 bool fails;
                 const char *words;
         } cases[] = {
-                { CPU "online", "", true, "cpu/online does not say" },
-                { CPU "online", "x", true, "cpu/online does not say" },
+                { CPU "online", "", true, "cpu/online has unexpected content" },
+                { CPU "online", "x", true, "cpu/online has unexpected content" },
                 { CPU "online", "0-99999999999", true, "cpu/online" },
-                { CPU "present", "x", false, "cpu/present does not say" },
+                { CPU "present", "x", false, "cpu/present has unexpected content" },
                 { CPU "cpu0/topology/physical_package_id", "-2", false, "physical_package_id" },
                 { CPU "cpu0/topology/thread_siblings_list", "5-4", false, "thread_siblings_list" },
                 { NODE "online", "0-", true, "node/online" },
@@ -245,7 +245,7 @@ static void test_bad_files(void **state)
                 { "sys/devices/gpu/mdev_supported_types/nvidia-35/available_instances", "3 4",
                   false, "nvidia-35/available_instances" },
                 { "sys/devices/gpu/mdev_supported_types/b\xff/available_instances", "3", false,
-                  "mdev_supported_types/b? does not" },
+                  "mdev_supported_types/b? has unexpected" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -288,8 +288,9 @@ static void test_others(void **state)
         assert_int_equal(snapshot->n_devices, 3);
         assert_int_equal(snapshot->n_mdevs, 1);
         for (size_t i = 0; i < snapshot->problems.n_items; i++)
-                assert_true(strstr(snapshot->problems.items[i], "symbolic links") ||
-                            strstr(snapshot->problems.items[i], "mdev_type does not say"));
+                assert_true(
+                        strstr(snapshot->problems.items[i], "symbolic links") ||
+                        strstr(snapshot->problems.items[i], "mdev_type has unexpected content"));
 }
 
 static int numa_node(const Snapshot *snapshot, const char *device)

@@ -235,7 +235,7 @@ static void test_cells(void **state)
                   SHAPE(.numa = true, .cpu_ratio = 1.0),
                   "a@cn1:VCPU=8 a@cn1:MEMORY_MB=100 b@cn1:VCPU=1 b@cn1:MEMORY_MB=100",
                   "a@cn1:VCPU=8 a@cn1_NUMA0:MEMORY_MB=100 b@cn1:VCPU=1 b@cn1_NUMA0:MEMORY_MB=100",
-                  DRIVER_UPDATED_IN_PART, "VCPU stays where it is: consumer " },
+                  DRIVER_UPDATED_IN_PART, "VCPU cannot be moved: consumer " },
                 { "back to flat", HOST, CELLS, FLAT,
                   "a@cn1_NUMA0:VCPU=2 a@cn1_NUMA1:VCPU=1 a@cn1_NUMA1:MEMORY_MB=7 a@cn1:DISK_GB=1 b@cn1_NUMA1:VCPU=3",
                   "a@cn1:VCPU=3 a@cn1:MEMORY_MB=7 a@cn1:DISK_GB=1 b@cn1:VCPU=3", 0, NULL },

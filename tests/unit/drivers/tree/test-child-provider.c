@@ -37,9 +37,9 @@ static void test_ensure(void **state)
                 { "cn1_NUMA0", "cn1", NULL },     /* exists */
                 { "cn1_gpu", "cn1", NULL },       /* moved up */
                 { "cn1_lost", "cn1", "Provider cn1_lost" },
-                { "cn1_lost", "cn1", "is not below cn1: remove or rename it" },
+                { "cn1_lost", "cn1", "is not below cn1. Remove or rename it" },
                 { "storage", "cn1", "is not below cn1" },
-                { "cn1_NUMA0", "cn1_gpu", "cannot be put below cn1_gpu" },
+                { "cn1_NUMA0", "cn1_gpu", "cannot be moved below cn1_gpu" },
                 { "", "cn1", "1 to 200 characters" },
                 { "cn1_old", "cn1", "was renamed to \"cn1_new\"" },
         };

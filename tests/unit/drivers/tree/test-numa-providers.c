@@ -264,12 +264,12 @@ static void test_refused_in_words(void **state)
         static const struct {
                 const char *host, *words, *advice;
         } cases[] = {
-                { "'online_cpus': '0'", "reports no NUMA cells", "set it to false" },
+                { "'online_cpus': '0'", "reports no NUMA cells", "Set it to false" },
                 { HOST("0-1", "1024",
                        CELL("0", "512", CPU("0") "," CPU("1")) "," CELL("2", "512", CPU("1"))),
-                  "CPU 1 is in cell 0 and in cell 2", "set it to false" },
+                  "CPU 1 in cell 0 and in cell 2", "Set it to false" },
                 { HOST("0", "1024", CELL("0", "512", CPU("0") "," CPU("0"))),
-                  "CPU 0 is in cell 0 and in cell 0", "set it to false" },
+                  "CPU 0 in cell 0 and in cell 0", "Set it to false" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -292,9 +292,9 @@ static void test_a_bad_part_costs_itself(void **state)
                 const char *host, *words, *expected;
         } cases[] = {
                 { HOST("0-4", "1024", CELL("0", "1024", CPU("0"))),
-                  "CPU 1, one of the shared CPUs, is in no cell", "MEMORY_MB=1/0 VCPU=1/0" },
+                  "CPU 1 of the shared CPUs is in no cell", "MEMORY_MB=1/0 VCPU=1/0" },
                 { HOST("0", "1024", CELL_PAGES("0", "1024", CPU("0"), PAGES("2048", "2"))),
-                  "reserves 3 pages of 2048 KiB in cell 0, but it has only 2",
+                  "reserves 3 pages of 2048 KiB in cell 0, but the cell has only 2",
                   "CUSTOM_HUGEPAGES_2M=2/2 MEMORY_MB=1/0 VCPU=1/0" },
                 { HOST("0", "1024", CELL("0", "0", CPU("0"))),
                   "reports the memory of no cell, so MEMORY_MB is not reported", "VCPU=1/0" },

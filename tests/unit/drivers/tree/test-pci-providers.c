@@ -125,9 +125,9 @@ static void test_refused(void **state)
         static const struct {
                 const char *about, *specs, *words;
         } cases[] = {
-                { "C7: PF and VFs", "{'vendor_id': '8086'}", "virtual functions of it both" },
+                { "C7: PF and VFs", "{'vendor_id': '8086'}", "its virtual functions both" },
                 { "H5: the PF's address matches its VFs, too", "{'address': '0000:81:00.0'}",
-                  "virtual functions of it both" },
+                  "its virtual functions both" },
                 { "C7: mixed classes",
                   "[{'address': '0000:81:01.0', 'resource_class': 'A'},"
                   " {'address': '0000:81:01.1', 'resource_class': 'B'}]",

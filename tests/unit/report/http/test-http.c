@@ -311,7 +311,7 @@ static void test_no_unix_socket(void **state)
         fetch(fixture, "/x", &result);
         assert_int_equal(result.result, HTTP_E_UNREACHABLE);
         assert_non_null(strstr(result.text, fixture->endpoint));
-        assert_non_null(strstr(result.text, "no such socket"));
+        assert_non_null(strstr(result.text, "the socket does not exist"));
 }
 
 static void test_proxy_is_ignored(void **state)

@@ -79,7 +79,7 @@ static void test_may_start(void **state)
         }
 }
 
-/* Requests that are not under way must not raise the limit. */
+/* Requests that are not under way must not Raise the limit. */
 static void test_no_demand_no_growth(void **state)
 {
         HttpLanes lanes;

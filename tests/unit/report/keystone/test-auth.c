@@ -265,7 +265,7 @@ static void test_refusal_of_another_server(void **state)
                 fake_http_begin(SCRIPT(FAILS(0, 401), VERSION(cases[i].status, cases[i].body)), "");
                 assert_int_equal(get_new(fixture), cases[i].result);
                 assert_int_equal(fake_http_count("GET /"), 1);
-                assert_int_equal(strstr(fixture->error.text, "Another server than Keystone") !=
+                assert_int_equal(strstr(fixture->error.text, "A server that is not Keystone") !=
                                          NULL,
                                  elsewhere);
                 /* After the operator corrected it the next attempt is immediate, unless an account

@@ -51,11 +51,11 @@ static const struct {
         { PASSWORD(URL, USER, WORD, .project_name = (char *)"p"), "auth_type",
           "project_domain_name" },
         { PASSWORD(URL, USER, WORD, SCOPE, .domain_id = (char *)"d"), "domain_id",
-          "project_name is set" },
+          "project_name is also set" },
         { PASSWORD(URL, USER, WORD, SCOPE, .trust_id = (char *)"d"), "trust_id",
-          "project_name is set" },
+          "project_name is also set" },
         { PASSWORD(URL, USER, WORD, .system_scope = (char *)"some"), "system_scope",
-          "allowed is all" },
+          "must be all" },
         { PASSWORD(URL, USER, WORD, SCOPE, .interface = (char *)"public",
                    .valid_interfaces = (char *[]){ (char *)"public", NULL }),
           "interface", "valid_interfaces" },
@@ -66,7 +66,7 @@ static const struct {
           "username" },
         { CREDENTIAL(URL, .application_credential_id = (char *)"4711"), "auth_type", "secret" },
         { CREDENTIAL(URL, APP, SCOPE, .application_credential_id = (char *)"4711"), "project_name",
-          "scope already" },
+          "already has a scope" },
 };
 
 static void test_check(void **state)

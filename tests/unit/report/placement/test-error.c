@@ -47,11 +47,11 @@ static void test_statuses(void **state)
                 { 304, "", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "redirect" },
                 { 400, FAULT("placement.undefined_code", "no such trait"), REPORT_E_REFUSED,
                   PLACEMENT_CODE_UNDEFINED, "no such trait" },
-                { 400, "<html>Bad", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "its own JSON" },
+                { 400, "<html>Bad", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "instead of JSON" },
                 { 401, "Authentication required", REPORT_E_UNAUTHORIZED, PLACEMENT_CODE_NONE,
                   "Placement rejects the credentials (401)" },
                 { 403, FAULT("placement.undefined_code", "no"), REPORT_E_FORBIDDEN,
-                  PLACEMENT_CODE_UNDEFINED, "or admin where Placement is older" },
+                  PLACEMENT_CODE_UNDEFINED, "(in an older Placement: admin)" },
                 { 404, "<html>nginx</html>", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE,
                   "endpoint" },
                 { 404, FAULT("placement.undefined_code", "gone"), REPORT_E_REFUSED,
@@ -80,7 +80,7 @@ static void test_statuses(void **state)
                   REPORT_E_REFUSED, PLACEMENT_CODE_UNDEFINED, "409" },
                 { 409, "", REPORT_E_UNAVAILABLE, PLACEMENT_CODE_NONE, "no body" },
                 { 413, FAULT("x", "too large"), REPORT_E_REFUSED, PLACEMENT_CODE_UNDEFINED,
-                  "raise the limit" },
+                  "Raise the limit" },
                 { 413, "<html>Request Entity Too Large", REPORT_E_REFUSED, PLACEMENT_CODE_NONE,
                   "the size of PUT /traits/X (413), which is 2 bytes" },
                 /* facts E1: the other codes and statuses. */
@@ -167,7 +167,7 @@ static void test_odd_members(void **state)
 
         assert_int_equal(verdict.outcome, REPORT_E_REFUSED);
         assert_true(verdict.from_placement);
-        assert_non_null(strstr(error.text, "does not say why"));
+        assert_non_null(strstr(error.text, "no reason given"));
 }
 
 static void test_detail_is_tidied(void **state)

@@ -176,7 +176,7 @@ static const struct {
                         "{'errors':[{'max_version':'1.36','min_version':'1.0'}]}")),
           "host VCPU=1 | a<host | b<host VCPU=1 | old<a", "host VCPU=2 | b<host VCPU=2 | old<b",
           NULL, 2, 2, REPORT_E_REFUSED,
-          "speaks microversions 1.0 to 1.36, PUT /resource_providers/",
+          "it has microversions 1.0 to 1.36, but PUT /resource_providers/",
           "PUT /resource_providers/old; PUT /resource_providers/host/inventories; "
           "PUT /resource_providers/b/inventories",
           "host=11 a=10 b=11 old=10" },
@@ -445,9 +445,10 @@ static void test_name_is_taken(void **state)
                 const char *words;
         } cases[] = {
                 { HOLDER, "{'allocations':{'a':{},'b':{}}}", REPORT_E_DUPLICATE_NAME,
-                  "99999999-9999-9999-9999-999999999999 in Placement (2 consumers hold something" },
-                { HOLDER, "{'allocations':{}}", REPORT_E_DUPLICATE_NAME, "nothing of it is" },
-                { HOLDER, "{'allocations':5}", REPORT_E_DUPLICATE_NAME, "it is not known who" },
+                  "99999999-9999-9999-9999-999999999999 in Placement (2 consumers have allocations" },
+                { HOLDER, "{'allocations':{}}", REPORT_E_DUPLICATE_NAME, "it has no allocations" },
+                { HOLDER, "{'allocations':5}", REPORT_E_DUPLICATE_NAME,
+                  "its consumers are unknown" },
                 { "{'resource_providers':[]}", NULL, REPORT_E_DUPLICATE_NAME, "another name" },
                 { "{'resource_providers':5}", NULL, REPORT_E_UNAVAILABLE, "resource_providers" },
         };

@@ -49,16 +49,16 @@ static void test_words(void **state)
                 const char *words, *more, *last;
         } cases[] = {
                 { true, true, true, 1, 1736164800, HOLDER " in Placement",
-                  "(1 consumer holds something of it, last changed 2025-01-06 12:00 UTC)",
+                  "(1 consumer has allocations of it, last changed 2025-01-06 12:00 UTC)",
                   "identity adopt --force" },
-                { true, true, true, 12, 0, "(12 consumers hold something of it).",
-                  "another host, which lives", "give one of the two another name" },
-                { true, true, true, 0, 0, "(nothing of it is allocated)", "identity adopt --force",
-                  "delete it there" },
-                { true, true, false, 0, 0, "(it is not known who holds",
-                  "another host, which lives", "" },
-                { true, false, true, 0, 0, "of another tree", "delete that one", "check" },
-                { false, true, true, 0, 0, "of another tree", "delete that one", "check" },
+                { true, true, true, 12, 0, "(12 consumers have allocations of it).",
+                  "Another running host", "rename one of them" },
+                { true, true, true, 0, 0, "(it has no allocations)", "identity adopt --force",
+                  "If not, delete it" },
+                { true, true, false, 0, 0, "(its consumers are unknown", "Another running host",
+                  "" },
+                { true, false, true, 0, 0, "of another tree", "Delete that provider", "check" },
+                { false, true, true, 0, 0, "of another tree", "Delete that provider", "check" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

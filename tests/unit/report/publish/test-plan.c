@@ -216,8 +216,8 @@ static void test_refused(void **state)
         static const struct {
                 const char *mirror, *desired, *words;
         } cases[] = {
-                { "host | a<host", "host | a", "become the root" },
-                { "host | a", "host | a<host", "become the root" },
+                { "host | a<host", "host | a", "become a root" },
+                { "host | a", "host | a<host", "become a root" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -391,7 +391,7 @@ static void test_summaries(void **state)
                 { "host @x", "host @y", "+y -x" },
                 { "", "host", "new" },
                 { "host", "host | gpu<host", "new, below host" },
-                { "host | gpu<host", "host", "no longer there" },
+                { "host | gpu<host", "host", "no longer in the tree" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

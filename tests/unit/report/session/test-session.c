@@ -271,7 +271,7 @@ static void test_requests_fail_without_token(void **state)
         send_put(fixture);
         wait_calls(fixture, 2);
         assert_int_equal(fixture->result, REPORT_E_UNAUTHORIZED);
-        assert_non_null(strstr(fixture->text, "Keystone refuses the user 7"));
+        assert_non_null(strstr(fixture->text, "Keystone rejected the user 7"));
         /* During the pause the failure comes at once, but not from inside the call. */
         send_put(fixture);
         assert_int_equal(fixture->n_calls, 0);
