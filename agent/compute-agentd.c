@@ -35,17 +35,17 @@ static void print_help(void)
 {
         puts("compute-agentd [OPTIONS…]\n"
              "\n"
-             "Tracks what this hypervisor has, and keeps OpenStack Placement equal to it.\n"
+             "Tracks the resources of this hypervisor and publishes them to OpenStack Placement.\n"
              "\n"
-             "  -c, --config FILE  Read FILE and FILE.d/*.conf, not /etc/compute-agent/compute-agent.conf\n"
-             "      --once         Run one cycle and exit; 0 only if everything was published\n"
-             "      --dry-run      Run one cycle, print what would be sent to Placement, change nothing there\n"
+             "  -c, --config FILE  Read FILE and FILE.d/*.conf instead of /etc/compute-agent/compute-agent.conf\n"
+             "      --once         Run one cycle and exit, with 0 only if everything was published\n"
+             "      --dry-run      Run one cycle and print the requests to Placement instead of sending them\n"
              "      --direct SOCKET\n"
-             "                     Use the Placement behind this Unix socket, which asks no Keystone\n"
+             "                     Use Placement on this Unix socket, without Keystone\n"
              "      --version      Show the version\n"
              "  -h, --help         Show this help\n"
              "\n"
-             "It is managed with systemctl (compute-agent.service) and looked at with computectl.");
+             "Manage the service with systemctl (compute-agent.service), and query it with computectl.");
 }
 
 /* Parses the command line. Returns 1: continue; 0: everything is done; below 0: wrong usage. */

@@ -122,7 +122,7 @@ static void save_metrics(Daemon *daemon)
         look(daemon, &facts, &verdict);
         r = metrics_save(&facts, &verdict, &list, path, &error);
         if (r < 0 && !daemon->logged_no_metrics)
-                log_warning("No metrics: %s; retrying.", error_text(&error, r));
+                log_warning("No metrics: %s. Retrying.", error_text(&error, r));
         daemon->logged_no_metrics = r < 0;
 }
 
@@ -134,7 +134,7 @@ static void end_without_shape(Daemon *daemon)
             daemon->engine.config->on_startup_failure != CONFIG_STARTUP_EXIT ||
             !tracker_view(daemon->engine.tracker).status->reshape_error.code || daemon->exit_code)
                 return;
-        log_error("[agent] on_startup_failure = exit: ending.");
+        log_error("Exiting, because [agent] on_startup_failure is exit.");
         daemon_notify_failed(tracker_view(daemon->engine.tracker).status->reshape_error.text);
         daemon->exit_code = EXIT_FAILURE;
         (void)sd_event_exit(daemon->event, 0);
@@ -195,9 +195,10 @@ static int check_read(Daemon *daemon, const Snapshot *snapshot, Error *reterr)
 
                 if (snapshot->domains[i].unread && claims_find(claims, &snapshot->domains[i].uuid,
                                                                false, &claim, NULL) != CLAIM_DONE)
-                        return error_setf(reterr, EBADMSG,
-                                          "guest %.60s cannot be read (computectl status says why)",
-                                          snapshot->domains[i].name);
+                        return error_setf(
+                                reterr, EBADMSG,
+                                "cannot read guest %.60s (\"computectl status\" shows the reason)",
+                                snapshot->domains[i].name);
         }
         return 0;
 }
@@ -229,7 +230,7 @@ static void print_plan(Tracker *tracker, Error *reterr)
                 return;
         }
         if (plan->n_steps == 0)
-                puts("Nothing to do: Placement is equal to this host.");
+                puts("Nothing to do. Placement is equal to this host.");
         for (size_t i = 0; i < plan->n_steps; i++) {
                 _cleanup_(placement_request_done) PlacementRequest request =
                         plan_step_request(&plan->steps[i]);
@@ -248,7 +249,7 @@ static void on_only_cycle_ended(Tracker *tracker, const Error *error, void *user
         if (!words.code && daemon->mode == DAEMON_DRY_RUN)
                 print_plan(tracker, &words);
         if (words.code)
-                log_error("Not everything was done: %s", words.text);
+                log_error("The cycle was not completed: %s", words.text);
         daemon->exit_code = words.code ? EXIT_FAILURE : EXIT_SUCCESS;
         (void)sd_event_exit(daemon->event, 0);
 }
@@ -372,7 +373,7 @@ static int check_lasting(const Daemon *daemon, const Config *new, Error *reterr)
                 if (strcmp(lasting[i].before, lasting[i].after) != 0)
                         return error_setf(
                                 reterr, EBUSY,
-                                "%s cannot change while the agent runs: restart it (systemctl restart compute-agent)",
+                                "%s cannot change while the agent runs. Restart it (systemctl restart compute-agent)",
                                 lasting[i].name);
         return 0;
 }
@@ -387,7 +388,7 @@ static int check_identity(const Daemon *daemon, const Config *new, Error *reterr
         int r = identity_find(&places, &root, &path, reterr);
 
         if (r == 0) {
-                log_warning("The identity of this host (compute_id) was gone; writing %s again.",
+                log_warning("The identity of this host (compute_id) was missing. Writing %s again.",
                             daemon->root.text);
                 return identity_replace(&places, &daemon->root, reterr);
         }
@@ -396,7 +397,7 @@ static int check_identity(const Daemon *daemon, const Config *new, Error *reterr
         if (strcmp(root.text, daemon->root.text) != 0)
                 return error_setf(
                         reterr, EBUSY,
-                        "The identity of this host (compute_id) changed from %s to %s: restart the agent to take it",
+                        "The identity of this host (compute_id) changed from %s to %s. Restart the agent to use it",
                         daemon->root.text, root.text);
         return 0;
 }
@@ -422,8 +423,8 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         const ClaimSettings settings = claim_settings(config);
 
         bus_service_set_tracker(daemon->bus, engine->tracker, config_hook_to_text(config));
-        tracker_dismiss(daemon->engine.tracker, "The agent was reloaded meanwhile");
-        claim_queue_dismiss(daemon->queue, "The agent was reloaded meanwhile: try again");
+        tracker_dismiss(daemon->engine.tracker, "The agent was reloaded during this operation");
+        claim_queue_dismiss(daemon->queue, "The agent was reloaded during this claim. Try again");
         claim_queue_set_mode(daemon->queue, config->claim_mode, config->reporter.nova,
                              config->has_placement);
         claim_service_set(daemon->claims, &settings);
@@ -462,7 +463,7 @@ static int replace(Daemon *daemon, Error *reterr)
 static void end_reload(Daemon *daemon)
 {
         daemon->is_reloading = false;
-        log_event(LOG_INFO, MESSAGE_RELOADED, NULL, "The configuration was read again.");
+        log_event(LOG_INFO, MESSAGE_RELOADED, NULL, "The configuration was reloaded.");
         (void)sd_notify(false, "READY=1");
         /* Through the loop, because the tracker that called this function is still active. */
         if (daemon->hung_up)
@@ -485,12 +486,12 @@ static int reload(void *userdata, Error *reterr)
         int r;
 
         if (daemon->is_reloading)
-                return error_setf(reterr, EBUSY, "The configuration is being reloaded just now");
+                return error_setf(reterr, EBUSY, "The configuration is already being reloaded");
         notify_reload();
         r = replace(daemon, &error);
         if (r < 0) {
                 log_event(LOG_ERR, MESSAGE_RELOAD_REFUSED, NULL,
-                          "The configuration was not reloaded, and the old one stays in force: %s",
+                          "The configuration was not reloaded, and the old one stays active: %s",
                           error_text(&error, r));
                 (void)sd_notify(false, "READY=1");
                 return error_setf(reterr, r, "%s", error_text(&error, r));
@@ -545,7 +546,7 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
         if (!path)
                 return error_oom(reterr);
         if (config->host[0] == '\0' && gethostname(host, sizeof(host) - 1) < 0)
-                return error_setf(reterr, errno, "The host's name is not known: %s",
+                return error_setf(reterr, errno, "Cannot read the host's name: %s",
                                   strerror(errno));
         if (claim_service_new(&daemon->claims, daemon->mode == DAEMON_DRY_RUN ? NULL : path,
                               config->host[0] ? config->host : host, &settings) < 0)
@@ -642,7 +643,7 @@ static int look_for_identity(Daemon *daemon, Error *reterr)
                 return r;
         daemon->root = uuid_make_random();
         log_info(
-                "This host is new: the service makes a uuid for its root provider; %s stands for it here.",
+                "This host is new. The service will create a uuid for its root provider; %s is a placeholder.",
                 daemon->root.text);
         return 0;
 }
@@ -658,7 +659,8 @@ static int load_identity(Daemon *daemon, Error *reterr)
                 return look_for_identity(daemon, reterr);
         r = identity_load(&places, &daemon->root, &created, reterr);
         if (r >= 0 && created)
-                log_info("This host is new: its root provider will be %s.", daemon->root.text);
+                log_info("This host is new. The uuid of its root provider is %s.",
+                         daemon->root.text);
         return r;
 }
 

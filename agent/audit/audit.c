@@ -238,8 +238,7 @@ static AuditLife judge(const AuditLook *look, const Consumer *consumer,
                        char text[static AUDIT_EVIDENCE_SIZE])
 {
         if (is_named(look->input, consumer)) {
-                snprintf(text, AUDIT_EVIDENCE_SIZE, "%s named it to be healed",
-                         look->input->named_by);
+                snprintf(text, AUDIT_EVIDENCE_SIZE, "%s asked to heal it", look->input->named_by);
                 return AUDIT_LIFE_ENDED;
         }
         return is_new(look, consumer) ? AUDIT_LIFE_ALIVE
@@ -270,7 +269,7 @@ static int look_at_stranger(AuditLook *look, const Consumer *consumer)
         look->life = text;
         r = add(look, migration ? AUDIT_MIGRATION : AUDIT_LEAKED, AUDIT_REMEDY_RELEASE_SHARE, why,
                 &consumer->uuid, placed ? placed->id : 0,
-                "%s %s holds %.500s, and has neither %s nor guest",
+                "%s %s has allocations (%.500s), but neither %s nor guest",
                 migration ? "migration" : "consumer", consumer->uuid.text, share,
                 placed ? "another claim" : "claim");
         look->life = NULL;
@@ -314,13 +313,13 @@ static int find_disagreement(const AuditLook *look, const Claim *claim,
         if (!uuid_empty(&claim->guest)) {
                 snprintf(ret, REASON_SIZE, "its guest is being moved");
         } else if (!domain) {
-                snprintf(ret, REASON_SIZE, "its guest is not here");
+                snprintf(ret, REASON_SIZE, "its guest is not on this host");
         } else if (reconcile_compare(&look->evidence.picture, claim, domain, &problems) < 0) {
                 return -ENOMEM;
         } else if (problems.n_items > 0) {
                 snprintf(ret, REASON_SIZE, "%s", problems.items[0].text);
         } else if (!guest_size_covers(guest_size_of_claim(claim), domain)) {
-                snprintf(ret, REASON_SIZE, "its guest has more than this host counts");
+                snprintf(ret, REASON_SIZE, "its guest is larger than its claim");
         }
         return 0;
 }
@@ -336,7 +335,7 @@ static int find_reason(const AuditLook *look, const Claim *claim, const Consumer
                 snprintf(ret, REASON_SIZE, "%s", look->input->waits);
         else if (!ret[0] && consumer && is_new(look, consumer))
                 snprintf(ret, REASON_SIZE,
-                         "left as it is, since it was written or first seen a moment ago");
+                         "left unchanged, because it was written or first seen a moment ago");
         return 0;
 }
 
@@ -366,7 +365,7 @@ static int look_at_lost_device(AuditLook *look, const Claim *claim)
                     host_facts_lists_function(look->input->facts, device->address))
                         continue;
                 r = add(look, AUDIT_WITHDRAWN, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
-                        "%s has PCI device %s, which this host does not list any more",
+                        "%s has PCI device %s, which this host no longer lists",
                         name_claim(look, claim, sizeof(name), name), device->address);
                 return r < 0 ? r : 1;
         }
@@ -403,7 +402,7 @@ static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer
                              (look->input->disk_is_shared && strcmp(class, "DISK_GB") == 0)))
                                 continue;
                         return add(look, AUDIT_WITHDRAWN, AUDIT_REMEDY_NONE, "", &consumer->uuid,
-                                   claim->id, "%s holds %s of %.60s, which gives nothing any more",
+                                   claim->id, "%s has %s of %.60s, which no longer offers it",
                                    name_claim(look, claim, sizeof(name), name), class,
                                    provider->name);
                 }
@@ -426,11 +425,11 @@ static int add_amount(AuditLook *look, const Claim *claim, const Consumer *consu
         if (!why[0] && !lower)
                 return add(look, AUDIT_LARGER, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
                            "Placement has %" PRIu64 " %s for %s, claim %" PRId64 " has %" PRIu64
-                           "; another writer set the larger amount, and it stays",
+                           ". Another writer set the larger amount, and the agent keeps it",
                            placed, name, claim->consumer.text, claim->id, claimed);
         if (!why[0] && larger)
-                snprintf(why, sizeof(why), "the larger %.60s is another writer's, and stays",
-                         larger);
+                snprintf(why, sizeof(why),
+                         "another writer set the larger %.60s, and the agent keeps it", larger);
         else if (!why[0] && is_enough(look, claim, consumer))
                 snprintf(why, sizeof(why), "the claim follows Placement in the next cycle");
         else if (!why[0] && find_reason(look, claim, consumer, why) < 0)
@@ -455,10 +454,10 @@ static int compare(AuditLook *look, const Claim *claim, const Consumer *consumer
         if (find_reason(look, claim, consumer, why) < 0)
                 return -ENOMEM;
         if (!why[0] && !claim_binds(claim, difference.elsewhere))
-                snprintf(why, sizeof(why), "nothing of its guest is bound to either");
+                snprintf(why, sizeof(why), "its guest is bound to neither provider");
         return add(look, AUDIT_PROVIDER, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer, claim->id,
                    "claim %" PRId64
-                   " of %s has its %s elsewhere than on %.60s, where Placement has it",
+                   " of %s does not have its %s on %.60s, where Placement allocates it",
                    claim->id, claim->consumer.text, difference.elsewhere,
                    difference.provider->name);
 }
@@ -510,7 +509,7 @@ static int look_at_missing(AuditLook *look, const Claim *claim)
         return add(
                 look, AUDIT_UNHELD, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
                 "guest %.60s %s here (claim %" PRId64
-                "), and nobody holds anything for it in Placement: remove it, if it was deleted, or let whoever placed it write its allocations again",
+                "), but has no allocations in Placement. If it was deleted, undefine it. Otherwise let its scheduler restore them",
                 domain->name, domain->running ? "runs" : "is defined", claim->id);
 }
 
@@ -530,7 +529,7 @@ static int look_at_resized(AuditLook *look, const Claim *claim, const Consumer *
         return add(
                 look, AUDIT_RESIZED, AUDIT_REMEDY_NONE, "", &claim->consumer, first->id,
                 "claims %" PRId64 " and %" PRId64
-                " are of one guest, %s, and no migration of it is left; end the claim that it does not need with \"computectl release\"",
+                " belong to one guest, %s, which has no migration. Release the claim that it does not need (\"computectl release\")",
                 first->id, second->id, claim->consumer.text);
 }
 
@@ -579,7 +578,7 @@ static int look_at_domain(AuditLook *look, const HostDomain *domain)
                                      domain->name);
         return add(look, AUDIT_UNCLAIMED, AUDIT_REMEDY_ADOPT, "", &domain->uuid, 0,
                    "guest %.60s has no claim%s", domain->name,
-                   place == PICTURE_HERE ? "" : ", and holds nothing in Placement");
+                   place == PICTURE_HERE ? "" : " and no allocations in Placement");
 }
 
 /* Runs the three loops. Consumers come first, because is_new() needs their entries. */

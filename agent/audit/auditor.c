@@ -332,7 +332,7 @@ static void finish(Auditor *auditor, const Error *error)
                 auditor->at_start = false;
                 auditor->built_usec = auditor->config.claims->built_usec;
         } else {
-                log_debug("Placement could not be audited: %s", error->text);
+                log_debug("Cannot audit Placement: %s", error->text);
         }
         if (document) {
                 json_decref(auditor->state.document);
@@ -389,7 +389,7 @@ static void log_findings(const Auditor *auditor)
         if (first && auditor->kind == AUDITOR_START)
                 log_event(
                         LOG_WARNING, MESSAGE_AUDIT_FINDINGS, NULL,
-                        "Placement, claims and guests disagree in %zu point%s; \"computectl audit\" lists all. First: %s.",
+                        "Placement, claims and guests disagree in %zu point%s. \"computectl audit\" lists all. First: %s.",
                         audit_count_open(&auditor->audit),
                         text_plural(audit_count_open(&auditor->audit)), first->text);
 }
@@ -600,7 +600,7 @@ static int prepare(Auditor *auditor, Error *reterr)
         int r;
 
         if (!claims)
-                return error_setf(reterr, ENODATA, "The claims cannot be used");
+                return error_setf(reterr, ENODATA, "Claims cannot be used");
         r = claims_list(claims, CLAIMS_LIVING, NULL, &auditor->claims, reterr);
         if (r == 0)
                 r = claims_host(claims, &view, reterr);
@@ -652,7 +652,8 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, Audit
         int r;
 
         if (!facts)
-                return error_setf(reterr, ENODATA, "The guests of this host are not known yet");
+                return error_setf(reterr, ENODATA,
+                                  "The guests of this host have not been read yet");
         if (!auditor->asked_heal && !named)
                 auditor->by = (EventAuthor){ 0 };
         auditor->named = auditor->asked_consumer;

@@ -351,12 +351,12 @@ static const char *find_life(const AuditEvidence *evidence, const Consumer *cons
         uint64_t written_usec;
 
         if (host_facts_has_folder(input->facts, &consumer->uuid))
-                return "Nova has a folder of it in [DEFAULT] instances_path";
+                return "Nova has its folder in [DEFAULT] instances_path";
         if (is_loose(evidence, consumer, size) && (has_key(&evidence->gone, consumer, NULL) ||
                                                    has_key(&evidence->resized, consumer, &size)))
                 return "it can be the migration of a guest of this host";
         if (!is_migration(consumer) && has_key(&evidence->migrations, consumer, NULL))
-                return "a migration of its project and user holds allocations here";
+                return "a migration of its project and user has allocations here";
         if (get_written_usec(input, consumer, &written_usec) && written_usec < input->grace_usec)
                 return "its allocations were written a moment ago";
         return NULL;
@@ -403,7 +403,7 @@ static const char *find_doubt(const AuditInput *input, const Consumer *consumer,
         if (input->facts->folders_unknown)
                 return input->facts->folders_unknown;
         if (!newest || !is_end(newest))
-                return "this host has no record that its server was deleted or left";
+                return "this host has no record that its server was deleted or moved away";
         if (!get_written_usec(input, consumer, &written_usec))
                 return "Placement does not say when its allocations were written";
         if (newest->usec > input->now_usec ||
@@ -429,7 +429,7 @@ AuditLife audit_judge_life(const AuditEvidence *evidence, const Consumer *consum
                 return AUDIT_LIFE_ENDED;
         }
         snprintf(text, AUDIT_EVIDENCE_SIZE,
-                 "left as it is: %s; if its server is deleted, run \"computectl heal %s\"", doubt,
+                 "left unchanged: %s. If its server is deleted, run \"computectl heal %s\"", doubt,
                  consumer->uuid.text);
         return AUDIT_LIFE_UNKNOWN;
 }

@@ -146,7 +146,7 @@ static int end_claim(Healer *healer, AuditFinding *finding)
         log_event(
                 LOG_NOTICE, MESSAGE_CLAIM_EVACUATED,
                 LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, finding->consumer.text),
-                "Released claim %s: guest %s does not run here, and all that it holds in Placement is on other hosts.",
+                "Released claim %s: guest %s does not run here, and all its allocations are on other hosts.",
                 id, finding->consumer.text);
         if (claims_get(claims, finding->claim_id, &claim, NULL) == 0)
                 claim_service_notify(healer->order.claims, CLAIM_EVENT_REMOVED, claim);
@@ -212,7 +212,7 @@ static int check_lowered(Healer *healer, const Claim *claim, const Consumer *bef
                 return 0;
         return error_setf(reterr, EPERM,
                           "Refused to lower %.60s of %s from %" PRIu64 " to %" PRIu64
-                          ": another writer set it, and the consumer has a %s",
+                          ". Another writer set it, and the consumer has a %s",
                           name, before->uuid.text, audit_sum_here(input, before, name),
                           audit_sum_here(input, after, name), claim ? "claim" : "guest here");
 }
@@ -261,7 +261,7 @@ static bool take_in_hand(Healer *healer, const AuditFinding *finding)
 
         if (uuid_empty(&healer->in_hand) &&
             !claim_service_take_in_hand(healer->order.claims, &finding->consumer)) {
-                error_setf(&words, EBUSY, "It is being claimed");
+                error_setf(&words, EBUSY, "A claim for this consumer is in progress");
                 note_failure(healer, REPORT_E_CONFLICT, &words);
                 return false;
         }
@@ -362,7 +362,8 @@ static void on_read_again(int result, ConsumersAnswer *answer, const Error *erro
                 if (is_put_right(healer, current(healer))) {
                         note_healed(healer);
                 } else {
-                        error_setf(&words, EBUSY, "Somebody else wrote it meanwhile");
+                        error_setf(&words, EBUSY,
+                                   "Another writer changed the allocations at the same time");
                         note_failure(healer, REPORT_E_CONFLICT, &words);
                 }
                 next_finding(healer);

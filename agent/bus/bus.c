@@ -72,7 +72,7 @@ static int on_signal_timer(sd_event_source *source, uint64_t usec, void *userdat
         if (!service->bus || sd_bus_is_ready(service->bus) <= 0)
                 return 0;
         if (bus_status_signal(&service->facts, service->bus) < 0)
-                log_warning("Out of memory: a change is not signalled on D-Bus, ignoring.");
+                log_warning("Out of memory. A change is not signalled on D-Bus.");
         if (!bus_documents_signal(&service->documents, service->bus))
                 return 0;
         (void)sd_event_source_set_time_relative(source, 0);
@@ -301,7 +301,7 @@ static int set_log_level(sd_bus *bus, const char *path, const char *interface, c
                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
                                          "\"%.40s\" is not a log level", text);
         log_set_level(level);
-        log_info("What is %s or more important is logged now.", log_level_to_text(level));
+        log_info("The log level is now %s.", log_level_to_text(level));
         return 0;
 }
 
@@ -363,7 +363,7 @@ static void log_no_bus(BusService *service, const char *why)
         if (!service->logged_no_bus)
                 log_event(
                         LOG_WARNING, MESSAGE_NO_BUS, NULL,
-                        "No D-Bus service: %s. The host is reported all the same, but computectl cannot reach this agent; retrying every %d s.",
+                        "No D-Bus service: %s. The host is still reported, but computectl cannot reach this agent. Retrying every %d s.",
                         why, (int)(BUS_RETRY_USEC / USEC_PER_SEC));
         service->logged_no_bus = true;
 }
@@ -398,7 +398,7 @@ static int on_name_requested(sd_bus_message *message, void *userdata, sd_bus_err
                 return 0;
         }
         if (service->logged_no_bus)
-                log_notice("D-Bus is served again.");
+                log_notice("The agent serves D-Bus again.");
         service->logged_no_bus = false;
         settle(service);
         return 0;
@@ -481,11 +481,9 @@ static void leave_bus(BusService *service, const char *own)
 {
         _cleanup_free_ char *left = strdup(own);
 
-        log_warning(
-                "%s: connecting to it anew, so that others are answered.",
-                service->is_deaf
-                        ? "The bus does not answer"
-                        : "What callers and subscribers have not read of what the agent sent fills the bus");
+        log_warning("%s. Reconnecting to it.",
+                    service->is_deaf ? "The bus does not answer"
+                                     : "Unread replies and signals are filling the bus");
         service->is_leaving = true;
         (void)on_retry(NULL, 0, service);
         service->is_leaving = false;

@@ -72,7 +72,7 @@ void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret)
 
         ret->author.uid = sender ? (int64_t)sender->uid : -1;
         if (!sender)
-                snprintf(ret->name, sizeof(ret->name), "somebody");
+                snprintf(ret->name, sizeof(ret->name), "unknown caller");
         else if (!find_name(sender->uid, ret->name, sizeof(ret->name)))
                 snprintf(ret->name, sizeof(ret->name), "uid %u", (unsigned)sender->uid);
         snprintf(ret->author.text, sizeof(ret->author.text), "%s", ret->name);
@@ -123,7 +123,7 @@ void bus_caller_note(const BusCaller *caller, const Claim *claim, const char *re
         log_event(LOG_INFO, MESSAGE_CLAIM_CALLED,
                   LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, claim->consumer.text,
                              LOG_FIELD_CALLER, caller->author.text, LOG_FIELD_DEVICE, device),
-                  "Claim %s: %s by %s%s%s; %s.", id, what, caller->author.text,
+                  "Claim %s %s by %s%s%s; %s.", id, what, caller->author.text,
                   reason && reason[0] ? ": " : "", reason ? reason : "", held);
 }
 
@@ -172,7 +172,7 @@ static int read_verdict(sd_bus_message *reply, sd_bus_error *error)
         if (r > 0)
                 r = sd_bus_message_read(reply, "bb", &allowed, &challenge);
         if (r <= 0) {
-                log_debug("polkit answers in another form");
+                log_debug("polkit sent an unexpected reply");
                 return deny(error, false);
         }
         return allowed ? 1 : deny(error, challenge);
@@ -290,7 +290,7 @@ int bus_caller_guard(Polkit *polkit, sd_bus_message *call, const char *action,
         if (!has_room(polkit, sender->uid))
                 return sd_bus_error_set(
                         error, SD_BUS_ERROR_LIMITS_EXCEEDED,
-                        "Too many requests of this user wait for polkit: answer or wait for these first");
+                        "Too many requests of this user wait for polkit. Answer them or wait");
         question = question_new(polkit, call, sender->uid, handler, userdata);
         return question ? ask(question, action) : -ENOMEM;
 }

@@ -141,7 +141,7 @@ static void on_claimed(int result, const Claim *claim, bool is_new, const Error 
                 return;
         }
         if (is_new) {
-                bus_caller_note(&waiting->caller, claim, "", "promised to %s",
+                bus_caller_note(&waiting->caller, claim, "", "created for %s",
                                 claim->consumer.text);
                 claim_service_notify(waiting->service, CLAIM_EVENT_ADDED, claim);
         }
@@ -268,7 +268,7 @@ static void on_claim_moved(int result, const Claim *claim, bool is_new, const Er
                 return;
         }
         if (is_new) {
-                bus_caller_note(&waiting->caller, claim, "", "given to consumer %s",
+                bus_caller_note(&waiting->caller, claim, "", "moved to consumer %s",
                                 claim->consumer.text);
                 claim_service_notify(waiting->service, CLAIM_EVENT_CHANGED, claim);
         }
@@ -287,7 +287,7 @@ static int read_move(sd_bus_message *call, Uuid *from, Uuid *to, const char **ty
         if (uuid_from_text(texts[0], from) < 0 || uuid_from_text(texts[1], to) < 0 ||
             uuid_equal(from, to))
                 return error_setf(reterr, EINVAL,
-                                  "A claim is moved from one consumer's uuid to another's");
+                                  "A move of a claim needs the uuids of two different consumers");
         if ((*type)[0] && !resource_class_valid(*type))
                 return error_setf(reterr, EINVAL, "\"%.60s\" is not a consumer type", *type);
         return 0;
@@ -423,7 +423,7 @@ static void note_refused(const Guest *guest, const Error *words)
 {
         log_event(LOG_WARNING, MESSAGE_GUEST_REFUSED,
                   LOG_FIELDS(LOG_FIELD_CONSUMER, guest->domain.uuid.text),
-                  "Guest %s may not start: %s.", guest->domain.name, words->text);
+                  "Guest %s cannot start: %s.", guest->domain.name, words->text);
 }
 
 /* Answers PrepareGuest(). A claim that was created before begin_usec (CLOCK_REALTIME) is not new,
@@ -435,10 +435,10 @@ static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimSe
         if (cordoned)
                 log_event(
                         LOG_NOTICE, NULL, LOG_FIELDS(LOG_FIELD_CONSUMER, guest->domain.uuid.text),
-                        "Guest %s starts on this host, which is cordoned: the hook stops no guest.",
+                        "Guest %s starts on this host, which is cordoned. A cordon does not stop guests.",
                         guest->domain.name);
         if (claim->created_usec >= begin_usec) {
-                bus_caller_note(caller, claim, "", "promised to guest %s, which starts,",
+                bus_caller_note(caller, claim, "", "created for guest %s, which starts,",
                                 guest->domain.name);
                 claim_service_notify(service, CLAIM_EVENT_ADDED, claim);
         }

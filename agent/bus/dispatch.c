@@ -36,7 +36,8 @@ static const BusPlace *find_place(const BusDispatch *dispatch, sd_bus_message *c
                     (!interface || !interface[0] || strcmp(p->interface, interface) == 0))
                         return p;
         (void)sd_bus_error_setf(error, SD_BUS_ERROR_UNKNOWN_OBJECT,
-                                "There is no such object, or it lacks that interface: %s", path);
+                                "There is no such object, or it does not have that interface: %s",
+                                path);
         return NULL;
 }
 

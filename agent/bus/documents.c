@@ -222,14 +222,14 @@ static int give_last(const json_t *document, const char *words, json_t **ret, sd
 static int make_audit(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
         return give_last(auditor_get_state(tracker_view(facts->config.tracker).auditor)->document,
-                         "There was no audit since the agent started", ret, error);
+                         "No audit has run since the agent started", ret, error);
 }
 
 static int make_reshape(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
         return give_last(
                 reshape_control_get_state(tracker_view(facts->config.tracker).reshape)->document,
-                "The last reshape moved nothing, or there was none", ret, error);
+                "There was no reshape, or it moved nothing", ret, error);
 }
 
 /* The name of each document, and the function that makes it. */

@@ -29,8 +29,8 @@
 /* The weight of an answer to Introspect. Unit: ordinary answers. */
 #define ANSWERS_INTROSPECT 4
 
-#define TOO_MANY                                                                               \
-        "Too many calls of this user wait for their answers: wait for some of them, then ask " \
+#define TOO_MANY                                                                          \
+        "Too many calls of this user wait for replies. Wait for some of them, then call " \
         "again"
 
 /* A late refusal. Only the answer is kept, because the arguments of the call can be large. */
@@ -153,7 +153,7 @@ static void note_blindness(BusGate *gate, int result)
         gate->turns.is_blind = true;
         if (result == -EACCES)
                 log_warning(
-                        "The bus policy does not let the agent ask what callers leave unread: one that reads nothing can cut it off from the bus. Install the policy of this version and reload the bus (\"systemctl reload dbus\").");
+                        "The bus policy hides the number of unread replies from the agent. A caller that reads nothing can block the agent. Install the policy of this version and reload the bus (\"systemctl reload dbus\").");
 }
 
 /* Lets the user's calls continue if the user reads its answers again. */

@@ -185,7 +185,7 @@ static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *
         if (rival && rival->operation != waiting->operation)
                 return sd_bus_error_set(
                         error, BUS_ERROR_BUSY,
-                        "Another operation on the shape of the tree is under way: wait for its end, or cancel it");
+                        "Another operation on the shape of the tree is running. Wait for its end, or cancel it");
         if (tracker_sync(tracker, TRACKER_SYNC, on_reshaped, waiting) < 0)
                 return -ENOMEM;
         reshape_control_ask(tracker_view(tracker).reshape, kind, by);
@@ -231,7 +231,7 @@ static int begin_heal_consumer(Waiting *waiting, const EventAuthor *by, sd_bus_e
                                          "\"%.40s\" is not the uuid of a consumer", text);
         if (find_rival(waiting))
                 return sd_bus_error_set(error, BUS_ERROR_BUSY,
-                                        "Another consumer is being healed: try again");
+                                        "Another consumer is being healed. Try again");
         return ask_audit(waiting, AUDITOR_WISH_HEAL_CONSUMER, &consumer, by);
 }
 
@@ -245,18 +245,18 @@ static const char *find_hindrance(const BusConfig *config, bool dry_run)
         if (why)
                 return why;
         if (tracker_view(config->tracker).status->sync_state == SYNC_STANDALONE)
-                return "There is no [placement] section: nothing was published of this host";
+                return "There is no [placement] section, so nothing of this host is published";
         if (cordon_view(config->cordon).is_retired)
-                return "The host is retired already; \"computectl retire --undo\" takes it back";
+                return "The host is already retired. To report it again, run \"computectl retire --undo\"";
         return dry_run || cordon_view(config->cordon).host
                        ? NULL
-                       : "The host is in use: \"computectl cordon\" first, so that nothing new comes";
+                       : "The host is not cordoned. Run \"computectl cordon\" first";
 }
 
 /* Answers with the result of the retirement, or with the error that prevented it. */
 static void on_retired(Tracker *tracker, const Error *error, void *userdata)
 {
-        static const Error unknown = { ENODATA, "Host and Placement could not be compared" };
+        static const Error unknown = { ENODATA, "Cannot compare host and Placement" };
         const Retirement *retirement = tracker_view(tracker).retirement;
         const Error *why = &retirement->error;
 
@@ -274,7 +274,7 @@ static int begin_retire(Waiting *waiting, const EventAuthor *by, sd_bus_error *e
                 return sd_bus_error_set(error, BUS_ERROR_REFUSED, why);
         if (find_rival(waiting))
                 return sd_bus_error_set(error, BUS_ERROR_BUSY,
-                                        "Somebody else retires this host just now");
+                                        "Another caller is retiring this host");
         if (tracker_sync(tracker_of(waiting), TRACKER_SYNC, on_retired, waiting) < 0)
                 return -ENOMEM;
         retirement_ask(tracker_view(tracker_of(waiting)).retirement, kind, by);
@@ -309,13 +309,13 @@ static const Operation known[] = {
         { "Sync", begin_sync, TRACKER_PUBLISH, false, NULL },
         { "SyncFull", begin_sync, TRACKER_PUBLISH_ALL, false, NULL },
         { "GetReshape", begin_reshape, RESHAPE_SHOW, false, NULL },
-        { "Reshape", begin_reshape, RESHAPE_FORWARD, false, "A reshape" },
-        { "UndoReshape", begin_reshape, RESHAPE_UNDO, false, "Undoing the last reshape" },
+        { "Reshape", begin_reshape, RESHAPE_FORWARD, false, "Reshape" },
+        { "UndoReshape", begin_reshape, RESHAPE_UNDO, false, "Undo of the last reshape" },
         { "Audit", begin_audit, AUDITOR_WISH_LOOK, false, NULL },
-        { "Heal", begin_audit, AUDITOR_WISH_HEAL, true, "Healing" },
-        { "HealConsumer", begin_heal_consumer, 0, true, "Healing one consumer" },
+        { "Heal", begin_audit, AUDITOR_WISH_HEAL, true, "Heal" },
+        { "HealConsumer", begin_heal_consumer, 0, true, "Heal of one consumer" },
         { "GetRetire", begin_retire, RETIRE_SHOW, false, NULL },
-        { "Retire", begin_retire, RETIRE_DO, true, "Retiring this host" },
+        { "Retire", begin_retire, RETIRE_DO, true, "Retirement of this host" },
         { "Reload", begin_reload, false, true, NULL },
 };
 
@@ -338,7 +338,7 @@ int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const 
         /* Log the caller now. The result is logged at its end. */
         if (operation->changes)
                 log_event(LOG_INFO, NULL, LOG_FIELDS(LOG_FIELD_CALLER, by->text),
-                          "%s was asked for by %s.", operation->changes, by->text);
+                          "%s requested by %s.", operation->changes, by->text);
         waiting = add(operations, call, operation);
         if (!waiting)
                 return -ENOMEM;
@@ -367,7 +367,8 @@ static int cancel(Waiting *waiting)
                 return r;
         /* The requested cycle still runs; only the call stops waiting. */
         tracker_sync_cancel(tracker_of(waiting), waiting);
-        (void)sd_bus_reply_method_errorf(waiting->call, BUS_ERROR_CANCELLED, "It was cancelled");
+        (void)sd_bus_reply_method_errorf(waiting->call, BUS_ERROR_CANCELLED,
+                                         "The operation was cancelled");
         end(waiting);
         return 0;
 }
@@ -387,12 +388,13 @@ int bus_operations_cancel(BusOperations *operations, sd_bus_message *call, sd_bu
                 r = cancel(waiting);
         }
         if (r == -EBUSY)
-                return sd_bus_error_setf(error, BUS_ERROR_BUSY,
-                                         "It cannot be cancelled any more: wait for its end");
+                return sd_bus_error_setf(
+                        error, BUS_ERROR_BUSY,
+                        "The operation can no longer be cancelled. Wait for its end");
         if (r < 0)
                 return r;
         return found ? sd_bus_reply_method_return(call, NULL)
-                     : sd_bus_error_setf(error, BUS_ERROR_NOT_FOUND, "Nobody waits for %.40s()",
+                     : sd_bus_error_setf(error, BUS_ERROR_NOT_FOUND, "No caller waits for %.40s()",
                                          method);
 }
 
@@ -498,7 +500,8 @@ int bus_undo_retire(sd_bus_message *call, const BusCaller *caller, const BusConf
         if (r < 0)
                 return refuse_cordon(error, r, &words);
         log_event(LOG_NOTICE, NULL, LOG_FIELDS(LOG_FIELD_CALLER, caller->author.text),
-                  "The host is not retired any more, says %s; it stays cordoned.", caller->name);
+                  "The retirement of the host was undone by %s. The host stays cordoned.",
+                  caller->name);
         return report_cordon(call, config,
                              &(EventNote){ EVENT_UNRETIRED, &caller->author, 0, NULL, NULL, NULL });
 }

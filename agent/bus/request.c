@@ -134,7 +134,7 @@ static int read_texts(sd_bus_message *m, Reading *reading, Error *reterr)
 
         while (r >= 0 && (r = sd_bus_message_read(m, "s", &text)) > 0) {
                 if (reading->options.n_cpus >= ARRAY_SIZE(reading->cpus))
-                        return error_setf(reterr, EINVAL, "numa-cpus is of at most %d cells",
+                        return error_setf(reterr, EINVAL, "numa-cpus: more than %d cells",
                                           NUMA_REQUEST_CELLS_MAX);
                 reading->cpus[reading->options.n_cpus++] = text;
         }
@@ -149,7 +149,7 @@ static int read_numbers(sd_bus_message *m, Reading *reading, Error *reterr)
 
         while (r >= 0 && (r = sd_bus_message_read(m, "t", &number)) > 0) {
                 if (reading->options.n_memory >= ARRAY_SIZE(reading->memory_mb))
-                        return error_setf(reterr, EINVAL, "numa-mem is of at most %d cells",
+                        return error_setf(reterr, EINVAL, "numa-mem: more than %d cells",
                                           NUMA_REQUEST_CELLS_MAX);
                 reading->memory_mb[reading->options.n_memory++] = number;
         }

@@ -145,7 +145,7 @@ static int look_at_inventories(Contest *contest, const Provider *left, const Pro
                     !same_inventory(theirs, &record->inventory))
                         r = note(contest, CONTEST_INVENTORY, remote, name,
                                  theirs ? format_difference(theirs, &record->inventory, how)
-                                        : "taken away",
+                                        : "removed",
                                  now_usec);
         }
         /* Inventories that the agent removed and another writer added again. */
@@ -153,7 +153,7 @@ static int look_at_inventories(Contest *contest, const Provider *left, const Pro
                 const char *name = remote->inventories[i].resource_class;
 
                 if (!provider_find_inventory(left, name) && !provider_find_inventory(wanted, name))
-                        r = note(contest, CONTEST_INVENTORY, remote, name, "put there", now_usec);
+                        r = note(contest, CONTEST_INVENTORY, remote, name, "added", now_usec);
         }
         return r;
 }
@@ -169,14 +169,14 @@ static int look_at_traits(Contest *contest, const Provider *left, const Provider
 
                 if (string_set_contains(&left->traits, name) &&
                     !string_set_contains(&remote->traits, name))
-                        r = note(contest, CONTEST_TRAIT, remote, name, "taken away", now_usec);
+                        r = note(contest, CONTEST_TRAIT, remote, name, "removed", now_usec);
         }
         for (size_t i = 0; r >= 0 && i < remote->traits.n_items; i++) {
                 const char *name = remote->traits.items[i];
 
                 if (!string_set_contains(&left->traits, name) &&
                     !string_set_contains(&wanted->traits, name))
-                        r = note(contest, CONTEST_TRAIT, remote, name, "put there", now_usec);
+                        r = note(contest, CONTEST_TRAIT, remote, name, "added", now_usec);
         }
         return r;
 }
@@ -314,7 +314,7 @@ char *contest_describe(const Contest *contest)
 
                 if (!contest_is_repeated(part))
                         continue;
-                fprintf(file, "%s%s%s%s%s: %s (undone %u times)", any ? "; " : "",
+                fprintf(file, "%s%s%s%s%s: %s (overwritten %u times)", any ? "; " : "",
                         kinds[part->kind], part->part, part->part[0] ? " of " : "", part->name,
                         part->how, part->n);
                 any = true;

@@ -77,6 +77,6 @@ static inline bool contest_is_repeated(const ContestPart *part)
 size_t contest_count(const Contest *contest);
 
 /* Describes the parts that are repeated, separated by "; ", for example "trait HW_CPU_X86_SSE3 of
- * demo: taken away (undone 3 times)". The caller frees. Returns "" if there are none, NULL if out
+ * demo: removed (overwritten 3 times)". The caller frees. Returns "" if there are none, NULL if out
  * of memory. */
 char *contest_describe(const Contest *contest);

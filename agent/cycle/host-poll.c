@@ -47,7 +47,7 @@ static int check_name(const HostPoll *poll, const Snapshot *snapshot, Error *ret
                 return 0;
         return error_setf(
                 reterr, EEXIST,
-                "The host's name changed from \"%.60s\" to \"%.60s\": give it the old name back, or restart the agent",
+                "The host's name changed from \"%.60s\" to \"%.60s\". Restore the old name, or restart the agent",
                 poll->snapshot->nodename, snapshot->nodename);
 }
 
@@ -173,7 +173,7 @@ int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr)
 
         if (r < 0) {
                 poll->hangs = r == -ETIMEDOUT;
-                return error_setf(reterr, r, "The hypervisor cannot be asked: %s", strerror(-r));
+                return error_setf(reterr, r, "Cannot poll the hypervisor: %s", strerror(-r));
         }
         if (poll->hangs)
                 patience_usec = MIN(patience_usec, HUNG_PATIENCE_USEC);

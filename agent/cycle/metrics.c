@@ -303,7 +303,7 @@ int metrics_save(const CycleFacts *facts, const Verdict *verdict, const ClaimLis
                 r = -errno;
         if (r < 0) {
                 (void)unlink(partial);
-                return error_setf(reterr, r, "%s: cannot be written: %s", path, strerror(-r));
+                return error_setf(reterr, r, "Cannot write %s: %s", path, strerror(-r));
         }
         return 0;
 }

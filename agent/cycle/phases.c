@@ -136,12 +136,13 @@ static CycleScope find_scope(Tracker *tracker, Error *ret)
                 return CYCLE_HOST_UNKNOWN;
         }
         if (!tracker->config.reporter) {
-                error_setf(ret, ENODATA, "There is no [placement] section: nothing to audit");
+                error_setf(ret, ENODATA,
+                           "There is no [placement] section, so there is nothing to audit");
                 tracker_status_note_apart(status, SYNC_STANDALONE);
                 return CYCLE_STANDALONE;
         }
         if (tracker->maker.cordon && cordon_view(tracker->maker.cordon).is_retired) {
-                error_setf(ret, ENODATA, "The host is retired: nothing of it is in Placement");
+                error_setf(ret, ENODATA, "The host is retired and has no provider in Placement");
                 tracker_status_note_apart(status, SYNC_RETIRED);
                 return CYCLE_RETIRED;
         }
@@ -318,7 +319,7 @@ static void log_contest(Contest *contest)
                 log_event(
                         LOG_WARNING, MESSAGE_SECOND_REPORTER,
                         LOG_FIELDS(LOG_FIELD_PROVIDER, part->uuid.text),
-                        "Somebody else writes this host's tree in Placement: %s%s%s was undone %u times (%s). It is left alone for now, and tried ever more seldom.",
+                        "Another writer changes this host's tree in Placement: %s%s%s was overwritten %u times (%s). It is left unchanged for now. Retrying at growing intervals.",
                         part->part, part->part[0] ? " of " : "", part->name, part->n, part->how);
         }
 }
@@ -632,8 +633,7 @@ static const struct {
 static void note_failure(Tracker *tracker, CyclePhase next, int result, const Error *error)
 {
         if (next == CYCLE_READ) {
-                log_debug(
-                        "Another writer changed the tree in Placement meanwhile; reading it again.");
+                log_debug("Another writer changed the tree in Placement. Reading it again.");
                 tracker->cycle.facts.n_retries++;
                 tracker->cycle.facts.retries_in_use &= result != REPORT_E_IN_USE;
                 return;

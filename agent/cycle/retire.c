@@ -139,7 +139,7 @@ bool retirement_check(Retirement *retirement, const TreeMaker *maker, Reporter *
         retirement_done(retirement);
         reporter_take_gathered(reporter, &consumers, &others);
         if (!claims || claims_list(claims, CLAIMS_LIVING, NULL, &list, NULL) != 0)
-                error_setf(&retirement->error, ENODATA, "The claims of this host cannot be read");
+                error_setf(&retirement->error, ENODATA, "Cannot read the claims of this host");
         if (retirement->error.code ||
             tree_maker_make_empty(maker, snapshot, NULL, false, &made, &retirement->error) < 0)
                 return false;

@@ -44,13 +44,13 @@ const char *reshape_access_to_text(ReshaperAccess access)
 const char *tracker_status_find_hindrance(const TrackerStatus *status, const Contest *contest)
 {
         if (contest_count(contest) > 0)
-                return "left as it is while somebody else writes this host's tree: it may be another host's guest";
+                return "left unchanged while another writer changes this host's tree, because it can be another host's guest";
         if (status->hypervisor_error.code)
-                return "left as it is until the hypervisor lists its guests again";
+                return "left unchanged until the hypervisor lists its guests again";
         if (status->reshape_needed)
-                return "left as it is until the tree is reshaped";
+                return "left unchanged until the tree is reshaped";
         if (status->sync_state != SYNC_SYNCED && status->sync_state != SYNC_LEFT)
-                return "left as it is until Placement has the whole tree";
+                return "left unchanged until Placement has the whole tree";
         return NULL;
 }
 
@@ -65,7 +65,7 @@ static bool note_credential(TrackerStatus *status, int result, const Error *erro
         if (news)
                 log_event(
                         LOG_ERR, MESSAGE_CREDENTIAL_REFUSED, NULL,
-                        "The credential of [placement] is refused: %s. Claims are served from this host's own state; retrying slowly.",
+                        "The credential of [placement] is refused: %s. Claims are served from this host's own state. Retrying at growing intervals.",
                         error->text);
         return news;
 }
@@ -90,7 +90,7 @@ static void set_sync_state(TrackerStatus *status, SyncState state, const Error *
         if (state == SYNC_OFFLINE)
                 log_event(
                         LOG_WARNING, MESSAGE_PLACEMENT_LOST, NULL,
-                        "Placement cannot be used (%s). Claims are served from this host's own state; retrying.",
+                        "Placement cannot be used (%s). Claims are served from this host's own state. Retrying.",
                         error->text);
         else if (state == SYNC_STALE)
                 log_event(LOG_WARNING, MESSAGE_UPDATE_REFUSED, NULL,
@@ -123,7 +123,7 @@ void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences)
         note_back(status);
         if (status->sync_state != SYNC_LEFT || status->n_differences != n_differences)
                 log_event(LOG_INFO, MESSAGE_LEFT_TO_NOVA, NULL,
-                          "The tree in Placement is left to nova-compute; %" PRIu64
+                          "nova-compute owns the tree in Placement. %" PRIu64
                           " request%s would make it equal to this host.",
                           n_differences, text_plural(n_differences));
         if (n_differences == 0)
@@ -136,7 +136,7 @@ void tracker_status_note_apart(TrackerStatus *status, SyncState state)
 {
         if (state == SYNC_RETIRED && status->sync_state != SYNC_RETIRED)
                 log_notice(
-                        "This host is retired: nothing is reported to Placement until \"computectl retire --undo\".");
+                        "This host is retired. Nothing is reported to Placement until \"computectl retire --undo\".");
         set_sync_state(status, state, NULL, true);
 }
 
@@ -150,7 +150,7 @@ void tracker_status_note_synced(TrackerStatus *status)
 
                 error_setf(
                         &error, EAGAIN,
-                        "The tree must change shape under running guests, which the next start does, or \"computectl reshape\"; the old shape is kept");
+                        "The tree must change shape under running guests. Run \"computectl reshape\", or restart the agent. The old shape is kept");
                 set_sync_state(status, SYNC_STALE, &error, true);
         } else if (status->device_error.code) {
                 set_sync_state(status, SYNC_STALE, &status->device_error, true);
@@ -177,7 +177,7 @@ void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access)
         if (access == RESHAPER_FORBIDDEN && status->reshape_access != RESHAPER_FORBIDDEN)
                 log_event(
                         LOG_WARNING, MESSAGE_RESHAPE_FORBIDDEN, NULL,
-                        "The user of [placement] may not reshape: it lacks the role service. Everything else is published; a change of shape under running guests will fail.");
+                        "The user of [placement] cannot reshape, because it lacks the role service. Everything else is published. A change of shape under running guests will fail.");
         status->reshape_access = access;
 }
 
@@ -211,7 +211,8 @@ static void note_local_disk(TrackerStatus *status, const Uuid *root, const MadeT
                 log_event(LOG_NOTICE, MESSAGE_LOCAL_DISK, fields, "%s.", status->local_disk);
         else if (leaves)
                 log_event(LOG_NOTICE, MESSAGE_LOCAL_DISK, fields,
-                          "%s; no consumer holds local DISK_GB.", status->local_disk);
+                          "%s. No consumer has an allocation of local DISK_GB.",
+                          status->local_disk);
 }
 
 /* Notes the unpinned guests that can run on dedicated CPUs. Logs each text once, and the end of the
@@ -287,10 +288,10 @@ static void note_hypervisor(TrackerStatus *status, const Error *error, bool know
         bool failed_before = status->hypervisor_error.code;
 
         if (error && !failed_before)
-                log_event(LOG_WARNING, MESSAGE_HYPERVISOR_LOST, NULL, "%s. %s; retrying.",
+                log_event(LOG_WARNING, MESSAGE_HYPERVISOR_LOST, NULL, "%s. %s. Retrying.",
                           error->text,
-                          known ? "The host is served as it was last seen"
-                                : "Nothing is known of this host yet");
+                          known ? "The last known state of the host stays in use"
+                                : "This host has not been polled yet");
         if (!error && failed_before)
                 log_event(LOG_NOTICE, MESSAGE_HYPERVISOR_BACK, NULL,
                           "The hypervisor can be polled again.");

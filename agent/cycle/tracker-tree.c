@@ -80,7 +80,7 @@ static void collect_disk_facts(Tracker *tracker)
                 .claimed = count_claimed_disk(tracker),
         };
         if (copy_pools(tracker, &pools) < 0)
-                log_warning("Out of memory: sharing providers are not looked for, ignoring.");
+                log_warning("Out of memory. Sharing providers are not searched for.");
         else
                 tree_maker_note_pool(facts, pools);
         if (tracker->reporter)
@@ -98,7 +98,7 @@ static void offer_tree(Tracker *tracker, bool reshaped)
         if (copy_pools(tracker, &pools) < 0 ||
             (pools->n_providers > 0 &&
              (provider_tree_copy(&both, tree) < 0 || tree_maker_add_pools(pools, both) < 0)))
-                log_warning("Out of memory: claims take nothing of sharing providers, ignoring.");
+                log_warning("Out of memory. Claims take nothing from sharing providers.");
         else if (both)
                 tree = both;
         if (reshaped && !tracker->config.dry_run)
@@ -214,19 +214,18 @@ int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr)
 
         if (!tracker->config.reporter)
                 return error_setf(reterr, ENODATA,
-                                  "There is no [placement] section: nothing is ever sent");
+                                  "There is no [placement] section, so nothing is sent");
         if (!tracker->reporter || !reporter_tree(tracker->reporter))
                 return error_setf(reterr, ENODATA, "Placement was not read yet%s%s",
                                   tracker->status.sync_error.code ? ": " : "",
                                   tracker->status.sync_error.text);
         if (tracker->status.sync_state == SYNC_OFFLINE)
-                return error_setf(
-                        reterr, ENODATA,
-                        "Placement cannot be used (%s), so what it holds now is not known",
-                        tracker->status.sync_error.text);
+                return error_setf(reterr, ENODATA,
+                                  "Placement cannot be used (%s), so its current state is unknown",
+                                  tracker->status.sync_error.text);
         if (tracker->status.hypervisor_error.code)
                 return error_setf(reterr, ENODATA,
-                                  "The host cannot be polled (%s), so what it has now is not known",
+                                  "The host cannot be polled (%s), so its current state is unknown",
                                   tracker->status.hypervisor_error.text);
         r = reshape_control_make_tree(tracker->reshape, &tracker->maker, tracker->snapshot,
                                       reporter_tree(tracker->reporter), true, &made, reterr);

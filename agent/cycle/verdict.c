@@ -53,82 +53,85 @@ static const struct {
         VerdictState state;
         const char *check, *summary, *command, *advice;
 } kinds[] = {
-        [KIND_CLAIMS_DOWN] = { VERDICT_DEGRADED, "service", "claims cannot be taken",
+        [KIND_CLAIMS_DOWN] = { VERDICT_DEGRADED, "service", "new claims are refused",
                                "journalctl -u compute-agent",
-                               "Do as it says; else check that the file system of the claim database has room, and that the user compute-agent may write there" },
+                               "Check that the file system of the claim database has free space, and that the user compute-agent can write there" },
         /* The rest is the driver's: drivers/driver-words.h. */
         [KIND_HYPERVISOR] = { .state = VERDICT_DEGRADED,
                               .check = "hypervisor",
                               .summary = "the host cannot be polled" },
-        [KIND_OVER] = { VERDICT_DEGRADED, "claims", "claims hold more than the host has",
+        [KIND_OVER] = { VERDICT_DEGRADED, "claims", "claims exceed the capacity of the host",
                         "computectl tree",
-                        "\"computectl claims\" lists who holds it: let a guest go, or raise the ratio in Placement" },
-        [KIND_DEVICE_LOST] = { VERDICT_DEGRADED, "devices", "a device that claims hold is missing",
+                        "\"computectl claims\" lists the claims. Move a guest away, or raise the ratio in Placement" },
+        [KIND_DEVICE_LOST] = { VERDICT_DEGRADED, "devices", "a claimed device is missing",
                                "computectl discover",
-                               "Check that its driver is loaded and the card seen (lspci); \"computectl drain\" with the name of the device lists its guests" },
+                               "Check that its driver is loaded and that lspci lists the card. \"computectl drain\" with the name of the device lists its guests" },
         [KIND_OFFLINE] = { VERDICT_DEGRADED, "placement", "Placement cannot be used",
                            "computectl doctor",
-                           "Check that the address, the user, its password and the certificates of [placement] are right, that the user has the role that Placement asks for (service), and that this host reaches it; then \"computectl sync\"" },
+                           "Check the address, user, password and certificates in [placement], the role of the user (service), and the network. Then run \"computectl sync\"" },
         [KIND_STALE] = { VERDICT_DEGRADED, "placement", "Placement is not equal to this host",
                          "computectl plan",
-                         "\"computectl plan\" shows what is left to send, \"journalctl -x -u compute-agent\" what Placement said" },
+                         "\"computectl plan\" shows the remaining requests, and \"journalctl -x -u compute-agent\" the answers of Placement" },
         [KIND_UNREPORTED] = { VERDICT_DEGRADED, "host", "not all of this host is reported",
                               "computectl discover",
-                              "Everything else is reported; \"computectl doctor --hardware-only\" compares the configuration with the hardware" },
+                              "Everything else is reported. \"computectl doctor --hardware-only\" compares the configuration with the hardware" },
         [KIND_OTHERS] = { VERDICT_DEGRADED, "second reporter",
-                          "somebody else writes this host's tree in Placement", "computectl doctor",
-                          "If nova-compute reports this host, too, let [agent] nova say whose the tree is, and give both the same options; a trait that others are to decide on goes into [agent] foreign_traits. Two agents with one compute_id show the same" },
+                          "another writer changes this host's tree in Placement",
+                          "computectl doctor",
+                          "If nova-compute also reports this host, name the owner of the tree in [agent] nova, and give both the same options. Add traits of other writers to [agent] foreign_traits. Two agents with the same compute_id cause this too" },
         [KIND_OWED_REFUSED] = { VERDICT_DEGRADED, "placement",
                                 "not all claims are reported to Placement yet", "computectl audit",
-                                "It is tried again with each cycle; \"computectl audit\" compares claims and Placement" },
-        [KIND_DIFFERS] = { VERDICT_WARNING, "placement", "otherwise than this agent would",
+                                "The agent retries in each cycle. \"computectl audit\" compares claims and Placement" },
+        [KIND_DIFFERS] = { VERDICT_WARNING, "placement", "with differences from this agent",
                            "computectl plan",
-                           "\"computectl plan\" lists them. Options that differ from nova-compute's are the usual reason" },
-        [KIND_UNHELD] = { VERDICT_WARNING, "claims", "some guests are unknown to it",
+                           "\"computectl plan\" lists the differences. Options that differ from nova-compute's are the usual reason" },
+        [KIND_UNHELD] = { VERDICT_WARNING, "claims", "some guests have no allocations",
                           "computectl audit",
-                          "Nobody placed them, so schedulers see their room as free: \"computectl audit\" lists them; with [hook] enabled guests that virsh starts are reported" },
+                          "No scheduler placed these guests, so schedulers count their resources as free. \"computectl audit\" lists them. With [hook] enabled, guests that virsh starts are reported" },
         [KIND_CONFIG] = { VERDICT_WARNING, "configuration", "the configuration has warnings",
                           "computectl doctor --config-only",
-                          "Correct the option, then \"systemctl reload compute-agent\"; \"computectl doctor --config-only\" lists all warnings" },
+                          "Correct the option, then run \"systemctl reload compute-agent\". \"computectl doctor --config-only\" lists all warnings" },
         [KIND_DISAGREE] = { VERDICT_WARNING, "guests", "claims and guests disagree",
                             "computectl claims --problems",
                             "\"computectl claims --problems\" lists them" },
         [KIND_FINDINGS] = { VERDICT_WARNING, "audit",
                             "the last audit found problems that are not healed yet",
                             "computectl audit",
-                            "\"computectl audit\" looks again, \"computectl heal --dry-run\" shows what would be healed" },
+                            "\"computectl audit\" compares again, and \"computectl heal --dry-run\" shows the repairs" },
         [KIND_FLOATING] = { VERDICT_WARNING, "guests",
                             "an unpinned guest can run on dedicated CPUs",
                             "computectl doctor --hardware-only",
-                            "Start the guest again, so that it runs on the shared CPUs, or move it to another host; \"computectl doctor --hardware-only\" lists all such guests" },
-        [KIND_RETIRED] = { VERDICT_WARNING, "placement", "that is right: the host is retired",
-                           "computectl history",
-                           "\"computectl retire --undo\" reports it to Placement again" },
+                            "Restart the guest, so that it runs on the shared CPUs, or move it to another host. \"computectl doctor --hardware-only\" lists all such guests" },
+        [KIND_RETIRED] = { VERDICT_WARNING, "placement",
+                           "this is expected, because the host is retired", "computectl history",
+                           "To report it to Placement again, run \"computectl retire --undo\"" },
         [KIND_HOST_CORDONED] = { VERDICT_WARNING, "service", "the host is cordoned",
-                                 "computectl drain", "\"computectl uncordon\" gives it back" },
+                                 "computectl drain",
+                                 "To offer it again, run \"computectl uncordon\"" },
         [KIND_WITHHELD] = { VERDICT_WARNING, "devices", "a device is withheld",
                             "computectl discover",
-                            "Check that its driver is loaded and the card seen (lspci, \"computectl discover\"); what is back stays withheld for [agent] device_hold_sec" },
+                            "Check that its driver is loaded, and that lspci and \"computectl discover\" list the card. A device that is back stays withheld for [agent] device_hold_sec" },
         [KIND_RETAINED] = { VERDICT_WARNING, "placement",
-                            "guests hold an inventory that the host does not have any more",
+                            "guests use an inventory that the host no longer has",
                             "computectl audit",
-                            "Move or remove the guests that hold it, and it is removed; or give it back to the host (hardware, enabled_mdev_types, device_spec, provider.yaml)" },
+                            "Move or remove the guests that use it, or restore it on the host (hardware, enabled_mdev_types, device_spec, provider.yaml)" },
         [KIND_DEVICE_CORDONED] = { VERDICT_WARNING, "devices", "a device is cordoned",
                                    "computectl tree",
-                                   "\"computectl uncordon\" with the name of the device ends it" },
+                                   "To offer it again, run \"computectl uncordon\" with the name of the device" },
         [KIND_NOT_POLLED] = { VERDICT_PENDING, "hypervisor", "the host was not polled yet",
-                              "journalctl -u compute-agent", "Wait, or \"computectl sync\"" },
+                              "journalctl -u compute-agent", "Wait, or run \"computectl sync\"" },
         [KIND_SETTLING] = { VERDICT_PENDING, "devices", "not published yet: a device is missing",
                             "computectl discover",
-                            "Wait, or check that the driver of the device is loaded and the card listed (lspci); after [agent] device_settle_sec the host is published with that device withheld" },
-        [KIND_PENDING] = { VERDICT_PENDING, "placement", "a change is on its way to Placement",
-                           "computectl plan", "Wait, or \"computectl sync\"" },
+                            "Wait, or check that the driver of the device is loaded and that lspci lists the card. After [agent] device_settle_sec the host is published with that device withheld" },
+        [KIND_PENDING] = { VERDICT_PENDING, "placement", "a change is not published yet",
+                           "computectl plan", "Wait, or run \"computectl sync\"" },
         [KIND_OWED] = { VERDICT_PENDING, "placement",
                         "not all claims are reported to Placement yet", "computectl audit",
-                        "It is tried again with each cycle; \"computectl audit\" compares claims and Placement" },
+                        "The agent retries in each cycle. \"computectl audit\" compares claims and Placement" },
 };
 
-_Static_assert(ARRAY_SIZE(kinds) == _KIND_MAX && _KIND_MAX <= VERDICT_REASONS_MAX, "room for all");
+_Static_assert(ARRAY_SIZE(kinds) == _KIND_MAX && _KIND_MAX <= VERDICT_REASONS_MAX,
+               "VERDICT_REASONS_MAX is too small");
 
 const char *verdict_state_to_text(VerdictState state)
 {
@@ -203,7 +206,7 @@ static void look_at_amounts(const CycleFacts *facts, Verdict *verdict)
         }
         if (!first)
                 return;
-        add(verdict, KIND_OVER, "Claims hold %" PRIu64 " of %" PRIu64 " %s of %.200s%s",
+        add(verdict, KIND_OVER, "Claims use %" PRIu64 " of %" PRIu64 " %s of %.200s%s",
             resources_get(&view->providers[at].used, first->resource_class),
             inventory_capacity(&first->inventory), first->resource_class,
             view->tree->providers[at]->name, format_more(more, n));
@@ -247,13 +250,13 @@ static void look_at_lost_devices(const CycleFacts *facts, Verdict *verdict)
                 retained_describe_holders(facts->retained, facts->snapshot, &first->provider,
                                           first->resource_class, holders);
         if (get_used(facts->view, first) == 0)
-                add(verdict, KIND_DEVICE_LOST, "%.200s is missing; in Placement %s%s", first->name,
+                add(verdict, KIND_DEVICE_LOST, "%.200s is missing. Placement has %s%s", first->name,
                     holders, format_more(more, n));
         else
                 add(verdict, KIND_DEVICE_LOST,
-                    "%.200s is missing, and claims hold %" PRIu64 " %s of it%s%s%s", first->name,
+                    "%.200s is missing, but claims have %" PRIu64 " %s of it%s%s%s", first->name,
                     get_used(facts->view, first), first->resource_class,
-                    holders[0] ? "; in Placement " : "", holders, format_more(more, n));
+                    holders[0] ? ". Placement has " : "", holders, format_more(more, n));
 }
 
 /* Adds a reason if devices are withheld. */
@@ -263,7 +266,7 @@ static void look_at_withheld(const CycleFacts *facts, Verdict *verdict)
                 facts->devices ? device_ledger_describe_withheld(facts->devices) : NULL;
 
         if (text && text[0])
-                add(verdict, KIND_WITHHELD, "Withheld, so that nobody is promised them: %s", text);
+                add(verdict, KIND_WITHHELD, "Not offered: %s", text);
 }
 
 /* Adds a reason if consumers have allocations of inventories that the host no longer has. */
@@ -274,8 +277,7 @@ static void look_at_retained(const CycleFacts *facts, Verdict *verdict)
 
         if (text && text[0])
                 add(verdict, KIND_RETAINED,
-                    "In use, but the host does not have it any more; all of it is reserved: %s",
-                    text);
+                    "In use, but no longer on the host, so all of it is reserved: %s", text);
 }
 
 /* Placement */
@@ -285,16 +287,16 @@ static const char *find_synced(const TrackerStatus *status)
 {
         static const char *const words[] = {
                 [SYNC_STANDALONE] = "standalone, nothing is published",
-                [SYNC_PENDING] = "a change is on its way to Placement",
+                [SYNC_PENDING] = "a change is not published yet",
                 [SYNC_SYNCED] = "Placement is equal to this host",
                 [SYNC_STALE] = "Placement is not equal to this host",
                 [SYNC_OFFLINE] = "Placement cannot be used",
                 [SYNC_LEFT] = "nova-compute reports this host to Placement",
-                [SYNC_RETIRED] = "Placement has nothing of this host",
+                [SYNC_RETIRED] = "Placement has no provider of this host",
         };
 
         if (status->sync_state == SYNC_SYNCED && status->hypervisor_error.code)
-                return "Placement is equal to this host as it was read last";
+                return "Placement is equal to the last known state of this host";
         return words[status->sync_state];
 }
 
@@ -307,7 +309,7 @@ static void look_at_others(const CycleFacts *facts, Verdict *verdict)
 
         if (text)
                 add(verdict, KIND_OTHERS,
-                    "Somebody else writes this host's tree, too, and undid this, which is left as the other has it for now: %s",
+                    "Another writer keeps overwriting these values, so the agent rewrites them at growing intervals: %s",
                     text);
 }
 
@@ -344,8 +346,7 @@ static void look_at_placement(const CycleFacts *facts, Verdict *verdict)
                     text_plural(count_owed(facts)), trouble);
         if (status->sync_state == SYNC_LEFT && status->n_differences > 0)
                 add(verdict, KIND_DIFFERS,
-                    "%" PRIu64
-                    " request%s would make the tree of nova-compute equal to what this agent would report",
+                    "%" PRIu64 " request%s would make the tree of nova-compute equal to this host",
                     status->n_differences, text_plural(status->n_differences));
         if (status->sync_state != SYNC_STANDALONE && facts->owed.n_unheld > 0)
                 add(verdict, KIND_UNHELD,
@@ -393,7 +394,7 @@ static void look_at_rest(const CycleFacts *facts, Verdict *verdict)
         else if (status->settling.code)
                 add(verdict, KIND_SETTLING, "%s", status->settling.text);
         else if (status->sync_state == SYNC_PENDING)
-                add(verdict, KIND_PENDING, "A change is on its way to Placement");
+                add(verdict, KIND_PENDING, "A change is not published yet");
         if (count_owed(facts) > 0 && !(facts->owed_trouble && facts->owed_trouble[0]))
                 add(verdict, KIND_OWED, "%" PRIu64 " claim%s not reported to Placement yet",
                     count_owed(facts), text_plural(count_owed(facts)));
@@ -420,7 +421,7 @@ void verdict_make(const CycleFacts *facts, Verdict *ret)
         ret->n_claims = facts->n_claims;
         ret->n_owed = claims_owed_sum(&facts->owed);
         if (facts->claim_error->code)
-                add(ret, KIND_CLAIMS_DOWN, "Claims cannot be taken: %s", facts->claim_error->text);
+                add(ret, KIND_CLAIMS_DOWN, "New claims are refused: %s", facts->claim_error->text);
         if (facts->status->hypervisor_error.code)
                 add_hypervisor(facts, ret);
         look_at_amounts(facts, ret);

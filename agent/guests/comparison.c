@@ -130,7 +130,7 @@ static void log_jump(const ClockJump *jump)
 
         log_event(LOG_NOTICE, MESSAGE_CLOCK_JUMPED, NULL,
                   "The clock of this host was set %s by %" PRIu64
-                  " s. Claims expire when they would have expired without that.",
+                  " s. The expiry times of claims move by the same amount.",
                   forward ? "forward" : "back",
                   (uint64_t)(forward ? jump->by_usec : -jump->by_usec) / USEC_PER_SEC);
 }
@@ -157,7 +157,7 @@ static void expire(ClaimService *service, uint64_t usec)
         int r = claims_expire(service->claims, usec, &n, &error);
 
         if (r != 0)
-                log_debug("Claims could not be checked for expiry: %s", error_text(&error, r));
+                log_debug("Cannot check claims for expiry: %s", error_text(&error, r));
         if (n > 0)
                 note_expired(service, usec);
         claim_service_note_step(service, r, &error);
@@ -185,8 +185,7 @@ static bool set_polls(ClaimService *service, const Snapshot *snapshot, const Sna
         HostFacts facts = { 0 };
 
         if (claim_facts_make(service->settings.driver, snapshot, guests, &facts) < 0) {
-                log_warning(
-                        "Out of memory: claims go on with the guests as they were before, ignoring.");
+                log_warning("Out of memory. Claims keep the previous state of the guests.");
                 return false;
         }
         snapshot_ref(snapshot);
@@ -412,7 +411,7 @@ static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *want
         int r = claim_reconcile(service, &order, wanted, &error);
 
         if (r != 0) {
-                log_debug("Claims and guests could not be compared: %s", error_text(&error, r));
+                log_debug("Cannot compare claims and guests: %s", error_text(&error, r));
                 comparison->is_due = true;
         }
         (void)claim_service_is_unread(service);
@@ -482,7 +481,7 @@ static void compare_answered(ClaimWitness *witness, int result, const Error *err
         if (result == 0)
                 take_answers(witness->service, &witness->asked, TAKE_PTR(witness->read));
         else
-                log_debug("Placement could not be asked about consumers: %s", error->text);
+                log_debug("Cannot read consumers from Placement: %s", error->text);
         reconcile(witness->service, RECONCILE_AWAY, NULL);
 }
 
@@ -604,7 +603,7 @@ static void on_held(int result, Allocations *consumers, Allocations *others, con
         if (result == 0)
                 set_held(&witness->service->comparison, witness->stamp, others);
         else
-                log_debug("Allocations of the host's providers could not be read: %s", error->text);
+                log_debug("Cannot read the allocations of the host's providers: %s", error->text);
         if (compare_or_ask(witness) == 0)
                 witness->done(witness->userdata);
 }

@@ -98,7 +98,7 @@ static void set_error(ClaimService *service, int result, const Error *words)
         if (!goes_on)
                 log_event(
                         LOG_ERR, MESSAGE_CLAIM_STORE_LOST, NULL,
-                        "Claims cannot be taken: %s. Everything else goes on; trying again with every cycle.",
+                        "New claims are refused: %s. Everything else continues. Retrying in each cycle.",
                         service->error.text);
 }
 
@@ -125,7 +125,7 @@ static void log_opened(const ClaimService *service, int opened, const Error *err
 {
         switch (opened) {
         case CLAIMS_CREATED:
-                log_info("Made the claim database %s.", service->path);
+                log_info("Created the claim database %s.", service->path);
                 break;
         case CLAIMS_UPGRADED:
                 log_notice("Claim database %s: %s.", service->path, error->text);
@@ -149,7 +149,8 @@ static void remember_tree(ClaimService *service)
         if (r == 0 && provider_tree_copy(&tree, view->tree) < 0)
                 r = error_oom(&error);
         if (r != 0) {
-                log_debug("The host before this start is not known: %s", error_text(&error, r));
+                log_debug("Cannot read the state of the host before this start: %s",
+                          error_text(&error, r));
                 return;
         }
         provider_tree_free(service->remembered);
@@ -205,7 +206,7 @@ void claim_service_set_closed(ClaimService *service, const char *reason, const c
         service->closed = reason ? strdup(reason) : NULL;
         service->hint = hint ? strdup(hint) : NULL;
         if ((reason && !service->closed) || (hint && !service->hint))
-                log_warning("Out of memory: claims do not know what is cordoned, ignoring.");
+                log_warning("Out of memory. Claims ignore the last change of the cordons.");
         set_rules(service);
 }
 
@@ -243,7 +244,7 @@ void claim_service_check(ClaimService *service, int result)
 {
         if (!is_lost(result) || !service->claims)
                 return;
-        log_warning("The claim database %s is not what it was; opening it anew.", service->path);
+        log_warning("The claim database %s was replaced. Reopening it.", service->path);
         service->claims = claims_free(service->claims);
         claim_service_tend(service);
 }
@@ -331,7 +332,7 @@ void claim_service_record(ClaimService *service, const EventNote *note)
         int r = service->claims ? claims_note(service->claims, note, &error) : 0;
 
         if (r != 0)
-                log_debug("What happened is not written down: %s", error_text(&error, r));
+                log_debug("Cannot record an event: %s", error_text(&error, r));
 }
 
 void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *claim)
@@ -370,7 +371,7 @@ void claim_service_set_node(ClaimService *service, const char *node)
 
         if (!copy || (service->claims && claims_set_node(service->claims, node) < 0)) {
                 free(copy);
-                log_warning("Out of memory: new claims are of node %s, ignoring.", service->node);
+                log_warning("Out of memory. New claims still belong to node %s.", service->node);
                 return;
         }
         free(service->node);

@@ -15,9 +15,9 @@
 #include "drivers/tree/huge-pages.h"
 #include "drivers/tree/mdev-plan.h"
 
-_Static_assert(HOST_ADDRESS_SIZE == PCI_ADDRESS_SIZE, "PCI addresses are as long on both sides");
-_Static_assert(HOST_PAGES_CLASS_SIZE == HUGE_PAGES_CLASS_SIZE, "and so are classes of pages");
-_Static_assert(HOST_CELL_NONE == NUMA_NODE_NONE, "and no cell is no node");
+_Static_assert(HOST_ADDRESS_SIZE == PCI_ADDRESS_SIZE, "PCI addresses have one size");
+_Static_assert(HOST_PAGES_CLASS_SIZE == HUGE_PAGES_CLASS_SIZE, "classes of pages have one size");
+_Static_assert(HOST_CELL_NONE == NUMA_NODE_NONE, "\"no cell\" has one value");
 
 /* Returns the facts' own copy of a word of the configuration, or NULL if memory is short. Equal
  * words share a copy. */

@@ -71,7 +71,7 @@ int life_of_process(uint64_t pid, char *ret, Error *reterr)
                 return error_setf(
                         reterr, ESRCH,
                         "Process %" PRIu64
-                        " is hidden from the service, by a ProtectProc= of its unit or a hidepid= of /proc",
+                        " is hidden from the service by ProtectProc= of its unit or hidepid= of /proc",
                         pid);
         if (r < 0)
                 return error_setf(reterr, ESRCH, "Process %" PRIu64 " does not run", pid);
@@ -127,7 +127,7 @@ int life_of_unit(const char *group, char *ret, Error *reterr)
         if (r == -EOPNOTSUPP)
                 return error_setf(
                         reterr, ESRCH,
-                        "This host has no cgroup v2, so whether a unit runs cannot be seen: name the guest's process, with --pid-file");
+                        "This host has no cgroup v2, so the state of a unit is unknown. Name the guest's process with --pid-file");
         if (r <= 0)
                 return error_setf(reterr, ESRCH, "No process of unit %.200s runs", group);
         snprintf(ret, CLAIM_LIFE_SIZE, UNIT "%s", group);

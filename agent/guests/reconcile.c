@@ -140,7 +140,7 @@ static int complete(Claims *claims, const Claim *claim, const Consumer *consumer
         if (r < 0)
                 return error_oom(reterr);
         if (share) {
-                log_info("Completed claim %" PRId64 " of %s by what Placement has of it.",
+                log_info("Completed claim %" PRId64 " of %s with its allocation in Placement.",
                          claim->id, claim->consumer.text);
                 r = claims_complete(claims, claim->id, share, reterr);
         }
@@ -170,8 +170,8 @@ static void note_adopted(const Work *work, const ReconcileAction *action, int64_
         snprintf(id, sizeof(id), "%" PRId64, claim_id);
         log_event(LOG_NOTICE, MESSAGE_CLAIM_ADOPTED,
                   LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, action->consumer.text),
-                  "Guest %s (%s) had no claim: made claim %s of what it has.", action->domain->name,
-                  action->consumer.text, id);
+                  "Guest %s (%s) had no claim; created claim %s from its domain.",
+                  action->domain->name, action->consumer.text, id);
         notify(work, CLAIM_EVENT_ADDED, claim_id);
 }
 
@@ -225,7 +225,7 @@ static void log_followed(const Work *work, const ReconcileAction *action, const 
                 answer && answer->holding ? format_sums(answer->holding) : NULL;
 
         log_notice(
-                "Released claim %s of %s: Placement has other amounts (%s), which a new claim of the guest holds.",
+                "Released claim %s of %s: Placement has other amounts (%s). A new claim of the guest has them.",
                 id, action->consumer.text, amounts ? amounts : "unknown");
 }
 
@@ -246,7 +246,7 @@ static int release(const Work *work, const ReconcileAction *action, Error *reter
                         LOG_NOTICE, MESSAGE_CLAIM_RESIZE_OVER,
                         LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, action->consumer.text),
                         "Released claim %s of %s: its resize is over. Guest %s and Placement have the amounts of claim %" PRId64
-                        ", and no migration of the project holds those of claim %s.",
+                        ", and no migration of the project has those of claim %s.",
                         id, action->consumer.text, action->domain->name, action->other_id, id);
         else if (strcmp(action->reason, CLAIM_RESIZED) == 0)
                 log_notice("Released claim %s of %s to claim its resized guest again: %s.", id,
@@ -275,7 +275,7 @@ static int extend(const Work *work, const ReconcileAction *action, Error *reterr
         if (r != 0)
                 return r == CLAIM_E_CONFLICT ? 0 : r;
         log_info("Claim %" PRId64
-                 " of %s was not confirmed in time, and stays: Placement has its allocations here.",
+                 " of %s was not confirmed in time, but stays. Placement has its allocations here.",
                  action->claim_id, action->consumer.text);
         notify(work, CLAIM_EVENT_CHANGED, action->claim_id);
         return 0;
@@ -318,9 +318,9 @@ static void log_checked(const Work *work, const ReconcileAction *action, const C
         if (claims_get(work->claims, action->claim_id, &after, NULL) != 0)
                 return;
         log_cpus(work, action, &after->layout, &before->layout,
-                 "holds more, since its guest is pinned to them:");
+                 "follows its guest, which is pinned to");
         log_cpus(work, action, &before->layout, &after->layout,
-                 "holds less, since its guest is not pinned to them any more:");
+                 "follows its guest, which is no longer pinned to");
 }
 
 /* Checks a claim against its guest again. A claim that does not fit is a problem, not a failure. */

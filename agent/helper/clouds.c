@@ -149,7 +149,7 @@ static int load_cloud(Cloud *cloud, const char *name, Error *reterr)
                         if (i == 0)
                                 return error_setf(
                                         reterr, ENOENT,
-                                        "There is no clouds.yaml here, in ~/.config/openstack or in /etc/openstack");
+                                        "There is no clouds.yaml in this folder, ~/.config/openstack or /etc/openstack");
                         continue;
                 }
                 int r = read_clouds(&cloud->files[i], name, reterr);
@@ -163,7 +163,7 @@ static int load_cloud(Cloud *cloud, const char *name, Error *reterr)
         if (value_of(cloud, NULL, "profile"))
                 return error_setf(
                         reterr, EINVAL,
-                        "%s: cloud \"%.60s\" has a profile, which is not supported: write its auth_url here",
+                        "%s: cloud \"%.60s\" has a profile, which is not supported. Write its auth_url here",
                         cloud->files[0].path, name);
         return 0;
 }

@@ -22,16 +22,16 @@ static const struct {
 } states[_IDENTITY_STATE_MAX] = {
         [IDENTITY_GOOD] = { "good", "" },
         [IDENTITY_UNKNOWN] = { "unknown", "" },
-        [IDENTITY_NEW] = { "new", "Start the agent, which publishes it" },
+        [IDENTITY_NEW] = { "new", "Start the agent to publish it" },
         [IDENTITY_RENAMED] = { "renamed",
-                               "Give the host its old name back, or \"computectl identity rename\" (--dry-run shows what it would do)" },
+                               "Restore the old name of the host, or run \"computectl identity rename\" (preview: --dry-run)" },
         [IDENTITY_TAKEN] = { "taken", NULL },
         [IDENTITY_TAKEN_BELOW] = { "taken-below",
-                                   "Delete that provider in Placement, or give this host another name" },
+                                   "Delete that provider in Placement, or rename this host" },
         [IDENTITY_TWICE] = { "twice",
-                             "Decide which of the two is this host: for the one with its name, stop the agent and \"computectl identity adopt --force\"; for the one with its uuid, delete the other, then \"computectl identity rename\"" },
+                             "Decide which of the two is this host. If it is the one with its name, stop the agent and run \"computectl identity adopt --force\". If it is the one with its uuid, delete the other and run \"computectl identity rename\"" },
         [IDENTITY_NO_ROOT] = { "no-root",
-                               "Remove compute_id, and start the agent, which makes another; the uuid is not that of a host" },
+                               "The uuid does not belong to a host. Remove compute_id and start the agent, which creates another one" },
 };
 
 static void provider_done(IdentityProvider *provider)
@@ -76,12 +76,12 @@ const char *identity_advise(const IdentityFacts *facts, IdentityState state)
                      !name_holder_is_empty(&facts->holder.who);
 
         if (lives)
-                return "That provider may be another host, which lives: give one of the two another name. Only if the guests that hold something of it are on this host, it is this host from before: stop the agent and \"computectl identity adopt --force\"";
+                return "Another running host might use this name. If so, rename one of them. If the guests with allocations of that provider are on this host, the provider is left over from an earlier installation of it. Then stop the agent and run \"computectl identity adopt --force\"";
         if (state != IDENTITY_TAKEN)
                 return states[state].advice;
         return facts->file
-                       ? "If that provider is this host from before, stop the agent and \"computectl identity adopt --force\"; if not, delete it in Placement, or give one of the two hosts another name"
-                       : "If that provider is this host from before, \"computectl identity adopt\" before the first start of the agent; if not, delete it in Placement, or give one of the two hosts another name";
+                       ? "If that provider is left over from an earlier installation of this host, stop the agent and run \"computectl identity adopt --force\". If not, delete it in Placement, or rename one of the two hosts"
+                       : "If that provider is left over from an earlier installation of this host, run \"computectl identity adopt\" before the first start of the agent. If not, delete it in Placement, or rename one of the two hosts";
 }
 
 void identity_explain(const IdentityFacts *facts, char *text, size_t size)
@@ -92,17 +92,17 @@ void identity_explain(const IdentityFacts *facts, char *text, size_t size)
         name_holder_describe(&holder->who, who, sizeof(who));
         switch (identity_judge(facts)) {
         case IDENTITY_GOOD:
-                snprintf(text, size, "Placement knows this host as %.200s (%s)", own->name,
+                snprintf(text, size, "Placement has this host as %.200s (%s)", own->name,
                          own->who.uuid.text);
                 return;
         case IDENTITY_NEW:
                 snprintf(text, size,
-                         "Placement knows nothing of this host yet, and the name %.200s is free",
+                         "Placement has no provider of this host yet, and the name %.200s is free",
                          facts->name);
                 return;
         case IDENTITY_RENAMED:
                 snprintf(text, size,
-                         "Placement knows this host as \"%.200s\", but it is \"%.200s\" now",
+                         "Placement has this host as \"%.200s\", but its name is now \"%.200s\"",
                          own->name, facts->name);
                 return;
         case IDENTITY_TAKEN:
@@ -116,17 +116,17 @@ void identity_explain(const IdentityFacts *facts, char *text, size_t size)
         case IDENTITY_TWICE:
                 snprintf(
                         text, size,
-                        "Placement knows this host's uuid as \"%.200s\", and its name %.200s is that of provider %s (%s)",
+                        "In Placement, this host's uuid belongs to \"%.200s\", but its name %.200s belongs to provider %s (%s)",
                         own->name, facts->name, holder->who.uuid.text, who);
                 return;
         case IDENTITY_NO_ROOT:
                 snprintf(
                         text, size,
-                        "The provider with this host's uuid is \"%.200s\", which stands below another one",
+                        "The provider with this host's uuid is \"%.200s\", which is a child of another one",
                         own->name);
                 return;
         default:
-                snprintf(text, size, "It is not known whether Placement knows this host");
+                snprintf(text, size, "Could not check whether Placement has this host");
         }
 }
 
@@ -135,24 +135,24 @@ int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr)
         const NameHolder *who = &facts->holder.who;
 
         if (facts->name[0] == '\0')
-                return error_setf(reterr, ENODATA, "The name of this host is not known");
+                return error_setf(reterr, ENODATA, "The name of this host is unknown");
         if (!facts->holder.found)
                 return error_setf(
                         reterr, ENOENT,
-                        "Placement has no provider named %.200s: there is nothing to adopt",
+                        "Placement has no provider named %.200s, so there is nothing to adopt",
                         facts->name);
         if (!who->root)
                 return error_setf(
                         reterr, EPERM,
-                        "Provider %s, which has the name %.200s, stands below another one: it is no host",
+                        "Provider %s, which has the name %.200s, is a child of another one, so it is not a host",
                         who->uuid.text, facts->name);
         if (facts->file && uuid_equal(&facts->uuid, &who->uuid))
-                return error_setf(reterr, EALREADY, "This host has the uuid of %.200s already",
+                return error_setf(reterr, EALREADY, "This host already has the uuid of %.200s",
                                   facts->name);
         if (facts->file && !force)
                 return error_setf(
                         reterr, EEXIST,
-                        "%s says %s: with --force it will say %s. What this host was published as until now stays in Placement for you to delete",
+                        "%s contains %s. --force replaces it with %s. The old provider stays in Placement; delete it yourself",
                         facts->file, facts->uuid.text, who->uuid.text);
         return 0;
 }
@@ -165,10 +165,10 @@ int identity_may_rename(const IdentityFacts *facts, Error *reterr)
         case IDENTITY_RENAMED:
                 return 0;
         case IDENTITY_GOOD:
-                return error_setf(reterr, EALREADY, "Placement has the name %.200s already",
+                return error_setf(reterr, EALREADY, "Placement already has the name %.200s",
                                   facts->name);
         case IDENTITY_UNKNOWN:
-                return error_setf(reterr, ENODATA, "The name of this host is not known");
+                return error_setf(reterr, ENODATA, "The name of this host is unknown");
         default:
                 identity_explain(facts, text, sizeof(text));
                 return error_setf(reterr, EPERM, "%s", text);
@@ -192,9 +192,10 @@ static int add_change(IdentityPlan *plan, const PlacementProvider *provider, con
         IdentityChange *change = &plan->items[plan->n_items];
 
         if (strlen(name) + strlen(rest) > NAME_MAX_CHARACTERS)
-                return error_setf(reterr, EINVAL,
-                                  "%.200s cannot become %.80s…: a name has %d characters at most",
-                                  provider->name, name, NAME_MAX_CHARACTERS);
+                return error_setf(
+                        reterr, EINVAL,
+                        "%.200s cannot become %.80s…, because a name has at most %d characters",
+                        provider->name, name, NAME_MAX_CHARACTERS);
         change->uuid = provider->uuid;
         change->from = strdup(provider->name);
         change->to = text_format("%s%s", name, rest);
@@ -219,7 +220,7 @@ int identity_plan_rename(const PlacementProviders *tree, const Uuid *root, const
         int r = 0;
 
         if (!old)
-                return error_setf(reterr, ENOENT, "Placement does not know %s", root->text);
+                return error_setf(reterr, ENOENT, "Placement has no provider %s", root->text);
         n = strlen(old->name);
         plan.items = calloc(tree->n_items, sizeof(IdentityChange));
         if (!plan.items)

@@ -75,7 +75,7 @@ static int take(Driver *driver, Snapshot **ret, Error *reterr)
                 int r = driver_take(driver, &event);
 
                 if (r < 0)
-                        return error_setf(reterr, r, "The driver cannot be asked: %s",
+                        return error_setf(reterr, r, "Cannot read from the driver: %s",
                                           strerror(-r));
                 if (event.type == DRIVER_EVENT_NONE)
                         return 0;
@@ -103,7 +103,7 @@ static int poll_once(const Config *config, const char *driver_name, Snapshot **r
                 return r;
         r = driver_poll(driver, DRIVER_POLL_ALL);
         if (r < 0)
-                return error_setf(reterr, r, "The poll cannot be started: %s", strerror(-r));
+                return error_setf(reterr, r, "Cannot start the poll: %s", strerror(-r));
         do {
                 r = wait_for_driver(driver, deadline_usec, reterr);
                 if (r >= 0)
@@ -642,7 +642,7 @@ static int identify(Config *config, char *arguments[], json_t **ret, Error *rete
         int r;
 
         if ((int)task.order < 0)
-                return error_setf(reterr, EINVAL, "No action: %.20s", arguments[ACTION]);
+                return error_setf(reterr, EINVAL, "Unknown action: %.20s", arguments[ACTION]);
         r = arguments[CLOUD][0] ? clouds_apply(config, arguments[CLOUD], reterr) : 0;
         if (r >= 0)
                 r = folder_owner_become(config->state_dir, reterr);
@@ -679,7 +679,7 @@ static int run(int argc, char *argv[], Error *reterr)
         if (r < 0)
                 return r;
         if (json_dumpf(document, stdout, JSON_COMPACT) < 0 || fflush(stdout) != 0)
-                return error_setf(reterr, EIO, "The output cannot be written");
+                return error_setf(reterr, EIO, "Cannot write the output");
         return 0;
 }
 

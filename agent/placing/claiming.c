@@ -73,7 +73,7 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
         if (ambiguous)
                 log_info(
                         "Claim %" PRId64
-                        ": which provider each group of consumer %s got is known from the amounts alone, and could be otherwise.",
+                        ": the providers of the groups of consumer %s follow from the amounts alone, and might be wrong.",
                         claim->id, claim->consumer.text);
         succeed(task, claim, claim->created_usec >= task->begun_usec);
 }
@@ -180,8 +180,9 @@ static void fail_for_others(ClaimTask *task, const Error *error)
             (is_leaving(claims) || task->claiming.n_removals != task->queue->n_removals) &&
             claim_task_retry(task))
                 return;
-        error_prefixf(&words, -ENOSPC,
-                      "It would fit here, but other consumers hold in Placement what is free here");
+        error_prefixf(
+                &words, -ENOSPC,
+                "It would fit here, but other consumers have allocations of the free resources in Placement");
         claim_task_fail(task, CLAIM_E_NO_CAPACITY, &words);
 }
 
@@ -239,7 +240,7 @@ static void on_put(int result, ConsumersAnswer *answer, const Error *error, void
                 finish_write(task);
                 return;
         case REPORT_WRITTEN_RACED:
-                give_up(task, claims_release, "somebody else wrote the consumer");
+                give_up(task, claims_release, "another writer changed the consumer");
                 if (claim_task_retry(task))
                         return;
                 outcome = -EBUSY;
@@ -434,7 +435,7 @@ static void end_of_before(ClaimTask *task, Claims *claims)
         task->claiming.had_placed = without_request;
         claim_service_notify(task->queue->config.service, CLAIM_EVENT_REMOVED, claim);
         log_info("Released claim %" PRId64 " of %s: %s.", claim->id, claim->consumer.text,
-                 without_request ? "its request is known, and is claimed in its place"
+                 without_request ? "a claim with its known request replaces it"
                                  : "it was placed here again");
 }
 
@@ -490,7 +491,7 @@ static void read_consumer(ClaimTask *task)
             claim_task_run_after(task, HEALER_WAIT_USEC))
                 return;
         if (!task->claiming.in_hand) {
-                error_setf(&error, EBUSY, "The consumer is being healed: try again");
+                error_setf(&error, EBUSY, "The consumer is being healed. Try again");
                 claim_task_fail(task, -EBUSY, &error);
                 return;
         }

@@ -154,7 +154,7 @@ static void refuse_move(ClaimTask *task, ClaimMoveDecision decision)
         Error words = ERROR_NULL;
 
         if (decision == CLAIM_MOVE_TAKEN)
-                error_setf(&words, EEXIST, "Consumer %s holds something of this host already",
+                error_setf(&words, EEXIST, "Consumer %s already has resources of this host",
                            task->moving.move.to.text);
         else
                 error_setf(&words, ENOENT,

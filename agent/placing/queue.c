@@ -169,7 +169,7 @@ static void fail_without_guests(ClaimTask *task, const char *why)
 {
         Error error = ERROR_NULL;
 
-        error_setf(&error, EBUSY, "Which devices guests have cannot be read: %s", why);
+        error_setf(&error, EBUSY, "Cannot read the devices of guests: %s", why);
         claim_task_fail(task, -EBUSY, &error);
 }
 
@@ -212,7 +212,7 @@ int claim_task_refresh(ClaimTask *task, ClaimRefresh what, Error *reterr)
         int r;
 
         if (!config->refresh)
-                return error_setf(reterr, ENOTSUP, "The host cannot be read");
+                return error_setf(reterr, ENOTSUP, "Cannot read the host");
         task->refreshed |= what;
         task->asked_usec = clock_usec(CLOCK_MONOTONIC);
         r = config->refresh(what, config->userdata, reterr);
@@ -468,7 +468,7 @@ static void note_trouble(ClaimQueue *queue, const char *words)
 {
         if (words[0] && strcmp(words, queue->trouble) != 0)
                 log_event(LOG_WARNING, MESSAGE_PLACEMENT_OWED, NULL,
-                          "Cannot yet report all claims to Placement: %s; retrying.", words);
+                          "Cannot report all claims to Placement: %s. Retrying.", words);
         else if (!words[0] && queue->trouble[0])
                 log_event(LOG_NOTICE, MESSAGE_PLACEMENT_SETTLED, NULL,
                           "All claims are reported to Placement.");
@@ -520,7 +520,7 @@ static void take_back(Claims *claims, const Claim *claim)
         snprintf(id, sizeof(id), "%" PRId64, claim->id);
         log_event(LOG_NOTICE, MESSAGE_CLAIM_TAKEN_BACK,
                   LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, claim->consumer.text),
-                  "Claim %s of %s: was not finished, and is taken back.", id, claim->consumer.text);
+                  "Claim %s of %s rolled back: not finished.", id, claim->consumer.text);
 }
 
 /* Releases pending claims without a task: their callers are gone and have received no claim. */

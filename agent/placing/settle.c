@@ -231,7 +231,7 @@ static int depart(ClaimTask *task, Claims *claims, const HostView *view, Error *
                 return remove_share(task, claims, &owed, reterr);
         case CLAIM_REMOVAL_KEEP:
                 log_notice(
-                        "Consumer %s was placed here again before its release was reported to Placement: that stays.",
+                        "Consumer %s was placed here again before its release was reported to Placement. Its allocations stay.",
                         task->consumer.text);
                 end_removal(task);
                 break;

@@ -142,7 +142,7 @@ static int move_others(Follow *follow, const TreeMaker *maker, const Snapshot *s
                 return error_oom(reterr);
         r = provider_update(maker->config, snapshot, tree, maker->nodename, &reshape, reterr);
         for (size_t i = 0; r >= 0 && i < reshape.n_problems; i++)
-                log_debug("Claim of %s stays: %s",
+                log_debug("Claim of %s not moved: %s",
                           driver_reshape_guest(&reshape, &reshape.problems[i].consumer)->text,
                           reshape.problems[i].reason);
         return MIN(r, 0);
@@ -220,7 +220,7 @@ void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snap
                 log_notice("Moved %zu claim%s after the reshape of the provider tree.", n_moved,
                            text_plural(n_moved));
         if (r != 0)
-                log_warning("Claims could not follow the reshape: %s; retrying.",
+                log_warning("Cannot move claims after the reshape: %s. Retrying.",
                             error_text(&error, r));
         claim_service_check(service, r);
 }

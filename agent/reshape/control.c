@@ -182,7 +182,7 @@ static void log_problems(const Reshaper *reshaper)
 
                 log_event(LOG_WARNING, MESSAGE_RESHAPE_BLOCKED,
                           LOG_FIELDS(LOG_FIELD_PROVIDER, reshaper->maker->root.text),
-                          "Consumer %s cannot be moved, so %s stays where it is: %s",
+                          "Consumer %s cannot be moved, so %s stays on its provider: %s",
                           problem->consumer.text, problem->resource_class, problem->reason);
         }
 }
@@ -197,13 +197,13 @@ static void log_done(const Reshaper *reshaper)
 
         snprintf(reason, sizeof(reason),
                  "%sthe provider tree, with the allocations of %zu consumer%s",
-                 reshaper->kind == RESHAPE_UNDO ? "put back " : "", n, text_plural(n));
+                 reshaper->kind == RESHAPE_UNDO ? "restored " : "", n, text_plural(n));
         claim_service_record(reshaper->control->claims, &note);
         log_event(LOG_NOTICE, MESSAGE_RESHAPED,
                   LOG_FIELDS(LOG_FIELD_PROVIDER, reshaper->maker->root.text, LOG_FIELD_CALLER,
                              by ? by->text : NULL),
                   "%s the provider tree of %s, with the allocations of %zu consumer%s.",
-                  reshaper->kind == RESHAPE_UNDO ? "Put back" : "Reshaped",
+                  reshaper->kind == RESHAPE_UNDO ? "Restored" : "Reshaped",
                   reshaper->maker->nodename, n, text_plural(n));
 }
 
@@ -227,15 +227,14 @@ static void note_end(const Reshaper *reshaper, int result, const Error *error)
                 log_event(
                         LOG_ERR, MESSAGE_RESHAPE_FAILED,
                         LOG_FIELDS(LOG_FIELD_PROVIDER, reshaper->maker->root.text),
-                        "The provider tree keeps its old shape: %s. It is tried again at the next start, or with \"computectl reshape\".",
+                        "The provider tree keeps its old shape: %s. To retry, run \"computectl reshape\", or restart the agent.",
                         error_text(error, result));
                 return;
         }
         log_done(reshaper);
         log_problems(reshaper);
         if (string_set_copy(&control->kept, &reshaper->verdict.kept) < 0)
-                log_warning(
-                        "Out of memory: which classes could not be moved is forgotten, ignoring.");
+                log_warning("Out of memory. The list of classes that could not be moved is lost.");
 }
 
 /* Ends the reshape and calls the done function of its caller. Frees the reshaper before that call,
@@ -268,7 +267,7 @@ static void finish_cancelled(Reshaper *reshaper)
 {
         Error error;
 
-        error_setf(&error, ECANCELED, "It was cancelled");
+        error_setf(&error, ECANCELED, "The operation was cancelled");
         finish(reshaper, -ECANCELED, &error);
 }
 
@@ -297,8 +296,8 @@ static void keep_image(const char *state_dir)
         _cleanup_free_ char *done = text_format("%s/" DONE_FILE, state_dir);
 
         if (pending && done && rename(pending, done) < 0 && errno != ENOENT)
-                log_warning("The reshape cannot be undone, %s cannot be written: %s; ignoring.",
-                            done, strerror(errno));
+                log_warning("The reshape cannot be undone, because %s is not writable: %s.", done,
+                            strerror(errno));
 }
 
 static int load_image(const char *state_dir, const char *name, ReshapeImage *ret, Error *reterr)
@@ -381,8 +380,9 @@ static void end_round(Reshaper *reshaper, int result, const Error *error)
                 return;
         }
         pause_usec = next_pause_usec(reshaper);
-        log_debug("The reshape was overtaken (%s); trying again in %" PRIu64 " ms.", error->text,
-                  pause_usec / USEC_PER_MSEC);
+        log_debug("Another writer was faster than the reshape (%s); next attempt in %" PRIu64
+                  " ms.",
+                  error->text, pause_usec / USEC_PER_MSEC);
         (void)sd_notifyf(false, "EXTEND_TIMEOUT_USEC=%" PRIu64, (uint64_t)EXTEND_USEC);
         (void)sd_event_source_set_time_relative(reshaper->timer, pause_usec);
         (void)sd_event_source_set_enabled(reshaper->timer, SD_EVENT_ONESHOT);
@@ -422,8 +422,7 @@ static ReshapeAlias *find_aliases(const Reshaper *reshaper, const Allocations *c
         ReshapeAlias *aliases = NULL;
 
         if (claims && claims_list(claims, CLAIMS_LIVING, NULL, &list, NULL) != 0)
-                log_debug(
-                        "Claims could not be read; migrations are recognised by their size alone.");
+                log_debug("Cannot read claims. Migrations are recognised by their size alone.");
         if (migration_match(consumers, reshaper->snapshot, &list, &aliases, ret_n) < 0)
                 *ret_n = 0;
         return aliases;
@@ -488,7 +487,7 @@ static int publish(Reshaper *reshaper, const Allocations *consumers, Error *rete
         r = reporter_publish(reshaper->reporter, reshaper->image.after.tree, consumers,
                              on_published, reshaper);
         reshaper->sent = r >= 0;
-        return r < 0 ? error_setf(reterr, r, "The reshape cannot be sent: %s", strerror(-r)) : 0;
+        return r < 0 ? error_setf(reterr, r, "Cannot send the reshape: %s", strerror(-r)) : 0;
 }
 
 /* Continues the round with the consumers that were read. Takes them from the reporter. */
@@ -594,7 +593,7 @@ static int gather(Reshaper *reshaper, Error *reterr)
         ahead = guess_tree(reshaper);
         r = reporter_gather(reshaper->reporter, undoes ? NULL : &reshaper->verdict.classes, ahead,
                             on_gathered, reshaper);
-        return r < 0 ? error_setf(reterr, r, "Allocations cannot be read: %s", strerror(-r)) : 0;
+        return r < 0 ? error_setf(reterr, r, "Cannot read allocations: %s", strerror(-r)) : 0;
 }
 
 /* Starts the round after the tree was read. */
@@ -605,7 +604,7 @@ static int start(Reshaper *reshaper, Error *reterr)
 
         if (undoes &&
             !provider_tree_find(reporter_tree(reshaper->reporter), &reshaper->maker->root))
-                return error_setf(reterr, ENOENT, "Placement does not know this host");
+                return error_setf(reterr, ENOENT, "Placement has no provider of this host");
         /* A class that could not be moved in an earlier round can be moved now. */
         string_set_done(&reshaper->verdict.kept);
         r = probe(reshaper, reterr);
@@ -634,7 +633,7 @@ static void begin_round(Reshaper *reshaper)
         int r = reporter_refresh(reshaper->reporter, on_refreshed, reshaper);
 
         if (r < 0)
-                end_failed(reshaper, r, "Placement cannot be read");
+                end_failed(reshaper, r, "Cannot read Placement");
 }
 
 /* Begins a round when its pause is over. */

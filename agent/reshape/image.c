@@ -213,7 +213,7 @@ static int restore_tree(const ReshapeImage *image, ProviderTree *tree, Error *re
 
                 if (r >= 0 && (r = restore_parent(image, before, tree)) < 0)
                         r = error_setf(reterr, r,
-                                       "Provider %s cannot be put back below its parent: %s",
+                                       "Provider %s cannot be moved back below its parent: %s",
                                        before->name, strerror(-r));
                 if (r < 0)
                         return r;
@@ -263,7 +263,7 @@ static int check_stranger(const ProviderTree *current, const ProviderTree *tree,
                         if (!after || !provider_find_inventory(after, name))
                                 return error_setf(
                                         reterr, EBUSY,
-                                        "Consumer %s came after the reshape and holds %.60s of %s: move it away first",
+                                        "Consumer %s came after the reshape and has %.60s of %s. Move it away first",
                                         consumer->uuid.text, name, here->name);
                 }
         }

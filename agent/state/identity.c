@@ -73,13 +73,14 @@ static int read_file(const char *path, Uuid *ret, Error *reterr)
         if (r == -ENOENT || r == -ENOTDIR)
                 return 0;
         if (r < 0)
-                return error_setf(reterr, r, "%s cannot be read: %s%s", path,
-                                  r == -EINVAL ? "Not a regular file" : strerror(-r),
-                                  r == -EACCES ? "; let the user compute-agent read it" : "");
+                return error_setf(reterr, r, "Cannot read %s: %s%s", path,
+                                  r == -EINVAL ? "not a regular file" : strerror(-r),
+                                  r == -EACCES ? ". Make it readable for the user compute-agent"
+                                               : "");
         if (parse_content(text, n, ret) < 0)
                 return error_setf(
                         reterr, EINVAL,
-                        "%s holds no uuid; write the uuid of this host's root provider into it, or remove it when the host was never published",
+                        "%s contains no uuid. Write the uuid of this host's root provider into it, or remove it if the host was never published",
                         path);
         return 1;
 }
@@ -108,7 +109,7 @@ static int look(Found *found, const char *folder, size_t n_folder, Error *reterr
         if (found->found && !uuid_equal(&found->uuid, &uuid))
                 return error_setf(
                         reterr, EINVAL,
-                        "%s and %s differ; remove the one that is not the uuid of this host's root provider",
+                        "%s and %s differ. Remove the one without the uuid of this host's root provider",
                         found->path, path);
         if (!found->found) {
                 memcpy(found->path, path, sizeof(path));
@@ -159,17 +160,18 @@ static int create(const char *state_dir, const Uuid *uuid, bool replace, Error *
         case -ENOENT:
         case -ENOTDIR:
                 return error_setf(reterr, r,
-                                  "There is no folder %s; create it, or set [agent] state_dir",
+                                  "There is no folder %s. Create it, or set [agent] state_dir",
                                   state_dir);
         case -ENOSPC:
         case -EDQUOT:
-                return error_setf(reterr, r, "%s/" FILE_NAME " cannot be made: %s; make room",
+                return error_setf(reterr, r,
+                                  "%s/" FILE_NAME " cannot be created: %s. Free some space",
                                   state_dir, strerror(-r));
         default:
                 return error_setf(
                         reterr, r,
                         "%s/" FILE_NAME
-                        " cannot be made: %s; make the folder writable, or put the file, with the uuid of this host's root provider, beside the configuration file",
+                        " cannot be created: %s. Make the folder writable, or put the file with the uuid of this host's root provider beside the configuration file",
                         state_dir, strerror(-r));
         }
 }
@@ -191,7 +193,7 @@ int identity_load(const IdentityPlaces *places, Uuid *ret, bool *ret_created, Er
                         if (r == 0 && !found.found)
                                 r = error_setf(reterr, EAGAIN,
                                                "%s/" FILE_NAME
-                                               " was made and removed by somebody else",
+                                               " was created and removed by another process",
                                                state_dir);
                 }
                 if (r < 0)
@@ -231,9 +233,9 @@ int identity_replace(const IdentityPlaces *places, const Uuid *uuid, Error *rete
         if (found.found && strcmp(found.path, own) != 0)
                 return error_setf(
                         reterr, EEXIST,
-                        "%s belongs to the operator or to Nova, and the agent does not write it: write %s into it, or remove it",
+                        "%s belongs to the operator or to Nova, so the agent does not write it. Write %s into it, or remove it",
                         found.path, uuid->text);
         r = create(state_dir, uuid, found.found, reterr);
-        return r == -EEXIST ? error_setf(reterr, r, "%s was made by somebody else just now", own)
+        return r == -EEXIST ? error_setf(reterr, r, "%s was just created by another process", own)
                             : r;
 }

@@ -95,8 +95,7 @@ int state_file_write(const char *path, const json_t *json, Error *reterr)
         if (!text)
                 return error_oom(reterr);
         r = state_file_put(path, "new", text, 0600, true);
-        return r < 0 ? error_setf(reterr, r, "%.120s: cannot be written: %s", path, strerror(-r))
-                     : 0;
+        return r < 0 ? error_setf(reterr, r, "Cannot write %.120s: %s", path, strerror(-r)) : 0;
 }
 
 /* Renames a file that cannot be used, or removes it if that fails, so that the next write
@@ -122,7 +121,7 @@ int state_file_read(const char *path, const char *format, json_t **ret, Error *r
         if (r == -ENOENT)
                 return r;
         if (r < 0)
-                return error_setf(reterr, r, "%.120s: cannot be read: %s", path, strerror(-r));
+                return error_setf(reterr, r, "Cannot read %.120s: %s", path, strerror(-r));
         r = json_parse(text, n, &json, reterr);
         if (r == 0)
                 r = json_read_string(json, "format", &found, reterr);
@@ -165,7 +164,7 @@ static int refuse_busy(const char *path, pid_t pid, Error *reterr)
                 snprintf(who, sizeof(who), "Process %d", (int)pid);
         return error_setf(
                 reterr, EBUSY,
-                "%s uses this state folder already (%.200s is locked): two agents of one folder would take back each other's claims",
+                "%s already uses this state folder (%.200s is locked). Two agents with one folder would roll back each other's claims",
                 who, path);
 }
 
@@ -199,7 +198,7 @@ int state_lock_take(const char *state_dir, int *ret, Error *reterr)
         }
         if (fd < 0 && errno == ENOENT)
                 return error_setf(reterr, ENOENT,
-                                  "There is no folder %.200s; create it, or set [agent] state_dir",
+                                  "There is no folder %.200s. Create it, or set [agent] state_dir",
                                   state_dir);
         if (fd < 0)
                 return error_setf(reterr, errno, "Cannot open %.200s: %s", path, strerror(errno));

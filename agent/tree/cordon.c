@@ -207,7 +207,7 @@ static int read_entry(Cordon *cordon, const json_t *json, Error *reterr)
             (r = json_read_object(json, "reserved", &reserved, reterr)) < 0)
                 return r;
         if (find_entry(cordon, device))
-                return error_setf(reterr, EBADMSG, "\"%.60s\" stands there twice", device);
+                return error_setf(reterr, EBADMSG, "\"%.60s\" is listed twice", device);
         if (add_entry(cordon, device, reason, who, &entry) < 0)
                 return error_oom(reterr);
         entry->since_usec = since;
@@ -248,8 +248,8 @@ int cordon_new(Cordon **ret, const char *state_dir, bool read_only)
         if (r == -ENOMEM || update_words(cordon, NULL) < 0)
                 return -ENOMEM;
         if (r < 0)
-                log_event(LOG_ERR, MESSAGE_CORDON_LOST, NULL,
-                          "What was cordoned is not known any more: %s", error_text(&error, r));
+                log_event(LOG_ERR, MESSAGE_CORDON_LOST, NULL, "The list of cordons is lost: %s",
+                          error_text(&error, r));
         *ret = TAKE_PTR(cordon);
         return 0;
 }
@@ -360,12 +360,14 @@ int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const
         int r;
 
         if (strlen(reason) > CORDON_TEXT_MAX || strlen(device) > DEVICE_MAX)
-                return error_setf(reterr, EINVAL, "That is too long: at most %d bytes of reason",
-                                  CORDON_TEXT_MAX);
+                return error_setf(
+                        reterr, EINVAL,
+                        "The reason is longer than %d bytes, or the name of the device is too long",
+                        CORDON_TEXT_MAX);
         if (device[0] && tree && !find_provider(tree, root, device))
                 return error_setf(
                         reterr, ENODEV,
-                        "\"%.60s\" is no device of this host that has a provider; \"computectl tree\" shows them",
+                        "\"%.60s\" is not a device of this host with a provider. \"computectl tree\" lists them",
                         device);
         if (!entry && add_entry(cordon, device, "", "", &entry) < 0)
                 return error_oom(reterr);
@@ -409,7 +411,7 @@ int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, cons
                                   device[0] ? "\"" : "");
         if (entry->retired)
                 return error_setf(reterr, EINVAL,
-                                  "The host is retired: \"computectl retire --undo\" first");
+                                  "The host is retired. Run \"computectl retire --undo\" first");
         before = *entry;
         entry->lifted = true;
         return keep(cordon, entry, &before, reterr);
@@ -512,7 +514,7 @@ static void save_quietly(const Cordon *cordon)
         Error error;
 
         if (save(cordon, &error) < 0)
-                log_warning("What is cordoned cannot be kept: %s; retrying with the next change.",
+                log_warning("Cannot store the list of cordons: %s. Retrying with the next change.",
                             error.text);
 }
 

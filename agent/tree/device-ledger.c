@@ -82,14 +82,14 @@ char *device_ledger_describe_withheld(const DeviceLedger *ledger)
                         continue;
                 fprintf(file, "%s%s (", n++ > 0 ? ", " : "", device->name);
                 if (device->other[0])
-                        fprintf(file, "another device is there: %s", device->other);
+                        fprintf(file, "another device is at its address: %s", device->other);
                 else if (device->blocker[0] && !device->missing && !device->held)
                         fprintf(file, "blocked: a guest has %s", device->blocker);
                 else if (!device->missing)
-                        fputs("back, and offered again soon", file);
+                        fputs("back, and available again soon", file);
                 else
                         fprintf(file, "missing%s",
-                                device->listed ? ": the host lists it, but it offers nothing" : "");
+                                device->listed ? ": the host lists it without capacity" : "");
                 fputc(')', file);
         }
         if (fclose(file) != 0) {
@@ -204,7 +204,7 @@ static int read_device(const json_t *object, LedgerDevice *device, Error *reterr
                 return error_setf(reterr, EBADMSG, "An inventory is out of range");
         for (size_t i = 0; i < device->traits.n_items; i++)
                 if (!resource_class_valid(device->traits.items[i]))
-                        return error_setf(reterr, EBADMSG, "\"%.60s\" is no trait",
+                        return error_setf(reterr, EBADMSG, "\"%.60s\" is not a trait",
                                           device->traits.items[i]);
         read_identity(object, "identity", device->identity);
         read_identity(object, "other", device->other);
@@ -221,8 +221,7 @@ static int check_alone(const DeviceLedger *ledger, const LedgerDevice *device, E
         for (const LedgerDevice *other = ledger->devices; other < device; other++)
                 if (strcmp(other->name, device->name) == 0 ||
                     uuid_equal(&other->provider, &device->provider))
-                        return error_setf(reterr, EBADMSG, "%.60s stands there twice",
-                                          device->name);
+                        return error_setf(reterr, EBADMSG, "%.60s is listed twice", device->name);
         return 0;
 }
 
@@ -851,7 +850,7 @@ int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, Provide
         };
 
         if (!update.root)
-                return error_setf(reterr, EINVAL, "The tree has no root %s", root->text);
+                return error_setf(reterr, EINVAL, "The tree has no root provider %s", root->text);
         if (put_in_order(&update) < 0)
                 return error_oom(reterr);
         find_exchanged(&update);

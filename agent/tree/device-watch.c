@@ -92,7 +92,7 @@ static void load(DeviceWatch *watch)
                                 &watch->ledger, &error);
 
         if (r < 0)
-                log_warning("The list of expected devices begins anew: %s", error.text);
+                log_warning("Starting a new list of expected devices: %s", error.text);
         watch->saved = r > 0;
 }
 
@@ -129,8 +129,7 @@ static void save(DeviceWatch *watch)
                 return;
         r = state_file_write(watch->state_file, json, &error);
         if (r < 0 && r != watch->write_error)
-                log_warning("The list of expected devices cannot be kept: %s; retrying.",
-                            error.text);
+                log_warning("Cannot store the list of expected devices: %s. Retrying.", error.text);
         watch->write_error = MIN(r, 0);
         if (r < 0)
                 return;
@@ -146,7 +145,7 @@ static void list_claimed(Claims *claims, ClaimedDevices *claimed, DeviceMoment *
         int r = claims ? claims_list_identities(claims, claimed, &error) : 0;
 
         if (r < 0)
-                log_debug("The devices of claims cannot be read: %s", error.text);
+                log_debug("Cannot read the devices of claims: %s", error.text);
         moment->claims_unknown = !claims || r < 0;
         moment->claimed = claimed->items;
         moment->n_claimed = claimed->n_items;
@@ -168,11 +167,12 @@ static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
                                                device->provider.text);
 
         if (device->other[0] && news == DEVICE_NEWS_MISSING) {
-                log_event(LOG_WARNING, MESSAGE_DEVICE_EXCHANGED, fields,
-                          "Another device (%s) is in the place of %s (%s). "
-                          "Its %llu %s are withheld: a claim or a guest has the former device.",
-                          device->other, device->name, device->identity,
-                          (unsigned long long)device->total, device->resource_class);
+                log_event(
+                        LOG_WARNING, MESSAGE_DEVICE_EXCHANGED, fields,
+                        "Another device (%s) is at the address of %s (%s). "
+                        "Its %llu %s are withheld, because a claim or a guest has the former device.",
+                        device->other, device->name, device->identity,
+                        (unsigned long long)device->total, device->resource_class);
                 return;
         }
         switch (news) {
@@ -180,7 +180,7 @@ static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
                 log_event(LOG_WARNING, MESSAGE_DEVICE_MISSING, fields,
                           "Device %s is missing%s. Its %llu %s are withheld until it is back.",
                           device->name,
-                          device->listed ? ": the host lists it, but it offers nothing" : "",
+                          device->listed ? ": the host lists it without capacity" : "",
                           (unsigned long long)device->total, device->resource_class);
                 break;
         case DEVICE_NEWS_BACK:
@@ -189,7 +189,7 @@ static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
                 break;
         case DEVICE_NEWS_FORGOTTEN:
                 log_event(LOG_NOTICE, MESSAGE_DEVICE_FORGOTTEN, fields,
-                          "Device %s is still missing and not in use; it is not expected any more.",
+                          "Device %s is still missing and not in use. It is no longer expected.",
                           device->name);
         }
 }

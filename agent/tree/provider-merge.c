@@ -99,7 +99,7 @@ static int read_addition(const json_t *object, ProviderAdditions *additions, Err
             (r = json_read_array(object, "classes", &classes, reterr)) < 0)
                 return r;
         if (find_addition(additions, &provider))
-                return error_setf(reterr, EBADMSG, "Provider %s is there twice", provider.text);
+                return error_setf(reterr, EBADMSG, "Provider %s is listed twice", provider.text);
         if (ensure_addition(additions, &provider, &addition) < 0)
                 return error_oom(reterr);
         r = string_set_from_json(traits, &addition->traits, reterr);
@@ -203,9 +203,8 @@ static int merge_into(Merge *merge, const ProviderYamlEntry *entry, Provider *pr
         }
         for (size_t i = 0; i < entry->n_inventories; i++)
                 if (provider_find_inventory(provider, entry->inventories[i].resource_class)) {
-                        complain(
-                                merge, entry,
-                                "the provider has an inventory of this class that is not from here");
+                        complain(merge, entry,
+                                 "the provider has an inventory of this class from another source");
                         return 0;
                 }
         return add_all(merge, entry, provider);

@@ -166,7 +166,7 @@ static int read_field(const Reader *reader, const yaml_node_t *value, const char
         for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
                 if (strcmp(fields[i].key, key) == 0)
                         return read_amount(reader, value, key, fields[i].value);
-        return complain(reader, value, "\"%.40s\" is no field of an inventory", key);
+        return complain(reader, value, "\"%.40s\" is not a field of an inventory", key);
 }
 
 /* Reads the fields of an inventory. Fields that are not set have Placement's defaults. */
@@ -204,11 +204,11 @@ static int add_inventory(const Reader *reader, ProviderYamlEntry *entry, const y
         ProviderYamlInventory inventory = { 0 };
 
         if (!name || !resource_class_valid(name) || !resource_class_is_custom(name))
-                return complain(reader, key, "\"%.60s\" is no custom resource class (CUSTOM_…)",
+                return complain(reader, key, "\"%.60s\" is not a custom resource class (CUSTOM_…)",
                                 name ? name : "");
         for (size_t i = 0; i < entry->n_inventories; i++)
                 if (strcmp(entry->inventories[i].resource_class, name) == 0)
-                        return complain(reader, key, "%.60s is there twice", name);
+                        return complain(reader, key, "%.60s is listed twice", name);
         if (read_record(reader, value, name, &inventory.record) < 0)
                 return -EINVAL;
         if (entry->n_inventories >= PROVIDER_YAML_MAX_ENTRIES)
@@ -243,7 +243,7 @@ static int read_trait(const Reader *reader, const yaml_node_t *node, ProviderYam
         const char *name = yaml_text_scalar(node);
 
         if (!name || !resource_class_valid(name) || !resource_class_is_custom(name))
-                return complain(reader, node, "\"%.60s\" is no custom trait (CUSTOM_…)",
+                return complain(reader, node, "\"%.60s\" is not a custom trait (CUSTOM_…)",
                                 name ? name : "");
         if (entry->traits.n_items >= PROVIDER_YAML_MAX_ENTRIES)
                 return complain(reader, node, "too many traits");
@@ -262,8 +262,7 @@ static int read_identification(const Reader *reader, const yaml_node_t *node,
         const char *text = yaml_text_scalar(uuid ? uuid : name);
 
         if (!uuid == !name)
-                return complain(reader, node,
-                                "identification must have a uuid or a name, and not both");
+                return complain(reader, node, "identification must have either a uuid or a name");
         if (uuid && text && strcmp(text, COMPUTE_NODE) == 0) {
                 entry->compute_node = true;
                 return 0;
@@ -303,10 +302,10 @@ static int read_entry(const Reader *reader, const yaml_node_t *node, ProviderYam
             (r = read_additional(reader, node, "traits", read_trait, entry)) < 0)
                 return r;
         if (entry->n_inventories == 0 && entry->traits.n_items == 0)
-                return complain(reader, node, "%.100s gets neither inventories nor traits",
+                return complain(reader, node, "%.100s has neither inventories nor traits",
                                 provider_yaml_target(entry));
         if (is_target_taken(reader->yaml, entry))
-                return complain(reader, node, "%.100s has an entry already",
+                return complain(reader, node, "%.100s already has an entry",
                                 provider_yaml_target(entry));
         return 0;
 }
@@ -345,12 +344,12 @@ static int check_version(const Reader *reader, const yaml_node_t *root)
                                 "meta: schema_version must be a text in quotes, such as '1.0'");
         if (strncmp(text, "1.", 2) != 0 || !minor[0] ||
             strspn(minor, "0123456789") != strlen(minor) || (minor[0] == '0' && minor[1]))
-                return complain(reader, node, "schema_version \"%.20s\" is not known: 1.0 is",
+                return complain(reader, node, "schema_version \"%.20s\" is not supported; use 1.0",
                                 text);
         if (strcmp(minor, "0") != 0)
                 (void)complain(
                         reader, node,
-                        "schema_version %.20s is newer than 1.0: what is new in it is ignored",
+                        "schema_version %.20s is newer than 1.0, so its new fields are ignored",
                         text);
         return 0;
 }
@@ -358,7 +357,7 @@ static int check_version(const Reader *reader, const yaml_node_t *root)
 static int read_document(const Reader *reader)
 {
         const yaml_node_t *root = yaml_document_get_root_node(reader->document);
-        int r = root ? check_version(reader, root) : complain(reader, NULL, "it is empty");
+        int r = root ? check_version(reader, root) : complain(reader, NULL, "the file is empty");
 
         return r < 0 ? r
                      : read_list(reader, member(reader, root, "providers"), "providers", add_entry,

@@ -131,7 +131,7 @@ static void save(Retained *retained)
                        : NULL;
         r = json ? state_file_write(retained->state_file, json, &error) : error_oom(&error);
         if (r < 0)
-                log_warning("The list of retained inventories cannot be written: %s; retrying.",
+                log_warning("Cannot store the list of retained inventories: %s. Retrying.",
                             error.text);
         else
                 retained->changed = false;
@@ -194,7 +194,7 @@ int retained_new(Retained **ret, const char *state_dir, bool read_only)
         if (r == -ENOMEM)
                 return r;
         if (r < 0)
-                log_warning("The list of retained inventories cannot be read: %s; ignoring.",
+                log_warning("Cannot read the list of retained inventories: %s. Ignoring it.",
                             error_text(&error, r));
         *ret = TAKE_PTR(retained);
         return 0;
@@ -275,10 +275,10 @@ const char *retained_describe_holders(const Retained *retained, const Snapshot *
         if (n > 1)
                 snprintf(more, sizeof(more), " and %zu more", n - 1);
         if (guest)
-                snprintf(text, RETAINED_HOLDERS_MAX, "%" PRIu64 " held by guest %.40s (%s)%s",
+                snprintf(text, RETAINED_HOLDERS_MAX, "%" PRIu64 " used by guest %.40s (%s)%s",
                          amount, guest->name, first->uuid.text, more);
         else
-                snprintf(text, RETAINED_HOLDERS_MAX, "%" PRIu64 " held by consumer %s%s", amount,
+                snprintf(text, RETAINED_HOLDERS_MAX, "%" PRIu64 " used by consumer %s%s", amount,
                          first->uuid.text, more);
         return text;
 }
@@ -412,7 +412,7 @@ static void log_begin(const Retained *retained, const RetainedItem *item,
         log_event(
                 LOG_WARNING, MESSAGE_INVENTORY_RETAINED,
                 LOG_FIELDS(LOG_FIELD_PROVIDER, item->provider.text),
-                "This host has no %s of %s any more, but Placement has %s; all of it is reserved.",
+                "This host has no %s of %s any more, but Placement has %s. All of it is reserved.",
                 item->resource_class, item->name,
                 retained_describe_holders(retained, trees->snapshot, &item->provider,
                                           item->resource_class, holders));
@@ -465,9 +465,10 @@ static void log_end(const RetainedItem *item, bool back)
                           "This host has %s of %s again; its capacity can be used.",
                           item->resource_class, item->name);
         else
-                log_event(LOG_NOTICE, MESSAGE_INVENTORY_RELEASED, fields,
-                          "No consumer in Placement holds %s of %s any more; it is removed.",
-                          item->resource_class, item->name);
+                log_event(
+                        LOG_NOTICE, MESSAGE_INVENTORY_RELEASED, fields,
+                        "No consumer in Placement has %s of %s any more. The inventory is removed.",
+                        item->resource_class, item->name);
 }
 
 /* Returns true if Placement can still have the full reservation, so that the former amount is

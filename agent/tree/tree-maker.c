@@ -49,7 +49,7 @@ static void describe_local_disk(LocalDisk decision, const LocalDiskFacts *facts,
                          name, shares);
         else if (decision == LOCAL_DISK_WITHHELD && !facts->allocated_known && facts->claimed == 0)
                 snprintf(text, LOCAL_DISK_TEXT_MAX,
-                         "Local DISK_GB is withheld: %s%s%s; its usage is not known", why, name,
+                         "Local DISK_GB is withheld: %s%s%s; its usage is unknown", why, name,
                          shares);
         else if (decision == LOCAL_DISK_WITHHELD)
                 snprintf(text, LOCAL_DISK_TEXT_MAX,
@@ -85,14 +85,14 @@ static int ensure_root(const TreeMaker *maker, ProviderTree *tree, Error *reterr
         if (strcmp(root->name, maker->nodename) != 0)
                 return error_setf(
                         reterr, EEXIST,
-                        "This host's provider %s is named \"%.60s\" in Placement, but the host is now \"%.60s\": give the host its old name back, or \"computectl identity rename\"",
+                        "This host's provider %s is named \"%.60s\" in Placement, but the host is now \"%.60s\". Restore the old name of the host, or run \"computectl identity rename\"",
                         root->uuid.text, root->name, maker->nodename);
         if (!uuid_empty(&root->parent)) {
                 const Provider *parent = provider_tree_find(tree, &root->parent);
 
                 return error_setf(
                         reterr, EINVAL,
-                        "This host's provider %s was put below \"%.60s\" in Placement: make it a root again (a PUT of it with parent_provider_uuid null)",
+                        "This host's provider %s is a child of \"%.60s\" in Placement. Make it a root again (PUT with parent_provider_uuid null)",
                         root->uuid.text, parent ? parent->name : root->parent.text);
         }
         return 0;

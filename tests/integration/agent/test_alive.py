@@ -124,6 +124,6 @@ class TestDeleted(AliveCase):
         self.check_kept(server)
         self.agent.ctl('heal', server, code=4)
         self.assertEqual((self.holds(server), self.holds(other)), ({}, {self.root: AMOUNTS}))
-        self.assertRegex(self.agent.log(), 'consumer %s holds .* Evidence: root .* named it to be healed' % server)
+        self.assertRegex(self.agent.log(), 'consumer %s has allocations .* Evidence: root .* asked to heal it' % server)
         self.assertIn('holds nothing of this host', self.agent.ctl('heal', server).stdout)
         self.assertIn('holds nothing of this host', self.agent.ctl('heal', str(uuid.uuid4())).stdout)

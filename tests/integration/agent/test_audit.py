@@ -251,8 +251,8 @@ class TestHealTrouble(AuditCase):
             done = agent.claim('VCPU=1', leaked, check=False)
         healing.result()
         self.assertEqual(done.returncode, 1)
-        self.assertIn('being healed: try again', done.stderr)
-        self.assertNotIn('Claims cannot be taken', agent.log())
+        self.assertIn('being healed. Try again', done.stderr)
+        self.assertNotIn('New claims are refused', agent.log())
         self.assertEqual(agent.status()['claim_error'], '')
 
     def test_a_scheduler_that_writes_what_is_being_healed(self):

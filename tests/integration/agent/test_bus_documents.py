@@ -123,8 +123,8 @@ class TestDocuments(BusCase):
             document = self.describe(name, user=OTHER, group=OTHER, extra_groups=[], cwd='/')
             self.assertEqual(document['format'], 'compute-agent-%s/1' % kind)
         self.assertIn('There is no [placement] section', self.refused('Describe', 's', 'plan'))
-        self.assertIn('There was no audit', self.refused('Describe', 's', 'audit'))
-        self.assertIn('The last reshape moved nothing', self.refused('Describe', 's', 'reshape'))
+        self.assertIn('No audit has run', self.refused('Describe', 's', 'audit'))
+        self.assertIn('There was no reshape, or it moved nothing', self.refused('Describe', 's', 'reshape'))
         self.assertIn('There is no document "x"', self.refused('Describe', 's', 'x'))
 
     def test_status_and_properties(self):
@@ -292,15 +292,15 @@ class TestOperations(BusCase):
         terminal = self.begin('reshape')
         self.wait_for('Reshape', 'gathering')
         self.assertIn('Access', self.refused('Cancel', 's', 'Reshape', user=OTHER, group=OTHER, extra_groups=[], cwd='/'))
-        self.assertIn('Nobody waits for Sync()', self.refused('Cancel', 's', 'Sync'))
-        self.assertIn('under way', self.agent.ctl('reshape', '--undo', check=False).stderr)
+        self.assertIn('No caller waits for Sync()', self.refused('Cancel', 's', 'Sync'))
+        self.assertIn('is running', self.agent.ctl('reshape', '--undo', check=False).stderr)
         wait_until(lambda: 'gathering' in watch.values('OperationPhase'), 10, 'the phase to be told')
         self.call('Cancel', 's', 'Reshape')
         code, text = terminal.end()
-        self.assertIn('It was cancelled', text)
+        self.assertIn('The operation was cancelled', text)
         self.assertEqual(code, 1)
         wait_until(lambda: watch.values('Operation')[-1:] == [''], 10, 'the end to be told')
-        self.assertIn('Nobody waits for Reshape()', self.refused('Cancel', 's', 'Reshape'))
+        self.assertIn('No caller waits for Reshape()', self.refused('Cancel', 's', 'Reshape'))
         self.agent.ctl('sync', check=False)
         self.assertEqual(self.proxy.count('POST', '/reshaper'), posts)
         self.assertEqual(self.classes(), before)
@@ -317,14 +317,14 @@ class TestOperations(BusCase):
         self.wait_for('Audit', 'gathering')
         self.call('Cancel', 's', 'Audit')
         code, text = terminal.end()
-        self.assertIn('It was cancelled', text)
+        self.assertIn('The operation was cancelled', text)
         self.assertNotIn(code, (0, 3))
 
     def test_a_heal_is_not_left_halfway(self):
         self.proxy.add(Delay(0.5, path='^/allocations/'))
         terminal = self.begin('heal')
         self.wait_for('Heal', 'gathering')
-        self.assertIn('cannot be cancelled', self.refused('Cancel', 's', 'Heal'))
+        self.assertIn('can no longer be cancelled', self.refused('Cancel', 's', 'Heal'))
         self.assertEqual(terminal.end()[0], 0)
 
     def test_pending_writes_are_signalled_until_they_are_done(self):

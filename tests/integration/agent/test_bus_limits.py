@@ -124,7 +124,7 @@ class TestBusLimits(unittest.TestCase):
         root, owner = self.connect()
         # dbus-daemon allows 256 connections for each user. It reads no more from a sender with 127 MiB of unread messages.
         for _ in range(240):
-            if 'connecting to it anew' in self.crowd.agent.log() or self.unread(root, owner) > 100 << 20:
+            if 'Reconnecting to it' in self.crowd.agent.log() or self.unread(root, owner) > 100 << 20:
                 break
             full = Wire(self.crowd.bus.socket_path, seconds=60)
             self.addCleanup(full.close)
@@ -132,7 +132,7 @@ class TestBusLimits(unittest.TestCase):
             for _ in range(120):
                 full.send_call(NAME, PATH, NAME, 'Describe', 's', ('tree',))
             time.sleep(0.05)
-        wait_until(lambda: 'connecting to it anew' in self.crowd.agent.log(), 120, 'the connection is made anew')
+        wait_until(lambda: 'Reconnecting to it' in self.crowd.agent.log(), 120, 'the connection is made anew')
         wait_until(lambda: self.crowd.call('Get', user=os.getuid()).answered, 60, 'an answer')
 
     def test_a_late_reader_gets_all_answers(self):

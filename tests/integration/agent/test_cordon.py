@@ -122,9 +122,9 @@ class TestWhoItWas(HostCase):
         agent.ctl('confirm', claim)
         agent.ctl('release', claim, '--reason', 'moved to rack 7')
         by = r'by %s \(computectl, pid \d+(, [^)]+)?\)' % getpass.getuser()
-        for what in ('promised to %s %s; ' % (consumer, by), 'confirmed %s; ' % by,
+        for what in ('created for %s %s; ' % (consumer, by), 'confirmed %s; ' % by,
                      'released %s: moved to rack 7; ' % by):
-            self.assertRegex(agent.log(), r'Claim %d: %sVCPU=1 of vm\.\n' % (claim, what))
+            self.assertRegex(agent.log(), r'Claim %d %sVCPU=1 of vm\.\n' % (claim, what))
 
     def test_no_directory_is_asked(self):
         agent = Agent(self.scratch, bus=self.bus, uri=testdriver_xml(demo_host(), self.scratch.path))

@@ -217,7 +217,7 @@ class TestDeleted(AuditCase):
         for verb in ('audit', 'heal'):
             found = findings_of(agent, verb)[guest]
             self.assertEqual((found['remedy'], found['outcome']), ('none', 'found'))
-            self.assertIn('nobody holds anything for it', found['text'])
+            self.assertIn('but has no allocations in Placement', found['text'])
         self.assertEqual(self.holds(guest), {})
         self.assertEqual(len(self.of_guest(agent, guest)), 1)
 

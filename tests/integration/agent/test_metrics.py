@@ -114,7 +114,7 @@ class WithPlacement(EnvCase):
         self.proxy.add(server_error(500, method='PUT', path='^/allocations/'))
         self.proxy.listen()
         wait_until(lambda: self.agent.ctl('sync', check=False) and
-                   'Cannot yet report all claims to Placement: ' in self.agent.log(), 20, 'a try', step=0.2)
+                   'Cannot report all claims to Placement: ' in self.agent.log(), 20, 'a try', step=0.2)
         self.wait_metric('placement_owed{action="write"}', '1')
         shown = self.agent.status()
         self.assertEqual((shown['state'], shown['n_owed_writes'], shown['n_owed_removals'],

@@ -280,14 +280,14 @@ class TestSecondReporter(NovaCase):
         # After the third time the agent does not repeat the write for 15 minutes.
         self.assertEqual(n, 2)
         self.assertEqual(agent.status()['n_conflicts'], conflicts)
-        words = 'trait COMPUTE_NODE of %s: taken away (undone 3 times)' % NODE
+        words = 'trait COMPUTE_NODE of %s: removed (overwritten 3 times)' % NODE
         self.assertEqual(agent.status()['second_reporter'], words)
         self.assertIn(words, ' '.join(agent.ctl('status', check=False).stdout.split()))
         doctor = agent.ctl_json('doctor', check=False)
         finding, = [one for one in doctor['findings'] if one['check'] == 'second reporter']
         self.assertEqual(finding['state'], 'bad')
         self.assertIn(words, finding['text'])
-        self.assertEqual(agent.log().count('COMPUTE_NODE of %s was undone 3 times' % NODE), 1)
+        self.assertEqual(agent.log().count('COMPUTE_NODE of %s was overwritten 3 times' % NODE), 1)
         self.assertIn('compute_agent_placement_undone{provider="%s",part="COMPUTE_NODE"} 3\n' % NODE,
                       metrics.read_text())
         # Other values are still written.
@@ -301,7 +301,7 @@ class TestSecondReporter(NovaCase):
                 agent, NODE, 'inventories', lambda all_: all_['MEMORY_MB'].update(reserved=17)), 5)
             self.assertEqual(n, 2, mode)
             self.assertRegex(agent.status()['second_reporter'],
-                             r'inventory MEMORY_MB of %s: reserved 17, not \d+ \(undone 3 times\)' % NODE)
+                             r'inventory MEMORY_MB of %s: reserved 17, not \d+ \(overwritten 3 times\)' % NODE)
             agent.stop()
             self.placement.forget_providers()
 

@@ -73,7 +73,7 @@ class Reload(EnvCase):
         self.assertEqual(self.reserved(), 100)
         # Claims also use the last poll and the configuration in force.
         done = self.agent.ctl('claim', '--consumer', CONSUMER, '--resources', 'CUSTOM_GPU=1', check=False)
-        self.assertIn('Which devices guests have cannot be read', done.stderr)
+        self.assertIn('Cannot read the devices of guests', done.stderr)
         host.with_suffix('.away').rename(host)
         self.agent.ctl('sync')
         self.assertEqual(self.agent.status()['hypervisor_error'], '')
@@ -123,7 +123,7 @@ class Reload(EnvCase):
         path.unlink()
         self.agent.ctl('reload')
         self.assertEqual(path.read_text().strip(), known)
-        self.assertIn('was gone', self.agent.log())
+        self.assertIn('was missing', self.agent.log())
         path.write_text('%s\n' % CONSUMER)
         self.assertIn('changed from %s' % known, self.agent.ctl('reload', check=False).stderr)
 

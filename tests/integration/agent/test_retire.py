@@ -30,7 +30,7 @@ class TestRetire(AgentCase):
 
         code, _, words = self.retire(agent)
         self.assertEqual(code, 1)
-        self.assertIn('The host is in use: "computectl cordon" first', words)
+        self.assertIn('The host is not cordoned. Run "computectl cordon" first', words)
         agent.ctl('cordon', '--reason', 'sold')
         code, shown, words = self.retire(agent)
         self.assertEqual(code, 0, words)
@@ -48,7 +48,7 @@ class TestRetire(AgentCase):
         self.assertIn('the host is retired', status.stdout.splitlines()[0])
         self.assertIn('sold', status.stdout)
         self.assertIn('retire --undo', agent.ctl('uncordon', check=False).stderr)
-        self.assertIn('retired already', self.retire(agent)[2])
+        self.assertIn('already retired', self.retire(agent)[2])
         self.assertEqual(agent.claim('VCPU=1', check=False).returncode, 1)
 
         self.assertIn('stays cordoned', agent.ctl('retire', '--undo').stdout)

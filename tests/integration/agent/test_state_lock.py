@@ -29,7 +29,7 @@ class TestStateLock(EnvCase):
 
     def expect_busy(self, done):
         self.assertEqual(done.returncode, BUSY, done.stderr)
-        self.assertIn('Process %d uses this state folder already' % self.first.child.pid,
+        self.assertIn('Process %d already uses this state folder' % self.first.child.pid,
                       done.stderr)
 
     def test_a_second_agent_ends_with_the_pid_of_the_first_and_touches_nothing(self):

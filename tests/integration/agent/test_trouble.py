@@ -220,7 +220,7 @@ class TestOwnState(TroubleCase):
         """A stopped dbus-daemon accepts connections and does not answer. After 30 s the agent connects again."""
         agent = self.start_agent()
         with self.bus.paused():
-            wait_until(lambda: 'The bus does not answer: connecting to it anew' in agent.log(), 120, 'the connection is made anew')
+            wait_until(lambda: 'The bus does not answer. Reconnecting to it' in agent.log(), 120, 'the connection is made anew')
             requests = self.placement.mark()
             agent.child.signal(signal.SIGHUP)
             wait_until(lambda: self.placement.requests_since(requests), 60, 'a cycle meanwhile')

@@ -76,8 +76,8 @@ class IdentityCase(EnvCase):
         problems = self.agent.ctl('claims', '--problems', check=False).stdout
         for word in words:
             self.assertIn(word, problems)
-        self.assertIn('another device is there: ' + words[0], status)
-        self.assertIn('Another device (%s) is in the place of' % words[0], self.agent.log())
+        self.assertIn('another device is at its address: ' + words[0], status)
+        self.assertIn('Another device (%s) is at the address of' % words[0], self.agent.log())
         self.assertIn('Claims and guests disagree: another device is at', self.agent.log())
 
 

@@ -168,7 +168,7 @@ class TestEdits(TakenCase):
         self.libvirtd.stop()
         self.addCleanup(self.libvirtd.start)
         self.assertIsNone(self.claim('VGPU=1'))
-        self.assertIn('Which devices guests have cannot be read', self.words)
+        self.assertIn('Cannot read the devices of guests', self.words)
         self.assertIsNotNone(self.claim('VCPU=1'))
 
 

@@ -438,7 +438,7 @@ class TestCourses(MoveCase):
         loser, = set(racers) - {winner}
         self.forget_trouble()
         again = racers[loser].agent.claim('VGPU=1', loser, check=False)
-        self.assertEqual((again.returncode, 'other consumers hold in Placement' in again.stderr), (1, True), again.stderr)
+        self.assertEqual((again.returncode, 'other consumers have allocations of the free resources in Placement' in again.stderr), (1, True), again.stderr)
         self.assertEqual([self.held(one) for one in (winner, loser)], [{last: {'VGPU': 1}}, {}])
         self.assertEqual([len(host.claims()) for host in racers.values()],
                          [int(one == winner) for one in racers])
@@ -467,7 +467,7 @@ class TestCourses(MoveCase):
             done = [claim.result() for claim in claims]
         self.assertEqual(sorted(one.returncode for one in done), [0, 1])
         winner = [one.returncode for one in done].index(0)
-        self.assertIn('other consumers hold in Placement', done[1 - winner].stderr)
+        self.assertIn('other consumers have allocations of the free resources in Placement', done[1 - winner].stderr)
         self.assertEqual([self.held(racer) for racer in (racers[winner], racers[1 - winner])],
                          [{last: {'VGPU': 1}}, {}])
 

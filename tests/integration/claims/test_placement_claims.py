@@ -136,7 +136,7 @@ class TestClaims(PlacementClaimCase):
     def test_another_writer_takes_the_capacity_first(self):
         """Another consumer gets the last unit between the read and the write. Then there is none left."""
         thief, consumer = str(uuid.uuid4()), str(uuid.uuid4())
-        with self.proxy.held(lambda: self.refused('CUSTOM_BW=1000', consumer, 'other consumers hold in Placement'),
+        with self.proxy.held(lambda: self.refused('CUSTOM_BW=1000', consumer, 'other consumers have allocations of the free resources'),
                              method='PUT', path='^/allocations/' + consumer) as claiming:
             self.place(thief, {self.nics[0]: {'CUSTOM_BW': 1000}, self.nics[1]: {'CUSTOM_BW': 1000}})
         claiming.result()
@@ -583,7 +583,7 @@ class TestWide(PlacementClaimCase):
         self.assertEqual(set(self.held(consumer)), {self.root, *free})
         self.assertEqual([method for method, _ in self.requests(mark)], ['GET', 'PUT', 'GET', 'PUT'])
         # No device is left.
-        self.refused('VCPU=1', str(uuid.uuid4()), 'other consumers hold in Placement', *self.groups(1))
+        self.refused('VCPU=1', str(uuid.uuid4()), 'other consumers have allocations of the free resources', *self.groups(1))
 
     def test_traits_and_isolation_hold_beside_others(self):
         even = self.devices[::2]

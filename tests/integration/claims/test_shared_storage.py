@@ -63,7 +63,7 @@ class TestInventory(SharedStorageCase):
         self.assertEqual(self.offers(), {'pool'})
         self.assertEqual(self.disk(), 'Local DISK_GB is not reported: provider nfs shares DISK_GB')
         self.assertEqual(self.storage(), [self.disk()])
-        self.assertIn(self.disk() + '; no consumer holds local DISK_GB.', self.agent.log())
+        self.assertIn(self.disk() + '. No consumer has an allocation of local DISK_GB.', self.agent.log())
         self.assertEqual(self.agent.status()['state'], 'ok')
         self.assertEqual(self.agent.ctl_json('tree')['shares'], ['nfs'])
         mark = self.placement.mark()

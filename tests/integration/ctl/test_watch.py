@@ -40,7 +40,7 @@ class Watch(EnvCase):
     def test_lines(self):
         child, reader = self.watch_lines()
         # The guest of libvirt's test driver has more memory than its host.
-        reader.wait_for('standalone: claims hold more than the host has')
+        reader.wait_for('standalone: claims exceed the capacity of the host')
         reader.wait_for('\n')
         self.assertRegex(reader.text, r'^\w{3} \d{4}-.* 1 claim; .*VCPU 2/')
         self.claim()

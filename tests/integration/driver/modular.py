@@ -31,7 +31,7 @@ class TestModular(TroubleCase):
         self.assertEqual(len(agent.ctl_json('tree')['providers']), 3)
         agent.claim('VCPU=1')
         done = agent.claim('VGPU=1', check=False)
-        self.assertIn('Which devices guests have cannot be read', done.stderr)
+        self.assertIn('Cannot read the devices of guests', done.stderr)
         self.libvirtd.start_other(NODEDEV)
         self.wait_equal(agent, 60)
         self.assertEqual(agent.n_starts, 1)

@@ -477,7 +477,7 @@ class TestLedger(DeviceCase):
         (self.agent.state / 'devices.json').write_text('{"format": 5')
         tree, words = self.run_once()
         self.assertEqual(len(self.devices(tree)), 2)
-        self.assertIn('begins anew', words)
+        self.assertIn('Starting a new list of expected devices', words)
         self.assertTrue((self.agent.state / 'devices.json.corrupt').exists())
 
 
@@ -523,7 +523,7 @@ class TestProviderYaml(DeviceCase):
         self.write('CUSTOM_A', 'CUSTOM_WIDGET: {total: 7}', 'name: agent')
         for _ in range(2):
             tree, words = self.run_once()
-            self.assertNotIn('that is not from here', words)
+            self.assertNotIn('of this class from another source', words)
             self.assertEqual(self.devices(tree), {'agent': {'CUSTOM_WIDGET': 7}})
         self.write('CUSTOM_B', target='name: agent')
         tree, _ = self.run_once()

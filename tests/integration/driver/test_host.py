@@ -175,7 +175,7 @@ class TestParts(DeviceCase):
         done = self.agent.ctl('claim', '--consumer=5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e09', '--resources=VGPU=1',
                               check=False)
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn('guest long cannot be read', done.stderr)
+        self.assertIn('cannot read guest long', done.stderr)
         self.libvirtd.define(guest_xml('long', uuid=self.libvirtd.virsh('domuuid', 'long').strip()))
         self.agent.wait_state('synced')
         self.assertEqual(self.agent.status()['host_unread'], '')

@@ -164,7 +164,7 @@ class TestFunctions(HostCase):
         self.agent.ctl('reload')
         self.wait_record(PF_NAME, 'CUSTOM_VF', (4, 4))
         self.assertEqual(self.refused_since(mark), [])
-        self.assertIn('CUSTOM_VF of %s (1 held by consumer %s)' % (PF_NAME, consumer), self.status())
+        self.assertIn('CUSTOM_VF of %s (1 used by consumer %s)' % (PF_NAME, consumer), self.status())
         self.assertNotIn('is missing', self.status())
         self.assert_quiet()
         self.agent.configure(self.PCI)
@@ -176,7 +176,7 @@ class TestFunctions(HostCase):
         self.placement.delete(consumer)
         self.cycles(1)
         self.assertIsNone(self.record(PF_NAME, 'CUSTOM_VF'))
-        self.assertRegex(self.agent.log(), 'No consumer in Placement holds CUSTOM_VF of %s' % PF_NAME)
+        self.assertRegex(self.agent.log(), 'No consumer in Placement has CUSTOM_VF of %s' % PF_NAME)
 
 
 class TestFunctionsLinux(TestFunctions):
@@ -234,7 +234,7 @@ class TestTypes(HostCase):
         self.assertEqual(self.record(GPU_NAME, 'VGPU'), (4, 4), self.agent.log()[-2000:])
         self.assertIn('CUSTOM_RACK', self.tree()[GPU_NAME]['traits'])
         self.assertEqual(self.refused_since(mark), [])
-        self.assertIn('%s (missing: the host lists it, but it offers nothing)' % GPU_NAME, self.status())
+        self.assertIn('%s (missing: the host lists it without capacity)' % GPU_NAME, self.status())
         self.assertIn('Device %s is missing' % GPU_NAME, self.agent.log())
         self.assertIn('compute_agent_device_up{provider="%s",resource_class="VGPU"} 0' % GPU_NAME, self.metrics.read_text())
         self.assert_quiet()
@@ -304,8 +304,8 @@ class TestStatic(VanishCase):
         self.assertEqual(self.refused_since(mark), [])
         self.assertEqual(self.placement.put(str(uuid.uuid4()), {root: {'DISK_GB': 1}}), 409)
         said = self.status()
-        self.assertIn('DISK_GB of compute-1 (10 held by consumer %s)' % consumer, said)
-        self.assertIn('%s is missing; in Placement 1 held by consumer %s' % (gpu, consumer), said)
+        self.assertIn('DISK_GB of compute-1 (10 used by consumer %s)' % consumer, said)
+        self.assertIn('%s is missing. Placement has 1 used by consumer %s' % (gpu, consumer), said)
         self.assert_quiet()
         # A restart keeps the reserved amounts from before.
         self.agent.restart('synced')

@@ -35,7 +35,7 @@ class TestGuests(HookCase):
         self.assertIn('no room on this host for big: VCPU', words)
         self.assertIn('max_unit', words)
         self.assertEqual(self.agent.claims(), [])
-        self.assertIn('Guest big may not start', self.agent.log())
+        self.assertIn('Guest big cannot start', self.agent.log())
 
     def test_a_cordoned_host_lets_guests_start(self):
         """A cordon rejects claims of schedulers. An operator who starts a guest with virsh decides for it."""

@@ -366,7 +366,7 @@ class TestAsked(MovesCase):
                 words = plan.communicate(timeout=60)[1]
             self.agent.wait_state('synced')
         self.assertEqual(plan.returncode, 0, words)
-        self.assertIn('is under way', undo.stderr)
+        self.assertIn('is running', undo.stderr)
         self.assertIn('Reshaped the provider tree', self.agent.log())
         self.assertNotIn('', self.holds(consumer))
 
@@ -410,4 +410,4 @@ class TestAsked(MovesCase):
         for suffix in ('_amd_sev', ''):
             self.placement.api('DELETE', '/resource_providers/' + self.uuid_of(suffix))
         done = self.agent.ctl('reshape', '--undo', check=False)
-        self.assertIn('Placement does not know this host', done.stderr)
+        self.assertIn('Placement has no provider of this host', done.stderr)

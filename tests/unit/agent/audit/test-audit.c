@@ -156,7 +156,7 @@ static const struct {
           false, false, .findings = "leaked release-share", .words = "VGPU=1 of host_a; ",
           .ended = true },
         { "the other part", GUEST " VGPU=1@host_a", NULL, false, false,
-          .findings = "leaked release-share", .words = "VCPU=2 of host, and has neither",
+          .findings = "leaked release-share", .words = "VCPU=2 of host), but neither",
           .ended = true },
         { "G2.8: of a sharing provider alone", "DISK_GB=5@store", NULL, false, false,
           .findings = "" },
@@ -165,22 +165,22 @@ static const struct {
           .findings = "unheld none", .words = "neither a guest here nor" },
         { "14.4: deleted by others, and it runs", NULL, GUEST, true, true,
           .findings = "unheld none",
-          .words = "runs here (claim 103), and nobody holds anything for it" },
+          .words = "runs here (claim 103), but has no allocations in Placement" },
         { "14.4: deleted by others, shut off", NULL, GUEST, true, false, .findings = "unheld none",
-          .words = "is defined here (claim 103), and nobody holds" },
+          .words = "is defined here (claim 103), but has no allocations" },
         { "a smaller amount", "VCPU=1@host MEMORY_MB=512@host", GUEST, true, true,
           .findings = "amount write-claim", .words = "has 2 VCPU, Placement 1" },
         { "issue 31: another writer's larger amount", "VCPU=3@host MEMORY_MB=512@host", GUEST, true,
           true, .findings = "larger none", .words = "Placement has 3 VCPU for" },
         { "issue 31: isolated emulator threads", "PCPU=3@host MEMORY_MB=512@host",
           "PCPU=2@host MEMORY_MB=512@host", true, true, .findings = "larger none",
-          .words = "another writer set the larger amount, and it stays" },
+          .words = "Another writer set the larger amount, and the agent keeps it" },
         { "one amount is larger, another smaller", "VCPU=3@host MEMORY_MB=256@host", GUEST, true,
-          true, .findings = "amount none", .words = "the larger VCPU is another writer's" },
+          true, .findings = "amount none", .words = "another writer set the larger VCPU" },
         { "CPUs of another class", "PCPU=2@host MEMORY_MB=512@host", GUEST, true, true,
-          .findings = "amount none", .words = "the larger PCPU is another writer's" },
+          .findings = "amount none", .words = "another writer set the larger PCPU" },
         { "a larger amount of a guest that is not here", "VCPU=3@host MEMORY_MB=512@host", GUEST,
-          false, false, .findings = "amount none", .words = "its guest is not here" },
+          false, false, .findings = "amount none", .words = "its guest is not on this host" },
         { "a device that the guest has not", GUEST " VGPU=1@host_a", GUEST, true, true,
           .findings = "larger none", .words = "Placement has 1 VGPU" },
         { "a disk, which no guest tells", GUEST " DISK_GB=5@host", GUEST, true, true,
@@ -191,7 +191,7 @@ static const struct {
         { "another provider, and nothing binds the guest", GUEST " VGPU=1@host_a",
           GUEST " VGPU=1@host_b", true, true, .findings = "provider none",
           .words =
-                  "its VGPU elsewhere than on host_a, where Placement has it; nothing of its guest is bound" },
+                  "does not have its VGPU on host_a, where Placement allocates it; its guest is bound to neither" },
         { "a claim with less CPUs than its guest", "VCPU=3@host MEMORY_MB=512@host",
           "VCPU=1@host MEMORY_MB=512@host", true, true, .findings = "amount none",
           .words = "Placement 3; guest g has 2 VCPUs, but its claim has 1" },
@@ -199,15 +199,15 @@ static const struct {
           .findings = "amount none",
           .words = "Placement 2; guest g has 2 VCPUs, but its claim has 4" },
         { "a claim of CPUs that the host does not count", GUEST, "MEMORY_MB=512@host", true, true,
-          .findings = "amount none", .words = "its guest has more than this host counts" },
+          .findings = "amount none", .words = "its guest is larger than its claim" },
         { "an amount, and the guest is not here", "VCPU=3@host", GUEST, false, false,
-          .findings = "amount none", .words = "its guest is not here" },
+          .findings = "amount none", .words = "its guest is not on this host" },
         { "a GPU that gives nothing any more", GUEST " VGPU=1@gone", GUEST " VGPU=1@gone", true,
           true, .findings = "withdrawn none", .words = "VGPU of gone" },
         { "no claim", GUEST, NULL, true, true, .findings = "unclaimed adopt",
           .words = "has no claim" },
         { "neither", NULL, NULL, true, true, .findings = "unclaimed adopt",
-          .words = "holds nothing" },
+          .words = "no allocations" },
         { "A14: evacuated, the domain is left", "VCPU=2@elsewhere", GUEST, true, false,
           .findings = "evacuated end-claim", .words = "on other hosts" },
         { "A14: evacuated, no domain", "VCPU=2@elsewhere", GUEST, false, false,
@@ -482,7 +482,7 @@ static void test_claimed_anew_and_not_confirmed(void **state)
 /* The text of a finding has the reason that prevents its remedy. */
 static void test_hindrances(void **state)
 {
-        static const char *const waits[] = { NULL, "left as it is until then" };
+        static const char *const waits[] = { NULL, "left unchanged until then" };
         static const char *const findings[] = {
                 "leaked release-share, amount write-claim, evacuated end-claim, unclaimed adopt",
                 "leaked none, amount none, evacuated none, unclaimed adopt",
@@ -572,7 +572,7 @@ static void test_a_named_consumer_is_released(void **state)
                 { NULL, false, NULL, "leaked none" },
                 { &other, false, NULL, "leaked none" },
                 { &named, false, NULL, "leaked release-share" },
-                { &named, false, "left as it is until then", "leaked none" },
+                { &named, false, "left unchanged until then", "leaked none" },
                 { &named, true, NULL, "" },
         };
 
@@ -592,7 +592,7 @@ static void test_a_named_consumer_is_released(void **state)
                 assert_findings(&picture, rows[i].findings, rows[i].findings);
                 if (strcmp(rows[i].findings, "leaked release-share") == 0)
                         assert_string_equal(picture.audit.items[0].evidence,
-                                            "root (computectl) named it to be healed");
+                                            "root (computectl) asked to heal it");
                 /* A failed deletion can leave a folder, so the operator's word counts more. */
                 picture.facts.facts.folders = &folder;
                 picture.facts.facts.n_folders = 1;

@@ -53,7 +53,7 @@ static const Case cases[] = {
           AGO(400, 402) },
         { "written a moment ago", AUDIT_LIFE_ALIVE, "a moment ago", RELEASED_BY_CALLER,
           AGO(100, 299) },
-        { "the folder of the server", AUDIT_LIFE_ALIVE, "has a folder", RELEASED_BY_CALLER,
+        { "the folder of the server", AUDIT_LIFE_ALIVE, "has its folder", RELEASED_BY_CALLER,
           AGO(400, 4000), .folder = true },
         { "folders that cannot be read", AUDIT_LIFE_UNKNOWN, "it hangs", RELEASED_BY_CALLER,
           AGO(400, 4000), .folders_unknown = "it hangs" },

@@ -51,12 +51,13 @@ static void test_no_ping_pong(void **state)
         static const struct {
                 const char *wanted, *remote, *words;
         } cases[] = {
-                { HOST, FOUR, "inventory VCPU of demo: total 4, not 8 (undone 3 times)" },
+                { HOST, FOUR, "inventory VCPU of demo: total 4, not 8 (overwritten 3 times)" },
                 { HOST, "demo +CUSTOM_A; demo_gpu<demo",
-                  "inventory VCPU of demo: taken away (undone 3 times)" },
-                { HOST, BARE, "trait CUSTOM_A of demo: taken away (undone 3 times)" },
-                { HOST, "demo VCPU=8 +CUSTOM_A", "provider demo_gpu: deleted (undone 3 times)" },
-                { BARE, HOST, "trait CUSTOM_A of demo: put there (undone 3 times)" },
+                  "inventory VCPU of demo: removed (overwritten 3 times)" },
+                { HOST, BARE, "trait CUSTOM_A of demo: removed (overwritten 3 times)" },
+                { HOST, "demo VCPU=8 +CUSTOM_A",
+                  "provider demo_gpu: deleted (overwritten 3 times)" },
+                { BARE, HOST, "trait CUSTOM_A of demo: added (overwritten 3 times)" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

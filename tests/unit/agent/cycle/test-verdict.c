@@ -29,7 +29,7 @@ static const Case cases[] = {
         { "Placement is equal to this host", "", .sync = SYNC_SYNCED },
         { "standalone, nothing is published", "", .sync = SYNC_STANDALONE },
         { "nova-compute reports this host to Placement", "", .sync = SYNC_LEFT },
-        { "a change is on its way to Placement", "placement pending", .sync = SYNC_PENDING },
+        { "a change is not published yet", "placement pending", .sync = SYNC_PENDING },
         { "the host was not polled yet", "hypervisor pending", .sync = SYNC_PENDING,
           .not_polled = true },
         { "Placement cannot be used", "placement degraded", .sync = SYNC_OFFLINE,
@@ -40,23 +40,23 @@ static const Case cases[] = {
           .hypervisor_error = "gone" },
         { "the host cannot be polled", "hypervisor degraded", .sync = SYNC_STANDALONE,
           .not_polled = true, .hypervisor_error = "gone" },
-        { "claims cannot be taken", "service degraded", .sync = SYNC_SYNCED,
+        { "new claims are refused", "service degraded", .sync = SYNC_SYNCED,
           .claim_error = "disk full" },
         /* Claims above the capacity; a withheld device does not count. */
         { "Placement is equal to this host", "", .sync = SYNC_SYNCED, .vcpus = 160,
           .vgpus_gone = 1 },
-        { "claims hold more than the host has", "claims degraded", .sync = SYNC_SYNCED,
+        { "claims exceed the capacity of the host", "claims degraded", .sync = SYNC_SYNCED,
           .vcpus = 324 },
-        { "claims hold more than the host has", "claims degraded", .sync = SYNC_STANDALONE,
+        { "claims exceed the capacity of the host", "claims degraded", .sync = SYNC_STANDALONE,
           .vcpus = 161 },
-        { "claims hold more than the host has", "claims degraded", .sync = SYNC_SYNCED,
+        { "claims exceed the capacity of the host", "claims degraded", .sync = SYNC_SYNCED,
           .vcpus = 324, .vgpus = 5 },
         /* Devices */
         { "Placement is equal to this host, but a device is withheld", "devices warning",
           .sync = SYNC_SYNCED, .missing = true },
         { "Placement is equal to this host, but a device is withheld", "devices warning",
           .sync = SYNC_SYNCED, .held = true, .vgpus_gone = 1 },
-        { "a device that claims hold is missing (and 1 more)", "devices degraded; devices warning",
+        { "a claimed device is missing (and 1 more)", "devices degraded; devices warning",
           .sync = SYNC_SYNCED, .missing = true, .vgpus_gone = 1 },
         { "Placement is equal to this host, but a device is cordoned", "devices warning",
           .sync = SYNC_SYNCED, .devices_cordoned = "gpu by ann" },
@@ -79,17 +79,17 @@ static const Case cases[] = {
           .owed = { .n_writes = 1 } },
         { "standalone, nothing is published", "", .sync = SYNC_STANDALONE,
           .owed = { .n_writes = 1 } },
-        { "Placement is equal to this host, but some guests are unknown to it", "claims warning",
+        { "Placement is equal to this host, but some guests have no allocations", "claims warning",
           .sync = SYNC_SYNCED, .owed = { .n_unheld = 320 } },
         { "standalone, nothing is published", "", .sync = SYNC_STANDALONE,
           .owed = { .n_unheld = 320 } },
         /* A retired host has nothing in Placement, which is correct. */
-        { "Placement has nothing of this host, but that is right: the host is retired",
+        { "Placement has no provider of this host, but this is expected, because the host is retired",
           "placement warning", .sync = SYNC_RETIRED, .host_cordoned = "by ann" },
         /* Other writers */
-        { "nova-compute reports this host to Placement, but otherwise than this agent would",
+        { "nova-compute reports this host to Placement, but with differences from this agent",
           "placement warning", .sync = SYNC_LEFT, .n_differences = 3 },
-        { "somebody else writes this host's tree in Placement", "second reporter degraded",
+        { "another writer changes this host's tree in Placement", "second reporter degraded",
           .sync = SYNC_SYNCED, .undone = true },
         { "Placement is equal to this host, but claims and guests disagree (and 1 more)",
           "guests warning; audit warning", .sync = SYNC_SYNCED, .n_disagreements = 1,
@@ -97,7 +97,7 @@ static const Case cases[] = {
         { "Placement is equal to this host, but the configuration has warnings",
           "configuration warning", .sync = SYNC_SYNCED, .config_warning = true },
         /* A host with many problems */
-        { "claims hold more than the host has (and 5 more)",
+        { "claims exceed the capacity of the host (and 5 more)",
           "claims degraded; devices degraded; second reporter degraded; claims warning; service warning; devices warning",
           .sync = SYNC_SYNCED, .vcpus = 324, .vgpus_gone = 2, .missing = true, .undone = true,
           .owed = { .n_unheld = 320 }, .host_cordoned = "by ann" },
@@ -122,7 +122,7 @@ static void judge(const Case *c, Verdict *ret)
         ContestPart part = { .kind = CONTEST_TRAIT,
                              .name = (char *)"host",
                              .part = (char *)"HW_A",
-                             .how = (char *)"taken away",
+                             .how = (char *)"removed",
                              .n = c->undone ? CONTEST_MAX : 1 };
         const Contest contest = { .parts = &part, .n_parts = 1 };
         const DeviceLedger devices = { .devices = &device, .n_devices = 1 };
@@ -200,16 +200,16 @@ static void test_words(void **state)
                 Case of;
                 const char *text;
         } words[] = {
-                { { .sync = SYNC_SYNCED, .vcpus = 324 }, "Claims hold 324 of 160 VCPU of host" },
+                { { .sync = SYNC_SYNCED, .vcpus = 324 }, "Claims use 324 of 160 VCPU of host" },
                 { { .sync = SYNC_SYNCED, .vcpus = 324, .vgpus = 5 },
-                  "Claims hold 324 of 160 VCPU of host (and 1 more)" },
+                  "Claims use 324 of 160 VCPU of host (and 1 more)" },
                 { { .sync = SYNC_SYNCED, .missing = true, .vgpus_gone = 2 },
-                  "gone is missing, and claims hold 2 VGPU of it" },
+                  "gone is missing, but claims have 2 VGPU of it" },
                 { { .sync = SYNC_SYNCED, .held = true },
-                  "Withheld, so that nobody is promised them: gone (back, and offered again soon)" },
+                  "Not offered: gone (back, and available again soon)" },
                 { { .sync = SYNC_SYNCED, .undone = true },
-                  "Somebody else writes this host's tree, too, and undid this, which is left as "
-                  "the other has it for now: trait HW_A of host: taken away (undone 3 times)" },
+                  "Another writer keeps overwriting these values, so the agent rewrites them "
+                  "at growing intervals: trait HW_A of host: removed (overwritten 3 times)" },
                 { { .sync = SYNC_SYNCED, .config_warning = true },
                   "x.conf:1: unknown option [agent] x, ignoring" },
                 { { .sync = SYNC_SYNCED, .owed = { .n_unheld = 2 } },
@@ -279,7 +279,7 @@ static void test_nothing_is_healed_beside_another_writer(void **state)
         assert_null(tracker_status_find_hindrance(&status, &contest));
         part.n = CONTEST_MAX;
         assert_non_null(strstr(tracker_status_find_hindrance(&status, &contest),
-                               "somebody else writes this host's tree"));
+                               "another writer changes this host's tree"));
 }
 
 TEST_MAIN(test_table, test_words, test_line, test_words_of_drivers,

@@ -20,25 +20,25 @@ typedef struct Case {
 
 static const Case cases[] = {
         { "f", "host", "host", "=", false, IDENTITY_GOOD, -EALREADY, -EALREADY, -EALREADY,
-          "knows this host as host" },
+          "has this host as host" },
         { "f", "host", NULL, NULL, true, IDENTITY_UNKNOWN, -ENOENT, -ENOENT, -ENODATA,
-          "not known" },
+          "Could not check" },
         { "f", "", "host", NULL, false, IDENTITY_UNKNOWN, -ENODATA, -ENODATA, -ENODATA,
-          "not known" },
+          "Could not check" },
         { "f", "host", NULL, NULL, false, IDENTITY_NEW, -ENOENT, -ENOENT, -EPERM,
-          "nothing of this" },
+          "no provider of this" },
         { NULL, "host", NULL, NULL, false, IDENTITY_NEW, -ENOENT, -ENOENT, -EPERM, "is free" },
         { "f", "new", "host", NULL, false, IDENTITY_RENAMED, -ENOENT, -ENOENT, 0,
-          "as \"host\", but it is \"new\" now" },
+          "as \"host\", but its name is now \"new\"" },
         { "f", "host", NULL, "root", false, IDENTITY_TAKEN, -EEXIST, 0, -EPERM,
           "belongs to provider " OTHER },
         { NULL, "host", NULL, "root", false, IDENTITY_TAKEN, 0, 0, -EPERM, OTHER },
         { "f", "host", NULL, "<", false, IDENTITY_TAKEN_BELOW, -EPERM, -EPERM, -EPERM,
           "the child provider " OTHER },
         { "f", "new", "host", "root", false, IDENTITY_TWICE, -EEXIST, 0, -EPERM,
-          "uuid as \"host\", and its name new is that of provider " OTHER },
+          "uuid belongs to \"host\", but its name new belongs to provider " OTHER },
         { "f", "host", "<host", "=", false, IDENTITY_NO_ROOT, -EPERM, -EPERM, -EPERM,
-          "stands below another" },
+          "is a child of another" },
 };
 
 static IdentityProvider make_provider(const char *uuid, const char *name, bool root)
@@ -121,7 +121,7 @@ static void test_advice(void **state)
                 const char *advice =
                         identity_advise(&facts, i > 0 ? IDENTITY_TAKEN : IDENTITY_TWICE);
 
-                assert_non_null(strstr(advice, "another host, which lives"));
+                assert_non_null(strstr(advice, "Another running host"));
                 assert_null(strstr(advice, "delete"));
         }
         facts.holder.who.counted = false;

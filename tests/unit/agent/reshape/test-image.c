@@ -163,7 +163,7 @@ static void test_undo(void **state)
                   "Provider host changed since" },
                 { "the host is another", "other VCPU=8", "", NULL, "Provider host changed since" },
                 { "a stranger came to the GPU", NESTED, "other gpu VGPU=1", NULL,
-                  "came after the reshape and holds VGPU of gpu" },
+                  "came after the reshape and has VGPU of gpu" },
                 { "a child stands below the GPU", NESTED " | part<gpu CUSTOM_X=1", "",
                   FLAT " | gpu<host VGPU=2 | part<gpu CUSTOM_X=1", "" },
         };

@@ -53,7 +53,7 @@ static void test_content(void **state)
                         assert_false(created);
                         continue;
                 }
-                snprintf(expected, sizeof(expected), "%s/compute_id holds no uuid", folder);
+                snprintf(expected, sizeof(expected), "%s/compute_id contains no uuid", folder);
                 assert_int_equal(strncmp(error.text, expected, strlen(expected)), 0);
                 assert_true(uuid_empty(&uuid));
                 assert_true(created);
@@ -106,7 +106,7 @@ static void test_copies(void **state)
         /* A bad copy is an error, even if all others agree. */
         scratch_write(folder, "state/compute_id", "");
         assert_int_equal(identity_load(PLACES(files, state_dir), &uuid, &created, &error), -EINVAL);
-        assert_non_null(strstr(error.text, "state/compute_id holds no uuid"));
+        assert_non_null(strstr(error.text, "state/compute_id contains no uuid"));
 }
 
 /* Nova's file counts only if there is no other one, and it is never written. */
@@ -200,7 +200,7 @@ static void test_cannot_create(void **state)
         scratch_mkdir(folder, "taken");
         scratch_mkdir(folder, "taken/compute_id");
         assert_int_equal(identity_load(PLACES(NULL, taken), &uuid, NULL, &error), -EISDIR);
-        assert_non_null(strstr(error.text, "compute_id cannot be read: Is a directory"));
+        assert_non_null(strstr(error.text, "compute_id: Is a directory"));
 
         assert_int_equal(identity_load(PLACES(NULL, "/proc"), &uuid, NULL, &error), -ENOENT);
         assert_true(uuid_empty(&uuid));
@@ -219,7 +219,7 @@ static int load_without_rights(const char *state_dir)
         if (r != -EACCES)
                 return 2;
         return strstr(error.text,
-                      "compute_id cannot be made: Permission denied; make the folder writable, or put the file")
+                      "compute_id cannot be created: Permission denied. Make the folder writable, or put the file")
                        ? 0
                        : 3;
 }

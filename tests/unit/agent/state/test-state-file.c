@@ -63,7 +63,7 @@ static void test_old_file_stays_when_writing_fails(void **state)
         assert_int_equal(state_file_write(path, json, NULL), 0);
         scratch_mkdir(folder, "s.json.new"); /* a folder prevents the write, also for root */
         assert_true(state_file_write(path, json, &error) < 0);
-        assert_non_null(strstr(error.text, "cannot be written"));
+        assert_non_null(strstr(error.text, "Cannot write"));
         assert_int_equal(state_file_read(path, FORMAT, &back, NULL), 0);
         assert_true(state_file_write("/nowhere/at/all", json, NULL) == -ENOENT);
 }

@@ -77,13 +77,14 @@ static void check_words(const DeviceLedger *ledger, bool withheld, bool listed, 
                         const char *about)
 {
         _cleanup_free_ char *words = device_ledger_describe_withheld(ledger);
-        const char *expected = other       ? other
-                               : !withheld ? ""
-                               : ledger->devices[0].missing
-                                       ? (listed ? "cn1_pci_0000_41_00_0 (missing: the host lists "
-                                                   "it, but it offers nothing)"
-                                                 : "cn1_pci_0000_41_00_0 (missing)")
-                                       : "cn1_pci_0000_41_00_0 (back, and offered again soon)";
+        const char *expected =
+                other       ? other
+                : !withheld ? ""
+                : ledger->devices[0].missing
+                        ? (listed ? "cn1_pci_0000_41_00_0 (missing: the host lists it "
+                                    "without capacity)"
+                                  : "cn1_pci_0000_41_00_0 (missing)")
+                        : "cn1_pci_0000_41_00_0 (back, and available again soon)";
 
         assert_non_null(words);
         if (strcmp(words, expected) != 0)
@@ -330,7 +331,7 @@ static void test_pain_9_hysteresis(void **state)
 #define NVME            CARD("\"vendor_id\": 5197, \"product_id\": 43016")
 #define A               "10de:20b0 1"
 #define A_2             "10de:20b0 2"
-#define OTHER(identity) "cn1_pci_0000_41_00_0 (another device is there: " identity ")"
+#define OTHER(identity) "cn1_pci_0000_41_00_0 (another device is at its address: " identity ")"
 /* The provider counts mdevs. A domain with the whole device would block it. */
 #define WITH_MDEV                                                 \
         ", \"mdevs\": [{\"uuid\": \"" MDEV "\", \"type\": \"t\"," \

@@ -187,10 +187,10 @@ static void test_words(void **state)
         retained_set_holders(scene.retained, allocations);
         provider_tree_free(make("host VCPU=8 DISK_GB=100; cell<host; pf<cell VF=2", true));
         retained_describe_holders(scene.retained, NULL, &gpu, "VGPU", holders);
-        assert_non_null(strstr(holders, "2 held by consumer "));
+        assert_non_null(strstr(holders, "2 used by consumer "));
         text = retained_describe(scene.retained, NULL);
         assert_non_null(text);
-        assert_memory_equal(text, "VGPU of gpu (2 held by consumer ", 32);
+        assert_memory_equal(text, "VGPU of gpu (2 used by consumer ", 32);
 }
 
 TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end,

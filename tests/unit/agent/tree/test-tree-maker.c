@@ -100,7 +100,7 @@ static void test_local_disk(void **state)
                 { "words of unknown usage", HOST_LOCAL_DISK_AUTO, POOL, .present = true,
                   .unknown = true, .expected = LOCAL_DISK_WITHHELD,
                   .words = "Local DISK_GB is withheld: provider nfs shares DISK_GB; "
-                           "its usage is not known" },
+                           "its usage is unknown" },
                 { "words of a claim", HOST_LOCAL_DISK_NO, NULL, .unknown = true, .claimed = 3,
                   .expected = LOCAL_DISK_WITHHELD,
                   .words = "Local DISK_GB is withheld: report_local_disk is no; "
@@ -164,7 +164,7 @@ static void test_base(void **state)
                   0, "" },
                 { "host +CUSTOM_FOREIGN +CUSTOM_OWN",
                   "host VCPU=8 DISK_GB=50/2 +CUSTOM_FOREIGN +CUSTOM_OWN", 0, "" },
-                { "above; host<above", NULL, -EINVAL, "was put below \"above\"" },
+                { "above; host<above", NULL, -EINVAL, "is a child of \"above\"" },
         };
         char foreign[] = "CUSTOM_FOREIGN", *foreign_traits[] = { foreign, NULL };
 

@@ -66,11 +66,11 @@ static void test_pages(void **state)
                   .has = { "    Reasons: Placement cannot be\n"
                            "             reached, retrying; see \"x\"\n" },
                   .width = 40 },
-                { "{'state': 'degraded', 'summary': 'claims cannot be taken (and 1 more)',"
+                { "{'state': 'degraded', 'summary': 'new claims are refused (and 1 more)',"
                   " 'hypervisor_error': 'gone', 'last_poll_usec': 1, 'sync_state': 'offline',"
                   " 'reasons': [{'state': 'degraded', 'text': 'disk \\u001b[2J full', 'command': 'df'},"
                   " {'state': 'warning', 'text': 'Cordoned: by ann', 'command': 'drain'}]}",
-                  .has = { "claims cannot be taken (and 1 more)",
+                  .has = { "new claims are refused (and 1 more)",
                            "    Reasons: \033[0;1;31mdisk \\x1b[2J full; see \"df\"\033[0m\n"
                            "             \033[0;1;33mCordoned: by ann; see \"drain\"",
                            "offline; not published since the start",
