@@ -38,7 +38,7 @@ export function ask(dialog, question, told) {
             h('label', { for: 'reason' }, 'Reason'),
             h('input', { id: 'reason', type: 'text', required: true, maxlength: '200', autocomplete: 'off', autofocus: true,
                          oninput: event => { reason = event.target.value; } }),
-            h('small', null, 'It is kept, and shown to others.')) : null,
+            h('small', null, 'The reason is stored and shown to all users of the agent.')) : null,
         trouble ? h('p', { class: 'note degraded', role: 'alert' }, h('span', { class: 'mark', 'aria-hidden': 'true' }, '✕'), trouble) : null,
         h('p', { class: 'buttons' },
             question.action ? h('button', { type: 'submit', class: question.isDanger ? 'danger' : 'primary', disabled: isBusy }, isBusy ? 'Working …' : question.action) : null,

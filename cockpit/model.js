@@ -210,7 +210,7 @@ function deviceHolders(device, provider, claims, host) {
 
 const WITHHELD = {
     missing: { mark: '✕', word: 'missing' },
-    held: { mark: '!', word: 'back for a short time only' },
+    held: { mark: '!', word: 'back, not offered yet' },
 };
 
 /* Returns one device of the page. device: its entry in the host document, or null. provider: its provider, or undefined if not offered. */
@@ -312,7 +312,7 @@ export function host(document, tree, claimsDocument) {
 
 // ---- Claims and guests
 
-const CLAIM_STATES = { pending: 'waits for Placement', claimed: 'waits for its guest', confirmed: 'in use' };
+const CLAIM_STATES = { pending: 'waiting for Placement', claimed: 'waiting for its guest', confirmed: 'in use' };
 
 function makeClaim(claim, problems, now) {
     const devices = list(claim.devices).map(one => plain(one.address || one.device));
@@ -326,7 +326,7 @@ function makeClaim(claim, problems, now) {
         name: plain(claim.guest || claim.consumer),
         consumer: plain(claim.consumer),
         state: plain(claim.state),
-        words: (CLAIM_STATES[claim.state] ?? plain(claim.state)) + (claim.resize_target ? ', target of a resize' : ''),
+        words: (CLAIM_STATES[claim.state] ?? plain(claim.state)) + (claim.resize_target ? ', resize target' : ''),
         holds: amounts(total),
         where: [
             devices.length > 0 ? devices.join(', ') : '',
@@ -402,10 +402,10 @@ export function guests(hostDocument, claimsDocument) {
 // ---- Differences from Placement
 
 const REMEDIES = {
-    none: 'somebody has to look',
+    none: 'no automatic repair; check the consumer',
     'release-share': 'heal removes its share of this host from Placement',
-    'write-claim': 'heal writes to Placement what the claim holds',
-    adopt: 'heal gives the guest a claim',
+    'write-claim': 'heal writes the claim to Placement',
+    adopt: 'heal creates a claim for the guest',
     'end-claim': 'heal ends the claim',
 };
 
@@ -421,8 +421,8 @@ export function plan(document, status) {
     return {
         steps,
         words: steps.length > 0 ? `${count(steps.length, 'request')} to make Placement equal to this host`
-               : isEqual ? '✓ Nothing is left to send: the tree in Placement is that of this host.'
-               : `Nothing to send now; the sync state is ${plain(status?.sync_state) || 'unknown'}.`,
+               : isEqual ? '✓ Nothing to send: Placement is equal to this host.'
+               : `Nothing to send now. The sync state is ${plain(status?.sync_state) || 'unknown'}.`,
     };
 }
 
@@ -444,7 +444,7 @@ export function audit(document, status, now) {
         taken,
         words: findings.length > 0 ? `${findings.filter(one => one.isOpen).length} of ${count(findings.length, 'finding')} open; compared ${taken}.`
                : isCurrent ? `✓ Placement, claims and guests agree; compared ${taken}.`
-               : `No difference was found ${taken}; the status of this host has a reason of its own above.`,
+               : `No difference was found ${taken}. See the reasons of the status above.`,
         holding: document.holding ?? 0,
         inFlight: document.in_flight ?? 0,
         findings,
@@ -486,6 +486,6 @@ export function reshape(document) {
 export function refusal(error) {
     const name = String(error?.name ?? ''), message = plain(error?.message || error?.problem || name);
     if (name.endsWith('.AccessDenied') || name.endsWith('.InteractiveAuthorizationRequired') || error?.problem === 'access-denied')
-        return `You may not do this: ${message}. Turn on administrative access, or ask for a polkit rule (SECURITY.md of compute-agent).`;
-    return message || 'It failed, and nobody said why.';
+        return `Permission denied: ${message}. Turn on administrative access, or ask for a polkit rule (SECURITY.md of compute-agent).`;
+    return message || 'The call failed without an error message.';
 }

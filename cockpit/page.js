@@ -72,15 +72,15 @@ function capital(text) {
     return text[0].toUpperCase() + text.slice(1);
 }
 
-/* Returns the message for a change. error: the reason why it is not in Placement yet, or ''. */
+/* Returns the message for a change. error: the reason why it is not published yet, or ''. */
 function published(what, error) {
-    return error ? `${what}. It is not in Placement yet: ${model.plain(error)}` : `${what}.`;
+    return error ? `${what}. Not published yet: ${model.plain(error)}` : `${what}.`;
 }
 
 function askCordon(device, title) {
     ask(dialog, {
         title: `Cordon ${title}?`,
-        body: [h('p', null, 'Nothing new is promised of it, and schedulers pass it by. Guests that are there stay. It lasts until it is uncordoned.')],
+        body: [h('p', null, 'The agent rejects new claims on it, and schedulers skip it. Its guests stay. The cordon ends when you uncordon it.')],
         reason: true,
         action: 'Cordon',
         isDanger: true,
@@ -91,7 +91,7 @@ function askCordon(device, title) {
 function askUncordon(device, title, words) {
     ask(dialog, {
         title: `Uncordon ${title}?`,
-        body: [h('p', null, 'Guests may be placed there again.'), words ? h('p', null, words) : null],
+        body: [h('p', null, 'Schedulers can place guests on it again.'), words ? h('p', null, words) : null],
         action: 'Uncordon',
         run: () => bus.call('Uncordon', 's', device).then(([error]) => published(`${capital(title)} is uncordoned`, error)),
     }, tell);
@@ -101,8 +101,8 @@ function askRelease(claim) {
     ask(dialog, {
         title: `Release claim #${claim.id}?`,
         body: [
-            h('p', null, h('b', null, claim.name), ` holds ${claim.holds || 'nothing'}. All of it can be claimed by others at once.`),
-            claim.state === 'confirmed' ? h('p', null, 'A guest that still runs gets another claim for what it has with the next poll.') : null,
+            h('p', null, h('b', null, claim.name), ` has ${claim.holds || 'nothing'}. Other guests can claim these resources immediately.`),
+            claim.state === 'confirmed' ? h('p', null, 'If the guest still runs, the next poll creates a new claim for it.') : null,
         ],
         reason: true,
         action: 'Release',
@@ -115,7 +115,7 @@ function askHeal(audit) {
     ask(dialog, {
         title: `Heal ${audit.nHealable} of ${model.count(audit.findings.length, 'finding')}?`,
         body: [
-            h('p', null, 'Only what is certain is put right, after another look at each.'),
+            h('p', null, 'The agent checks each finding again, and repairs only those that are certain.'),
             h('ul', null, audit.findings.filter(one => one.isHealable).slice(0, 20).map(one => h('li', null, one.text, h('br'), h('small', null, one.remedy)))),
         ],
         action: 'Heal',
@@ -130,7 +130,7 @@ function askHeal(audit) {
 async function sync() {
     try {
         const [error] = await bus.call('Sync');
-        tell(error ? `Polled, but Placement is not equal to this host: ${model.plain(error)}` : 'Polled: all is published.');
+        tell(error ? `Polled. Placement is not equal to this host: ${model.plain(error)}` : 'Polled and published.');
     } catch (error) {
         tell(model.refusal(error));
     }
@@ -143,7 +143,7 @@ function names(all) {
 async function doRetire() {
     const [text] = await bus.call('Retire');
     if (!model.retire(JSON.parse(text)).isDone)
-        throw new Error('Somebody came meanwhile: nothing was changed');
+        throw new Error('A guest or a provider was added during the request. Nothing was changed');
     return 'The host is retired.';
 }
 
@@ -153,14 +153,14 @@ async function askRetire() {
         const [text] = await bus.call('GetRetire'), found = model.retire(JSON.parse(text));
         ask(dialog, found.isFree ? {
             title: 'Retire this host?',
-            body: [h('p', null, 'These providers are removed from Placement. Nothing is published until that is undone:'), names(found.providers)],
+            body: [h('p', null, 'The agent removes these providers from Placement, and publishes nothing until you undo the retirement:'), names(found.providers)],
             action: 'Retire',
             isDanger: true,
             run: doRetire,
         } : {
             title: 'This host cannot be retired yet',
             body: [found.holders.length > 0 ? [h('p', null, 'Still on this host:'), names(found.holders)] : null,
-                   found.foreign.length > 0 ? [h('p', null, 'Providers that others made, and have to remove:'), names(found.foreign)] : null],
+                   found.foreign.length > 0 ? [h('p', null, 'Providers of other services, which must remove them:'), names(found.foreign)] : null],
         }, tell);
     } catch (error) {
         tell(model.refusal(error));
@@ -169,10 +169,10 @@ async function askRetire() {
 
 function askUndoRetire() {
     ask(dialog, {
-        title: 'Report this host to Placement again?',
-        body: [h('p', null, 'It stays cordoned until it is uncordoned.')],
-        action: 'Report it',
-        run: () => bus.call('UndoRetire').then(([error]) => published('The host is not retired any more', error)),
+        title: 'Publish this host to Placement again?',
+        body: [h('p', null, 'The host stays cordoned until you uncordon it.')],
+        action: 'Publish',
+        run: () => bus.call('UndoRetire').then(([error]) => published('The host is no longer retired', error)),
     }, tell);
 }
 
@@ -204,11 +204,11 @@ async function showReshape() {
 function drawStopped() {
     const { word, text } = model.unit(bus.unit);
     return h('section', { key: 'stopped', class: 'verdict degraded' },
-        h('h2', null, tag({ state: 'degraded', mark: '✕', word }), ' The agent does not run'),
+        h('h2', null, tag({ state: 'degraded', mark: '✕', word }), ' The agent is not running'),
         text ? h('p', { class: 'reason' }, `compute-agent ${text}`) : null,
-        h('p', null, 'Guests go on, but nothing is promised, and Placement is told of no change. This page comes back by itself.'),
-        bus.trouble ? h('p', null, `The system bus cannot be asked: ${model.plain(bus.trouble)}`) : null,
-        h('p', null, 'Why it stopped: ', h('code', null, 'journalctl -eu compute-agent'), '; to start it: ', h('code', null, 'systemctl start compute-agent')),
+        h('p', null, 'Guests continue to run, but the agent creates no claims and publishes no changes. This page updates automatically when the agent runs again.'),
+        bus.trouble ? h('p', null, `Cannot use the system bus: ${model.plain(bus.trouble)}`) : null,
+        h('p', null, 'For the cause, run ', h('code', null, 'journalctl -eu compute-agent'), '. To start the agent, run ', h('code', null, 'systemctl start compute-agent')),
         h('p', { class: 'buttons' }, button('Show the service', () => cockpit.jump('/system/services#/compute-agent.service'))));
 }
 
@@ -222,8 +222,8 @@ function drawOperation() {
 function drawDrain() {
     const left = model.drain(bus.documents.claims);
     return h('div', { key: 'drain', id: 'drain' },
-        left.n === 0 ? h('p', null, '✓ No claim is left on this host.') : [
-            h('p', null, left.n === 1 ? '1 claim is left on this host, and has to move:' : `${left.n} claims are left on this host, and have to move:`),
+        left.n === 0 ? h('p', null, '✓ No claims on this host.') : [
+            h('p', null, left.n === 1 ? '1 claim on this host must move:' : `${left.n} claims on this host must move:`),
             h('ul', null, left.names.map(name => h('li', { key: name }, foreign(name)))),
             left.n > left.names.length ? h('p', null, `and ${left.n - left.names.length} more`) : null]);
 }
@@ -275,11 +275,11 @@ function drawCell(cell) {
 function drawHost() {
     const { host, tree, claims } = bus.documents, picture = model.host(host, tree, claims);
     if (!host && !tree)
-        return section('host', 'Host', h('p', null, 'The host was not polled yet.'));
+        return section('host', 'Host', h('p', null, 'The agent has not polled the host yet.'));
     return section('host', 'Host',
         h('p', null, picture.facts),
         bars(picture.amounts),
-        h('p', { class: 'legend' }, h('small', null, '#3 on a CPU: claim 3 alone has it.  ·: free, or shared by guests.')),
+        h('p', { class: 'legend' }, h('small', null, '#3 on a CPU: dedicated to claim 3.  ·: free or shared.')),
         h('div', { class: 'cells' }, picture.cells.map(drawCell)),
         picture.devices.length > 0 ? [h('h3', null, 'Other providers'), h('ul', { class: 'devices' }, picture.devices.map(drawDevice))] : null);
 }
@@ -294,8 +294,8 @@ function drawClaims(now) {
         ['ID', row => `#${row.id}`],
         ['Guest', drawName],
         ['State', row => [row.words, row.expires ? h('small', null, ` (${row.expires})`) : null]],
-        ['Holds', row => row.holds],
-        ['Where', row => row.where],
+        ['Resources', row => row.holds],
+        ['Devices, CPUs, cells', row => row.where],
         ['Since', row => row.created],
         ['', row => button('Release', () => askRelease(row), { 'aria-label': `Release claim #${row.id}` })],
     ];
@@ -305,25 +305,25 @@ function drawClaims(now) {
             draw();
         } })) : h('p', null, 'No claims on this host.'),
         found.rows.length > 0 ? table('Claims', columns, found.rows, 'id') : null,
-        found.nFound > found.rows.length ? h('p', null, `${found.nFound - found.rows.length} more: filter, or see `, h('code', null, 'computectl claims')) : null,
-        found.n > 0 && found.nFound === 0 ? h('p', null, 'No claim has this text.') : null,
+        found.nFound > found.rows.length ? h('p', null, `${found.nFound - found.rows.length} more. Use the filter, or run `, h('code', null, 'computectl claims')) : null,
+        found.n > 0 && found.nFound === 0 ? h('p', null, 'No claim matches the filter.') : null,
         drawEvents(now));
 }
 
 function drawEvents(now) {
     const { events } = bus.documents, rows = model.events(events, now);
     const columns = [
-        ['When', row => row.when],
-        ['What', row => row.event],
+        ['Time', row => row.when],
+        ['Event', row => row.event],
         ['Claim', row => row.claim],
         ['Guest', row => foreign(row.name)],
-        ['Of', row => foreign(row.what)],
-        ['Who', row => foreign(row.author)],
-        ['Why', row => foreign(row.reason)],
+        ['Resources', row => foreign(row.what)],
+        ['Author', row => foreign(row.author)],
+        ['Reason', row => foreign(row.reason)],
     ];
     return h('details', { key: 'events', ontoggle: event => event.target.open && bus.add('events') },
-        h('summary', null, 'What happened, and who wanted it'),
-        rows.length > 0 ? table('What happened', columns, rows, 'id') : h('p', null, events ? 'Nothing yet.' : 'Reading …'));
+        h('summary', null, 'Events and their authors'),
+        rows.length > 0 ? table('Events', columns, rows, 'id') : h('p', null, events ? 'No events recorded.' : 'Reading …'));
 }
 
 function drawGuests() {
@@ -331,7 +331,7 @@ function drawGuests() {
     const columns = [
         ['Name', row => foreign(row.name)],
         ['State', row => row.state],
-        ['Has', row => row.has],
+        ['CPUs and memory', row => row.has],
         ['Devices', row => String(row.devices)],
         ['Claim', row => row.claim ? `#${row.claim}` : tag({ state: 'warning', mark: '!', word: 'none' })],
     ];
@@ -348,7 +348,7 @@ function drawPlan() {
 function drawAudit(now) {
     const audit = model.audit(bus.documents.audit, bus.documents.status, now);
     return [
-        !audit ? h('p', null, 'They were not compared yet.')
+        !audit ? h('p', null, 'The agent has not compared them yet.')
             : audit.findings.length === 0 ? h('p', null, audit.words)
             : [h('p', null, audit.words),
                 h('ul', { class: 'findings' }, audit.findings.map((one, i) => h('li', { key: i },
@@ -362,19 +362,19 @@ function drawAudit(now) {
 
 function drawReshape(now) {
     return [
-        h('p', { class: 'buttons' }, button('Show what a reshape would move', showReshape)),
+        h('p', { class: 'buttons' }, button('Show the moves of a reshape', showReshape)),
         movedTrouble ? h('p', { class: 'note degraded', role: 'alert' }, h('span', { class: 'mark', 'aria-hidden': 'true' }, '✕'), movedTrouble) : null,
-        moved === 'nothing' ? h('p', null, `Nothing to move, as of ${model.ago(movedUsec, now)}: the tree had the shape of this host.`)
+        moved === 'nothing' ? h('p', null, `Nothing to move (checked ${model.ago(movedUsec, now)}): the tree in Placement has the shape of this host.`)
             : moved ? [h('ul', null, moved.moves.map(move => h('li', { key: move.consumer }, h('b', null, move.consumer), `: ${move.from.join(', ')} → ${move.to.join(', ')}`)),
                          moved.problems.map(one => h('li', { class: 'note warning' }, h('span', { class: 'mark', 'aria-hidden': 'true' }, '!'), `${one.consumer}: ${one.text}`))),
-                       h('p', null, 'To do it: ', h('code', null, 'computectl reshape'))] : null,
+                       h('p', null, 'To reshape, run ', h('code', null, 'computectl reshape'))] : null,
     ];
 }
 
 function drawDifferences(now) {
     const standalone = bus.documents.status?.sync_state === 'standalone';
-    return section('differences', 'What differs from Placement',
-        standalone ? h('p', null, 'No Placement is configured.') : [drawPlan(), h('h3', null, 'Who holds what'), drawAudit(now), h('h3', null, 'Shape of the tree'), drawReshape(now)]);
+    return section('differences', 'Differences from Placement',
+        standalone ? h('p', null, 'No Placement is configured.') : [drawPlan(), h('h3', null, 'Placement, claims and guests'), drawAudit(now), h('h3', null, 'Shape of the tree'), drawReshape(now)]);
 }
 
 function drawNow() {

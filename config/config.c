@@ -87,12 +87,12 @@ static int set_from_credential(const ConfigOption *option, Config *config, const
         if (r == -ENOENT)
                 return 0;
         if (r < 0)
-                return error_setf(reterr, r, "%s: cannot be read: %s", path, strerror(-r));
+                return error_setf(reterr, r, "Cannot read %s: %s", path, strerror(-r));
         while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
                 text[--n] = '\0';
         if (n == 0 || strlen(text) != n)
                 return error_setf(reterr, EINVAL, "%s: %s", path,
-                                  n == 0 ? "is empty" : "holds a NUL");
+                                  n == 0 ? "is empty" : "contains a NUL byte");
         r = config_option_set(option, config, text, reterr);
         explicit_bzero(text, n);
         return r < 0 ? error_prefixf(reterr, r, "%s", path) : 1;
@@ -225,7 +225,7 @@ static int choose_state_dir(Config *config, const ConfigSettings *settings, Erro
         if (former > 0 && own > 0)
                 return error_setf(
                         reterr, EINVAL,
-                        "%s:%u: [DEFAULT] state_path: both %s and %s hold a claim database; name the right folder in [agent] state_dir",
+                        "%s:%u: [DEFAULT] state_path: both %s and %s have a claim database. Set [agent] state_dir to the right folder",
                         entry->file, entry->line, config->state_path, config->state_dir);
         if (former == 0)
                 former = is_only_folder(config);
@@ -238,7 +238,7 @@ static int choose_state_dir(Config *config, const ConfigSettings *settings, Erro
         config->state_dir = folder;
         config_warn(
                 settings,
-                "%s:%u: [DEFAULT] state_path is Nova's folder now, and %s is the folder of this agent: write state_dir = %s into the section [agent]",
+                "%s:%u: [DEFAULT] state_path is now Nova's folder, but %s has files of the agent. Set state_dir = %s in [agent]",
                 entry->file, entry->line, folder, folder);
         return 0;
 }
@@ -288,12 +288,12 @@ static int check_addresses(const HostConfig *host, HostMdevType *type, Error *re
                 for (char *c = address; address[0] != '/' && *c; c++)
                         *c = (char)tolower((unsigned char)*c);
                 if (has_address(type, i, address))
-                        return error_setf(reterr, EINVAL, "%s is there twice", address);
+                        return error_setf(reterr, EINVAL, "%s is listed twice", address);
                 for (size_t j = 0; j < host->n_mdev_types; j++)
                         if (host->mdev_types[j].device_addresses &&
                             has_address(&host->mdev_types[j], SIZE_MAX, address))
                                 return error_setf(reterr, EINVAL,
-                                                  "%s is given to the type %s already", address,
+                                                  "%s already belongs to the type %s", address,
                                                   host->mdev_types[j].type);
         }
         return 0;
@@ -350,7 +350,7 @@ static int add_type(Config *config, const ConfigSettings *settings, const char *
         if (fallback && takes_what_is_left(&type)) {
                 config_warn(
                         settings,
-                        "[mdev_%.59s] device_addresses is not set, and the type %.64s takes all devices that are left already, ignoring the type",
+                        "[mdev_%.59s] device_addresses is not set, but the type %.64s already takes all other devices, ignoring the type",
                         name, fallback->type);
                 return 0;
         }
@@ -475,7 +475,7 @@ static void warn_old_options(const ConfigSettings *settings)
         if (entry && entry->value[0])
                 config_warn(
                         settings,
-                        "%s:%u: vcpu_pin_set is deprecated: name its CPUs in [compute] cpu_shared_set, or in cpu_dedicated_set",
+                        "%s:%u: vcpu_pin_set is deprecated. Use [compute] cpu_shared_set or cpu_dedicated_set",
                         entry->file, entry->line);
 }
 
@@ -516,19 +516,19 @@ static int check_placement(const Config *config, const ConfigSettings *settings,
         if (!named && config->keystone.auth_url)
                 return error_setf(
                         reterr, EINVAL,
-                        "%s: [placement] auth_type is not set, but auth_url is; allowed is password or v3applicationcredential",
+                        "%s: [placement] auth_url is set, but auth_type is not. Set it to password or v3applicationcredential",
                         place);
         if (auth != REPORTER_AUTH_NONE && auth != REPORTER_AUTH_ADMIN_TOKEN)
                 return check_keystone(config, settings, reterr);
         if (!config->placement_endpoint)
                 return error_setf(
                         reterr, EINVAL,
-                        "%s: [placement] endpoint_override is not set; auth_type = %s needs it (http://HOST…, https://HOST… or unix:///PATH)",
+                        "%s: [placement] endpoint_override is not set. auth_type = %s needs it (http://HOST…, https://HOST… or unix:///PATH)",
                         place, auth == REPORTER_AUTH_NONE ? "none" : "admin_token");
         if (auth == REPORTER_AUTH_ADMIN_TOKEN && !config->placement_token)
                 return error_setf(
                         reterr, EINVAL,
-                        "%s: [placement] token is not set, nor is there a credential placement-token (LoadCredential= of the unit, which counts from the next restart on); auth_type = admin_token needs it",
+                        "%s: [placement] token is not set, and there is no credential placement-token. auth_type = admin_token needs one of them. Restart the service after you add LoadCredential= to the unit",
                         place);
         return 0;
 }
@@ -611,7 +611,7 @@ static void warn_readable_secrets(const ConfigSettings *settings)
                 if (entry->world_readable && option && option->secret && entry->value[0] != '\0')
                         config_warn(
                                 settings,
-                                "%s:%u: [%s] %s is a secret, and everybody may read the file: take that right away (chmod o-r)",
+                                "%s:%u: [%s] %s is a secret, but every user can read the file. Restrict it with chmod o-r",
                                 entry->file, entry->line, entry->section, entry->key);
         }
 }

@@ -114,9 +114,8 @@ static int read_section(Reader *reader, const char *line, size_t n, Error *reter
 
         if (line[n - 1] != ']')
                 return refuse(reader,
-                              memchr(line, ']', n)
-                                      ? "there is text after the ']' of the section's name"
-                                      : "the ']' at the end of the section's name is missing",
+                              memchr(line, ']', n) ? "text after the ']' of the section's name"
+                                                   : "no ']' at the end of the section's name",
                               reterr);
         free(reader->section);
         reader->section = name = copy_trimmed(line + 1, n - 2);
@@ -191,10 +190,9 @@ static int read_setting(Reader *reader, const char *line, size_t n, Error *reter
         while (n_key < n && line[n_key] != '=' && line[n_key] != ':')
                 n_key++;
         if (n_key == n)
-                return refuse(reader, "not of the form OPTION = VALUE", reterr);
+                return refuse(reader, "the line is not of the form OPTION = VALUE", reterr);
         if (!reader->section)
-                return refuse(reader,
-                              "an option before the first section; [DEFAULT] may be missing",
+                return refuse(reader, "an option before the first section. Is [DEFAULT] missing?",
                               reterr);
         key = copy_trimmed(line, n_key);
         if (key && (key[0] == '\0' || !is_name(key))) {
@@ -216,7 +214,9 @@ static int continue_value(Reader *reader, const char *line, size_t n, Error *ret
         ConfigEntry *entry;
 
         if (reader->open == NOTHING_OPEN)
-                return refuse(reader, "begins with white space, but continues no value", reterr);
+                return refuse(reader,
+                              "the line begins with white space, but there is no value to continue",
+                              reterr);
         entry = &reader->settings->entries[reader->open];
         while (isspace((unsigned char)*line)) {
                 line++;
@@ -267,15 +267,15 @@ static int read_error(const char *path, int r, Error *reterr)
 {
         switch (r) {
         case -EISDIR:
-                return error_setf(reterr, EINVAL, "%s: is a folder, not a file", path);
+                return error_setf(reterr, EINVAL, "%s is a folder, not a file", path);
         case -EINVAL:
         case -ENXIO: /* a socket */
-                return error_setf(reterr, EINVAL, "%s: is not a regular file", path);
+                return error_setf(reterr, EINVAL, "%s is not a regular file", path);
         case -EFBIG:
-                return error_setf(reterr, EINVAL, "%s: is larger than %d bytes", path,
+                return error_setf(reterr, EINVAL, "%s is larger than %d bytes", path,
                                   CONFIG_FILE_MAX_BYTES);
         default:
-                return error_setf(reterr, r, "%s: cannot be read: %s", path, strerror(-r));
+                return error_setf(reterr, r, "Cannot read %s: %s", path, strerror(-r));
         }
 }
 

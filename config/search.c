@@ -58,7 +58,7 @@ static int try_main(Search *search, const char *path, Error *reterr)
         if (stat(path, &st) < 0) {
                 if (errno == ENOENT || errno == ENOTDIR)
                         return 0;
-                return error_setf(reterr, errno, "%s: cannot be read: %s", path, strerror(errno));
+                return error_setf(reterr, errno, "Cannot read %s: %s", path, strerror(errno));
         }
         if (is_dev_null(&st))
                 return 1;
@@ -99,7 +99,7 @@ static int add_drop_in(Search *search, const char *folder, const char *name, Err
                 return error_oom(reterr);
         if (stat(path, &st) < 0) {
                 if (errno != ENOENT)
-                        return error_setf(reterr, errno, "%s: cannot be read: %s", path,
+                        return error_setf(reterr, errno, "Cannot read %s: %s", path,
                                           strerror(errno));
                 warn(search, path, ENOENT);
                 return 0;
@@ -135,7 +135,7 @@ static int add_folder(Search *search, const char *folder, Error *reterr)
                 return 0;
         }
         if (!dir)
-                return error_setf(reterr, errno, "%s: cannot be read: %s", folder, strerror(errno));
+                return error_setf(reterr, errno, "Cannot read %s: %s", folder, strerror(errno));
         while (errno = 0, (entry = readdir(dir))) {
                 if (!is_drop_in_name(entry->d_name))
                         continue;
@@ -144,7 +144,7 @@ static int add_folder(Search *search, const char *folder, Error *reterr)
                         return r;
         }
         if (errno != 0)
-                return error_setf(reterr, errno, "%s: cannot be read: %s", folder, strerror(errno));
+                return error_setf(reterr, errno, "Cannot read %s: %s", folder, strerror(errno));
         return 0;
 }
 
@@ -180,7 +180,7 @@ static int search_named(Search *search, const char *file, Error *reterr)
 
         r = try_main(search, file, reterr);
         if (r == 0)
-                return error_setf(reterr, ENOENT, "%s: no such file", file);
+                return error_setf(reterr, ENOENT, "%s does not exist", file);
         if (r < 0)
                 return r;
         folder = text_format("%s.d", file);

@@ -31,8 +31,10 @@ void service_rights_done(ServiceRights *rights)
 
 static int no_user(const char *user, Error *reterr)
 {
-        return error_setf(reterr, ENOENT,
-                          "There is no user %s: the rights of the service were not checked", user);
+        return error_setf(
+                reterr, ENOENT,
+                "The user %s does not exist, so the access rights of the service were not checked",
+                user);
 }
 
 static int add_group(ServiceRights *rights, gid_t group)
@@ -232,7 +234,7 @@ static void run_child(Look *look, int fd)
         if (!look->output)
                 _exit(EXIT_FAILURE);
         if (r < 0)
-                fprintf(look->output, "%d Cannot take the rights of user %s: %s\n", -r,
+                fprintf(look->output, "%d Cannot switch to the rights of user %s: %s\n", -r,
                         look->rights->name, strerror(-r));
         else if (look->config)
                 look_at_rest(look);

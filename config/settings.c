@@ -78,9 +78,10 @@ int config_settings_follow_auth(ConfigSettings *settings, Error *reterr)
         if (!entry || entry->value[0] == '\0')
                 return 0;
         if (!config_settings_find_section(settings, entry->value))
-                return error_setf(reterr, EINVAL,
-                                  "%s:%u: [placement] auth_section: there is no section [%.64s]",
-                                  entry->file, entry->line, entry->value);
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s:%u: [placement] auth_section: the section [%.64s] does not exist",
+                        entry->file, entry->line, entry->value);
         settings->auth_section = strdup(entry->value);
         return settings->auth_section ? 0 : error_oom(reterr);
 }
@@ -232,7 +233,7 @@ static int expand_entry(Expansion *expansion, ConfigEntry *entry)
         if (entry->is_expanded)
                 return 0;
         if (expansion->depth >= DEPTH_MAX)
-                return error_setf(expansion->reterr, EINVAL, "its references lead in a circle");
+                return error_setf(expansion->reterr, EINVAL, "its references form a loop");
         expansion->depth++;
         r = expand_text(expansion, entry->section, entry->value, &value);
         expansion->depth--;
@@ -276,7 +277,7 @@ static int find_value(Expansion *expansion, const char *section, const char *key
         if (!option)
                 return 0;
         if (expansion->depth >= DEPTH_MAX)
-                return error_setf(expansion->reterr, EINVAL, "its references lead in a circle");
+                return error_setf(expansion->reterr, EINVAL, "its references form a loop");
         expansion->depth++;
         r = expand_text(expansion, section, option->default_value ?: "", ret);
         expansion->depth--;
@@ -302,7 +303,7 @@ static int find_reference(Expansion *expansion, const char *section, const char 
         if (r == 0)
                 return error_setf(
                         expansion->reterr, EINVAL,
-                        "refers to %.100s, which no file sets; write the value, or $$ for a dollar sign",
+                        "refers to %.100s, which no file sets. Write the value, or $$ for a dollar sign",
                         name);
         return r;
 }
@@ -509,7 +510,7 @@ static void warn_not_implemented(const ConfigSettings *settings)
 
         if (entry && config_value_bool(entry->value, &value) == 0 && value)
                 config_warn(settings,
-                            "%s:%u: [workarounds] %s has no effect here: reserve the size of the "
+                            "%s:%u: [workarounds] %s has no effect. Reserve the size of the "
                             "image cache in reserved_host_disk_mb",
                             entry->file, entry->line, entry->key);
 }

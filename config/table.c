@@ -219,15 +219,15 @@ const ConfigOption config_options[] = {
         WORD("agent", "log_level", log_level, "info", log_levels,
              "debug, info, notice, warning, err or crit"),
         TEXT("agent", "owner_trait", driver.host.owner_trait, "OWNER_NOVA", CONFIG_FORM_TRAIT,
-             "a trait's name (A-Z, 0-9, _; up to 255), or nothing for none"),
+             "the name of a trait (up to 255 of A-Z, 0-9 and _), or empty"),
         PATH("agent", "metrics_file", metrics_file, NULL),
         LIST("agent", "renamed_resource_classes", NULL, driver.host.renamed_classes,
-             CONFIG_FORM_RENAMING, "CUSTOM_OLD:NEW pairs"),
+             CONFIG_FORM_RENAMING, "a comma-separated list of CUSTOM_OLD:NEW pairs"),
         NUMBER("agent", "reshape_timeout", CONFIG_SECONDS, reshape_patience_usec, "300", 1, 86400),
         NUMBER("agent", "heal_each_cycles", CONFIG_U64, heal_cycles, "0", 0, 2147483647),
         WORD("agent", "claim_mode", claim_mode, "auto", claim_modes, "auto, verify or write"),
         LIST("agent", "foreign_traits", NULL, foreign_traits, CONFIG_FORM_TRAIT,
-             "a list of traits, with commas between them"),
+             "a comma-separated list of traits"),
         WORD("agent", "nova", reporter.nova, "none", nova_modes, "none, observe, beside or top"),
         WORD("agent", "on_startup_failure", on_startup_failure, "degraded", startup_failures,
              "degraded or exit"),
@@ -243,7 +243,7 @@ const ConfigOption config_options[] = {
         WORD("compute", "report_local_disk", driver.host.report_local_disk, "auto", local_disks,
              "auto, yes or no"),
         LIST("compute", "image_type_exclude_list", NULL, driver.host.image_type_exclude_list,
-             CONFIG_FORM_WORD, "a list such as vmdk, raw, with commas between them"),
+             CONFIG_FORM_WORD, "a comma-separated list such as vmdk, raw"),
 
         { OPTION("libvirt", "connection_uri", CONFIG_STRING, driver.libvirt.connection_uri),
           .default_value = "qemu:///system", .form = CONFIG_FORM_DRIVER_URI,
@@ -258,39 +258,37 @@ const ConfigOption config_options[] = {
         WORD("libvirt", "cpu_mode", driver.host.cpu_mode, NULL, cpu_modes,
              "host-model, host-passthrough, custom or none"),
         LIST("libvirt", "cpu_models", "cpu_model", driver.host.cpu_models, CONFIG_FORM_WORD,
-             "a list of libvirt's CPU models, with commas between them"),
+             "a comma-separated list of libvirt's CPU models"),
         LIST("libvirt", "cpu_model_extra_flags", NULL, driver.host.cpu_model_extra_flags,
              CONFIG_FORM_WORD,
-             "a list of CPU features, + or - before each, with commas between them"),
+             "a comma-separated list of CPU features, each with an optional + or -"),
         BOOL("libvirt", "cpu_power_management", driver.host.cpu_power_management, "false"),
         WORD("libvirt", "images_type", driver.host.images_type, "default", images_types,
              "default, raw, flat, qcow2, ploop, lvm or rbd"),
         TEXT("libvirt", "images_storage_pool", driver.host.images_storage_pool, NULL,
-             CONFIG_FORM_WORD, "the name of a storage pool of libvirt"),
+             CONFIG_FORM_WORD, "the name of a libvirt storage pool"),
         TEXT("libvirt", "images_rbd_pool", driver.host.images_rbd_pool, "rbd", CONFIG_FORM_WORD,
-             "the name of a pool of Ceph"),
+             "the name of a Ceph pool"),
         TEXT("libvirt", "images_rbd_ceph_conf", driver.host.images_rbd_ceph_conf, "",
-             CONFIG_FORM_ANY, "a path, or nothing for the file that ceph finds"),
+             CONFIG_FORM_ANY, "a path, or empty for the default file of Ceph"),
         TEXT("libvirt", "rbd_user", driver.host.rbd_user, "", CONFIG_FORM_ANY,
-             "the name of a user of Ceph"),
+             "the name of a Ceph user"),
         NUMBER("libvirt", "file_backed_memory", CONFIG_U64, driver.host.file_backed_memory, "0", 0,
                2147483647),
         BOOL("libvirt", "swtpm_enabled", driver.host.swtpm_enabled, "false"),
         LIST("libvirt", "supported_tpm_secret_security", NULL,
              driver.host.supported_tpm_secret_security, CONFIG_FORM_TPM_SECURITY,
-             "a list of user, host and deployment"),
+             "a comma-separated list of user, host and deployment"),
 
         PATH("static", "path", driver.static_file.path, NULL),
 
         { OPTION("pci", "device_spec", CONFIG_MULTI, device_specs),
           .old = { { NULL, "passthrough_whitelist" }, { "DEFAULT", "pci_passthrough_whitelist" } },
-          .allowed =
-                  "a JSON object such as {\"vendor_id\": \"10de\"}, or a list of them; the option may be repeated" },
+          .allowed = "a JSON object such as {\"vendor_id\": \"10de\"}, or a list of them" },
         BOOL("pci", "report_in_placement", driver.host.report_in_placement, "false"),
 
         LIST("devices", "enabled_mdev_types", "enabled_vgpu_types", enabled_mdev_types,
-             CONFIG_FORM_MDEV_TYPE,
-             "a list of mdev types such as nvidia-35, with commas between them"),
+             CONFIG_FORM_MDEV_TYPE, "a comma-separated list of mdev types such as nvidia-35"),
 
         TEXT("placement", "auth_section", auth_section, NULL, CONFIG_FORM_ANY,
              "the name of a section"),
@@ -339,7 +337,7 @@ const ConfigOption config_options[] = {
         KEYSTONE("service_name", NULL, service_name, false),
         KEYSTONE("interface", "os_interface", interface, false),
         LIST("placement", "valid_interfaces", NULL, keystone.valid_interfaces, CONFIG_FORM_ANY,
-             "a list such as internal, public, with commas between them"),
+             "a comma-separated list such as internal, public"),
         UNUSED("collect_timing"),
         UNUSED("connect_retries"),
         UNUSED("connect_retry_delay"),
@@ -359,7 +357,8 @@ const ConfigOption config_mdev_options[] = {
           .type = CONFIG_LIST,
           .offset = offsetof(HostMdevType, device_addresses),
           .form = CONFIG_FORM_DEVICE_ADDRESS,
-          .allowed = "a list of PCI addresses (0000:41:00.0) or paths below /sys/devices/" },
+          .allowed =
+                  "a comma-separated list of PCI addresses (0000:41:00.0) or paths below /sys/devices/" },
         { .section = CONFIG_MDEV_SECTION,
           .key = "mdev_class",
           .type = CONFIG_STRING,
@@ -533,11 +532,9 @@ static int refuse(const ConfigOption *option, const char *text, Error *reterr)
 {
         /* A URL can have a password before its @. */
         if (option->secret || strchr(text, '@'))
-                return error_setf(reterr, EINVAL, "the value is not allowed; allowed is %s",
-                                  option->allowed);
-        return error_setf(reterr, EINVAL, "\"%.*s\"%s is not allowed; allowed is %s",
-                          excerpt_length(text), text, strlen(text) > 40 ? "…" : "",
-                          option->allowed);
+                return error_setf(reterr, EINVAL, "the value must be %s", option->allowed);
+        return error_setf(reterr, EINVAL, "\"%.*s\"%s: must be %s", excerpt_length(text), text,
+                          strlen(text) > 40 ? "…" : "", option->allowed);
 }
 
 /* Replaces a list. Each item must have the form of the option. */

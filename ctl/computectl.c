@@ -73,7 +73,7 @@ static int print_help(CtlPage *page)
 {
         puts("computectl [OPTIONS…] [VERB]\n"
              "\n"
-             "Looks at compute-agent, which reports to OpenStack Placement what this host has, and claims\nresources from it.");
+             "Shows the state of compute-agent, which publishes this host to OpenStack\nPlacement, and claims resources of the host.");
         ctl_verbs_print_help(page);
         ctl_options_print_help(NULL, page);
         puts("\nSee \"computectl VERB --help\" for the options of a verb, and computectl(1).");

@@ -106,11 +106,11 @@ static int open_local(sd_bus **ret, Error *reterr)
         if (r == -ENOENT || r == -ECONNREFUSED) {
                 error_setf(
                         reterr, r,
-                        "The system bus is not there (%s), so compute-agent cannot be asked; is dbus running?",
+                        "No system bus (%s), so computectl cannot call compute-agent. Is dbus running?",
                         strerror(-r));
                 return CTL_NOT_RUNNING;
         }
-        return error_setf(reterr, r, "The system bus cannot be used: %s", strerror(-r));
+        return error_setf(reterr, r, "Cannot use the system bus: %s", strerror(-r));
 }
 
 /* Opens the bus of another host over ssh. The connection succeeds before ssh does, so the bus is
@@ -128,7 +128,7 @@ static int open_remote(sd_bus **ret, const char *host, Error *reterr)
         if (r < 0)
                 return error_setf(
                         reterr, r,
-                        "The bus of that host cannot be reached over ssh (%s); can you log in there, and is systemd-stdio-bridge installed?",
+                        "Cannot reach the bus of the host over ssh (%s). Check that you can log in and that systemd-stdio-bridge is installed there",
                         strerror(-r));
         *ret = TAKE_PTR(bus);
         return 0;
@@ -148,7 +148,7 @@ static int explain_absence(sd_bus *bus, Error *reterr)
         if (ctl_unit_read(bus, &unit) < 0 || !ctl_unit_explain(&unit, reterr))
                 error_setf(
                         reterr, ESRCH,
-                        "compute-agent is not running; start it with: systemctl start compute-agent");
+                        "compute-agent is not running. Start it with: systemctl start compute-agent");
         return CTL_NOT_RUNNING;
 }
 
@@ -161,23 +161,23 @@ static int explain(sd_bus *bus, int r, const sd_bus_error *error, Error *reterr)
                 return explain_absence(bus, reterr);
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_ACCESS_DENIED,
                                    SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
-                return error_setf(reterr, EACCES, "You may not do this; try it as root");
+                return error_setf(reterr, EACCES, "Permission denied. Run the command as root");
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_NO_REPLY, SD_BUS_ERROR_TIMEOUT))
                 return error_setf(
                         reterr, ETIMEDOUT,
-                        "compute-agent did not answer in time, or stopped while it was asked; see: journalctl -u compute-agent");
+                        "compute-agent did not answer in time, or stopped during the call. See: journalctl -u compute-agent");
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_UNKNOWN_METHOD,
                                    SD_BUS_ERROR_UNKNOWN_INTERFACE, SD_BUS_ERROR_UNKNOWN_OBJECT))
                 return error_setf(
                         reterr, EOPNOTSUPP,
-                        "The compute-agent that runs does not know this request; is it of the same version as computectl?");
+                        "The running compute-agent does not support this request. Do compute-agent and computectl have the same version?");
         if (sd_bus_error_has_name(error, BUS_ERROR_TOO_HARD))
                 r = -E2BIG;
         if (r == CTL_NOT_RUNNING) /* an error of an agent that runs */
                 r = -EIO;
         if (error->message && error->message[0])
                 return error_setf(reterr, r, "%s", error->message);
-        return error_setf(reterr, r, "compute-agent cannot be asked: %s", strerror(-r));
+        return error_setf(reterr, r, "Cannot call compute-agent: %s", strerror(-r));
 }
 
 /* Stores that a reply could not be parsed. r: the result of sd-bus. */
@@ -187,7 +187,7 @@ static int malformed(int r, Error *reterr)
                        ? error_oom(reterr)
                        : error_setf(
                                  reterr, EBADMSG,
-                                 "The answer of compute-agent cannot be read; is it of the same version as computectl?");
+                                 "Cannot parse the reply of compute-agent. Do compute-agent and computectl have the same version?");
 }
 
 /* Creates a message for a method of the agent. The bus must not start the agent for it. */
@@ -196,7 +196,7 @@ static int new_call(sd_bus *bus, const char *method, sd_bus_message **ret, Error
         int r = sd_bus_message_new_method_call(bus, ret, BUS_NAME, BUS_PATH, BUS_INTERFACE, method);
 
         if (r < 0)
-                return error_setf(reterr, r, "Cannot make a message: %s", strerror(-r));
+                return error_setf(reterr, r, "Cannot create a D-Bus message: %s", strerror(-r));
         (void)sd_bus_message_set_auto_start(*ret, false);
         return 0;
 }
@@ -215,7 +215,7 @@ static int call(sd_bus *bus, sd_bus_message *m, uint64_t timeout_usec, sd_bus_me
 static int append_failed(int r, Error *reterr)
 {
         return r == -ENOMEM ? error_oom(reterr)
-                            : error_setf(reterr, EINVAL, "An argument is not a UTF-8 text");
+                            : error_setf(reterr, EINVAL, "An argument is not valid UTF-8");
 }
 
 /* Copies the text of a reply; the caller frees it. */
@@ -298,7 +298,7 @@ int ctl_bus_control_group(sd_bus *bus, const char *unit, char **ret, Error *rete
                 return error_setf(reterr, r, "Cannot ask systemd about %.200s: %s", name,
                                   error.message ? error.message : strerror(-r));
         if (!group[0])
-                return error_setf(reterr, ESRCH, "%.200s does not run", name);
+                return error_setf(reterr, ESRCH, "Unit %.200s is not running", name);
         *ret = TAKE_PTR(group);
         return 0;
 }
@@ -549,9 +549,9 @@ int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const c
         if (r >= 0)
                 return 0;
         if (sd_bus_error_has_name(&error, BUS_ERROR_INVALID))
-                *ret_refused = "the agent cannot read the domain of";
+                *ret_refused = "cannot read the domain of guest";
         else if (sd_bus_error_has_names(&error, BUS_ERROR_NO_CAPACITY, BUS_ERROR_UNKNOWN_CLASS,
                                         BUS_ERROR_CONFLICT))
-                *ret_refused = "no room on this host for";
+                *ret_refused = "no capacity on this host for guest";
         return explain(bus, r, &error, reterr);
 }

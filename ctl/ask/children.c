@@ -203,10 +203,10 @@ int ctl_children_run(CtlChild *children, size_t n, CtlChildRun run, size_t n_at_
 static const struct {
         const char *name, *failure, *format;
 } orders[] = {
-        { "discover", "The host could not be polled", SNAPSHOT_FORMAT },
-        { "verify", "The host could not be polled", FINDINGS_FORMAT },
-        { "connect", "Could not check the connection to Placement", CONNECT_FORMAT },
-        { "identity", "Could not determine who this host is", IDENTITY_FORMAT },
+        { "discover", "Cannot poll the host", SNAPSHOT_FORMAT },
+        { "verify", "Cannot poll the host", FINDINGS_FORMAT },
+        { "connect", "Cannot check the connection to Placement", CONNECT_FORMAT },
+        { "identity", "Cannot determine the identity of this host", IDENTITY_FORMAT },
 };
 
 void ctl_find_program(char path[static PATH_MAX], const char *name, const char *folder)
@@ -253,8 +253,8 @@ int ctl_helper_ask(const char *order, const char *const words[], const char *con
         arguments[n] = config;
         ctl_find_program(path, PROGRAM, LIBEXECDIR);
         if (access(path, X_OK) < 0)
-                return error_setf(reterr, errno, "%s: %s; is the package installed whole?", path,
-                                  strerror(errno));
+                return error_setf(reterr, errno, "%s: %s. Is the package installed completely?",
+                                  path, strerror(errno));
         r = ctl_children_run(&child, 1, run_helper, 1, 0, reterr);
         if (r >= 0) {
                 fputs(child.errors, stderr);

@@ -214,19 +214,19 @@ bool ctl_unit_explain(const CtlUnit *unit, Error *reterr)
         else if (strcmp(unit->active_state, "failed") == 0 && exited)
                 error_setf(
                         reterr, ESRCH,
-                        "compute-agent failed with exit code %d; see: journalctl -u compute-agent",
+                        "compute-agent failed with exit code %d. See: journalctl -u compute-agent",
                         unit->exit_status);
         else if (strcmp(unit->active_state, "failed") == 0)
                 error_setf(reterr, ESRCH,
-                           "compute-agent failed (%s); see: journalctl -u compute-agent",
+                           "compute-agent failed (%s). See: journalctl -u compute-agent",
                            unit->result);
         else if (strcmp(unit->active_state, "activating") == 0)
                 error_setf(reterr, ESRCH,
-                           "compute-agent is starting; see: systemctl status compute-agent");
+                           "compute-agent is starting. See: systemctl status compute-agent");
         else if (strcmp(unit->active_state, "active") == 0)
                 error_setf(
                         reterr, ESRCH,
-                        "compute-agent runs, but is not on the system bus; see: journalctl -u compute-agent");
+                        "compute-agent is running, but is not on the system bus. See: journalctl -u compute-agent");
         else
                 return false;
         return true;
@@ -270,7 +270,7 @@ const char *ctl_unit_compare_credential(const CtlUnitCredential *credential, con
         if (!copy || credential->path[0] != '/')
                 return NULL;
         if (stat(credential->path, &file) < 0)
-                return errno == ENOENT ? "is missing, and the next start fails without it" : NULL;
+                return errno == ENOENT ? "is missing, so the next start fails" : NULL;
         if (stat(copy, &st) < 0)
                 return errno == ENOENT && access(folder, X_OK) == 0
                                ? "was added to the unit after the start of the service"

@@ -20,7 +20,7 @@
 #include "ctl/print/table.h"
 
 static const CtlColumn finding_columns[] = {
-        { "WHAT", CTL_COLUMN_LEFT },
+        { "FINDING", CTL_COLUMN_LEFT },
         { "CONSUMER", CTL_COLUMN_LEFT },
         { "REMEDY", CTL_COLUMN_LEFT },
         { "DETAILS", CTL_COLUMN_WRAP },
@@ -187,7 +187,7 @@ void ctl_consumers_print(const json_t *document, CtlPage *page)
         const json_t *consumers = json_object_get(document, "consumers");
 
         if (json_array_size(consumers) == 0)
-                fputs("No consumer holds anything of this host in Placement.\n", page->output);
+                fputs("No consumer has allocations on this host in Placement.\n", page->output);
         ctl_table_print_items(consumers, consumer_columns, ARRAY_SIZE(consumer_columns),
                               add_consumer, page);
 }

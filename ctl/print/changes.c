@@ -21,7 +21,7 @@
 
 static const CtlColumn plan_columns[] = {
         { "METHOD", CTL_COLUMN_LEFT },
-        { "WHAT", CTL_COLUMN_LEFT },
+        { "OBJECT", CTL_COLUMN_LEFT },
         { "NAME", CTL_COLUMN_LEFT },
         { "SUMMARY", CTL_COLUMN_WRAP },
 };
@@ -90,7 +90,7 @@ static void print_nothing(const json_t *status, CtlPage *page)
                                "Nothing to send now, but Placement is not equal to this host: %s.",
                                error);
         else
-                ctl_page_write(page, CTL_PLAIN, "Nothing to send now; the sync state is %s%s%s.",
+                ctl_page_write(page, CTL_PLAIN, "Nothing to send now. The sync state is %s%s%s.",
                                state[0] ? state : "unknown", error[0] ? ": " : "", error);
         fputc('\n', page->output);
 }
@@ -219,7 +219,7 @@ static void print_consumers(const json_t *document, CtlPage *page)
         json_t *consumer;
 
         if (json_object_size(consumers) == 0)
-                fputs("No guest holds anything that moves.\n", page->output);
+                fputs("No consumer has allocations that move.\n", page->output);
         json_object_foreach((json_t *)consumers, uuid, consumer)
                 add_consumer(table, document, uuid);
         ctl_table_print(table);
@@ -261,7 +261,8 @@ void ctl_reshape_print(const json_t *document, const char *hint, CtlPage *page)
         size_t i;
 
         if (!document) {
-                fputs("Nothing to do: the tree has the shape of this host.\n", page->output);
+                fputs("Nothing to do: the tree in Placement has the shape of this host.\n",
+                      page->output);
                 return;
         }
         print_providers(document, page);
@@ -269,7 +270,7 @@ void ctl_reshape_print(const json_t *document, const char *hint, CtlPage *page)
         print_consumers(document, page);
         json_array_foreach(json_object_get(document, "problems"), i, problem) {
                 fputs(i == 0 ? "\n" : "", page->output);
-                ctl_page_write(page, CTL_PLAIN, "Consumer %s: %s stays where it is: %s",
+                ctl_page_write(page, CTL_PLAIN, "Consumer %s: %s is not moved: %s",
                                ctl_json_text(problem, "consumer"),
                                ctl_json_text(problem, "resource_class"),
                                ctl_json_text(problem, "reason"));
@@ -332,7 +333,7 @@ static void print_refusal(const json_t *document, CtlPage *page)
         json_array_foreach(json_object_get(document, "holders"), i, holder)
                 print_holder(holder, page);
         if (count(document, "foreign") > 0)
-                fputs("Below this host's provider, and not made by this agent:\n", page->output);
+                fputs("Providers of this host that another service created:\n", page->output);
         print_names(document, "foreign", page);
         if (!page->style.legend)
                 return;
@@ -341,7 +342,7 @@ static void print_refusal(const json_t *document, CtlPage *page)
                 fputs(" Move the guests away. If a server is deleted, \"computectl heal CONSUMER\" removes its allocations.",
                       page->output);
         if (count(document, "foreign") > 0)
-                fputs(" Whoever made these providers (Neutron, Cyborg) has to remove them.",
+                fputs(" Remove these providers with the service that created them (Neutron, Cyborg).",
                       page->output);
         fputc('\n', page->output);
 }
@@ -357,7 +358,7 @@ void ctl_retire_print(const json_t *document, CtlPage *page)
         fputs(done ? "Removed from Placement:\n" : "To be removed from Placement:\n", page->output);
         print_names(document, "providers", page);
         if (page->style.legend)
-                fputs(done ? "\nThe host is retired: \"computectl retire --undo\" takes it back.\n"
-                           : "\nNothing was changed: \"computectl retire\" does it.\n",
+                fputs(done ? "\nThe host is retired. To undo this, run \"computectl retire --undo\".\n"
+                           : "\nNothing was changed. To retire the host, run \"computectl retire\".\n",
                       page->output);
 }

@@ -182,11 +182,11 @@ void ctl_claims_print_guests(const json_t *document, CtlPage *page)
         size_t i;
 
         json_array_foreach(json_object_get(document, "guests"), i, guest)
-                fprintf(page->output, "Guest %s %s; its claim does not name it.\n",
+                fprintf(page->output, "Guest %s %s, but its claim does not include it.\n",
                         ctl_json_text(guest, "name"),
                         json_is_true(json_object_get(guest, "next_start"))
                                 ? "needs it for its next start"
-                                : "has it");
+                                : "uses it");
 }
 
 /* One claim. */
@@ -199,7 +199,7 @@ static void add_device(CtlTable *table, const json_t *device, const CtlStyle *st
         ctl_table_text(table, ctl_json_text(device, "address"));
         ctl_table_text(table, ctl_json_text(device, "mdev_type"));
         ctl_table_text(table, ctl_json_text(device, "mdev"));
-        ctl_table_cell(table, exists ? CTL_PLAIN : CTL_YELLOW, "%s", exists ? "" : "to be made");
+        ctl_table_cell(table, exists ? CTL_PLAIN : CTL_YELLOW, "%s", exists ? "" : "not created");
 }
 
 static void print_devices(const json_t *claim, CtlPage *page)
@@ -421,7 +421,7 @@ static void print_other_cpus(const json_t *claim, CtlPage *page)
                                 cpu_set_remove(&held, cpu);
         }
         if (cpu_set_count(&held) > 0 && (text = cpu_set_format(&held)))
-                fprintf(page->output, "\nHost CPUs held for other threads: %s\n", text);
+                fprintf(page->output, "\nHost CPUs allocated to other threads: %s\n", text);
 }
 
 /* Prints everything that a claim has: amounts, groups, cells and devices. */
@@ -453,11 +453,12 @@ void ctl_claim_print(const json_t *document, CtlPage *page)
         fputc('\n', page->output);
         print_held(document, page);
         if (page->style.legend && ctl_json_text(document, "guest")[0])
-                fputs("\nIts guest is here: it is kept as long as that is.\n", page->output);
+                fputs("\nThe claim is kept while its guest is on this host.\n", page->output);
         else if (page->style.legend)
                 fprintf(page->output,
-                        "\nWhen the guest runs, keep it: computectl confirm %" PRIu64
-                        "\nWhen it is gone, give it back: computectl release %" PRIu64 "\n",
+                        "\nAfter the guest started, confirm the claim: computectl confirm %" PRIu64
+                        "\nAfter the guest ended, release the claim: computectl release %" PRIu64
+                        "\n",
                         id, id);
 }
 
@@ -501,7 +502,7 @@ void ctl_explain_print(const json_t *document, CtlPage *page)
         static const CtlColumn columns[] = {
                 { "GROUP", CTL_COLUMN_LEFT },    { "CLASS", CTL_COLUMN_LEFT },
                 { "PROVIDER", CTL_COLUMN_LEFT }, { "FAILS AT", CTL_COLUMN_LEFT },
-                { "MISSING", CTL_COLUMN_RIGHT }, { "WHY", CTL_COLUMN_WRAP },
+                { "MISSING", CTL_COLUMN_RIGHT }, { "REASON", CTL_COLUMN_WRAP },
         };
         const json_t *providers = json_object_get(document, "providers");
         bool fits = json_is_true(json_object_get(document, "fits"));
@@ -583,21 +584,21 @@ static void add_event(CtlTable *table, const json_t *event, const CtlStyle *styl
         else
                 ctl_table_uuid(table, consumer);
         ctl_table_take(table, ctl_json_format(event, write_held), "-");
-        ctl_table_cell(table, CTL_PLAIN, "%s", author[0] ? author : "the agent itself");
+        ctl_table_cell(table, CTL_PLAIN, "%s", author[0] ? author : "the agent");
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(event, "reason"));
 }
 
 void ctl_events_print(const json_t *document, CtlPage *page)
 {
         static const CtlColumn columns[] = {
-                { "WHEN", CTL_COLUMN_LEFT },   { "EVENT", CTL_COLUMN_LEFT },
-                { "CLAIM", CTL_COLUMN_RIGHT }, { "WHOSE", CTL_COLUMN_CUT },
-                { "WHAT", CTL_COLUMN_WRAP },   { "BY", CTL_COLUMN_WRAP },
-                { "WHY", CTL_COLUMN_WRAP },
+                { "TIME", CTL_COLUMN_LEFT },      { "EVENT", CTL_COLUMN_LEFT },
+                { "CLAIM", CTL_COLUMN_RIGHT },    { "GUEST", CTL_COLUMN_CUT },
+                { "RESOURCES", CTL_COLUMN_WRAP }, { "AUTHOR", CTL_COLUMN_WRAP },
+                { "REASON", CTL_COLUMN_WRAP },
         };
         const json_t *events = json_object_get(document, "events");
 
         if (json_array_size(events) == 0 && page->style.legend)
-                fputs("Nothing happened that is still known.\n", page->output);
+                fputs("No events recorded.\n", page->output);
         ctl_table_print_items(events, columns, ARRAY_SIZE(columns), add_event, page);
 }

@@ -58,8 +58,7 @@ void ctl_facts_measure(CtlFacts *facts)
         facts->hook_installed = access(HOOK_PATH, X_OK) == 0;
         facts->clock_synchronised = adjtimex(&timex) >= 0 && !(timex.status & STA_UNSYNC);
         if (statvfs(path, &fs) < 0)
-                error_setf(&facts->disk_error, errno, "%s cannot be looked at: %s", path,
-                           strerror(errno));
+                error_setf(&facts->disk_error, errno, "Cannot check %s: %s", path, strerror(errno));
         else
                 facts->disk_free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
 }
@@ -87,7 +86,7 @@ static int judge_config(const CtlFacts *facts, json_t *findings)
         if (facts->config_error.code)
                 return add_finding(
                         findings, "configuration", "bad",
-                        "Correct it, then \"systemctl restart compute-agent\"; \"computectl cat-config\" shows what is read",
+                        "Correct the configuration (see \"computectl cat-config\"), then run \"systemctl restart compute-agent\"",
                         "%s", facts->config_error.text);
         if (facts->config_unchecked.code)
                 return add_finding(findings, "configuration", "warning",
@@ -98,8 +97,9 @@ static int judge_config(const CtlFacts *facts, json_t *findings)
         for (size_t i = 0; i < n; i++) {
                 int r = add_finding(
                         findings, "configuration", "warning",
-                        i + 1 < n ? NULL
-                                  : "Correct each option, then \"systemctl reload compute-agent\"",
+                        i + 1 < n
+                                ? NULL
+                                : "Correct each option, then run \"systemctl reload compute-agent\"",
                         "%s", facts->config->warnings.items[i]);
 
                 if (r < 0)
@@ -107,7 +107,7 @@ static int judge_config(const CtlFacts *facts, json_t *findings)
         }
         if (n > 0)
                 return 0;
-        return add_finding(findings, "configuration", "ok", NULL, "It can be used");
+        return add_finding(findings, "configuration", "ok", NULL, "The configuration is valid");
 }
 
 /* Judges files and credentials: those that the service cannot read, and those that changed after
@@ -119,12 +119,13 @@ static int judge_files(const CtlFacts *facts, json_t *findings)
         for (size_t i = 0; facts->files && i < facts->files->n_items && r >= 0; i++)
                 r = add_finding(
                         findings, "files", "warning",
-                        "Create the file, or let the service's user read it (chgrp, chmod g+r), then \"systemctl restart compute-agent\"",
+                        "Create the file, or make it readable for the service's user (chgrp, chmod g+r). Then run \"systemctl restart compute-agent\"",
                         "%s", facts->files->items[i]);
         for (size_t i = 0; facts->credentials && i < facts->credentials->n_items && r >= 0; i++)
-                r = add_finding(findings, "credentials", "warning",
-                                "\"systemctl restart compute-agent\" takes the new one", "%s",
-                                facts->credentials->items[i]);
+                r = add_finding(
+                        findings, "credentials", "warning",
+                        "If the file is missing, create it. Then run \"systemctl restart compute-agent\"",
+                        "%s", facts->credentials->items[i]);
         return r;
 }
 
@@ -153,17 +154,17 @@ static int judge_service(const CtlFacts *facts, json_t *findings)
         if (strncmp(ctl_json_text(facts->status, "summary"), FAILED, strlen(FAILED)) == 0)
                 return add_finding(
                         findings, "service", "bad",
-                        "Correct it, then \"systemctl restart compute-agent\"; \"journalctl -x -u compute-agent\" has more",
+                        "Correct the error, then run \"systemctl restart compute-agent\". For details, run \"journalctl -x -u compute-agent\"",
                         "%s", ctl_json_text(facts->status, "summary"));
         if (!is_running(facts))
                 return add_finding(
                         findings, "service", "bad",
-                        "\"systemctl status dbus compute-agent\" shows what runs, \"journalctl -x -u compute-agent\" why it did not stay; \"systemctl enable compute-agent\" starts it at each boot",
+                        "Run \"systemctl status dbus compute-agent\" and, for the cause, \"journalctl -x -u compute-agent\". To start the agent at each boot, run \"systemctl enable compute-agent\"",
                         "%s", ctl_json_text(facts->status, "summary"));
         if (has_reason(facts, "service"))
                 return 0;
         return add_finding(
-                findings, "service", "ok", NULL, "Version %s runs, with %" PRIu64 " claim%s",
+                findings, "service", "ok", NULL, "Version %s is running, with %" PRIu64 " claim%s",
                 ctl_json_text(facts->status, "version"), ctl_json_u64(facts->status, "n_claims"),
                 text_plural(ctl_json_u64(facts->status, "n_claims")));
 }
@@ -200,7 +201,7 @@ static int judge_parts(const CtlFacts *facts, json_t *findings)
         for (size_t i = 0; facts->snapshot && i < facts->snapshot->problems.n_items && r >= 0; i++)
                 r = add_finding(
                         findings, "host", "warning",
-                        "Everything else is reported, and this is left as it was; it is read again with each poll, and what guests may have with \"computectl sync\"",
+                        "The last known values of this part stay unchanged. Each poll reads it again. To read the capabilities of guests again, run \"computectl sync\"",
                         "%s", facts->snapshot->problems.items[i]);
         return r;
 }
@@ -225,7 +226,7 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
                 if (!offers_type(facts->snapshot, *type))
                         return add_finding(
                                 findings, "devices", "bad",
-                                "\"computectl discover\" lists the types there are; if the device is missing, check that its driver is loaded",
+                                "Use a type that \"computectl discover\" lists. If the device is missing there, check that its driver is loaded",
                                 "[devices] enabled_mdev_types: no device offers \"%s\"", *type);
         if (has_reason(facts, "devices"))
                 return 0;
@@ -257,13 +258,13 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
         if (facts->snapshot->disk_total_bytes == 0)
                 return add_finding(
                         findings, "storage", "warning",
-                        rbd ? "Install ceph-common, and let the user compute-agent read the keyring of [libvirt] rbd_user; \"computectl doctor --hardware-only\" prints the reason"
-                            : "Create it (mount it, start the pool), or set [DEFAULT] instances_path to the folder of the guests' disks; without, no guest with a disk of this host is scheduled here",
-                        "The size of %s is not known: DISK_GB is not reported%s",
+                        rbd ? "Install ceph-common, and make the keyring of [libvirt] rbd_user readable for user compute-agent. For the reason, run \"computectl doctor --hardware-only\""
+                            : "Create it (mount it, start the pool), or set [DEFAULT] instances_path to the folder of the guests' disks. Without DISK_GB, no guest with a local disk is scheduled here",
+                        "The size of %s is unknown, so DISK_GB is not reported%s",
                         rbd    ? "the Ceph cluster"
                         : pool ? pool
                                : host->instances_path,
-                        may_be_kept ? ", or keeps what was reported last" : "");
+                        may_be_kept ? ", or keeps its last value" : "");
         return add_finding(findings, "storage", "ok", NULL,
                            "The size of the disk for guests is known");
 }
@@ -285,11 +286,12 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
         if (strcmp(state, SYNC_STATE_LEFT) == 0)
                 return add_finding(
                         findings, "placement", "ok", NULL,
-                        "[agent] nova is %s, and nova-compute reports what this agent would",
+                        "[agent] nova is %s, so nova-compute publishes the resources of this host",
                         ctl_json_text(facts->status, "nova"));
-        return add_finding(
-                findings, "placement", "ok", NULL, "It is equal to this host%s",
-                ctl_json_text(facts->status, "hypervisor_error")[0] ? " as it was read last" : "");
+        return add_finding(findings, "placement", "ok", NULL, "Placement is equal to this host%s",
+                           ctl_json_text(facts->status, "hypervisor_error")[0]
+                                   ? " as of the last successful poll"
+                                   : "");
 }
 
 /* Judges the right to reshape. Only a rejection that was seen is reported. */
@@ -299,8 +301,8 @@ static int judge_reshape(const CtlFacts *facts, json_t *findings)
                 return 0;
         return add_finding(
                 findings, "reshape", "warning",
-                "\"openstack role add --user USER --project PROJECT service\", then \"systemctl reload compute-agent\"",
-                "The user of [placement] lacks the role service: the tree cannot change shape under running guests");
+                "Run \"openstack role add --user USER --project PROJECT service\", then \"systemctl reload compute-agent\"",
+                "The user of [placement] lacks the role service, so the agent cannot reshape the tree");
 }
 
 static bool has_role(const json_t *connect, const char *name)
@@ -337,9 +339,9 @@ static const char *advice_for_token(const json_t *connect)
         const char *outcome = ctl_json_text(connect, "outcome");
 
         if (strcmp(outcome, "unauthorized") == 0)
-                return "Ask for a token with the same credential (\"openstack token issue\"); then correct it in [placement] and \"systemctl reload compute-agent\", or in its file of LoadCredential= and \"systemctl restart compute-agent\"";
+                return "Test the credential with \"openstack token issue\". Correct it in [placement] and run \"systemctl reload compute-agent\", or correct its file of LoadCredential= and run \"systemctl restart compute-agent\"";
         if (strcmp(outcome, "unreachable") == 0)
-                return "Check that auth_url is right, that Keystone runs, and that this host reaches it (and trusts its certificate: cafile)";
+                return "Check that auth_url is correct, that Keystone runs, and that this host can reach it and trusts its certificate (cafile)";
         return "Compare auth_url, region_name and valid_interfaces in [placement] with \"openstack endpoint list\"";
 }
 
@@ -354,7 +356,8 @@ static int judge_token(const json_t *connect, json_t *findings)
                 return add_finding(findings, "keystone", "bad", advice_for_token(connect), "%s",
                                    error);
         list_roles(connect, roles, sizeof(roles));
-        return add_finding(findings, "keystone", "ok", NULL, "It gives a token for %s; roles: %s",
+        return add_finding(findings, "keystone", "ok", NULL,
+                           "Keystone issues a token for %s. Roles: %s",
                            scope[0] ? scope : "no scope", roles);
 }
 
@@ -369,22 +372,22 @@ static int judge_read(const json_t *connect, json_t *findings)
                 return add_finding(
                         findings, "role", "bad",
                         !has_keystone(connect)
-                                ? "Check that token is the one that Placement's configuration has"
+                                ? "Set token to the admin token of Placement's configuration"
                         : has_role(connect, "service")
-                                ? "The user has the role service, so this Placement is older than that role, or has a policy of its own: \"openstack role add --user USER --project PROJECT admin\""
-                                : "Grant it: \"openstack role add --user USER --project PROJECT service\" (or admin, where Placement is older than the role service)",
+                                ? "The user has the role service, but this Placement is older than the role or has its own policy. Run \"openstack role add --user USER --project PROJECT admin\""
+                                : "Run \"openstack role add --user USER --project PROJECT service\" (admin, if Placement is older than the role service)",
                         "%s", error);
         if (error[0])
                 return add_finding(
                         findings, "endpoint", "bad",
                         has_keystone(connect)
-                                ? "Check that Placement runs there, and that the catalogue is right: \"openstack endpoint list --service placement\""
-                                : "Check that Placement runs there, and that endpoint_override and token are right",
+                                ? "Check that Placement runs there. Check the catalogue with \"openstack endpoint list --service placement\""
+                                : "Check that Placement runs there. Check endpoint_override and token",
                         "%s", error);
         if (has_keystone(connect) && !has_role(connect, "service") && !has_role(connect, "admin"))
                 return add_finding(
                         findings, "role", "warning",
-                        "Give it one of the two: a stricter policy of Placement refuses what works now",
+                        "Grant one of the two roles. A stricter policy of Placement would reject this token",
                         "The token has neither the role service nor admin");
         return add_finding(findings, "endpoint", "ok", NULL, "Placement answers at %s",
                            ctl_json_text(connect, "endpoint"));
@@ -401,10 +404,10 @@ static int judge_version(const json_t *connect, json_t *findings)
         if (major == 1 && minor < NEWEST_MICROVERSION)
                 return add_finding(
                         findings, "version", "warning",
-                        "Upgrade Placement when you can; until then consumers have no types (1.38), and no provider can be moved below another (1.37)",
-                        "Placement speaks microversions up to %.10s", newest);
+                        "Upgrade Placement. Without 1.38 consumers have no types, and without 1.37 no provider can be moved below another one",
+                        "Placement supports microversions up to %.10s", newest);
         return add_finding(findings, "version", "ok", NULL,
-                           "Placement speaks microversions up to %.10s", newest);
+                           "Placement supports microversions up to %.10s", newest);
 }
 
 /* Judges the clock by the time of Keystone's answer. Small differences are normal for a request. */
@@ -416,8 +419,8 @@ static int judge_clock_of_keystone(const json_t *connect, json_t *findings)
                 return 0;
         return add_finding(
                 findings, "clock", "warning",
-                "Tokens expire by Keystone's clock, and logs are compared by both: run chrony or systemd-timesyncd on both sides",
-                "It is %lld s %s that of Keystone", llabs(ahead),
+                "Run chrony or systemd-timesyncd on both hosts. Keystone's clock decides when a token expires",
+                "The clock is %lld s %s that of Keystone", llabs(ahead),
                 ahead > 0 ? "ahead of" : "behind");
 }
 
@@ -438,7 +441,7 @@ static int judge_connection(const CtlFacts *facts, json_t *findings)
 {
         if (facts->connect_error.code)
                 return add_finding(findings, "keystone", "bad",
-                                   "Correct what it names, in [placement] or in clouds.yaml", "%s",
+                                   "Correct the option in [placement] or in clouds.yaml", "%s",
                                    facts->connect_error.text);
         return facts->connect ? judge_way(facts->connect, findings) : 0;
 }
@@ -453,7 +456,7 @@ static int judge_identity(const CtlFacts *facts, json_t *findings)
 
         if (facts->identity_error.code)
                 return add_finding(findings, "identity", "bad",
-                                   "\"computectl identity show\" has the details", "%s",
+                                   "For details, run \"computectl identity show\"", "%s",
                                    facts->identity_error.text);
         if (facts->identity && strcmp(state, "unknown") != 0)
                 return add_finding(findings, "identity", well ? "ok" : "bad",
@@ -475,8 +478,8 @@ static int judge_numa(const CtlFacts *facts, json_t *findings)
                 return 0;
         return add_finding(
                 findings, "numa", "warning",
-                "Set [compute] numa_in_placement = root, which leaves VCPU and MEMORY_MB with the host; \"computectl reshape\" moves what guests hold",
-                "[compute] numa_in_placement is true beside Nova, whose scheduler takes no host of which only the cells give something: flavours without a disk find none");
+                "Set [compute] numa_in_placement = root, which keeps VCPU and MEMORY_MB on the root provider. To move the allocations, run \"computectl reshape\"",
+                "[compute] numa_in_placement is true, so Nova's scheduler finds no host for flavours without a disk");
 }
 
 /* Reports memory of cells without CPUs, for example of a GPU or behind CXL. This is no fault, but
@@ -503,7 +506,7 @@ static int judge_cells(const CtlFacts *facts, json_t *findings)
         ctl_text_kib(memory, memory_kib);
         return add_finding(
                 findings, "cells", "ok", NULL,
-                "No guest gets %s of %zu NUMA cell%s without CPUs: it belongs to a GPU or a CXL device, or the CPUs are offline",
+                "Guests cannot use %s of %zu NUMA cell%s without CPUs. It belongs to a GPU or a CXL device, or the CPUs are offline",
                 memory, n, text_plural(n));
 }
 
@@ -514,10 +517,11 @@ static int judge_hook(const CtlFacts *facts, json_t *findings)
         if (!facts->config || !facts->config->hook_enabled)
                 return 0;
         if (!facts->hook_installed)
-                return add_finding(findings, "hook", "bad",
-                                   "Link it to computectl, and restart libvirtd or virtqemud",
-                                   "[hook] enabled is true, but " HOOK_PATH
-                                   " is not there or cannot be run");
+                return add_finding(
+                        findings, "hook", "bad",
+                        "Create it as a link to computectl, then restart libvirtd or virtqemud",
+                        "[hook] enabled is true, but " HOOK_PATH
+                        " does not exist or is not executable");
         return add_finding(
                 findings, "hook", "ok", NULL,
                 "Guests claim when they start, if libvirt was started after the package was installed");
@@ -528,9 +532,9 @@ static int judge_clock(const CtlFacts *facts, json_t *findings)
         if (!facts->clock_synchronised)
                 return add_finding(
                         findings, "clock", "warning",
-                        "Tokens and claims expire by it: run chrony or systemd-timesyncd",
-                        "It is not synchronised");
-        return add_finding(findings, "clock", "ok", NULL, "It is synchronised");
+                        "Run chrony or systemd-timesyncd. The clock decides when tokens and claims expire",
+                        "The clock is not synchronised");
+        return add_finding(findings, "clock", "ok", NULL, "The clock is synchronised");
 }
 
 static int judge_disk(const CtlFacts *facts, json_t *findings)
@@ -541,12 +545,12 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
                 return 0; /* the first start creates it */
         if (facts->disk_error.code)
                 return add_finding(findings, "disk", "bad",
-                                   "Create the folder, or start the service, which does", "%s",
-                                   facts->disk_error.text);
+                                   "Create the folder, or start the service, which creates it",
+                                   "%s", facts->disk_error.text);
         ctl_text_kib(free_text, facts->disk_free_bytes / 1024);
         if (facts->disk_free_bytes < DISK_NEEDED_BYTES)
                 return add_finding(findings, "disk", "bad",
-                                   "Make room: a claim that cannot be written is refused",
+                                   "Free some space. The agent rejects claims that it cannot write",
                                    "Only %s are free for the claim database", free_text);
         return add_finding(findings, "disk", "ok", NULL, "%s are free for the claim database",
                            free_text);

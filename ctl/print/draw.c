@@ -456,11 +456,11 @@ static void add_slots(Slots *slots, const SnapshotDevice *device)
                                                     snapshot->mdevs[i].uuid.text),
                                  true);
         while ((holder = find_promised(slots->drawing, device->name, n_promised))) {
-                add_slot(slots, "an mdev to be made", holder, false);
+                add_slot(slots, "mdev, not created", holder, false);
                 n_promised++;
         }
         for (uint64_t i = n_promised; i < MIN(n_available, (uint64_t)SLOTS_MAX); i++)
-                add_slot(slots, "room for an mdev", NULL, false);
+                add_slot(slots, "free mdev", NULL, false);
         for (size_t i = 0; device->is_physical_function && i < snapshot->n_devices; i++) {
                 const char *address = snapshot->devices[i].address;
 
@@ -677,8 +677,8 @@ static int draw_guests(Drawing *drawing, int top)
                 draw_text(drawing, "small", MARGIN + 20, y + 10, 130, "%s  (%s%s)  %s",
                           holder->name,
                           holder->domain ? domain_state_to_text(holder->domain->state)
-                                         : "claimed, not there",
-                          holder->domain && holder->domain->n_pins == 0 ? ", floats" : "",
+                                         : "claimed, no domain",
+                          holder->domain && holder->domain->n_pins == 0 ? ", not pinned" : "",
                           resources ? resources : "");
         }
         return y + GAP - top;
@@ -709,7 +709,7 @@ static int draw_all(Drawing *drawing, size_t n_columns)
                                        MIN(n_columns, snapshot->n_cells - i), y);
         height = draw_devices(drawing, NUMA_NODE_NONE, MARGIN, y + HEAD);
         if (height > 0) {
-                draw_text(drawing, "head", MARGIN, y + 12, 40, "Devices of no cell");
+                draw_text(drawing, "head", MARGIN, y + 12, 40, "Devices without a cell");
                 y += height + HEAD + GAP;
         }
         y += draw_usage(drawing, y);

@@ -115,7 +115,7 @@ int ctl_filter_parse_time(const char *text, uint64_t now_usec, uint64_t *ret_use
         if (time <= 0)
                 return error_setf(
                         reterr, EINVAL,
-                        "\"%.40s\" is no time; examples: \"2026-11-20 10:00\", today, yesterday, -2h",
+                        "\"%.40s\" is not a time. Examples: \"2026-11-20 10:00\", today, yesterday, -2h",
                         text);
         *ret_usec = (uint64_t)time * USEC_PER_SEC;
         return 0;
@@ -135,7 +135,7 @@ int ctl_filter_check_state(const CtlFilter *filter, bool events, Error *reterr)
                 n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i > 0 ? ", " : "",
                                       known[i]);
         }
-        return error_setf(reterr, EINVAL, "--state takes one of %s, not \"%.40s\"", names,
+        return error_setf(reterr, EINVAL, "--state must be one of %s, not \"%.40s\"", names,
                           filter->state);
 }
 

@@ -37,14 +37,15 @@ static void print_provider(const char *label, const json_t *provider, CtlPage *p
         char age[CTL_TEXT_MAX] = "", held[64] = "";
 
         if (consumers >= 0)
-                snprintf(held, sizeof(held), ", held by %" JSON_INTEGER_FORMAT " consumer%s",
+                snprintf(held, sizeof(held), ", used by %" JSON_INTEGER_FORMAT " consumer%s",
                          consumers, text_plural(consumers));
         if (modified_usec > 0)
                 (void)ctl_text_relative(age, modified_usec, page->style.now_usec);
         ctl_page_field(page, LABEL_WIDTH, label, CTL_PLAIN,
                        "%s, named %.200s%s, generation %" PRIu64 "%s%s%s",
                        ctl_json_text(provider, "uuid"), ctl_json_text(provider, "name"),
-                       json_is_true(json_object_get(provider, "root")) ? "" : ", below another one",
+                       json_is_true(json_object_get(provider, "root")) ? ""
+                                                                       : ", below another provider",
                        ctl_json_u64(provider, "generation"), held, age[0] ? ", changed " : "", age);
 }
 
@@ -59,7 +60,7 @@ static void print_own(const json_t *document, CtlPage *page)
                 return;
         }
         print_provider("Placement", own, page);
-        ctl_page_field(page, LABEL_WIDTH, "Below it", CTL_PLAIN, "%" PRIu64 " provider%s",
+        ctl_page_field(page, LABEL_WIDTH, "Children", CTL_PLAIN, "%" PRIu64 " provider%s",
                        ctl_json_u64(document, "below"),
                        text_plural(ctl_json_u64(document, "below")));
 }
@@ -71,13 +72,13 @@ static void print_facts(const json_t *document, CtlPage *page)
         const char *file = ctl_json_text(document, "file"), *name = ctl_json_text(document, "name");
         const char *uuid = ctl_json_text(document, "uuid");
 
-        print_line("Host", name[0] ? name : "not known: the hypervisor does not answer", page);
+        print_line("Host", name[0] ? name : "unknown: the hypervisor does not answer", page);
         print_line("Uuid", uuid[0] ? uuid : "none yet", page);
         if (file[0])
                 print_line("Read from", file, page);
         print_own(document, page);
         if (json_is_object(holder) && strcmp(ctl_json_text(holder, "uuid"), uuid) != 0)
-                print_provider("Its name has", holder, page);
+                print_provider("Same name", holder, page);
 }
 
 static void print_changes(const json_t *document, CtlPage *page)

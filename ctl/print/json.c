@@ -74,15 +74,15 @@ int ctl_json_read_document(const char *text, const char *format, json_t **ret, E
         int r = json_parse(text, strlen(text), &document, reterr);
 
         if (r < 0)
-                return error_prefixf(reterr, r, "The answer of compute-agent cannot be read");
+                return error_prefixf(reterr, r, "Cannot parse the reply of compute-agent");
         if (format ? !json_is_object(document) : !json_is_array(document))
                 return error_setf(
                         reterr, EBADMSG,
-                        "The answer of compute-agent is not the expected document; is it of the same version as computectl?");
+                        "The reply of compute-agent is not the expected document. Do compute-agent and computectl have the same version?");
         if (format && strcmp(ctl_json_text(document, "format"), format) != 0)
                 return error_setf(
                         reterr, EBADMSG,
-                        "The answer of compute-agent has format \"%.60s\", not \"%s\": use the computectl of its version",
+                        "The reply of compute-agent has format \"%.60s\", not \"%s\". Use the computectl of the same version",
                         ctl_json_text(document, "format"), format);
         *ret = TAKE_PTR(document);
         return 0;

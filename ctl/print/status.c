@@ -88,7 +88,7 @@ static void print_reasons(const json_t *status, CtlPage *page)
 
         json_array_foreach(json_object_get(status, "reasons"), i, reason)
                 ctl_page_field(page, LABEL_WIDTH, i == 0 ? "Reasons" : "", find_colour(reason),
-                               "%s; see \"%s\"", ctl_json_text(reason, "text"),
+                               "%s. See \"%s\"", ctl_json_text(reason, "text"),
                                ctl_json_text(reason, "command"));
 }
 
@@ -112,13 +112,13 @@ static void print_hypervisor(const json_t *status, CtlPage *page)
 
         ctl_page_field(page, LABEL_WIDTH, "Node", CTL_PLAIN, "%s",
                        has_text(status, "node") ? ctl_json_text(status, "node")
-                                                : "not known before the first poll");
+                                                : "unknown before the first poll");
         ctl_page_field(page, LABEL_WIDTH, "Root", CTL_PLAIN, "%s", ctl_json_text(status, "root"));
         print_timed_field(page, "Driver", ctl_json_text(status, "driver"), "last polled",
                           "not polled yet", polled_usec);
         if (has_text(status, "hypervisor_error") && polled_usec > 0)
                 ctl_page_field(page, LABEL_WIDTH, "", CTL_PLAIN,
-                               "The last poll that ended well is kept");
+                               "The data is from the last successful poll");
 }
 
 /* Prints the sync state, with the differences if nova-compute reports this host, and the missing
@@ -136,8 +136,8 @@ static void print_sync(const json_t *status, CtlPage *page)
         if (strcmp(state, SYNC_STATE_LEFT) == 0) {
                 ctl_page_field(
                         page, LABEL_WIDTH, "", CTL_PLAIN,
-                        "[agent] nova is %s: %" PRIu64
-                        " request%s would make it equal to this host, see \"computectl plan\"",
+                        "[agent] nova is %s. %" PRIu64
+                        " request%s would make Placement equal to this host. See \"computectl plan\"",
                         ctl_json_text(status, "nova"), ctl_json_u64(status, "n_differences"),
                         text_plural(ctl_json_u64(status, "n_differences")));
                 return;
@@ -146,7 +146,7 @@ static void print_sync(const json_t *status, CtlPage *page)
                 print_since(status, page);
         if (strcmp(ctl_json_text(status, "reshape_access"), RESHAPE_ACCESS_REFUSED) == 0)
                 ctl_page_field(page, LABEL_WIDTH, "", CTL_YELLOW,
-                               "The user lacks the role service: it may not reshape");
+                               "The user lacks the role service, so the agent cannot reshape");
 }
 
 /* Prints the figures of the agent. Pending writes are shown only if there are any. */
@@ -160,7 +160,7 @@ static void print_figures(const json_t *status, CtlPage *page)
         ctl_page_field(page, LABEL_WIDTH, "Claims", CTL_PLAIN, "%" PRIu64,
                        ctl_json_u64(status, "n_claims"));
         if (count_owed(status) > 0)
-                ctl_page_field(page, LABEL_WIDTH, "Owed", CTL_YELLOW,
+                ctl_page_field(page, LABEL_WIDTH, "Pending", CTL_YELLOW,
                                "%" PRIu64 " to write to Placement, %" PRIu64 " to remove, %" PRIu64
                                " to move",
                                ctl_json_u64(status, "n_owed_writes"),

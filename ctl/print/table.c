@@ -82,7 +82,7 @@ static int refuse_column(CtlTable *table, const char *name, size_t n, const CtlC
                 length += (size_t)snprintf(known + length, sizeof(known) - length, "%s%s",
                                            i > 0 ? "," : "", columns[i].name);
         return error_setf(&table->page->usage, EINVAL,
-                          "There is no column \"%.*s\"; the columns are %s", (int)MIN(n, 40u), name,
+                          "Unknown column \"%.*s\". The columns are %s", (int)MIN(n, 40u), name,
                           known);
 }
 

@@ -254,7 +254,7 @@ static int add_subtree(TreePrinter *printer, size_t index, const char *prefix, u
         _cleanup_free_ char *below = NULL;
 
         if (depth > DEPTH_MAX)
-                return error_setf(reterr, EBADMSG, "The tree is deeper than %d providers",
+                return error_setf(reterr, EBADMSG, "The provider tree has more than %d levels",
                                   DEPTH_MAX);
         add_provider(printer, index, prefix);
         below = text_format("%s%s", prefix, branch(printer, index, false));

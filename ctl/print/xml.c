@@ -186,7 +186,7 @@ static void print_layout(const json_t *claim, CtlPage *page)
 /* Prints a comment with the XML of an mdev that does not exist yet. */
 static void print_unmade(const json_t *device, const char *mdev, FILE *output)
 {
-        fputs("<!-- to be made (virsh nodedev-define, nodedev-start):\n<device>\n  <parent>",
+        fputs("<!-- create this device (virsh nodedev-define, nodedev-start):\n<device>\n  <parent>",
               output);
         print_name(ctl_json_text(device, "device"), output);
         fputs("</parent>\n  <capability type='mdev'>\n    <type id='", output);
@@ -229,7 +229,7 @@ void ctl_xml_print(const json_t *claim, CtlPage *page)
 
         print_layout(claim, page);
         if (json_array_size(devices) > 0 && json_array_size(json_object_get(claim, "cells")) > 0)
-                fputs("<!-- into <devices>: -->\n", page->output);
+                fputs("<!-- insert into <devices>: -->\n", page->output);
         json_array_foreach(devices, i, device) {
                 Uuid mdev;
 

@@ -142,7 +142,8 @@ static int heal_one(Ctl *ctl, const char *consumer, Error *reterr)
                 if (r < 0)
                         return r;
                 if (!ctl_wants_json(ctl) && !ctl->options.quiet) {
-                        printf("Consumer %s holds nothing of this host in Placement.\n", consumer);
+                        printf("Consumer %s has no allocations on this host in Placement.\n",
+                               consumer);
                         return EXIT_SUCCESS;
                 }
         }
@@ -222,9 +223,9 @@ static int verb_consumers(Ctl *ctl, Error *reterr)
 const CtlVerb ctl_audit_verbs[] = {
         { "audit", "", "Compare Placement, claims and guests (0, 3, 4)", 0, CTL_RIGHTS, NULL,
           verb_audit, NULL },
-        { "heal", "[CONSUMER]", "Repair what audit finds, or one consumer", 1, CTL_CHANGE,
+        { "heal", "[CONSUMER]", "Repair the findings of audit, or one consumer", 1, CTL_CHANGE,
           check_heal, verb_heal, NULL },
-        { "consumers", "", "The old spelling of audit --all", 0, CTL_RIGHTS | CTL_VERB_HIDDEN, NULL,
+        { "consumers", "", "Deprecated: use audit --all", 0, CTL_RIGHTS | CTL_VERB_HIDDEN, NULL,
           verb_consumers, NULL },
         { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
 };

@@ -85,7 +85,7 @@ static int read_pid_file(const char *path, uint32_t *ret, Error *reterr)
                 return error_setf(reterr, errno, "%s: %s", path, strerror(errno));
         r = fscanf(file, "%" SCNu32, ret);
         return r == 1 && *ret > 0 ? 0
-                                  : error_setf(reterr, EINVAL, "%s: no number of a process", path);
+                                  : error_setf(reterr, EINVAL, "%s: contains no process id", path);
 }
 
 /* Stores the process or the control group of a guest without a domain. The claim borrows
@@ -98,7 +98,9 @@ static int find_guest(Ctl *ctl, CtlClaim *claim, char **ret_group, Error *reterr
         if (options->pid_file && options->unit)
                 return error_setf(reterr, EINVAL, "--pid-file and --unit exclude each other");
         if (options->pid_file && options->host)
-                return error_setf(reterr, EINVAL, "--pid-file is of this host: use it there");
+                return error_setf(
+                        reterr, EINVAL,
+                        "--pid-file needs a file of this host. Do not use it with --host");
         if (options->pid_file)
                 r = read_pid_file(options->pid_file, &claim->process, reterr);
         if (options->unit)
@@ -257,7 +259,8 @@ static int verb_show(Ctl *ctl, Error *reterr)
                 return r;
         claim = find_claim(document, (uint64_t)claim_id(ctl));
         if (!claim)
-                return error_setf(reterr, ENOENT, "There is no claim %" PRId64, claim_id(ctl));
+                return error_setf(reterr, ENOENT, "There is no claim with the number %" PRId64,
+                                  claim_id(ctl));
         if (!ctl->options.xml)
                 ctl_open_pager(ctl);
         if (ctl->options.xml)
@@ -280,7 +283,7 @@ static int check_name(Ctl *ctl, const char *name, Error *reterr)
                 return 0;
         return error_setf(
                 reterr, ENODEV,
-                "\"%.60s\" is no device, provider, CPU, cell or guest of this host; \"computectl discover\", \"computectl tree\" and \"computectl claims\" show them",
+                "\"%.60s\" is not a device, provider, CPU, cell or guest of this host. See \"computectl discover\", \"computectl tree\" and \"computectl claims\"",
                 name);
 }
 
@@ -445,7 +448,7 @@ static int verb_move(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         ctl_print_done(ctl, json_pack("{sI ss}", "id", (json_int_t)id, "consumer", to.text),
-                       "Claim %" PRId64 " is of consumer %s now.\n", id, to.text);
+                       "Claim %" PRId64 " now belongs to consumer %s.\n", id, to.text);
         return 0;
 }
 
@@ -465,10 +468,9 @@ static int refuse_bare_request(const CtlOptions *options, Error *reterr)
 
         if (!strchr(word, '='))
                 return error_setf(reterr, EINVAL, "%s: unexpected argument \"%.60s\"", verb, word);
-        return error_setf(
-                reterr, EINVAL, "%s: what it needs is an option: --%s=%.60s%s", verb,
-                strchr(word, ':') ? "group" : "resources", word,
-                for_nobody ? "; and --consumer=GUEST is missing (the guest that it is for)" : "");
+        return error_setf(reterr, EINVAL, "%s: write the resources as an option: --%s=%.60s%s",
+                          verb, strchr(word, ':') ? "group" : "resources", word,
+                          for_nobody ? ". Also add --consumer=GUEST" : "");
 }
 
 /* Checks that the request has a consumer and resources. A request with an error counts as given:
@@ -478,13 +480,10 @@ static int check_claim(const CtlOptions *options, Error *reterr)
         if (options->arguments[1])
                 return refuse_bare_request(options, reterr);
         if (!options->consumer)
-                return error_setf(reterr, EINVAL,
-                                  "claim: --consumer=GUEST is missing (the guest that it is for)%s",
-                                  asks_for_nothing(options)
-                                          ? "; and --resources or --group (what it needs)"
-                                          : "");
+                return error_setf(reterr, EINVAL, "claim: --consumer=GUEST is missing%s",
+                                  asks_for_nothing(options) ? ", and --resources or --group" : "");
         if (asks_for_nothing(options))
-                return error_setf(reterr, EINVAL, "claim: give --resources or --group");
+                return error_setf(reterr, EINVAL, "claim: --resources or --group is missing");
         return 0;
 }
 
@@ -493,7 +492,7 @@ static int check_explain(const CtlOptions *options, Error *reterr)
         if (options->arguments[1])
                 return refuse_bare_request(options, reterr);
         if (asks_for_nothing(options))
-                return error_setf(reterr, EINVAL, "explain: give --resources or --group");
+                return error_setf(reterr, EINVAL, "explain: --resources or --group is missing");
         return 0;
 }
 
@@ -506,7 +505,7 @@ static int check_id(const CtlOptions *options, Error *reterr)
                 if (n == 0 || n > 18 || strspn(*text, "0123456789") != n)
                         return error_setf(
                                 reterr, EINVAL,
-                                "\"%.60s\" is not the number of a claim; \"computectl claims\" shows them",
+                                "\"%.60s\" is not the number of a claim. See \"computectl claims\"",
                                 *text);
         }
         return 0;
@@ -524,18 +523,18 @@ const CtlVerb ctl_claim_verbs[] = {
           NULL },
         { "show", "ID", "Show one claim with its devices", 1, CTL_REMOTE, check_id, verb_show,
           "history" },
-        { "who", "DEVICE|cpu:N|cell:N|GUEST", "Show its guest, or what a guest has", 1, CTL_REMOTE,
-          NULL, verb_who, "devices" },
-        { "history", "[ID|GUEST|DEVICE]", "Show what happened, and who caused it", 1, CTL_REMOTE,
+        { "who", "DEVICE|cpu:N|cell:N|GUEST", "Show the claims of a device, CPU, cell or guest", 1,
+          CTL_REMOTE, NULL, verb_who, "devices" },
+        { "history", "[ID|GUEST|DEVICE]", "Show events with their authors", 1, CTL_REMOTE,
           check_history, verb_history, "history" },
-        { "explain", "", "Explain why a request fits, or does not", CTL_ANY_ARGUMENTS, CTL_REMOTE,
-          check_explain, verb_explain, NULL },
+        { "explain", "", "Explain why a request fits or does not fit", CTL_ANY_ARGUMENTS,
+          CTL_REMOTE, check_explain, verb_explain, NULL },
         { "claim", "", "Claim resources for a guest", CTL_ANY_ARGUMENTS, CTL_CHANGE, check_claim,
           verb_claim, NULL },
-        { "confirm", "ID", "Keep a claim: the guest runs", 1, CTL_CHANGE, check_id, verb_confirm,
-          "claims" },
-        { "move", "FROM TO", "Hand a claim over to another consumer", 2, CTL_CHANGE, NULL,
-          verb_move, NULL },
+        { "confirm", "ID", "Confirm a claim whose guest runs", 1, CTL_CHANGE, check_id,
+          verb_confirm, "claims" },
+        { "move", "FROM TO", "Move a claim to another consumer", 2, CTL_CHANGE, NULL, verb_move,
+          NULL },
         { "release", "ID...", "Release claims", CTL_ANY_ARGUMENTS, CTL_CHANGE, check_ids,
           verb_release, "claims" },
         { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },

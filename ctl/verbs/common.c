@@ -111,7 +111,7 @@ int ctl_ask(Ctl *ctl, const json_t *document, CtlPrint print, const char *questi
 void ctl_note_old_spelling(const Ctl *ctl, const char *old, const char *now)
 {
         if (!ctl->options.quiet)
-                fprintf(stderr, "computectl: %s is now %s; the next release drops %s\n", old, now,
+                fprintf(stderr, "computectl: %s is now %s. The next release removes %s\n", old, now,
                         old);
 }
 

@@ -115,12 +115,12 @@ static int cat_file(const char *path, FILE *output, Error *reterr)
         size_t size = 0;
 
         if (!file)
-                return error_setf(reterr, errno, "%s: cannot be read: %s", path, strerror(errno));
+                return error_setf(reterr, errno, "Cannot read %s: %s", path, strerror(errno));
         fprintf(output, "# %s\n", path);
         while (getline(&line, &size, file) >= 0)
                 print_line(&place, line, output);
         if (ferror(file))
-                return error_setf(reterr, EIO, "%s: cannot be read", path);
+                return error_setf(reterr, EIO, "Cannot read %s", path);
         return 0;
 }
 
@@ -202,7 +202,7 @@ static int check_sandbox(const CtlUnit *unit, const Config *config, StringSet *r
                 if (!path || path[0] != '/' || ctl_unit_may_write(unit, path))
                         continue;
                 text = text_format(
-                        "%s: the sandbox of the unit does not let the service write %s; add its folder to ReadWritePaths= (\"systemctl edit compute-agent\")",
+                        "%s: the sandbox of the unit does not allow the service to write %s. Add its folder to ReadWritePaths= (\"systemctl edit compute-agent\")",
                         places[i].option, path);
                 if (!text || string_set_add(ret, text) < 0)
                         return -ENOMEM;

@@ -26,10 +26,9 @@
 static int check_cordon(const CtlOptions *options, Error *reterr)
 {
         if (options->arguments[1] && !options->arguments[1][0])
-                return error_setf(
-                        reterr, EINVAL,
-                        "%s: the name of the device is empty; without one it is for the host",
-                        options->arguments[0]);
+                return error_setf(reterr, EINVAL,
+                                  "%s: the name of the device is empty. Omit it to select the host",
+                                  options->arguments[0]);
         return 0;
 }
 
@@ -45,7 +44,7 @@ static const char *limits_of(Ctl *ctl, const char *device, const char *reason)
 {
         if (!reason || device[0] || ctl->options.no_legend)
                 return "";
-        return "Guests that run, and guests that virsh or the hook of libvirt starts, are not stopped.\n";
+        return "The cordon does not stop running guests, or guests that virsh or libvirt's hook starts.\n";
 }
 
 /* Changes a cordon and prints the result. reason NULL: removes it. The exit code is EXIT_FAILURE if
@@ -66,9 +65,8 @@ static int change(Ctl *ctl, const char *method, const char *reason, Error *reter
                        json_pack("{ss sb sb ss}", "device", device, "cordoned", reason != NULL,
                                  "published", why[0] == '\0', "error", why),
                        "%s%s is %s%s%s.\n%s", device[0] ? "" : "The host", device,
-                       reason ? "cordoned" : "in use again",
-                       why[0] ? ", but not in Placement yet: " : "", why,
-                       limits_of(ctl, device, reason));
+                       reason ? "cordoned" : "uncordoned", why[0] ? ". Not published yet: " : "",
+                       why, limits_of(ctl, device, reason));
         return why[0] ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -105,7 +103,7 @@ static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr
         if (!device && !is_provider(tree, name))
                 return error_setf(
                         reterr, ENODEV,
-                        "\"%.60s\" is no device of this host; \"computectl tree\" and \"computectl discover\" show them",
+                        "\"%.60s\" is not a device of this host. See \"computectl tree\" and \"computectl discover\"",
                         name);
         ctl_claims_keep(claims, device ? ctl_json_text(device, "name") : name);
         return 0;
@@ -151,8 +149,8 @@ static int undo_retire(Ctl *ctl, Error *reterr)
         ctl_print_done(
                 ctl,
                 json_pack("{sb sb ss}", "retired", 0, "published", why[0] == '\0', "error", why),
-                "The host is reported to Placement again%s%s.\nIt stays cordoned: \"computectl uncordon\" gives it back.\n",
-                why[0] ? ", when that can be done: " : "", why);
+                "The host is no longer retired%s%s.\nIt stays cordoned. To accept claims again, run \"computectl uncordon\".\n",
+                why[0] ? ". Not published yet: " : "", why);
         return 0;
 }
 
@@ -207,13 +205,13 @@ static int verb_retire(Ctl *ctl, Error *reterr)
 }
 
 const CtlVerb ctl_cordon_verbs[] = {
-        { "cordon", "[DEVICE]", "Accept no new claims of the host or a device", 1, CTL_CHANGE,
+        { "cordon", "[DEVICE]", "Reject new claims on the host or a device", 1, CTL_CHANGE,
           check_cordon, verb_cordon, "devices" },
-        { "uncordon", "[DEVICE]", "Accept claims of it again", 1, CTL_CHANGE, check_cordon,
-          verb_uncordon, "devices" },
+        { "uncordon", "[DEVICE]", "Accept claims on the host or a device again", 1, CTL_CHANGE,
+          check_cordon, verb_uncordon, "devices" },
         { "drain", "[DEVICE]", "List the claims that must move (0 or 3)", 1, CTL_REMOTE,
           check_cordon, verb_drain, "devices" },
-        { "retire", "", "Take a host without guests out of Placement", 0, CTL_CHANGE, check_retire,
+        { "retire", "", "Remove a host without guests from Placement", 0, CTL_CHANGE, check_retire,
           verb_retire, NULL },
         { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
 };

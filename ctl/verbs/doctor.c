@@ -244,14 +244,14 @@ static int check_identity(const CtlOptions *options, Error *reterr)
                 nearest = ctl_text_nearest(word, words);
                 return error_setf(reterr, EINVAL,
                                   "identity: show, check, adopt or rename, not \"%.40s\"%s%s%s",
-                                  word, nearest ? "; did you mean \"" : "", nearest ? nearest : "",
+                                  word, nearest ? ". Did you mean \"" : "", nearest ? nearest : "",
                                   nearest ? "\"?" : "");
         }
         if (options->force && strcmp(word, "adopt") != 0)
-                return error_setf(reterr, EINVAL, "--force is an option of identity adopt alone");
+                return error_setf(reterr, EINVAL, "--force is only an option of identity adopt");
         if (options->dry_run && i < 2)
                 return error_setf(reterr, EINVAL,
-                                  "--dry-run is an option of identity adopt and rename alone");
+                                  "--dry-run is only an option of identity adopt and rename");
         return 0;
 }
 
@@ -267,7 +267,7 @@ static int refuse_running(Ctl *ctl, Error *reterr)
         if (ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING)
                 return error_setf(
                         reterr, EBUSY,
-                        "The agent of this host runs: stop it first (systemctl stop compute-agent)");
+                        "The agent of this host is running. Stop it first: systemctl stop compute-agent");
         return 0;
 }
 
@@ -304,13 +304,13 @@ static int verb_identity(Ctl *ctl, Error *reterr)
 }
 
 const CtlVerb ctl_doctor_verbs[] = {
-        { "verify", "", "The old spelling of doctor --hardware-only", 0, CTL_VERB_HIDDEN, NULL,
+        { "verify", "", "Deprecated: use doctor --hardware-only", 0, CTL_VERB_HIDDEN, NULL,
           verb_verify, NULL },
-        { "identity", "ACTION", "After a rename: show, check, adopt, rename", 1, CTL_VERB_CHANGES,
+        { "identity", "ACTION", "Show, check or repair the host's identity", 1, CTL_VERB_CHANGES,
           check_identity, verb_identity, "show check adopt rename" },
-        { "doctor", "", "Run all checks, and say what to do (0, 3, 4)", 0, CTL_LOCAL, check_doctor,
+        { "doctor", "", "Run all checks and print advice (0, 3, 4)", 0, CTL_LOCAL, check_doctor,
           verb_doctor, NULL },
-        { "check-config", "", "The old spelling of doctor --config-only", 0, CTL_VERB_HIDDEN, NULL,
+        { "check-config", "", "Deprecated: use doctor --config-only", 0, CTL_VERB_HIDDEN, NULL,
           verb_check_config, NULL },
         { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
 };

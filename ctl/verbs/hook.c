@@ -86,7 +86,7 @@ static int read_input(char **ret, Error *reterr)
                 if (r < 0 && errno == EINTR)
                         continue;
                 if (r < 0)
-                        return error_setf(reterr, errno, "The domain's XML cannot be read: %s",
+                        return error_setf(reterr, errno, "Cannot read the domain's XML: %s",
                                           strerror(errno));
                 if (r == 0)
                         break;

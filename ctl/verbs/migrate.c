@@ -123,7 +123,8 @@ static int wait_for_server(Private *private, Error *reterr)
                 }
                 (void)nanosleep(&pause, NULL);
         }
-        error_setf(reterr, EIO, "The private Placement did not start; " SERVER " said why");
+        error_setf(reterr, EIO,
+                   "The private Placement did not start. See the output of " SERVER "");
         return MIGRATE_PLACEMENT;
 }
 
@@ -148,7 +149,7 @@ static int make_folder(Private *ret, Error *reterr)
                  base && base[0] == '/' ? base : "/tmp");
         if (!mkdtemp(ret->folder)) {
                 ret->folder[0] = '\0';
-                return error_setf(reterr, errno, "Cannot make a folder: %s", strerror(errno));
+                return error_setf(reterr, errno, "Cannot create a folder: %s", strerror(errno));
         }
         snprintf(ret->socket, sizeof(ret->socket), "%s/%s", ret->folder, SOCKET_NAME);
         snprintf(ret->policy, sizeof(ret->policy), "%s/%s", ret->folder, POLICY_NAME);
@@ -229,7 +230,7 @@ static int run_agent(const char *config, const Private *private, Error *reterr)
                 ;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
                 return MIGRATE_DONE;
-        error_setf(reterr, EIO, "%s%sThe inventory was not migrated, or not all of it",
+        error_setf(reterr, EIO, "%s%sThe inventory was not migrated completely",
                    config ? config : "", config ? ": " : "");
         return MIGRATE_FAILED;
 }
@@ -271,7 +272,7 @@ static int verb_migrate(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         if (ctl_status_exit(status) != CTL_STATUS_NOT_RUNNING) {
-                fputs("The agent of this host runs, and does this itself: stop it first, or use \"computectl reshape\".\n",
+                fputs("The agent of this host is running. Run \"computectl reshape\", or stop the agent first.\n",
                       stderr);
                 return MIGRATE_RUNNING;
         }
@@ -287,13 +288,12 @@ static int verb_migrate(Ctl *ctl, Error *reterr)
 static int check_migrate(const CtlOptions *options, Error *reterr)
 {
         if (options->config && options->arguments[1])
-                return error_setf(reterr, EINVAL,
-                                  "migrate-inventory: --config, or the files of several nodes");
+                return error_setf(reterr, EINVAL, "migrate-inventory: --config or FILE, not both");
         return 0;
 }
 
 const CtlVerb ctl_migrate_verbs[] = {
-        { "migrate-inventory", "[FILE...]", "Do what a start does, without a start",
+        { "migrate-inventory", "[FILE...]", "Publish and reshape once, without a start",
           CTL_ANY_ARGUMENTS, CTL_VERB_CHANGES | CTL_VERB_HIDDEN, check_migrate, verb_migrate,
           NULL },
         { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },

@@ -35,89 +35,85 @@
 const CtlOption ctl_options[] = {
         FLAG("help", 'h', NULL, "Show this help", help),
         FLAG("version", 0, NULL, "Show the version", version),
-        { "json", 0, "pretty|short|off", NULL, "Print JSON; pretty on a terminal, else short",
+        { "json", 0, "pretty|short|off", NULL, "Print JSON (pretty on a terminal, else short)",
           OPTION_JSON, 0 },
-        { "host", 'H', "[USER@]HOST,…", NULL, "Ask the agents of other hosts, over ssh",
-          OPTION_HOST, 0 },
-        TEXT("hosts-file", 0, "FILE", NULL, "Also of the hosts that FILE names", hosts_file),
-        FLAG("all", 'a', NULL, "Show everything, uncut", all),
-        FLAG("quiet", 'q', NULL, "Print no more than asked for", quiet),
+        { "host", 'H', "[USER@]HOST,…", NULL, "Ask the agents of other hosts over ssh", OPTION_HOST,
+          0 },
+        TEXT("hosts-file", 0, "FILE", NULL, "Also ask the hosts that FILE lists", hosts_file),
+        FLAG("all", 'a', NULL, "Show everything in full length", all),
+        FLAG("quiet", 'q', NULL, "Print only the requested output", quiet),
         FLAG("no-pager", 0, NULL, "Do not start a pager", no_pager),
         FLAG("no-legend", 0, NULL, "Print no headings and hints", no_legend),
         TEXT("config", 'c', "FILE",
              "discover, verify, doctor, cat-config, check-config, migrate-inventory, identity, hook",
-             "Take FILE for the configuration", config),
+             "Read the configuration from FILE", config),
         TEXT("driver", 0, "NAME", "discover", "Poll with libvirt, linux or static", driver),
         FLAG("config-only", 0, "doctor", "Check only the configuration files", config_only),
         FLAG("hardware-only", 0, "doctor", "Check only the options against the hardware",
              hardware_only),
-        TEXT("os-cloud", 0, "NAME", "doctor, identity",
-             "Take this cloud of clouds.yaml ($OS_CLOUD)", os_cloud),
+        TEXT("os-cloud", 0, "NAME", "doctor, identity", "Use this cloud of clouds.yaml ($OS_CLOUD)",
+             os_cloud),
         TEXT("consumer", 0, "GUEST", "claim", "The consumer: the guest's uuid or name", consumer),
-        REQUEST("resources", "VCPU=2,VGPU=1", "claim, explain", "What it needs, from any provider"),
+        REQUEST("resources", "VCPU=2,VGPU=1", "claim, explain", "Resources from any provider"),
         REQUEST("group", "SUFFIX:VGPU=1", "claim, explain",
-                "What it needs from one provider (repeatable)"),
+                "Resources from one provider (repeatable)"),
         REQUEST("required", "[SUFFIX:]T,!T2", "claim, explain",
-                "Traits that it needs, and must not get"),
-        FLAG("isolate", 0, "claim, explain", "No two groups from the same provider",
+                "Required and (!) forbidden traits"),
+        FLAG("isolate", 0, "claim, explain", "Use a different provider for each group",
              request.resources.isolate),
-        REQUEST("same-subtree", "S1,S2", "claim, explain",
-                "Groups below a provider of one of them"),
-        REQUEST("in-tree", "[SUFFIX:]UUID", "claim, explain",
-                "Only from the tree of that provider"),
+        REQUEST("same-subtree", "S1,S2", "claim, explain", "Groups that must be in one subtree"),
+        REQUEST("in-tree", "[SUFFIX:]UUID", "claim, explain", "Use only the tree of this provider"),
         REQUEST("mapping", "SUFFIX=PROVIDER", "claim",
                 "The provider chosen for a group (repeatable)"),
-        REQUEST("numa-nodes", "N", "claim, explain", "NUMA cells that the guest sees"),
-        REQUEST("numa-cpus", "CELL:0-1", "claim, explain", "Its CPUs in each cell (repeatable)"),
-        REQUEST("numa-mem", "CELL:MIB", "claim, explain", "Its memory in each cell (repeatable)"),
-        TEXT("cpu-policy", 0, "dedicated|shared|mixed", "claim, explain", "Who else uses its CPUs",
-             request.numa.cpu_policy),
-        TEXT("cpu-dedicated-mask", 0, "2-3|^0-1", "claim, explain", "Its dedicated CPUs, of mixed",
-             request.numa.dedicated_mask),
+        REQUEST("numa-nodes", "N", "claim, explain", "Number of NUMA cells of the guest"),
+        REQUEST("numa-cpus", "CELL:0-1", "claim, explain", "Guest CPUs of a cell (repeatable)"),
+        REQUEST("numa-mem", "CELL:MIB", "claim, explain", "Memory of a cell in MiB (repeatable)"),
+        TEXT("cpu-policy", 0, "dedicated|shared|mixed", "claim, explain",
+             "Dedicated or shared host CPUs", request.numa.cpu_policy),
+        TEXT("cpu-dedicated-mask", 0, "2-3|^0-1", "claim, explain",
+             "Dedicated CPUs of the policy mixed", request.numa.dedicated_mask),
         TEXT("cpu-thread-policy", 0, "prefer|isolate|require", "claim, explain",
-             "How dedicated CPUs use cores", request.numa.thread_policy),
-        TEXT("mem-page-size", 0, "small|large|any|2M", "claim, explain", "Pages of its memory",
-             request.numa.page_size),
+             "Threads per core of dedicated CPUs", request.numa.thread_policy),
+        TEXT("mem-page-size", 0, "small|large|any|2M", "claim, explain",
+             "Page size of the guest's memory", request.numa.page_size),
         TEXT("pci-numa-affinity-policy", 0, "POLICY", "claim, explain",
              "required, preferred, legacy or socket", request.numa.affinity),
-        TEXT("numa-strategy", 0, "spread|pack", "claim, explain", "Which cells it gets first",
-             request.numa.strategy),
+        TEXT("numa-strategy", 0, "spread|pack", "claim, explain",
+             "Order in which host cells are used", request.numa.strategy),
         TEXT("project", 0, "P", "claim", "The project that owns it", project),
         TEXT("user", 0, "U", "claim", "The user that owns it", user),
-        TEXT("consumer-type", 0, "TYPE", "claim, move", "What it is: INSTANCE, MIGRATION, …",
+        TEXT("consumer-type", 0, "TYPE", "claim, move", "Consumer type: INSTANCE, MIGRATION, …",
              consumer_type),
-        TEXT("pid-file", 0, "FILE", "claim", "Its guest is the process that FILE numbers",
+        TEXT("pid-file", 0, "FILE", "claim", "The guest is the process whose id is in FILE",
              pid_file),
-        TEXT("unit", 0, "NAME", "claim", "Its guest is this unit of systemd", unit),
-        FLAG("resize-target", 0, "claim", "Beside the claim that the guest has already",
-             resize_target),
+        TEXT("unit", 0, "NAME", "claim", "The guest is this unit of systemd", unit),
+        FLAG("resize-target", 0, "claim", "Add a second claim, for a resize", resize_target),
         FLAG("xml", 0, "claim, show", "Print libvirt XML for the guest", xml),
-        FLAG("svg", 0, "tree", "Draw the host and who holds what of it, as SVG", svg),
-        FLAG("history", 0, "claims", "Show claims that have ended, too", history),
+        FLAG("svg", 0, "tree", "Draw the host and its guests as SVG", svg),
+        FLAG("history", 0, "claims", "Also show ended claims", history),
         TEXT("guest", 0, "GUEST", "claims, history", "Only this guest, by uuid or name",
              filter.guest),
         TEXT("device", 0, "DEVICE", "claims, history", "Only this device, address or provider",
              filter.device),
-        TEXT("state", 0, "STATE", "claims, history", "Only in this state, or of this kind",
+        TEXT("state", 0, "STATE", "claims, history", "Only this state of claims, or kind of events",
              filter.state),
-        TEXT("since", 0, "TIME", "claims, history", "Only since then: today, -2h, 2026-11-20 10:00",
+        TEXT("since", 0, "TIME", "claims, history", "Only since: today, -2h, 2026-11-20 10:00",
              since),
         TEXT("columns", 0, "NAME,NAME", "claims, consumers, drain, history, plan",
              "Only these columns, in this order", columns),
-        FLAG("full", 0, "sync", "Read everything anew from Placement", full),
-        TEXT("timeout", 0, "SECONDS", "sync", "Fail if nothing is published by then; 300", timeout),
-        FLAG("undo", 0, "reshape, retire", "Put back what the last one moved or removed", undo),
-        TEXT("direct", 0, "DIR", "migrate-inventory", "Start a Placement for it, configured in DIR",
-             direct),
+        FLAG("full", 0, "sync", "Read everything from Placement again", full),
+        TEXT("timeout", 0, "SECONDS", "sync", "Time limit in seconds. Default: 300", timeout),
+        FLAG("undo", 0, "reshape, retire", "Undo the last reshape or retirement", undo),
+        TEXT("direct", 0, "DIR", "migrate-inventory",
+             "Start a private Placement, configured in DIR", direct),
         FLAG("dry-run", 0, "heal, identity, reshape, retire",
-             "Show what would change, and change nothing", dry_run),
-        FLAG("plan", 0, "reshape", "The old spelling of --dry-run", plan),
-        FLAG("yes", 'y', "heal, reshape, retire", "Do not ask on a terminal", yes),
-        FLAG("force", 0, "identity", "Replace the uuid that this host has", force),
-        FLAG("problems", 0, "claims", "Show what claims and guests disagree about", problems),
-        TEXT("reason", 0, "TEXT", "release, cordon", "Why; kept and shown", reason),
-        FLAG("allocations", 0, "release", "Also what others wrote for it to Placement",
-             allocations),
+             "Show the changes without making them", dry_run),
+        FLAG("plan", 0, "reshape", "Deprecated: use --dry-run", plan),
+        FLAG("yes", 'y', "heal, reshape, retire", "Do not ask for confirmation", yes),
+        FLAG("force", 0, "identity", "Replace the present uuid of this host", force),
+        FLAG("problems", 0, "claims", "Show differences of claims and guests", problems),
+        TEXT("reason", 0, "TEXT", "release, cordon", "Reason, which is stored and shown", reason),
+        FLAG("allocations", 0, "release", "Also remove allocations by other writers", allocations),
         { .name = NULL },
 };
 
@@ -138,7 +134,7 @@ void ctl_options_done(CtlOptions *options)
 static int add_host(CtlHosts *hosts, const char *name, size_t length, Error *reterr)
 {
         if (length == 0 || name[0] == '-')
-                return error_setf(reterr, EINVAL, "--host: \"%.*s\" is no name of a host",
+                return error_setf(reterr, EINVAL, "--host: \"%.*s\" is not the name of a host",
                                   (int)MIN(length, 60u), name);
         for (size_t i = 0; i < hosts->n; i++)
                 if (strlen(hosts->names[i]) == length &&
@@ -198,7 +194,7 @@ static int read_hosts(CtlHosts *hosts, const char *path, Error *reterr)
         r = read_lines(hosts, file ? file : stdin, reterr);
         if (r < 0)
                 return r;
-        return hosts->n > n ? 0 : error_setf(reterr, EINVAL, "%s names no host", path);
+        return hosts->n > n ? 0 : error_setf(reterr, EINVAL, "%s contains no host name", path);
 }
 
 /* Reads the value of --json. Without a value (NULL), a terminal gets the pretty form, as with
@@ -211,7 +207,7 @@ static int store_json(CtlOptions *options, const char *value, Error *reterr)
         return (int)options->json >= 0
                        ? 0
                        : error_setf(reterr, EINVAL,
-                                    "--json takes pretty, short or off, not \"%.40s\"", value);
+                                    "--json must be pretty, short or off, not \"%.40s\"", value);
 }
 
 /* Stores the value of an option in its member. */
@@ -274,14 +270,14 @@ static int refuse(int code, const char *word, Error *reterr)
         char name[CTL_TEXT_MAX];
 
         if (code == ':')
-                return error_setf(reterr, EINVAL, "%.60s takes a value", word);
+                return error_setf(reterr, EINVAL, "%.60s needs a value", word);
         for (size_t i = 0; i < N_OPTIONS; i++)
                 names[i] = ctl_options[i].name;
         snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word); /* without its value */
         if (strncmp(name, "--", 2) == 0)
                 nearest = ctl_text_nearest(name + 2, names);
         if (nearest)
-                return error_setf(reterr, EINVAL, "Unknown option %.60s; did you mean --%s?", name,
+                return error_setf(reterr, EINVAL, "Unknown option %.60s. Did you mean --%s?", name,
                                   nearest);
         return error_setf(reterr, EINVAL, "Unknown option %.60s", name);
 }
@@ -317,7 +313,7 @@ static int check_verb(const CtlOptions *options, const bool *given, Error *reter
 
         for (size_t i = 0; i < N_OPTIONS; i++)
                 if (given[i] && ctl_options[i].verb && !is_of(&ctl_options[i], verb))
-                        return error_setf(reterr, EINVAL, "--%s is an option of %s alone",
+                        return error_setf(reterr, EINVAL, "--%s is only an option of %s",
                                           ctl_options[i].name, ctl_options[i].verb);
         return 0;
 }

@@ -138,7 +138,7 @@ static int make_archive(const char *parent, const char *name, const char *archiv
         if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
                 return 0;
         (void)unlink(archive);
-        return error_setf(reterr, EIO, "tar could not make %s", archive);
+        return error_setf(reterr, EIO, "tar failed to create %s", archive);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -200,7 +200,8 @@ static void print_made(Ctl *ctl, const char *archive, json_t *index)
                                 fprintf(stderr, "Not in the report: %s\n",
                                         json_string_value(json_object_get(part, "file")));
         ctl_print_done(ctl, json_pack("{ss sO}", "file", archive, "parts", index),
-                       "Wrote %s. It has no secrets, but names of guests and projects.\n", archive);
+                       "Wrote %s. It contains no secrets, but names of guests and projects.\n",
+                       archive);
 }
 
 static int verb_report(Ctl *ctl, Error *reterr)
@@ -217,7 +218,7 @@ static int verb_report(Ctl *ctl, Error *reterr)
         if (!index || !archive)
                 return error_oom(reterr);
         if (access(archive, F_OK) == 0)
-                return error_setf(reterr, EEXIST, "%s is there already", archive);
+                return error_setf(reterr, EEXIST, "%s already exists", archive);
         for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
                 children[i].data = (void *)(uintptr_t)&parts[i];
         r = ctl_children_run(children, ARRAY_SIZE(parts), run_part, AT_ONCE, PART_TIMEOUT_USEC,

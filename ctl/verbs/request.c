@@ -41,7 +41,7 @@ static int add_resources(ResourceRequest *request, const char *suffix, const cha
                 return r;
         for (size_t i = 0; i < more.n_items; i++) {
                 if (resources_get(&group->resources, more.items[i].resource_class) > 0)
-                        return error_setf(reterr, EINVAL, "%s is asked for twice",
+                        return error_setf(reterr, EINVAL, "%s is requested twice",
                                           more.items[i].resource_class);
                 if (resources_set(&group->resources, more.items[i].resource_class,
                                   more.items[i].amount) < 0)
@@ -66,7 +66,7 @@ static int add_group(CtlRequest *request, const char *text, Error *reterr)
         if (!colon || colon == text)
                 return error_setf(
                         reterr, EINVAL,
-                        "\"%.60s\" is not a group: SUFFIX:CLASS=AMOUNT, for example gpu:VGPU=1",
+                        "\"%.60s\" is not a group. Write SUFFIX:CLASS=AMOUNT, for example gpu:VGPU=1",
                         text);
         r = split_suffix(text, colon, &suffix, reterr);
         return r < 0 ? r : add_resources(&request->resources, suffix, colon + 1, reterr);
@@ -148,7 +148,7 @@ static int add_tree(CtlRequest *request, const char *text, Error *reterr)
         if (r < 0)
                 return r;
         return uuid_from_text(text, &group->in_tree) < 0
-                       ? error_setf(reterr, EINVAL, "\"%.60s\" is not a provider's uuid", text)
+                       ? error_setf(reterr, EINVAL, "\"%.60s\" is not the uuid of a provider", text)
                        : 0;
 }
 
@@ -179,7 +179,7 @@ static int split_cell(const char *text, size_t next, const char **ret_rest, Erro
         if (next >= NUMA_REQUEST_CELLS_MAX || strncmp(text, expected, n) != 0)
                 return error_setf(
                         reterr, EINVAL,
-                        "\"%.40s\": give it for every cell of the guest, in their order: this one begins with %s",
+                        "\"%.40s\" must begin with %s. Set the option once for each cell of the guest, in order",
                         text, expected);
         *ret_rest = text + n;
         return 0;
@@ -234,7 +234,7 @@ static int add_mapping(CtlRequest *request, const char *text, Error *reterr)
         if (!sign || !sign[1])
                 return error_setf(
                         reterr, EINVAL,
-                        "\"%.60s\" is not a mapping: SUFFIX=PROVIDER, the name or the uuid of one that \"computectl tree\" shows",
+                        "\"%.60s\" is not a mapping. Write SUFFIX=PROVIDER, with a name or uuid of \"computectl tree\"",
                         text);
         if (uuid_from_text(sign + 1, &provider) == 0)
                 return add_known(&request->mappings, text, &provider, reterr);
@@ -278,7 +278,7 @@ static int check_resources(const ResourceRequest *request, Error *reterr)
                 if (request->groups[i].resources.n_items == 0 &&
                     !resource_request_in_subtree(request, request->groups[i].suffix))
                         return error_setf(reterr, EINVAL,
-                                          "Traits are required of a group without resources%s%s",
+                                          "A group with required traits has no resources%s%s",
                                           request->groups[i].suffix[0] ? ": " : "",
                                           request->groups[i].suffix);
         return 0;
@@ -291,7 +291,7 @@ static int check_group(const ResourceRequest *request, const char *suffix, size_
                 if (strlen(request->groups[i].suffix) == n &&
                     strncmp(request->groups[i].suffix, suffix, n) == 0)
                         return 0;
-        return error_setf(reterr, EINVAL, "--mapping: no group \"%.*s\" is asked for",
+        return error_setf(reterr, EINVAL, "--mapping: the request has no group \"%.*s\"",
                           (int)MIN(n, (size_t)60), suffix);
 }
 
@@ -322,8 +322,7 @@ static int find_provider(const json_t *tree, const char *name, Uuid *ret, Error 
                 return uuid_from_text(ctl_json_text(provider, "uuid"), ret);
         return error_setf(
                 reterr, EINVAL,
-                "--mapping: this host has no provider \"%.100s\"; \"computectl tree\" shows them",
-                name);
+                "--mapping: this host has no provider \"%.100s\". See \"computectl tree\"", name);
 }
 
 int ctl_request_resolve(CtlRequest *request, const json_t *tree, Error *reterr)

@@ -140,19 +140,19 @@ static int print_synced(Ctl *ctl, const char *why, Error *reterr)
 {
         _cleanup_json_ json_t *status = NULL, *document = NULL;
         int r = ctl_fetch_status(ctl, &status, reterr);
+        bool published;
 
         if (r < 0)
                 return r;
+        published = !why[0] && strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_SYNCED) == 0;
         if (ctl_wants_json(ctl)) {
-                document = json_pack("{sb ss}", "published",
-                                     !why[0] && strcmp(ctl_json_text(status, "sync_state"),
-                                                       SYNC_STATE_SYNCED) == 0,
-                                     "error", why);
+                document = json_pack("{sb ss}", "published", (int)published, "error", why);
                 ctl_print_json(ctl, document);
         } else if (why[0]) {
                 return error_setf(reterr, EIO, "Sync failed: %s", why);
         } else if (!ctl->options.quiet) {
-                printf("Done: %s.\n", ctl_json_text(status, "summary"));
+                printf("%s: %s.\n", published ? "Published" : "Not published",
+                       ctl_json_text(status, "summary"));
         }
         return why[0] ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -184,7 +184,8 @@ static int read_time_limit(const char *text, uint64_t *ret_usec, Error *reterr)
         seconds = strtoul(text, &end, 10);
         if (errno != 0 || *end || !isdigit((unsigned char)text[0]) || seconds == 0 ||
             seconds > SYNC_TIMEOUT_MAX_SEC)
-                return error_setf(reterr, EINVAL, "--timeout is 1 to %d seconds, not \"%.40s\"",
+                return error_setf(reterr, EINVAL,
+                                  "--timeout must be 1 to %d seconds, not \"%.40s\"",
                                   SYNC_TIMEOUT_MAX_SEC, text);
         *ret_usec = seconds * USEC_PER_SEC;
         return 0;
@@ -210,10 +211,10 @@ static int verb_sync(Ctl *ctl, Error *reterr)
 
 static const char *reshape_hint(const CtlOptions *options)
 {
-        return options->dry_run ? "Nothing was changed: \"computectl reshape\" does it."
+        return options->dry_run ? "Nothing was changed. To reshape, run \"computectl reshape\"."
                : options->undo
-                       ? "Done. Set the option back before the next start, or that will reshape again."
-                       : "Done. \"computectl reshape --undo\" puts it back.";
+                       ? "Done. Set the option back before the next start, or the agent reshapes again."
+                       : "Done. To undo this, run \"computectl reshape --undo\".";
 }
 
 /* Calls a method that returns a reshape. *ret stays NULL if nothing moves. */
@@ -246,8 +247,7 @@ static int ask_and_reshape(Ctl *ctl, json_t **ret, Error *reterr)
  * shown. */
 static int ask_and_undo(Ctl *ctl, json_t **ret, Error *reterr)
 {
-        int r = ctl_ask(ctl, NULL, NULL, "Move back everything that the last reshape moved?",
-                        reterr);
+        int r = ctl_ask(ctl, NULL, NULL, "Undo the last reshape?", reterr);
 
         return r < 0 ? r : call_reshape(ctl, "UndoReshape", ret, reterr);
 }
@@ -307,14 +307,14 @@ static void print_reload_warnings(Ctl *ctl)
                 return;
         json_array_foreach(json_object_get(status, "reasons"), i, reason)
                 if (strcmp(ctl_json_text(reason, "check"), "configuration") == 0)
-                        fprintf(stderr, "Warning: %s; see \"%s\"\n", ctl_json_text(reason, "text"),
+                        fprintf(stderr, "Warning: %s. See \"%s\"\n", ctl_json_text(reason, "text"),
                                 ctl_json_text(reason, "command"));
         if (ctl_read_unit(ctl, &unit) < 0)
                 return;
         (void)ctl_config_compare_credentials(&unit, &credentials);
         for (i = 0; i < credentials.n_items; i++)
                 fprintf(stderr,
-                        "Warning: %s; the reload did not load it: run \"systemctl restart compute-agent\"\n",
+                        "Warning: %s. The reload did not load it. Run \"systemctl restart compute-agent\"\n",
                         credentials.items[i]);
 }
 
@@ -343,20 +343,20 @@ static int check_help(const CtlOptions *options, Error *reterr)
 }
 
 static const CtlVerb agent_verbs[] = {
-        { "status", "", "Show whether all is well (exit code 0, 3 or 4)", 0, CTL_REMOTE, NULL,
+        { "status", "", "Show the agent's state (exit code 0, 3 or 4)", 0, CTL_REMOTE, NULL,
           verb_status, NULL },
         { "tree", "", "Show the resource providers and their usage", 0, CTL_REMOTE, NULL, verb_tree,
           NULL },
-        { "plan", "", "Show what the next sync would send", 0, CTL_REMOTE, NULL, verb_plan, NULL },
-        { "discover", "", "Show what the hypervisor has", 0, CTL_REMOTE, NULL, verb_discover,
-          NULL },
+        { "plan", "", "Show the requests of the next sync", 0, CTL_REMOTE, NULL, verb_plan, NULL },
+        { "discover", "", "Show CPUs, memory, devices and guests", 0, CTL_REMOTE, NULL,
+          verb_discover, NULL },
         { "sync", "", "Poll and publish now", 0, CTL_CHANGE, NULL, verb_sync, NULL },
-        { "reshape", "", "Move allocations to their new providers", 0, CTL_CHANGE, check_reshape,
-          verb_reshape, NULL },
+        { "reshape", "", "Move allocations to a new shape of the tree", 0, CTL_CHANGE,
+          check_reshape, verb_reshape, NULL },
         { "reload", "", "Read the configuration again", 0, CTL_CHANGE, NULL, verb_reload, NULL },
         { "cat-config", "", "Show the configuration files", 0, CTL_LOCAL, NULL, verb_cat_config,
           NULL },
-        { "help", "[VERB]", "Show this help, or that of a verb", 1, CTL_LOCAL, check_help, NULL,
+        { "help", "[VERB]", "Show this help, or the help of a verb", 1, CTL_LOCAL, check_help, NULL,
           NULL },
         { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
 };
@@ -378,7 +378,7 @@ static int refuse_verb(const char *word, Error *reterr)
                 names[n++] = verb->name;
         nearest = ctl_text_nearest(word, names);
         if (nearest)
-                return error_setf(reterr, EINVAL, "Unknown verb \"%.60s\"; did you mean \"%s\"?",
+                return error_setf(reterr, EINVAL, "Unknown verb \"%.60s\". Did you mean \"%s\"?",
                                   word, nearest);
         return error_setf(reterr, EINVAL, "Unknown verb \"%.60s\"", word);
 }
@@ -404,15 +404,15 @@ static int check_count(const CtlVerb *verb, const char *const *arguments, Error 
 static int check_host(const CtlVerb *verb, const CtlOptions *options, Error *reterr)
 {
         if (options->hosts.n > 1 && strcmp(verb->name, "watch") == 0)
-                return error_setf(reterr, EINVAL, "watch shows one host");
+                return error_setf(reterr, EINVAL, "watch supports only one host");
         if (!options->host || ((verb->flags & CTL_VERB_REMOTE) && !options->config))
                 return 0;
         if (verb->flags & CTL_VERB_REMOTE)
                 return error_setf(reterr, EINVAL,
-                                  "--config is a file of this host, and --host another one");
+                                  "--config is a file of this host. Do not use it with --host");
         return error_setf(
                 reterr, EINVAL,
-                "%s looks at files and devices of the host that it runs on; run it there: ssh %.60s computectl %s",
+                "%s reads files and devices of its own host. Run it there: ssh %.60s computectl %s",
                 verb->name, options->host, verb->name);
 }
 

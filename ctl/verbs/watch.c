@@ -311,7 +311,7 @@ static int open_bus(Watch *watch, Error *reterr)
                      "'",
                      on_owner, watch)) < 0 ||
             (r = sd_bus_attach_event(bus, watch->event, SD_EVENT_PRIORITY_NORMAL)) < 0)
-                return error_setf(reterr, r, "The bus cannot be watched: %s", strerror(-r));
+                return error_setf(reterr, r, "Cannot watch the bus: %s", strerror(-r));
         watch->bus = TAKE_PTR(bus);
         return 0;
 }
@@ -415,9 +415,9 @@ static int print_line(Watch *watch)
                 printf("%s %s\n", ctl_text_time(time, clock_usec(CLOCK_REALTIME)), line);
         free(watch->last_line);
         watch->last_line = TAKE_PTR(line);
-        return fflush(stdout) == 0
-                       ? 0
-                       : error_setf(&watch->error, errno, "Cannot write: %s", strerror(errno));
+        return fflush(stdout) == 0 ? 0
+                                   : error_setf(&watch->error, errno, "Cannot write the output: %s",
+                                                strerror(errno));
 }
 
 static int show(Watch *watch)
@@ -513,7 +513,7 @@ static int verb_watch(Ctl *ctl, Error *reterr)
 }
 
 const CtlVerb ctl_watch_verbs[] = {
-        { "watch", "", "Show status, usage and claims all the time", 0, CTL_REMOTE, NULL,
+        { "watch", "", "Show status, usage and claims continuously", 0, CTL_REMOTE, NULL,
           verb_watch, NULL },
         { NULL, NULL, NULL, 0, CTL_LOCAL, NULL, NULL, NULL },
 };

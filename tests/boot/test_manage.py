@@ -109,7 +109,7 @@ class Hook(BootCase):
         self.machine.run('systemctl', 'reload', UNIT)
         done = self.hook('prepare', 'begin', big)
         self.assertEqual((done.returncode, done.stdout), (1, ''))
-        self.assertIn('no room on this host for vm: VCPU', done.stderr)
+        self.assertIn('no capacity on this host for guest vm: VCPU', done.stderr)
         for step, state in ((('prepare', 'begin'), ['claimed']),
                             (('started', 'begin'), ['confirmed']), (('release', 'end'), [])):
             done = self.hook(*step, small)
@@ -122,13 +122,13 @@ class Hook(BootCase):
 
 class Rights(BootCase):
     def test_a_polkit_rule_allows_claims_alone(self):
-        self.assertIn('You may not do this', self.claim_cpu('nobody').stderr)
+        self.assertIn('Permission denied', self.claim_cpu('nobody').stderr)
         self.allow_claims('nobody')
         done = self.claim_cpu('nobody')
         self.assertEqual((done.returncode, done.stderr), (0, ''))
         self.machine.run('computectl', 'release', done.stdout.strip(), user='nobody')
         done = self.machine.run('computectl', 'sync', user='nobody', check=False)
-        self.assertIn('You may not do this', done.stderr)
+        self.assertIn('Permission denied', done.stderr)
 
     def sync_on_a_terminal(self, password):
         """Runs "computectl sync" in its own session, whose terminal script(1) makes. Returns the output."""
@@ -159,16 +159,16 @@ class Rights(BootCase):
         self.addCleanup(self.machine.run, 'passwd', '--lock', 'root')
         text = self.sync_on_a_terminal('wrong')
         self.assertIn('AUTHENTICATING FOR org.computeagent.manage', text)
-        self.assertIn('You may not do this', text)
+        self.assertIn('Permission denied', text)
         self.assertIn('left with 1', text)
         text = self.sync_on_a_terminal('secret')
-        self.assertRegex(text, r'Done: .*\s+left with 0')
+        self.assertRegex(text, r'[Pp]ublished: .*\s+left with 0')
 
     def test_without_polkit_only_root_can_make_changes(self):
         self.machine.run('systemctl', 'mask', '--runtime', '--now', 'polkit')
         self.addCleanup(self.machine.run, 'systemctl', 'start', 'polkit')
         self.addCleanup(self.machine.run, 'systemctl', 'unmask', '--runtime', 'polkit')
-        self.assertIn('You may not do this', self.claim_cpu('nobody').stderr)
+        self.assertIn('Permission denied', self.claim_cpu('nobody').stderr)
         # libvirt then refuses a connection of the agent, and the cordon is published with the previous data.
         self.machine.run('computectl', 'cordon')
         self.machine.run('computectl', 'uncordon')

@@ -64,7 +64,7 @@ class Package(BootCase):
         done = self.machine.run('computectl', 'doctor', check=False)
         self.assertNotIn('bad ', done.stdout)
         self.assertRegex(done.stdout, r'ok +endpoint +Placement answers at unix:///outside/')
-        self.assertRegex(done.stdout, r'ok +version +Placement speaks microversions up to 1\.')
+        self.assertRegex(done.stdout, r'ok +version +Placement supports microversions up to 1\.')
         # The clock is that of the machine that runs the test.
         warnings = re.findall(r'^warning +(\w+)', done.stdout, re.M)
         self.assertLessEqual(set(warnings), {'clock', 'storage'}, done.stdout)  # it has no folder for instances

@@ -158,7 +158,7 @@ class Start(BootCase):
             self.machine.run(*argv)
         self.assertNotIn(changed, self.check_config().stdout)
         done = self.machine.run('compute-agentd', '--dry-run', check=False, user='compute-agent')
-        self.assertIn('token is not set, nor is there a credential', done.stderr)
+        self.assertIn('token is not set, and there is no credential', done.stderr)
 
     def test_secrets_of_keystone_as_credentials(self):
         """The agent reads the secrets of Keystone from credentials. Keystone runs outside, and a proxy of systemd forwards 127.0.0.1 to

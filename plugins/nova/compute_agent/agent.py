@@ -93,8 +93,8 @@ class Agent:
                       CONF.compute_agent.without_agent,
                       CONF.compute_agent.patience)
         if whose != self._last_owner:
-            LOG.info('The providers of this host in Placement are reported '
-                     'by %s (compute-agent: %s).',
+            LOG.info('The owner of the providers of this host in Placement is '
+                     '%s (compute-agent: %s).',
                      'compute-agent' if whose == 'agent' else 'nova-compute',
                      self._words(answer))
             self._last_owner = whose
@@ -140,7 +140,7 @@ class Agent:
             return tree
         except (KeyError, TypeError, ValueError) as e:
             if out is not None:
-                LOG.warning('compute-agent told a tree that cannot be read: '
+                LOG.warning('Cannot parse the provider tree of compute-agent: '
                             '%s', e)
             return None
 

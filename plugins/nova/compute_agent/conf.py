@@ -10,25 +10,25 @@ opts = [
         'without_agent',
         default='wait',
         choices=[
-            ('wait', 'Leave the tree in Placement as it is.'),
-            ('nova', 'Report what the driver of Nova finds, as without this '
-                     'plug-in, after ``patience`` seconds.'),
+            ('wait', 'Do not change the tree in Placement.'),
+            ('nova', 'After ``patience`` seconds, report the resources that '
+                     'the driver of Nova finds, as without this plug-in.'),
         ],
-        help='What to do while compute-agent does not answer, or has not '
+        help='The behaviour while compute-agent does not answer, or has not '
              'published its tree yet.'),
     cfg.IntOpt(
         'patience',
         default=600,
         min=0,
-        help='With ``without_agent = nova``: for how many seconds the tree is '
-             'left alone while compute-agent is not there. It should be '
-             'longer than an upgrade of the agent, or a start of the host, '
-             'takes.'),
+        help='The time in seconds for which the tree stays unchanged while '
+             'compute-agent does not answer. Used with '
+             '``without_agent = nova``. It must be longer than an upgrade of '
+             'the agent and a start of the host.'),
     cfg.IntOpt(
         'timeout',
         default=5,
         min=1,
-        help='For how many seconds to wait for an answer of compute-agent.'),
+        help='The limit in seconds for a reply of compute-agent.'),
 ]
 
 

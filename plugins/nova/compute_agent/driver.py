@@ -44,11 +44,11 @@ class AgentMixin:
             self._remember_tree(provider_tree)
             return
         if has_cells(provider_tree, nodename):
-            LOG.error('The providers of this host have NUMA cells, which this '
-                      'driver would count a second time: nothing is reported. '
-                      'Let compute-agent move the amounts back to the root '
-                      '([compute_agent] and "computectl reshape"), or start '
-                      'it again.')
+            LOG.error('Nothing is reported: the providers of this host have NUMA '
+                      'cells, whose resources this driver would report twice. '
+                      'Start compute-agent again. Before you return to this '
+                      'driver, set [compute] numa_in_placement = false in '
+                      'compute-agent.conf and run "computectl reshape".')
             self._remember_tree(provider_tree)
             return
         super().update_provider_tree(

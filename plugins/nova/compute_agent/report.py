@@ -71,7 +71,7 @@ class ReportClientMixin:
             super().update_from_provider_tree(
                 context, new_tree, allocations=allocations)
             return
-        LOG.debug('The tree of this host is left to compute-agent.')
+        LOG.debug('compute-agent publishes the provider tree of this host.')
         changed = {consumer: held
                    for consumer, held in (allocations or {}).items()
                    if held != self.known_allocations.get(consumer)}
@@ -87,8 +87,8 @@ class ReportClientMixin:
                          version=report.CONSUMER_GENERATION_VERSION,
                          global_request_id=context.global_id)
         if done.status_code != 204:
-            LOG.warning('PCI devices were not added to allocations, which is '
-                        'tried again: %s', done.text)
+            LOG.warning('Cannot add PCI devices to allocations. The next period '
+                        'retries: %s', done.text)
 
 
 def leave_tree_to(agent, client):

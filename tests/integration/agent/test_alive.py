@@ -125,5 +125,5 @@ class TestDeleted(AliveCase):
         self.agent.ctl('heal', server, code=4)
         self.assertEqual((self.holds(server), self.holds(other)), ({}, {self.root: AMOUNTS}))
         self.assertRegex(self.agent.log(), 'consumer %s has allocations .* Evidence: root .* asked to heal it' % server)
-        self.assertIn('holds nothing of this host', self.agent.ctl('heal', server).stdout)
-        self.assertIn('holds nothing of this host', self.agent.ctl('heal', str(uuid.uuid4())).stdout)
+        self.assertIn('has no allocations on this host', self.agent.ctl('heal', server).stdout)
+        self.assertIn('has no allocations on this host', self.agent.ctl('heal', str(uuid.uuid4())).stdout)

@@ -99,7 +99,7 @@ class TestCordon(AgentCase):
         self.assertEqual((done.returncode, done.stdout.count(claim['consumer'])), (3, 1), done.stdout)
         done = agent.ctl('drain', '0000:41:00.9', check=False)
         self.assertEqual((done.returncode, done.stdout), (1, ''))
-        self.assertIn('"0000:41:00.9" is no device of this host', done.stderr)
+        self.assertIn('"0000:41:00.9" is not a device of this host', done.stderr)
         agent.restart('synced')
         self.assertEqual(self.reserved(agent, GPU_A), (4, 4))
         agent.ctl('uncordon', 'pci_0000_41_00_0')  # the name of the node device

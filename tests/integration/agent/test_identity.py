@@ -60,7 +60,7 @@ class TestShow(IdentityCase):
         self.identity('check')
         text = self.identity('show')
         for word in (self.agent.root(), str(self.agent.state / 'compute_id'), self.name,
-                     'held by 0 consumers', 'changed '):
+                     'used by 0 consumers', 'changed '):
             self.assertIn(word, text)
 
     def test_with_the_agent_running_and_placement_away(self):
@@ -78,7 +78,7 @@ class TestShow(IdentityCase):
         self.agent.configure({'placement': {'endpoint_override': endpoint}})
 
     def test_wrong_use(self):
-        for args, words in ((('shwo',), 'did you mean "show"'), (('show', '--force'), '--force'),
+        for args, words in ((('shwo',), 'Did you mean "show"'), (('show', '--force'), '--force'),
                             (('check', '--dry-run'), '--dry-run'), ((), 'missing')):
             with self.subTest(args):
                 self.assertIn(words, self.identity(*args, code=2))

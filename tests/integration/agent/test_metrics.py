@@ -123,7 +123,7 @@ class WithPlacement(EnvCase):
         self.assertIn('1 not reported yet', shown['status'])
         done = self.agent.ctl('status', code=4)
         self.assertIn('not all claims are reported to Placement yet', done.stdout)
-        self.assertIn('Owed: 1 to write to Placement', done.stdout)
+        self.assertIn('Pending: 1 to write to Placement', done.stdout)
         self.proxy.clear()
         self.wait_metric('placement_owed{action="write"}', '0')
         self.proxy.refuse()

@@ -42,8 +42,8 @@ class TestVerdict(GuestCase):
         guest = self.libvirtd.virsh('domuuid', 'big').strip()
         page = self.wait_said(agent, 'degraded')
         self.assertIn('claims exceed the capacity of the host (and ', page)
-        self.assertIn('Claims use 70 of 64 VCPU of demo; see "computectl tree"', page)
-        self.assertIn('Placement has no allocation of 1 of 1 claim; see "computectl audit"', page)
+        self.assertIn('Claims use 70 of 64 VCPU of demo. See "computectl tree"', page)
+        self.assertIn('Placement has no allocation of 1 of 1 claim. See "computectl audit"', page)
         self.assertTrue(agent.status()['status'].startswith('claims exceed the capacity of the host'))
         # A guest that fits, without an allocation in Placement.
         self.libvirtd.virsh('undefine', 'big')

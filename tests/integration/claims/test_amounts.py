@@ -207,7 +207,7 @@ class TestThreads(AmountCase):
         for cpu in (4, 5, 6, 7):
             self.assertEqual(self.who(agent, cpu), ['nova'], cpu)
         self.assertEqual(self.who(agent, 0), [])
-        self.assertIn('Host CPUs held for other threads: 4,7', agent.ctl('who', 'nova').stdout
+        self.assertIn('Host CPUs allocated to other threads: 4,7', agent.ctl('who', 'nova').stdout
                       + agent.ctl('show', self.of_guest(agent, guest)[0]['id']).stdout)
         # No dedicated CPU is left, although Placement has a free one.
         agent.claim('PCPU=1,MEMORY_MB=32', None, '--cpu-policy', 'dedicated', code=1)

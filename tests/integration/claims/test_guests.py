@@ -85,8 +85,8 @@ class TestDevices(GuestCase):
             self.assertEqual([c['id'] for c in found], [claim['id']], what)
         for what, words in ((str(uuid.uuid4()), 'No claims.'), ('cpu:0', 'No claims.'), ('cell:0', 'No claims.'),
                             (({GPU_A, GPU_B} - {provider}).pop(), 'No claims.'),
-                            ('0000:ff:00.0', '"0000:ff:00.0" is no device, provider, CPU, cell or guest'), ('cell:99', 'is no device'),
-                            ('cpu:9999', 'is no device'), ("x' OR 1=1", 'is no device')):
+                            ('0000:ff:00.0', '"0000:ff:00.0" is not a device, provider, CPU, cell or guest'), ('cell:99', 'is not a device'),
+                            ('cpu:9999', 'is not a device'), ("x' OR 1=1", 'is not a device')):
             done = agent.ctl('who', what, code=1)
             self.assertIn(words, done.stdout + done.stderr)
         agent.ctl('release', claim['id'], '--reason', 'done with it')

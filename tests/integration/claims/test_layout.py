@@ -45,7 +45,7 @@ class LayoutCase(AgentCase):
     def define(self, agent, claim, name='g'):
         """Defines a domain from the output of --xml. Elements of guest_xml() that this output replaces are removed."""
         xml = agent.ctl('show', claim['id'], '--xml').stdout
-        before, _, devices = xml.partition('<!-- into <devices>: -->')
+        before, _, devices = xml.partition('<!-- insert into <devices>: -->')
         text = guest_xml(name, uuid=claim['consumer'], extra='%s<devices>%s</devices>'
                          % (before, devices))
         domain = ElementTree.fromstring(text)

@@ -130,7 +130,7 @@ class TestMappings(PlacementClaimCase):
 
     def test_wrong_ones(self):
         consumer = str(uuid.uuid4())
-        for mapping, words in (('_B=' + self.nics[0], 'no group "_B" is asked for'),
+        for mapping, words in (('_B=' + self.nics[0], 'the request has no group "_B"'),
                                ('_A', 'is not a mapping'),
                                ('_A=one_eth7', 'this host has no provider "one_eth7"')):
             self.refused('VCPU=1', consumer, words, '--group', '_A:CUSTOM_BW=1', '--mapping', mapping)

@@ -120,7 +120,7 @@ class Processes(EnvCase):
         bad.write_text('x')
         arguments = ['claim', '--consumer', str(uuid.uuid4()), '--resources', 'VCPU=1']
         for options, words in ((['--pid-file', path], 'Process %d does not run' % guest.pid),
-                               (['--pid-file', bad], 'no number of a process'),
+                               (['--pid-file', bad], 'contains no process id'),
                                (['--pid-file', '/nowhere'], 'No such file'),
                                (['--unit', 'a', '--pid-file', path], 'exclude each other'),
                                (['--unit', 'a'], 'Cannot ask systemd about a.service')):

@@ -127,7 +127,7 @@ class TestDiscover(CtlCase):
         config = self.scratch.path / 'x.conf'
         config.write_text('[placement]\nauth_type = none\nendpoint_override = http://127.0.0.1:1\n')
         self.install_poller('kill -9 $$\n')
-        self.assertIn('Could not check the connection to Placement', self.run_ctl('doctor', '-c', config).stdout)
+        self.assertIn('Cannot check the connection to Placement', self.run_ctl('doctor', '-c', config).stdout)
 
     def test_no_poller(self):
         self.install_poller('')

@@ -60,7 +60,7 @@ class TestFilters(AgentCase):
         lines = self.agent.ctl('claims', '--columns=state,consumer', '--no-legend').stdout.splitlines()
         self.assertEqual([line.split() for line in lines if line], [['confirmed', self.consumers[0]], ['claimed', self.consumers[1]]])
         done = self.agent.ctl('claims', '--columns=ID,SIZE', code=2)
-        self.assertIn('There is no column "SIZE"; the columns are ID,', done.stderr)
+        self.assertIn('Unknown column "SIZE". The columns are ID,', done.stderr)
         self.assertEqual(done.stdout, '\n2 claims.\n')
 
     def test_report(self):
@@ -77,7 +77,7 @@ class TestFilters(AgentCase):
         index = {part['file']: part for part in json.loads(parts['index.json'])}
         self.assertEqual(index['history.json'], {'file': 'history.json', 'code': 0, 'timed_out': False})
         # It never replaces a file, and it deletes its temporary files.
-        self.assertIn('is there already', self.agent.ctl('report', archive, code=1).stderr)
+        self.assertIn('already exists', self.agent.ctl('report', archive, code=1).stderr)
         empty = self.agent.folder / 'empty'
         empty.mkdir()
         work = self.agent.folder / 'work'

@@ -79,7 +79,7 @@ class Remote(EnvCase):
         self.assertIn('[USER@]HOST', self.ctl('-H', 'root@', 'tree', code=1).stderr)
         self.assertFalse(self.log.exists())
         # The name of a host is never an option of ssh.
-        self.assertIn('is no name of a host', self.ctl('-H', '-oProxyCommand=false', 'tree', code=2).stderr)
+        self.assertIn('is not the name of a host', self.ctl('-H', '-oProxyCommand=false', 'tree', code=2).stderr)
         self.assertFalse(self.log.exists())
 
     def test_several_hosts(self):
@@ -95,8 +95,8 @@ class Remote(EnvCase):
         hosts.write_text('far  # rack 1\n\n# rack 2\nroot@far\n')
         self.assertEqual(self.ctl('--hosts-file', str(hosts), 'tree', '--no-legend').stdout.count('==> '), 2)
         hosts.write_text('# none\n')
-        self.assertIn('names no host', self.ctl('--hosts-file', str(hosts), 'tree', code=2).stderr)
-        self.assertIn('watch shows one host', self.ctl('-H', 'far,near', 'watch', code=2).stderr)
+        self.assertIn('contains no host name', self.ctl('--hosts-file', str(hosts), 'tree', code=2).stderr)
+        self.assertIn('watch supports only one host', self.ctl('-H', 'far,near', 'watch', code=2).stderr)
 
     def test_one_question_for_several_hosts(self):
         terminal = Terminal(self, [build_folder() / 'computectl', '-H', 'far,root@far', 'retire'], self.env, start_new_session=True)

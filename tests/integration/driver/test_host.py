@@ -328,7 +328,7 @@ class TestSettling(DeviceCase):
         self.assertRegex(self.agent.ctl('reshape', code=1).stderr, words)
         self.assertRegex(self.agent.ctl('heal', code=1).stderr, words)
         for wrong in ('0', '-1', 'x', '99999999'):
-            self.assertIn('--timeout is 1 to 86400 seconds', self.agent.ctl('sync', '--timeout=' + wrong, code=1).stderr)
+            self.assertIn('--timeout must be 1 to 86400 seconds', self.agent.ctl('sync', '--timeout=' + wrong, code=1).stderr)
 
     def test_sync_waits_until_a_device_was_waited_for(self):
         mark = self.placement.mark()

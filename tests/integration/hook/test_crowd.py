@@ -97,7 +97,7 @@ class TestCrowd(HookCase):
             self.proxy.add(fault)
         started, refused = self.start_all(guests)
         self.assertEqual(len(started), room, refused)
-        self.assertEqual(['no room' in said for said in refused.values()], [True] * len(refused))
+        self.assertEqual(['no capacity' in said for said in refused.values()], [True] * len(refused))
         self.check_claims(started.values())
         self.report(what)
         self.proxy.clear()

@@ -32,7 +32,7 @@ class TestGuests(HookCase):
     def test_no_room_is_told_by_virsh(self):
         self.define('big', vcpus=17)
         words = self.start('big')
-        self.assertIn('no room on this host for big: VCPU', words)
+        self.assertIn('no capacity on this host for guest big: VCPU', words)
         self.assertIn('max_unit', words)
         self.assertEqual(self.agent.claims(), [])
         self.assertIn('Guest big cannot start', self.agent.log())
@@ -41,7 +41,7 @@ class TestGuests(HookCase):
         """A cordon rejects claims of schedulers. An operator who starts a guest with virsh decides for it."""
         guest = self.define('meant')
         done = self.agent.ctl('cordon', '--reason', 'the fan is broken')
-        self.assertIn('guests that virsh or the hook of libvirt starts, are not stopped', done.stdout)
+        self.assertIn("does not stop running guests, or guests that virsh or libvirt's hook starts", done.stdout)
         self.addCleanup(self.agent.ctl, 'uncordon')
         self.assertEqual(self.start('meant'), '')
         self.assertEqual(self.claim_of(guest)['state'], 'confirmed')
@@ -175,7 +175,7 @@ class TestAway(HookCase):
         self.addCleanup(self.agent.config.write_text, good)
         self.agent.config.write_text(good + 'when_agent_is_awry deny\n')
         big = self.define('big', memory_mib=1 << 40)
-        self.assertIn('no room on this host', self.start('big'))
+        self.assertIn('no capacity on this host', self.start('big'))
         self.assertEqual(self.agent.claims(big), [])
         small = self.define('small')
         self.assertEqual(self.start('small'), '')

@@ -87,7 +87,7 @@ class TestMigration(PlacementCase):
     def test_no_room_at_the_target(self):
         taken = self.target.agent.claim('MEMORY_MB=4090')
         words = self.migrate(self.source, self.target)
-        self.assertIn('no room on this host for vm: MEMORY_MB', words)
+        self.assertIn('no capacity on this host for guest vm: MEMORY_MB', words)
         self.target.agent.ctl('release', taken['id'])
         self.check_on(self.source, self.target)
 

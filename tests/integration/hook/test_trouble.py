@@ -121,11 +121,11 @@ class TestTrouble(HookCase):
         deep = '<domain>' + '<a>' * 100000
         for name, xml, code, words in (
                 ('nothing', '', 1, ''), ('no XML', 'hello', 1, ''),
-                ('cut', good[:100], 1, 'cannot read the domain of vm'),
+                ('cut', good[:100], 1, 'cannot read the domain of guest vm'),
                 ('deep', deep, 1, ''), ('bomb', BOMB, 1, ''),
                 ('another document', '<network><name>vm</name></network>', 1, ''),
                 ('no room', guest_xml('vm', memory_mib=1 << 40, uuid=str(uuid.uuid4())), 1,
-                 'no room on this host'),
+                 'no capacity on this host'),
                 ('more CPUs than a number has', good.replace('<vcpu>1<', '<vcpu>%s<' % ('9' * 40)),
                  1, ''),
                 ('no text', b'<domain>\xff\xfe</domain>', 0, 'UTF-8'),
@@ -181,5 +181,5 @@ class TestTrouble(HookCase):
     def test_a_refusal_is_told(self):
         done = self.install('big', '--memory', 32, '--vcpus', 17)
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn('no room on this host for big: VCPU', done.stderr)
+        self.assertIn('no capacity on this host for guest big: VCPU', done.stderr)
         self.assertEqual(self.agent.claims(), [])

@@ -348,4 +348,4 @@ class TestOffline(EnvCase):
         self.migrate('--direct', empty, code=4)
         self.placement.start()
         self.agent.start()
-        self.assertIn('stop it first', self.migrate(code=3).stderr)
+        self.assertIn('stop the agent first', self.migrate(code=3).stderr)

@@ -121,7 +121,7 @@ cases('count() uses the plural except for one', [
     [() => [count(0, 'consumer'), count(1, 'consumer'), count(2, 'consumer')], ['0 consumers', '1 consumer', '2 consumers']],
 ]);
 
-const no_difference = 'No difference was found 60 s ago; the status of this host has a reason of its own above.';
+const no_difference = 'No difference was found 60 s ago. See the reasons of the status above.';
 cases('audit() counts open and healable findings', [
     [() => audit({taken_usec: 1e6, findings: []}, {state: 'ok'}, 61e6).words,
      '✓ Placement, claims and guests agree; compared 60 s ago.'],
@@ -158,14 +158,14 @@ cases('guests() shows the claim of each guest', [
 ]);
 
 const request = {method: 'PUT', path: '/traits/X', summary: 's'};
-const nothing_left = '✓ Nothing is left to send: the tree in Placement is that of this host.';
+const nothing_left = '✓ Nothing to send: Placement is equal to this host.';
 cases('plan() describes the requests to Placement', [
     [() => plan(null, null).steps, []],
-    [() => plan(null, null).words, 'Nothing to send now; the sync state is unknown.'],
+    [() => plan(null, null).words, 'Nothing to send now. The sync state is unknown.'],
     [() => plan([request], null).words, '1 request to make Placement equal to this host'],
     [() => plan([request], {sync_state: 'synced'}).steps[0].request, 'PUT /traits/X'],
     [() => ['synced', 'left-to-nova', 'offline', 'pending', 'retired'].map(state => plan([], {sync_state: state}).words),
-     [nothing_left, nothing_left, ...['offline', 'pending', 'retired'].map(state => `Nothing to send now; the sync state is ${state}.`)]],
+     [nothing_left, nothing_left, ...['offline', 'pending', 'retired'].map(state => `Nothing to send now. The sync state is ${state}.`)]],
 ]);
 
 cases('reshape() lists moves and problems', [
@@ -186,5 +186,5 @@ cases('retire() lists holders and foreign resources', [
 cases('refusal() explains why a call failed', [
     [() => [refusal({problem: 'not-found'}), refusal({name: 'a.Error.Busy', message: 'later'})], ['not-found', 'later']],
     [() => refusal({name: 'org.freedesktop.DBus.Error.AccessDenied', message: 'Access denied'})
-         .startsWith('You may not do this: Access denied.'), true],
+         .startsWith('Permission denied: Access denied.'), true],
 ]);

@@ -36,7 +36,7 @@ static void test_auth_section_refused(void **state)
         Config *c;
 
         expect_refused(f, "[placement]\n\nauth_section = gone\n",
-                       "x.conf:3: [placement] auth_section: there is no section [gone]");
+                       "x.conf:3: [placement] auth_section: the section [gone] does not exist");
         expect_refused(
                 f,
                 "[placement]\nauth_section = other\n[other]\nauth_type = password\n"

@@ -85,11 +85,13 @@ static void expect_error(const char *path, int r, const char *expected)
 {
         _cleanup_(config_settings_done) ConfigSettings file = {};
         Error error = ERROR_NULL;
+        const char *text;
 
         assert_int_equal(config_file_read(&file, path, &error), r);
         assert_int_equal(error.code, -r);
-        assert_int_equal(strncmp(error.text, path, strlen(path)), 0);
-        assert_string_equal(error.text + strlen(path), expected);
+        text = strstr(error.text, path);
+        assert_non_null(text);
+        assert_string_equal(text + strlen(path), expected);
 }
 
 static void test_bad(void **state)
@@ -100,20 +102,20 @@ static void test_bad(void **state)
                 size_t n;
                 const char *expected;
         } cases[] = {
-                { BYTES("[a]\nsecret\n"), ":2: not of the form OPTION = VALUE" },
-                { BYTES("k=v\n"),
-                  ":1: an option before the first section; [DEFAULT] may be missing" },
-                { BYTES("[a]\nk=1\n\n[b\n"),
-                  ":4: the ']' at the end of the section's name is missing" },
-                { BYTES("[a] x\n"), ":1: there is text after the ']' of the section's name" },
+                { BYTES("[a]\nsecret\n"), ":2: the line is not of the form OPTION = VALUE" },
+                { BYTES("k=v\n"), ":1: an option before the first section. Is [DEFAULT] missing?" },
+                { BYTES("[a]\nk=1\n\n[b\n"), ":4: no ']' at the end of the section's name" },
+                { BYTES("[a] x\n"), ":1: text after the ']' of the section's name" },
                 { BYTES("[]\n"), ":1: a section without a name" },
                 { BYTES("[a]\n=1\n"), ":2: an option without a name" },
-                { BYTES("[a]\n k=1\n"), ":2: begins with white space, but continues no value" },
-                { BYTES("[a]\n\tk=1\n"), ":2: begins with white space, but continues no value" },
+                { BYTES("[a]\n k=1\n"),
+                  ":2: the line begins with white space, but there is no value to continue" },
+                { BYTES("[a]\n\tk=1\n"),
+                  ":2: the line begins with white space, but there is no value to continue" },
                 { BYTES("[a]\nk=1\n\n l=2\n"),
-                  ":4: begins with white space, but continues no value" },
+                  ":4: the line begins with white space, but there is no value to continue" },
                 { BYTES("[a]\nk=1\n# c\n l=2\n"),
-                  ":4: begins with white space, but continues no value" },
+                  ":4: the line begins with white space, but there is no value to continue" },
                 { BYTES("[a]\nk=secret\0x\n"), ":2: a control character" },
                 { BYTES("\0"), ":1: a control character" },
                 { BYTES("[a]\n# \x1b\n"), ":2: a control character" },
@@ -158,8 +160,8 @@ static void test_large(void **state)
                 const char *expected; /* NULL: accepted */
         } cases[] = {
                 { "[a]\nk=", "x", CONFIG_FILE_MAX_BYTES - 6, NULL },
-                { "[a]\nk=", "x", CONFIG_FILE_MAX_BYTES - 5, ": is larger than 1048576 bytes" },
-                { "[a]\nk=", "x", 10 * CONFIG_FILE_MAX_BYTES, ": is larger than 1048576 bytes" },
+                { "[a]\nk=", "x", CONFIG_FILE_MAX_BYTES - 5, " is larger than 1048576 bytes" },
+                { "[a]\nk=", "x", 10 * CONFIG_FILE_MAX_BYTES, " is larger than 1048576 bytes" },
                 { "[a]\nk=x\n", " y,\n", 20000, NULL },
                 { "", "# remark\n", 20000, NULL },
                 { "[a]\n", "k=1\n", CONFIG_FILE_MAX_SETTINGS - 1, NULL },
@@ -167,7 +169,7 @@ static void test_large(void **state)
                   ":5001: more than 5000 settings in a file" },
                 { "", "[a]\n", CONFIG_FILE_MAX_SETTINGS + 1,
                   ":5001: more than 5000 settings in a file" },
-                { "[a]\n", "k", 5000, ":2: not of the form OPTION = VALUE" },
+                { "[a]\n", "k", 5000, ":2: the line is not of the form OPTION = VALUE" },
         };
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
         _cleanup_free_ char *path = scratch_path(folder, "x.conf");
@@ -193,17 +195,17 @@ static void test_not_files(void **state)
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         struct sockaddr_un address = { .sun_family = AF_UNIX };
 
-        expect_error(missing, -ENOENT, ": cannot be read: No such file or directory");
-        expect_error(folder, -EINVAL, ": is a folder, not a file");
+        expect_error(missing, -ENOENT, ": No such file or directory");
+        expect_error(folder, -EINVAL, " is a folder, not a file");
         assert_int_equal(mkfifo(fifo, 0600), 0);
-        expect_error(fifo, -EINVAL, ": is not a regular file");
+        expect_error(fifo, -EINVAL, " is not a regular file");
         scratch_link(folder, "loop", "loop");
-        expect_error(loop, -ELOOP, ": cannot be read: Too many levels of symbolic links");
+        expect_error(loop, -ELOOP, ": Too many levels of symbolic links");
 
         snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", folder);
         assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-        expect_error(address.sun_path, -EINVAL, ": is not a regular file");
-        expect_error("/dev/zero", -EINVAL, ": is not a regular file");
+        expect_error(address.sun_path, -EINVAL, " is not a regular file");
+        expect_error("/dev/zero", -EINVAL, " is not a regular file");
 }
 
 TEST_MAIN(test_good, test_bad, test_large, test_not_files)

@@ -23,7 +23,7 @@ static void test_unknown_user(void **state)
         assert_int_equal(service_rights_find(&rights, "no-such-user-here", NULL, &error), -ENOENT);
         assert_string_equal(
                 error.text,
-                "There is no user no-such-user-here: the rights of the service were not checked");
+                "The user no-such-user-here does not exist, so the access rights of the service were not checked");
         assert_int_equal(rights.n_groups, 0);
 }
 

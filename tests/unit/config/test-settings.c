@@ -79,12 +79,12 @@ static void test_refused(void **state)
                 const char *text, *words;
         } cases[] = {
                 { HOST("$x"),
-                  "x.conf:2: [DEFAULT] host: refers to x, which no file sets; write the value, or $$ for a dollar sign" },
+                  "x.conf:2: [DEFAULT] host: refers to x, which no file sets. Write the value, or $$ for a dollar sign" },
                 { HOST("${a.b}"),
-                  "x.conf:2: [DEFAULT] host: refers to a.b, which no file sets; write the value, or $$ for a dollar sign" },
-                { HOST("$host"), "x.conf:2: [DEFAULT] host: its references lead in a circle" },
+                  "x.conf:2: [DEFAULT] host: refers to a.b, which no file sets. Write the value, or $$ for a dollar sign" },
+                { HOST("$host"), "x.conf:2: [DEFAULT] host: its references form a loop" },
                 { HOST("$a") "a = $b\nb = $a\n",
-                  "x.conf:2: [DEFAULT] host: its references lead in a circle" },
+                  "x.conf:2: [DEFAULT] host: its references form a loop" },
                 { HOST("${placement.password}") "[placement]\npassword = s\n",
                   "x.conf:2: [DEFAULT] host: must not refer to the secret password" },
                 { HOST("$a") "a = ${keystone_authtoken.password}\n[keystone_authtoken]\npassword=s\n",

@@ -35,9 +35,9 @@ static void test_choice(void **state)
                 { "it holds Nova's identity only", "[DEFAULT]\nstate_path = FOLDER/nova\n", "unit",
                   "nova/compute_id unit/x", "unit", NULL, NULL },
                 { "it holds a claim database", "[DEFAULT]\nstate_path = FOLDER/nova\n", "unit",
-                  "nova/claim.sqlite", "nova", "write state_dir = ", NULL },
+                  "nova/claim.sqlite", "nova", "Set state_dir = ", NULL },
                 { "the folder of the unit is not there", "[DEFAULT]\nstate_path = FOLDER/nova\n",
-                  "unit", "nova/x", "nova", "write state_dir = ", NULL },
+                  "unit", "nova/x", "nova", "Set state_dir = ", NULL },
                 { "and Nova has instances", "[DEFAULT]\nstate_path = FOLDER/nova\n", "unit",
                   "nova/instances/x", "unit", NULL, NULL },
                 { "neither is there", "[DEFAULT]\nstate_path = FOLDER/nova\n", "unit", NULL, "unit",
@@ -46,7 +46,7 @@ static void test_choice(void **state)
                   "[DEFAULT]\nstate_path = FOLDER/nova\n[agent]\nstate_dir = /own\n", "unit",
                   "nova/claim.sqlite", "/own", NULL, NULL },
                 { "both hold one", "[DEFAULT]\nstate_path = FOLDER/nova\n", "unit",
-                  "nova/claim.sqlite unit/claim.sqlite", NULL, NULL, "hold a claim database" },
+                  "nova/claim.sqlite unit/claim.sqlite", NULL, NULL, "have a claim database" },
                 { "another name of the database",
                   "[DEFAULT]\nstate_path = FOLDER/nova\nclaim_db = x.db\n", "unit",
                   "nova/claim.sqlite unit/x", "unit", NULL, NULL },
@@ -90,9 +90,8 @@ static void test_choice(void **state)
 
 static void test_refused_elsewhere(void **state)
 {
-        expect_refused(
-                *state, "[agent]\nstate_dir = x\n",
-                "x.conf:2: [agent] state_dir: \"x\" is not allowed; allowed is an absolute path");
+        expect_refused(*state, "[agent]\nstate_dir = x\n",
+                       "x.conf:2: [agent] state_dir: \"x\": must be an absolute path");
         config_free(load_text(*state, ""));
 }
 

@@ -122,13 +122,13 @@ static void test_errors_have_words(void **state)
                 int r;
                 const char *words;
         } cases[] = {
-                { "Absent", CTL_NOT_RUNNING, "compute-agent is not running; start it with" },
-                { "Denied", -EACCES, "You may not do this; try it as root" },
+                { "Absent", CTL_NOT_RUNNING, "compute-agent is not running. Start it with" },
+                { "Denied", -EACCES, "Permission denied. Run the command as root" },
                 { "Late", -ETIMEDOUT, "did not answer in time" },
-                { "Unknown", -EOPNOTSUPP, "does not know this request" },
+                { "Unknown", -EOPNOTSUPP, "does not support this request" },
                 { "Hard", -E2BIG, "It is too hard" },
                 { "Search", -EIO, "No such thing" }, /* the agent runs */
-                { "Empty", -EBADMSG, "cannot be read" },
+                { "Empty", -EBADMSG, "Cannot parse the reply" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -153,7 +153,7 @@ static void test_answers(void **state)
         assert_string_equal(text, "Sync");
         assert_int_equal(ctl_bus_call(bus, "Empty", 0, NULL, NULL, "xs", INT64_C(7), "why"), 0);
         assert_int_equal(ctl_bus_call(bus, "Empty", 0, NULL, &error, "s", "\xff"), -EINVAL);
-        assert_string_equal(error.text, "An argument is not a UTF-8 text");
+        assert_string_equal(error.text, "An argument is not valid UTF-8");
         assert_int_equal(ctl_bus_move_claim(bus, "a", "b", NULL, &id, NULL), 0);
         assert_int_equal(id, 9);
         assert_int_equal(ctl_bus_describe(bus, "x", "a/1", &document, NULL), 0);
@@ -166,8 +166,8 @@ static void test_refused_guests(void **state)
         static const struct {
                 const char *method, *refused;
         } cases[] = {
-                { "Refused", "no room on this host for" },
-                { "Invalid", "the agent cannot read the domain of" },
+                { "Refused", "no capacity on this host for guest" },
+                { "Invalid", "cannot read the domain of guest" },
                 { "Denied", NULL },
         };
         const char *refused = NULL;

@@ -78,10 +78,10 @@ static void test_failures(void **state)
                 const char *script, *words;
                 int r;
         } cases[] = {
-                { "echo '{}'; exit 1", "The host could not be polled", -EIO },
-                { "kill -9 $$", "The host could not be polled", -EIO },
+                { "echo '{}'; exit 1", "Cannot poll the host", -EIO },
+                { "kill -9 $$", "Cannot poll the host", -EIO },
                 { "echo '{\"format\": \"another/1\"}'", "has format \"another/1\"", -EBADMSG },
-                { "echo '{'", "cannot be read", -EBADMSG },
+                { "echo '{'", "Cannot parse the reply", -EBADMSG },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -20,13 +20,13 @@ static void test_explain(void **state)
                   "compute-agent failed: no room" }, /* systemd waits before the restart */
                 /* the status of a service that ran is no reason */
                 { "failed", "exit-code", "Placement is equal to this host",
-                  "compute-agent failed with exit code 78; see: journalctl -u compute-agent" },
+                  "compute-agent failed with exit code 78. See: journalctl -u compute-agent" },
                 { "failed", "watchdog", "failed: long ago",
-                  "compute-agent failed (watchdog); see: journalctl -u compute-agent" },
+                  "compute-agent failed (watchdog). See: journalctl -u compute-agent" },
                 { "activating", "success", "",
-                  "compute-agent is starting; see: systemctl status compute-agent" },
+                  "compute-agent is starting. See: systemctl status compute-agent" },
                 { "active", "success", "",
-                  "compute-agent runs, but is not on the system bus; see: journalctl -u compute-agent" },
+                  "compute-agent is running, but is not on the system bus. See: journalctl -u compute-agent" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -87,7 +87,7 @@ static void test_compare_credential(void **state)
         assert_string_equal(ctl_unit_compare_credential(&added, folder),
                             "was added to the unit after the start of the service");
         assert_string_equal(ctl_unit_compare_credential(&missing, folder),
-                            "is missing, and the next start fails without it");
+                            "is missing, so the next start fails");
         /* the service does not run, and its next start reads the file */
         assert_null(ctl_unit_compare_credential(&added, gone));
 }

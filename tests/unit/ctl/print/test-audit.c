@@ -52,7 +52,7 @@ static void test_consumers(void **state)
                   .has = { "vm1", "7", UUID "  -        vm1", "VCPU=2 of host1; VGPU=1 of gpu" } },
                 { CONSUMERS,
                   .has = { "DISK_GB=5 of far", "0000:41:00.0 (2), 0000:42:00.0", "2,8" } },
-                { "{}", .text = "No consumer holds anything of this host in Placement.\n" },
+                { "{}", .text = "No consumer has allocations on this host in Placement.\n" },
         };
 
         check_rows(ctl_consumers_print, rows, ARRAY_SIZE(rows));

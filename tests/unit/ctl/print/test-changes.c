@@ -44,12 +44,12 @@ static void test_an_empty_plan_is_no_proof_of_equality(void **state)
                 { "{'sync_state': 'stale', 'sync_error': 'the tree must change\\u001b shape'}",
                   "Nothing to send now, but Placement is not equal to this host: the tree must change\\x1b shape.\n" },
                 { "{'sync_state': 'offline', 'sync_error': 'no route'}",
-                  "Nothing to send now; the sync state is offline: no route.\n" },
+                  "Nothing to send now. The sync state is offline: no route.\n" },
                 { "{'sync_state': 'pending', 'sync_error': ''}",
-                  "Nothing to send now; the sync state is pending.\n" },
+                  "Nothing to send now. The sync state is pending.\n" },
                 { "{'sync_state': 'retired', 'sync_error': ''}",
-                  "Nothing to send now; the sync state is retired.\n" },
-                { "{}", "Nothing to send now; the sync state is unknown.\n" },
+                  "Nothing to send now. The sync state is retired.\n" },
+                { "{}", "Nothing to send now. The sync state is unknown.\n" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -86,7 +86,7 @@ static void test_names_of_paths(void **state)
                 _cleanup_free_ char *json =
                         text_format("[" STEP("PUT", "%s", "n", "s") "]", cases[i].path);
                 _cleanup_free_ char *expected =
-                        text_format("\nPUT     %-4s  n     s\n", cases[i].what);
+                        text_format("\nPUT     %-6s  n     s\n", cases[i].what);
 
                 capture_print(&capture, print_plan, parse_quoted(json), STYLE_PIPE);
                 assert_contains(capture.text, expected);
@@ -134,7 +134,7 @@ static void test_reshapes(void **state)
                         { BEFORE_AND_AFTER,
                           .has = { GUEST "  host      VCPU 2, VGPU 1  VCPU 2\n",
                                    GUEST "  gpu       -               VGPU 1\n",
-                                   "Consumer c: PCPU stays where it is: it floats\n" } },
+                                   "Consumer c: PCPU is not moved: it floats\n" } },
                 },
                 /* The space is divided between both columns. */
                 narrow[] = {
@@ -162,10 +162,11 @@ static void test_reshapes_without_guests(void **state)
         hint = "Done.";
         json_object_set_new(json_object_get(json, "after"), "consumers", json_object());
         capture_print(&capture, print_moves, json, STYLE_PIPE);
-        assert_contains(capture.text, "No guest holds anything that moves.\n");
+        assert_contains(capture.text, "No consumer has allocations that move.\n");
         assert_contains(capture.text, "\nDone.\n");
         capture_print(&nothing, print_moves, NULL, STYLE_PIPE);
-        assert_string_equal(nothing.text, "Nothing to do: the tree has the shape of this host.\n");
+        assert_string_equal(nothing.text,
+                            "Nothing to do: the tree in Placement has the shape of this host.\n");
 }
 
 static void test_retirements(void **state)
@@ -173,7 +174,7 @@ static void test_retirements(void **state)
         static const PrintRow rows[] = {
                 { "{'providers': ['host1', 7, 'g\\u001b'], 'done': false}",
                   .text = "To be removed from Placement:\n  host1\n  ?\n  g\\x1b\n"
-                          "\nNothing was changed: \"computectl retire\" does it.\n" },
+                          "\nNothing was changed. To retire the host, run \"computectl retire\".\n" },
                 { "{'providers': ['host1'], 'done': true}",
                   .has = { "Removed from Placement:\n  host1\n", "computectl retire --undo" } },
                 { "{'providers': ['host1'], 'done': true}", .lacks = { "--undo" },
@@ -183,9 +184,9 @@ static void test_retirements(void **state)
                   .has = { "Still on this host:\n  web  c1, claim 7, has allocations in Placement\n"
                            "  c2, runs here\n",
                            "Move the guests away" },
-                  .lacks = { "host1", "Below this host" } },
+                  .lacks = { "host1", "Providers of this host" } },
                 { "{'foreign': ['net'], 'providers': ['host1']}",
-                  .has = { "not made by this agent:\n  net\n", "(Neutron, Cyborg)" },
+                  .has = { "another service created:\n  net\n", "(Neutron, Cyborg)" },
                   .lacks = { "Still on", "Move the guests" } },
         };
         static const bool refused[] = { false, false, false, true, true };

@@ -72,8 +72,8 @@ static void test_pages(void **state)
                              "host1     VCPU=2, MEMORY_MB=512\n"
                              "gpu       VGPU=1\n"
                              "\n"
-                             "When the guest runs, keep it: computectl confirm 7\n"
-                             "When it is gone, give it back: computectl release 7\n" } };
+                             "After the guest started, confirm the claim: computectl confirm 7\n"
+                             "After the guest ended, release the claim: computectl release 7\n" } };
 
         check_rows(print, rows, ARRAY_SIZE(rows));
         check_rows(print_history, ended, ARRAY_SIZE(ended));
@@ -89,7 +89,7 @@ static void test_show(void **state)
                   .lacks = { "Expires", "Project" } },
                 { CLAIM(DEVICE("pci_1", MDEV_1, "true") "," DEVICE("pci\\u001b[m", MDEV_2,
                                                                    "false")),
-                  .has = { "pci_1", MDEV_1, "pci\\x1b[m", "to be made" } },
+                  .has = { "pci_1", MDEV_1, "pci\\x1b[m", "not created" } },
                 { "{'id': 7, 'consumer_type': 'INSTANCE', 'allocations': [], 'devices': ["
                   "{'device': 'pci_1', 'address': '0000:41:00.0', 'exists': true}],"
                   " 'cells': [{'cell': 0, 'host_cell': 1, 'memory_mb': 512, 'page_kib': 0,"
@@ -159,13 +159,13 @@ static void test_events(void **state)
                   .has = { "claimed       7  web-1",
                            "demo: VCPU=2, MEMORY_MB=64; gpu: VGPU=1; " MDEV, "root (x, pid 7)" } },
                 { "{'events': [" CLAIMED "," MOVED "," CORDONED "," STRANGE "]}",
-                  .has = { "moved        12  " VM, "the agent itself", "cordoned      -  -" } },
+                  .has = { "moved        12  " VM, "the agent", "cordoned      -  -" } },
                 /* a name from a user cannot control the terminal */
                 { "{'events': [" CORDONED "]}",
                   .has = { "\\x1b[2J", "smoke\\x0a\\xe2\\x80\\xae" } },
                 { "{'events': [" CLAIMED "," MOVED "]}", .has = { "1min ago", "11111111…" },
                   .width = 80 },
-                { "{'events': []}", .text = "Nothing happened that is still known.\n" },
+                { "{'events': []}", .text = "No events recorded.\n" },
         };
 
         check_rows(ctl_events_print, rows, ARRAY_SIZE(rows));

@@ -160,16 +160,16 @@ static void test_single_findings(void **state)
                 /* A running agent keeps the last size and names it among its reasons. Without an
                  * agent it is unknown whether a size was kept. */
                 { "{'state': 'ok'}", .exit = 4, .check = "storage", .state = "warning",
-                  .words = "The size of /x is not known: DISK_GB is not reported" },
+                  .words = "The size of /x is unknown, so DISK_GB is not reported" },
                 { "{'state': 'degraded', 'reasons': [{'check': 'host'}]}", .exit = 4,
                   .check = "storage", .state = "warning",
                   .words =
-                          "The size of /x is not known: DISK_GB is not reported, or keeps what was reported last" },
+                          "The size of /x is unknown, so DISK_GB is not reported, or keeps its last value" },
                 { "{'state': 'not-running'}", .exit = 3, .check = "storage", .state = "warning",
                   .words =
-                          "The size of /x is not known: DISK_GB is not reported, or keeps what was reported last" },
+                          "The size of /x is unknown, so DISK_GB is not reported, or keeps its last value" },
                 { "{'state': 'ok'}", .rbd = true, .exit = 4, .check = "storage", .state = "warning",
-                  .words = "The size of the Ceph cluster is not known: DISK_GB is not reported" },
+                  .words = "The size of the Ceph cluster is unknown, so DISK_GB is not reported" },
                 { "{'state': 'ok'}", .check = "hook", .state = "" },
                 { "{'state': 'ok'}", .hook_installed = true, .check = "hook", .state = "" },
                 { "{'state': 'ok'}", .hook_enabled = true, .exit = 4, .check = "hook",
@@ -236,7 +236,7 @@ static void test_configuration(void **state)
                 const char *check, *state, *words;
         } cases[] = {
                 { "{'state': 'ok'}", .check = "configuration", .state = "ok",
-                  .words = "It can be used" },
+                  .words = "The configuration is valid" },
                 { "{'state': 'ok'}", .error = "x.conf: no", .exit = 4, .check = "configuration",
                   .state = "bad", .words = "x.conf: no" },
                 { "{'state': 'ok'}", .unchecked = "There is no user s", .exit = 4,
@@ -327,7 +327,7 @@ static void test_the_way_to_placement(void **state)
                 const char *findings, *words;
         } cases[] = {
                 { "{'keystone':true,'scope':'project service','roles':['service'],'endpoint':'http://p'}",
-                  "keystone=ok endpoint=ok", "project service; roles: service" },
+                  "keystone=ok endpoint=ok", "project service. Roles: service" },
                 { "{'keystone':true,'scope':'system','roles':['admin','reader'],'endpoint':''}",
                   "keystone=ok endpoint=ok", "admin, reader" },
                 { "{'keystone':true,'scope':'x','roles':['reader'],'endpoint':'http://p'}",

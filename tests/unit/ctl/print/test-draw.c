@@ -96,17 +96,17 @@ static void test_who_holds_what(void **state)
         assert_contains(svg, "<title>CPU 7: offline</title>\n<rect class=\"off\"");
         assert_colour_of(svg, "nvidia-35: we&lt;b", "#e16969");
         assert_colour_of(svg, "nvidia-35: " GUEST_C, "#ad69e1");
-        assert_colour_of(svg, "room for an mdev: free", "#ffffff");
+        assert_colour_of(svg, "free mdev: free", "#ffffff");
         assert_colour_of(svg, "0000:51:02.0: free", "#ffffff");
         assert_colour_of(svg, "0000:51:02.1: we&lt;b", "#e16969");
         assert_colour_of(svg, "pci_0000_61_00_0", "#69e18b");
         /* Half of the cell's memory; a VF is no device of its own. */
         assert_contains(svg, "<title>we&lt;b</title>\n<rect class=\"part\"");
         assert_lacks(svg, "pci_0000_51_02_0");
-        assert_contains(svg, "Devices of no cell");
+        assert_contains(svg, "Devices without a cell");
         assert_contains(svg, "Memory 2 GiB, 9 × 2 MiB");
-        assert_contains(svg, "db  (running, floats)");
-        assert_contains(svg, "(claimed, not there)  VGPU=1");
+        assert_contains(svg, "db  (running, not pinned)");
+        assert_contains(svg, "(claimed, no domain)  VGPU=1");
         /* A cordoned device with guests. */
         assert_contains(svg, ">2 in use, none free</text>");
         assert_lacks(svg, "2 of 0");
@@ -125,9 +125,9 @@ static void test_promised_mdevs(void **state)
         _cleanup_(capture_done) Capture capture;
 
         draw(&capture, HOST, TREE, claims);
-        assert_colour_of(capture.text, "an mdev to be made: " GUEST_C, "#ad69e1");
-        assert_lacks(capture.text, "room for an mdev");
-        assert_contains(capture.text, GUEST_C "  (claimed, not there)");
+        assert_colour_of(capture.text, "mdev, not created: " GUEST_C, "#ad69e1");
+        assert_lacks(capture.text, "free mdev");
+        assert_contains(capture.text, GUEST_C "  (claimed, no domain)");
 }
 
 static void test_well_formed_and_the_same_again(void **state)

@@ -51,30 +51,30 @@ static void test_pages(void **state)
                           "    Version: 1.0\n" },
                 { "{'state': 'not-running', 'summary': 'It sleeps'}", .text = "○ It sleeps\n" },
                 { "{'driver': 'libvirt', 'node': '', 'sync_state': 'pending'}",
-                  .has = { "Node: not known before the first poll\n",
+                  .has = { "Node: unknown before the first poll\n",
                            "Driver: libvirt; not polled yet\n" } },
                 { WELL ", 'sync_state': 'synced', 'reshape_access': 'refused'}",
                   .has = { "lacks the role service" } },
                 { WELL ", 'sync_state': 'synced', 'reshape_access': 'allowed'}",
                   .lacks = { "role" } },
                 { WELL ", 'sync_state': 'synced', 'n_owed_writes': 2, 'n_owed_removals': 1}",
-                  .has = { "       Owed: 2 to write to Placement, 1 to remove, 0 to move\n" } },
-                { WELL ", 'sync_state': 'synced'}", .lacks = { "Owed" } },
+                  .has = { "    Pending: 2 to write to Placement, 1 to remove, 0 to move\n" } },
+                { WELL ", 'sync_state': 'synced'}", .lacks = { "Pending" } },
                 { WELL ", 'sync_state': 'standalone'}", .has = { "Sync: standalone\n" },
                   .lacks = { "requests" } },
                 { "{'reasons': [{'text': 'Placement cannot be reached, retrying', 'command': 'x'}]}",
                   .has = { "    Reasons: Placement cannot be\n"
-                           "             reached, retrying; see \"x\"\n" },
+                           "             reached, retrying. See \"x\"\n" },
                   .width = 40 },
                 { "{'state': 'degraded', 'summary': 'new claims are refused (and 1 more)',"
                   " 'hypervisor_error': 'gone', 'last_poll_usec': 1, 'sync_state': 'offline',"
                   " 'reasons': [{'state': 'degraded', 'text': 'disk \\u001b[2J full', 'command': 'df'},"
                   " {'state': 'warning', 'text': 'Cordoned: by ann', 'command': 'drain'}]}",
                   .has = { "new claims are refused (and 1 more)",
-                           "    Reasons: \033[0;1;31mdisk \\x1b[2J full; see \"df\"\033[0m\n"
-                           "             \033[0;1;33mCordoned: by ann; see \"drain\"",
+                           "    Reasons: \033[0;1;31mdisk \\x1b[2J full. See \"df\"\033[0m\n"
+                           "             \033[0;1;33mCordoned: by ann. See \"drain\"",
                            "offline; not published since the start",
-                           "The last poll that ended well is kept" },
+                           "The data is from the last successful poll" },
                   .colours = true },
         };
 
@@ -104,7 +104,8 @@ static void test_narrow_page(void **state)
                 ": Placement is\n  equal to this host, but the last audit found problems\n");
         assert_contains(capture.text, "1234567890 requests, 1234567 writes, 12345 conflicts\n");
         assert_contains(capture.text, "4711 to write to Placement, 0 to remove, 0 to move\n");
-        assert_contains(capture.text, "is\n             broken, and the new one comes on Monday;");
+        assert_contains(capture.text,
+                        "is\n             broken, and the new one comes on Monday. See");
         for (char *line = strtok(capture.text, "\n"); line; line = strtok(NULL, "\n"))
                 assert_true(text_count_characters(line) <= 80);
 }

@@ -79,7 +79,7 @@ static void test_columns(void **state)
         assert_null(ctl_table_new(&page, columns, ARRAY_SIZE(columns)));
         assert_false(page.failed);
         assert_string_equal(page.usage.text,
-                            "There is no column \"SIZE\"; the columns are NAME,N,TEXT");
+                            "Unknown column \"SIZE\". The columns are NAME,N,TEXT");
 }
 
 static void print_empty(const json_t *unused, CtlPage *page)

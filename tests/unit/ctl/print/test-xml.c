@@ -59,7 +59,7 @@ static void test_layout(void **state)
                         "  </hugepages>\n</memoryBacking>\n<cpu>\n  <numa>\n"
                         "    <cell id='0' cpus='0-1' memory='512' unit='MiB'/>\n"
                         "    <cell id='1' cpus='2' memory='64' unit='MiB'/>\n  </numa>\n</cpu>\n"
-                        "<!-- into <devices>: -->\n"
+                        "<!-- insert into <devices>: -->\n"
                         "<hostdev mode='subsystem' type='pci' managed='yes'>\n  <source>\n"
                         "    <address domain='0x0000' bus='0x41' slot='0x00' function='0x0'/>\n"
                         "  </source>\n</hostdev>\n",

@@ -68,9 +68,9 @@ static void test_wrong_texts(void **state)
                 { "required", "1:", "trait" },
                 { "required", "HW_A,!HW_A", "both" },
                 { "required", "!HW_Z,HW_Z", "both" },
-                { "in-tree", "1:host", "not a provider's uuid" },
+                { "in-tree", "1:host", "not the uuid of a provider" },
                 { "numa-nodes", "0", "not a number of cells" },
-                { "numa-cpus", "1:0", "this one begins with 0:" },
+                { "numa-cpus", "1:0", "must begin with 0:" },
                 { "numa-mem", "0:x", "not a number of MiB" },
                 { "mapping", "", "is not a mapping" },
                 { "mapping", "gpu", "is not a mapping" },
@@ -99,14 +99,14 @@ static void test_check(void **state)
         static const struct {
                 const char *option, *text, *error;
         } cases[] = {
-                { "required", "nic:HW_A", "Traits are required of a group without resources: nic" },
+                { "required", "nic:HW_A", "A group with required traits has no resources: nic" },
                 { "required", "gpu:HW_A", NULL },
                 { "mapping", "gpu=" GPU, NULL },
                 { "mapping", "gpu=host_pci_1", NULL },
-                { "mapping", "=" ROOT, "--mapping: no group \"\" is asked for" },
-                { "mapping", "=host", "--mapping: no group \"\" is asked for" },
-                { "mapping", "g=host", "--mapping: no group \"g\" is asked for" },
-                { "mapping", "gpu2=host", "--mapping: no group \"gpu2\" is asked for" },
+                { "mapping", "=" ROOT, "--mapping: the request has no group \"\"" },
+                { "mapping", "=host", "--mapping: the request has no group \"\"" },
+                { "mapping", "g=host", "--mapping: the request has no group \"g\"" },
+                { "mapping", "gpu2=host", "--mapping: the request has no group \"gpu2\"" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
