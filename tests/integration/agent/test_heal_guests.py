@@ -232,7 +232,7 @@ class TestCertain(AuditCase):
         held = {agent.root(): {'VCPU': 3, 'MEMORY_MB': 56, 'DISK_GB': 1}}
         self.allocate(held, guest)
         # The claim follows Placement, which has less than the guest.
-        wait_until(lambda: [text for text in agent.problems() if 'has 4 VCPUs, its claim has' in text], 20, 'the problem')
+        wait_until(lambda: [text for text in agent.problems() if 'has 4 VCPUs, but its claim has' in text], 20, 'the problem')
         self.agent_heals_nothing(agent, guest, held)
         # A resize on this host explains the difference. The claim was behind.
         held[agent.root()]['VCPU'] = 4

@@ -66,7 +66,7 @@ class TestShow(IdentityCase):
     def test_with_the_agent_running_and_placement_away(self):
         self.agent.start('synced')
         self.identity('check')
-        self.assertIn('the agent of this host runs', self.identity('adopt', code=1).lower())
+        self.assertIn('the agent of this host is running', self.identity('adopt', code=1).lower())
         self.agent.stop()
         endpoint = self.agent.options['placement']['endpoint_override']
         self.agent.configure({'placement': {'endpoint_override': 'http://127.0.0.1:1'}})
@@ -93,7 +93,7 @@ class TestAdopt(IdentityCase):
         self.placement.place(None, {old: {'VCPU': 1}})
         self.agent.start('stale')
         error = self.agent.status()['sync_error']
-        for word in (old, '1 consumer holds', 'last changed', 'computectl identity adopt'):
+        for word in (old, '1 consumer has allocations', 'last changed', 'computectl identity adopt'):
             self.assertIn(word, error)
         doctor = self.agent.ctl('doctor', '--config', self.agent.config, check=False).stdout
         self.assertRegex(doctor, r'bad +identity +The name %s belongs to provider %s' % (
@@ -147,7 +147,7 @@ class TestAdopt(IdentityCase):
         self.assertIn('nothing to adopt', self.identity('adopt', code=1))
         parent = self.provider('parent-of-' + self.name)
         self.provider(self.name, parent)
-        self.assertIn('no host', self.identity('adopt', code=1))
+        self.assertIn('not a host', self.identity('adopt', code=1))
         self.assertEqual(self.document()['state'], 'taken-below')
         self.assertFalse((self.agent.state / 'compute_id').exists())
 

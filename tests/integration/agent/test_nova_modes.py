@@ -60,7 +60,7 @@ class TestObserve(NovaCase):
         self.assertIn('compute_agent_nova_mode{mode="observe"} 1\n', metrics.read_text())
         self.assertEqual(agent.status()['state'], 'warning')
         shown = agent.ctl('status', code=4)
-        self.assertIn('[agent] nova is observe: %d requests' % len(plan), shown.stdout)
+        self.assertIn('%d requests would make the tree of nova-compute equal' % len(plan), shown.stdout)
         self.assertIn('%d requests would make' % len(plan), agent.ctl('doctor', check=False).stdout)
         self.assertEqual(self.property('Nova'), 's "observe"')
         self.assertEqual(self.property('TreePublished'), 'b false')

@@ -176,7 +176,7 @@ class TestLarger(AmountCase):
         self.place(agent, amounts, guest)
         wait_until(lambda: [f['type'] for f in agent.ctl_json('audit')['findings']] == ['larger'], 20, 'the finding')
         self.assert_untouched(agent, guest, amounts)
-        self.assertIn('another writer', agent.ctl('audit').stdout)
+        self.assertIn('Another writer', agent.ctl('audit').stdout)
 
     def test_a_guest_that_placement_counts_with_another_class_is_not_lowered(self):
         """Placement counts VCPU for a guest that is pinned to dedicated CPUs. A reshape moves it, healing does not."""
@@ -230,7 +230,7 @@ class TestThreads(AmountCase):
         define('')
         wait_until(lambda: [c['held'] for c in self.of_guest(agent, guest)] == [''], 20, 'no CPU')
         text = re.findall('Claim %d of .*' % claim['id'], agent.log())
-        self.assertTrue([line for line in text if 'not pinned' in line], text)
+        self.assertTrue([line for line in text if 'no longer pinned' in line], text)
 
     def test_a_claim_of_a_caller_holds_the_cpus_of_its_guests_threads(self):
         agent = self.start()

@@ -172,7 +172,7 @@ class TestLayout(LayoutCase):
 
     def test_requests_that_make_no_sense_are_refused_in_words(self):
         agent = self.start()
-        for words, more in (('parts', ('--numa-nodes', '2')),
+        for words, more in (('divided evenly', ('--numa-nodes', '2')),
                             ('not "often"', ('--cpu-policy', 'often')),
                             ('requires dedicated CPUs', ('--cpu-thread-policy', 'isolate')),
                             ('not "0"', ('--mem-page-size', '0')),

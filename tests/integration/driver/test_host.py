@@ -120,7 +120,7 @@ class TestMisplacedGuests(DeviceCase):
         done = self.agent.ctl('doctor', '--hardware-only', '-c', self.agent.config, '--json=short', code=4)
         told = [finding['text'].partition(': ')[2] for finding in json.loads(done.stdout)['findings'] if 'guests' in finding['text']]
         self.assertEqual(len(told), 2, told)
-        self.assertRegex(told[0], r'^245 guests \(g\d+, g\d+, g\d+, g\d+, g\d+, …\) are pinned to CPUs that are not in it')
+        self.assertRegex(told[0], r'^245 guests \(g\d+, g\d+, g\d+, g\d+, g\d+, …\) are pinned to CPUs that are not in the set')
         self.assertRegex(told[1], r'^245 guests \(.*, …\) are not pinned and can run on dedicated CPUs')
 
 
