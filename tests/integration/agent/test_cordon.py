@@ -106,7 +106,7 @@ class TestCordon(AgentCase):
         self.assertEqual(self.reserved(agent, GPU_A), (0, 4))
         agent.claim('VGPU=1')
         done = agent.ctl('cordon', '0000:ff:00.0', code=1)
-        self.assertIn('no device of this host', done.stderr)
+        self.assertIn('is not a device of this host', done.stderr)
         self.assertEqual(agent.ctl('cordon', 'a', 'b', check=False).returncode, 2)
 
 

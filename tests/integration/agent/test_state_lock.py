@@ -60,7 +60,7 @@ class TestStateLock(EnvCase):
         done = self.second.ctl('identity', 'adopt', '--force', '--config', self.second.config,
                                check=False)
         self.assertNotEqual(done.returncode, 0, done.stdout)
-        self.assertIn('Process %d uses' % self.first.child.pid, done.stdout + done.stderr)
+        self.assertIn('Process %d already uses' % self.first.child.pid, done.stdout + done.stderr)
         self.assertEqual(self.first.root(), changed)
         self.first.stop()
         self.second.ctl('identity', 'adopt', '--force', '--config', self.second.config)
