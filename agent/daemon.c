@@ -57,7 +57,7 @@ typedef struct Daemon {
         ClaimQueue *queue;
         BusService *bus;
         bool is_reloading;             /* the first cycle of the new settings has not ended */
-        bool hung_up;                  /* a SIGHUP arrived during a reload */
+        bool reload_again;             /* a SIGHUP arrived during a reload */
         uint64_t n_cycles;             /* cycles of this tracker that were handled */
         bool logged_no_metrics;        /* the failure was logged */
         bool reloaded;                 /* a reload has happened: the start is over */
@@ -97,10 +97,12 @@ static void daemon_done(Daemon *daemon)
  * disk of the claim database. */
 static void look(const Daemon *daemon, CycleFacts *ret, Verdict *ret_verdict)
 {
-        ClaimsOwed owed = { 0 };
-        const char *trouble = daemon->queue ? claim_queue_count_owed(daemon->queue, &owed) : NULL;
+        PendingWrites pending_writes = { 0 };
+        const char *trouble =
+                daemon->queue ? claim_queue_count_pending_writes(daemon->queue, &pending_writes)
+                              : NULL;
 
-        cycle_facts_look(daemon->engine.tracker, &owed, trouble, ret);
+        cycle_facts_look(daemon->engine.tracker, &pending_writes, trouble, ret);
         verdict_make(ret, ret_verdict);
 }
 
@@ -410,8 +412,8 @@ static ClaimSettings claim_settings(const Config *config)
                 .expiry_usec = config->claim_expiry_usec,
                 .with_placement = config->has_placement,
                 .started_only = config->hook_enabled,
-                .owes_guests = config->hook_enabled && config->has_placement &&
-                               !claim_decide_refuses(config->claim_mode, config->reporter.nova),
+                .writes_guests = config->hook_enabled && config->has_placement &&
+                                 !claim_decide_refuses(config->claim_mode, config->reporter.nova),
         };
 }
 
@@ -466,9 +468,9 @@ static void end_reload(Daemon *daemon)
         log_event(LOG_INFO, MESSAGE_RELOADED, NULL, "The configuration was reloaded.");
         (void)sd_notify(false, "READY=1");
         /* Through the loop, because the tracker that called this function is still active. */
-        if (daemon->hung_up)
+        if (daemon->reload_again)
                 (void)kill(getpid(), SIGHUP);
-        daemon->hung_up = false;
+        daemon->reload_again = false;
 }
 
 /* Ends the reload. The cycle can have failed, for example without libvirt or Placement. The
@@ -509,7 +511,7 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
         Daemon *daemon = userdata;
 
         if (daemon->is_reloading)
-                daemon->hung_up = true;
+                daemon->reload_again = true;
         else if (daemon->mode == DAEMON_SERVE)
                 (void)reload(daemon, NULL);
         return 0;

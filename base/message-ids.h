@@ -76,10 +76,10 @@
 #define MESSAGE_AUDIT_HEALED "9e5a1b7c3d6f4ca4c8f2e0a4b6d8c53a" /* Placement was repaired */
 #define MESSAGE_CORDONED     "b1c5e9d37f2a4be68a0c4e8f1d3b5722" /* host or device cordoned */
 #define MESSAGE_UNCORDONED   "d3e7fb59a14c4d08ac2e60f13f5d7944"
-#define MESSAGE_PLACEMENT_OWED \
+#define MESSAGE_PLACEMENT_WRITES_PENDING \
         "4b8d2f6a0c9e4173a5d7f9e1c3b50d64" /* pending writes to Placement fail */
 #define MESSAGE_PLACEMENT_SETTLED "6c0e4a8d2b7f4295b7f90c13e5d72f86"
-#define MESSAGE_CLAIM_TAKEN_BACK \
+#define MESSAGE_CLAIM_ROLLED_BACK \
         "8e2f6cba4d1943b7c90b2e35f7a94108" /* not finished before the agent ended */
 #define MESSAGE_SECOND_REPORTER \
         "e6d02a6088a0760588000ece5d6723d3" /* another writer overwrites values of the agent */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Measures the cost of wide claims and of many pending writes, by their number, with a real Placement.
 
-    COMPUTE_AGENT_BUILD=DIR python3 -m bench.claims_size [--most-owed N]   (a part of "make bench-claims")
+    COMPUTE_AGENT_BUILD=DIR python3 -m bench.claims_size [--most-pending N]   (a part of "make bench-claims")
 
 It runs compute-agentd on a recorded host (the static driver) and a Placement over SQLite. Another client has created equal devices
 for one guest each below the provider of the host. A wide claim has the given number of groups, each with one device. Its time is that
@@ -41,11 +41,11 @@ def measure_wide(agent, placement):
             cpu = min(cpu, cpu_seconds(agent.child.pid) - used)
             requests = len(placement.requests_since(mark))
             agent.ctl('release', claim['id'])
-            wait_until(lambda: agent.status()['n_owed_removals'] == 0, 60, 'the removal')
+            wait_until(lambda: agent.status()['n_pending_removals'] == 0, 60, 'the removal')
         print('%8d %10.1f %10.2f %10d' % (groups, 1e3 * best, 1e3 * cpu, requests), flush=True)
 
 
-def measure_owed(agent, most):
+def measure_pending_writes(agent, most):
     print('%11s %10s %10s' % ('owed writes', 's', 'CPU ms each'))
     n = 100
     while n <= most:
@@ -54,7 +54,7 @@ def measure_owed(agent, most):
         agent.start()
         begun, used = time.monotonic(), cpu_seconds(agent.child.pid)
         agent.wait_state('synced')
-        wait_until(lambda: agent.status()['n_owed_writes'] == 0, 3600, 'the owed writes')
+        wait_until(lambda: agent.status()['n_pending_writes'] == 0, 3600, 'the owed writes')
         print('%8d %10.2f %10.3f' % (n, time.monotonic() - begun, 1e3 * (cpu_seconds(agent.child.pid) - used) / n),
               flush=True)
         n *= 10
@@ -62,7 +62,7 @@ def measure_owed(agent, most):
 
 def main():
     parser = argparse.ArgumentParser(prog='python3 -m bench.claims_size')
-    parser.add_argument('--most-owed', type=int, default=10000)
+    parser.add_argument('--most-pending', type=int, default=10000)
     args = parser.parse_args()
     with Scratch() as scratch:
         placement = Placement(scratch).start()
@@ -72,7 +72,7 @@ def main():
         add_devices(placement, agent.root())
         agent.ctl('sync')
         measure_wide(agent, placement)
-        measure_owed(agent, args.most_owed)
+        measure_pending_writes(agent, args.most_pending)
         agent.stop()
     return 0
 

@@ -40,34 +40,35 @@ int claims_taken(Claims *claims, Taken *ret, Error *reterr)
 }
 
 /* Adds the limits of one provider to the view, one for each of its classes that counts devices. */
-static int limit_rooms(HostView *view, size_t index, const char *node, const DeviceRooms *rooms)
+static int limit_capacities(HostView *view, size_t index, const char *node,
+                            const DeviceCapacities *capacities)
 {
         const Provider *provider = view->tree->providers[index];
 
         for (size_t i = 0; i < provider->n_inventories; i++) {
                 const char *resource_class = provider->inventories[i].resource_class;
-                const DeviceRoom *room =
-                        device_rooms_find(rooms, node, provider->name, resource_class);
+                const DeviceCapacity *capacity =
+                        device_capacities_find(capacities, node, provider->name, resource_class);
 
-                if (!room)
+                if (!capacity)
                         continue;
                 if (array_grow(&view->limits, sizeof(HostLimit), view->n_limits,
                                &view->n_limits_allocated) < 0)
                         return -ENOMEM;
                 view->limits[view->n_limits++] =
                         (HostLimit){ .provider = index,
-                                     .resource_class = room->resource_class,
-                                     .n_free = room->n_free,
-                                     .n_blocked = room->n_blocked,
-                                     .blocker = room->blocker,
-                                     .in_part = room->in_part };
+                                     .resource_class = capacity->resource_class,
+                                     .n_free = capacity->n_free,
+                                     .n_blocked = capacity->n_blocked,
+                                     .blocker = capacity->blocker,
+                                     .in_part = capacity->in_part };
         }
         return 0;
 }
 
 int claims_count_devices(Claims *claims, const ResourceRequest *request, Taken *ret, Error *reterr)
 {
-        _cleanup_(device_rooms_done) DeviceRooms rooms = { 0 };
+        _cleanup_(device_capacities_done) DeviceCapacities capacities = { 0 };
         HostView *view = claims->view;
         int r;
 
@@ -76,10 +77,10 @@ int claims_count_devices(Claims *claims, const ResourceRequest *request, Taken *
         r = claims_taken(claims, ret, reterr);
         if (r < 0)
                 return r;
-        if (device_rooms_make(&rooms, claims->facts, ret) < 0)
+        if (device_capacities_make(&capacities, claims->facts, ret) < 0)
                 return error_oom(reterr);
         for (size_t i = 0; i < view->n_providers; i++)
-                if (limit_rooms(view, i, claims->node, &rooms) < 0)
+                if (limit_capacities(view, i, claims->node, &capacities) < 0)
                         return error_oom(reterr);
         return 0;
 }

@@ -243,7 +243,7 @@ static int collect(Adoption *adoption, Error *reterr)
 
 /* Compares the fit with the capacities of the inventories, or with all their rules: min_unit,
  * max_unit and step_size as well. */
-static void check_room(Adoption *adoption, bool all_rules, Error *reterr)
+static void check_capacity(Adoption *adoption, bool all_rules, Error *reterr)
 {
         const HostView *view = adoption->claims->view;
 
@@ -274,12 +274,12 @@ static void check_room(Adoption *adoption, bool all_rules, Error *reterr)
 /* Decides whether the agent must write the claim to Placement. For a guest that is about to start,
  * the rules say so. A running guest can have been placed, or deleted, by another program. It is
  * written only if the agent wrote an earlier claim of it and has not removed that yet. */
-static int is_owed(Claims *claims, const Uuid *guest, bool runs, bool *ret, Error *reterr)
+static int must_be_written(Claims *claims, const Uuid *guest, bool runs, bool *ret, Error *reterr)
 {
         ClaimRemoval left;
         int r = runs ? claims_next_removal(claims, 0, guest, &left, reterr) : 0;
 
-        *ret = runs ? r == 0 : claims->rules.owes_guests;
+        *ret = runs ? r == 0 : claims->rules.writes_guests;
         return MIN(r, 0);
 }
 
@@ -307,15 +307,15 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
                 .layout = &adoption->layout,
         };
         char reason[CLAIM_TEXT_MAX + 1];
-        bool owed;
-        int r = is_owed(claims, &adoption->domain->uuid, runs, &owed, reterr);
+        bool must_write;
+        int r = must_be_written(claims, &adoption->domain->uuid, runs, &must_write, reterr);
 
         if (!text || !why)
                 return error_oom(reterr);
         if (r < 0)
                 return r;
         claim.reason = claim_cut_text(why, reason);
-        claim.write_state = owed ? CLAIM_WRITE_OWED : CLAIM_WRITE_NONE;
+        claim.write_state = must_write ? CLAIM_WRITE_UNSENT : CLAIM_WRITE_NONE;
         return store_insert(claims, &claim, &adoption->fit, ret, reterr);
 }
 
@@ -348,7 +348,7 @@ static int adopt_once(Claims *claims, const HostDomain *domain, bool in_turn, Cl
                 error_setf(reterr, EAGAIN, "no provider of this host has any of its resources");
                 return CLAIM_E_CONFLICT;
         }
-        check_room(&adoption, false, reterr);
+        check_capacity(&adoption, false, reterr);
         r = write_outcome(write_adoption(&adoption, true, ret, reterr), in_turn, reterr);
         return r != 0 ? r : adoption.outcome;
 }
@@ -400,7 +400,7 @@ static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Er
                 error_setf(reterr, ENODEV, "no provider of this host has %s", uncounted);
                 return CLAIM_E_UNKNOWN_CLASS;
         }
-        check_room(&adoption, true, reterr);
+        check_capacity(&adoption, true, reterr);
         if (adoption.outcome != CLAIM_DONE)
                 return adoption.outcome;
         r = write_adoption(&adoption, false, ret, reterr);
@@ -409,7 +409,8 @@ static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Er
 
 /* Ends a claim that was made of the domain at an earlier start. The claim of a running guest
  * stays. */
-static int end_left_over(Claims *claims, const HostDomain *domain, Claim **ret_ended, Error *reterr)
+static int end_earlier_claim(Claims *claims, const HostDomain *domain, Claim **ret_ended,
+                             Error *reterr)
 {
         const HostDomain *seen = host_facts_find_domain(claims->facts, &domain->uuid);
         _cleanup_(claim_freep) Claim *held = NULL;
@@ -440,7 +441,7 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
 
         if (!claims->facts)
                 return error_setf(reterr, EAGAIN, "The host was not polled yet");
-        r = end_left_over(claims, domain, ret_ended, reterr);
+        r = end_earlier_claim(claims, domain, ret_ended, reterr);
         if (r != 0)
                 return r;
         while (claims_attempt(&attempts, reterr))

@@ -152,16 +152,16 @@ static bool text_matches(const char *given, const char *held)
 
 /* Stores the new identity of a guest that was started again. Returns CLAIM_E_RACE if the claim has
  * ended. */
-static int set_life(Claims *claims, const char *life, Claim *held, Error *reterr)
+static int set_process(Claims *claims, const char *process, Claim *held, Error *reterr)
 {
-        char *copy = strdup(life);
+        char *copy = strdup(process);
         int r;
 
         if (!copy)
                 return error_oom(reterr);
-        free(held->life);
-        held->life = copy;
-        r = store_set_life(claims, held->id, life, reterr);
+        free(held->process);
+        held->process = copy;
+        r = store_set_process(claims, held->id, process, reterr);
         return r == CLAIM_E_NOT_FOUND ? CLAIM_E_RACE : r;
 }
 
@@ -207,8 +207,8 @@ static int answer_with(Claims *claims, const ClaimRequest *request, const char *
                            held->consumer.text, held->id);
                 return CLAIM_E_CONFLICT;
         }
-        r = request->life[0] && strcmp(request->life, held->life) != 0
-                    ? set_life(claims, request->life, held, reterr)
+        r = request->process[0] && strcmp(request->process, held->process) != 0
+                    ? set_process(claims, request->process, held, reterr)
                     : CLAIM_DONE;
         if (r != CLAIM_DONE || held->state == CLAIM_STATE_CONFIRMED || held->expires_usec == 0 ||
             held->expires_usec > now)
@@ -251,8 +251,8 @@ static int fit_freely(Claims *claims, Order *order, ResourceRequest *bound, Fit 
         const ResourceRequest *resources = &request->resources;
         _cleanup_(host_view_unbind) HostView left = { 0 };
 
-        if (placing->room && host_view_bound(&left, claims->view, claims->node, placing->room,
-                                             placing->others_full) < 0)
+        if (placing->capacity && host_view_bound(&left, claims->view, claims->node,
+                                                 placing->capacity, placing->others_full) < 0)
                 return error_oom(reterr);
         if (request->mappings.n_items > 0) {
                 if (resource_request_copy(bound, resources) < 0)
@@ -260,8 +260,8 @@ static int fit_freely(Claims *claims, Order *order, ResourceRequest *bound, Fit 
                 placed_bind_groups(bound, &request->mappings);
                 resources = bound;
         }
-        return fit_request_numa(placing->room ? &left : claims->view, claims->facts, claims->node,
-                                resources, NULL, &order->effort, ret, reterr);
+        return fit_request_numa(placing->capacity ? &left : claims->view, claims->facts,
+                                claims->node, resources, NULL, &order->effort, ret, reterr);
 }
 
 /* Chooses the providers: those of the allocations, if there are any, else by a free fit. */
@@ -300,7 +300,7 @@ static int claim_new_one(Claims *claims, Order *order, Claim **ret, Error *reter
         int r = check_closed(claims, reterr);
 
         if (r == 0 && !order->placing->holding &&
-            order->placing->write_state != CLAIM_WRITE_PENDING)
+            order->placing->write_state != CLAIM_WRITE_UNANSWERED)
                 r = check_unknown(claims, &request.resources, reterr);
         if (r == 0)
                 r = claims_load_view(claims, reterr);

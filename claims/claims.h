@@ -95,9 +95,9 @@ typedef struct ClaimPlacing {
         const Consumer *holding; /* allocations that were chosen for it, and that it must get; NULL:
                                     the fit chooses */
         const RequestMappings *mappings; /* providers of each request group; NULL: unknown */
-        const Consumer *room; /* capacity that other consumers leave in the host's tree, an upper
-                                 bound for the fit; NULL: all that no claim has */
-        bool others_full;     /* with room: the sharing providers have no capacity left */
+        const Consumer *capacity; /* capacity that other consumers leave in the host's tree, an
+                                 upper bound for the fit; NULL: all that no claim has */
+        bool others_full;         /* with room: the sharing providers have no capacity left */
         ClaimWriteState write_state;
         ClaimReported reported;
 } ClaimPlacing;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "claims/fit/guest-share.h"
-#include "claims/picture.h"
+#include "claims/guest-index.h"
 
 bool claim_is_placed(const Claim *claim)
 {

@@ -5,83 +5,83 @@
  * claim ids. Everything that keys point to is borrowed, and must live as long as the picture. The
  * functions of a picture that was not made find nothing. */
 
-#include "claims/picture.h"
+#include "claims/guest-index.h"
 
 #include <string.h>
 
 #include "base/text.h"
 
-void picture_done(Picture *picture)
+void guest_index_done(GuestIndex *index)
 {
-        free(picture->known.items);
-        free(picture->guests.items);
-        free(picture->mdevs.items);
-        free(picture->pci);
-        *picture = (Picture){ 0 };
+        free(index->known.items);
+        free(index->guests.items);
+        free(index->mdevs.items);
+        free(index->pci);
+        *index = (GuestIndex){ 0 };
 }
 
 static int order_keys(const void *a, const void *b)
 {
-        return uuid_order(&((const PictureKey *)a)->uuid, &((const PictureKey *)b)->uuid);
+        return uuid_order(&((const GuestIndexEntry *)a)->uuid, &((const GuestIndexEntry *)b)->uuid);
 }
 
 /* Orders keys of one uuid by the ids of their claims, so that the first one is the oldest claim. */
 static int order_claims(const void *a, const void *b)
 {
-        const Claim *x = ((const PictureKey *)a)->of, *y = ((const PictureKey *)b)->of;
+        const Claim *x = ((const GuestIndexEntry *)a)->of, *y = ((const GuestIndexEntry *)b)->of;
         int r = order_keys(a, b);
 
         return r != 0 ? r : x->id < y->id ? -1 : x->id > y->id;
 }
 
-static void add_key(PictureKeys *keys, const Uuid *uuid, const void *of)
+static void add_key(GuestIndexEntries *keys, const Uuid *uuid, const void *of)
 {
-        keys->items[keys->n_items++] = (PictureKey){ .uuid = *uuid, .of = of };
+        keys->items[keys->n_items++] = (GuestIndexEntry){ .uuid = *uuid, .of = of };
 }
 
-/* Fills the arrays, which picture_make() allocated large enough. */
-static void add_keys(Picture *picture)
+/* Fills the arrays, which guest_index_make() allocated large enough. */
+static void add_keys(GuestIndex *index)
 {
-        const HostFacts *facts = picture->facts;
+        const HostFacts *facts = index->facts;
 
-        for (size_t i = 0; i < picture->claims->n_claims; i++) {
-                const Claim *claim = picture->claims->claims[i];
+        for (size_t i = 0; i < index->claims->n_claims; i++) {
+                const Claim *claim = index->claims->claims[i];
 
-                add_key(&picture->known, &claim->consumer, claim);
+                add_key(&index->known, &claim->consumer, claim);
                 if (!uuid_empty(&claim->guest))
-                        add_key(&picture->known, &claim->guest, claim);
+                        add_key(&index->known, &claim->guest, claim);
         }
         for (size_t i = 0; i < facts->n_domains; i++)
-                add_key(&picture->guests, &facts->domains[i].uuid, &facts->domains[i]);
-        for (size_t i = 0; i < picture->n_lives; i++)
-                add_key(&picture->guests, &picture->lives[i].uuid, &picture->lives[i]);
+                add_key(&index->guests, &facts->domains[i].uuid, &facts->domains[i]);
+        for (size_t i = 0; i < index->n_processes; i++)
+                add_key(&index->guests, &index->processes[i].uuid, &index->processes[i]);
         for (size_t i = 0; i < facts->n_mdevs; i++)
-                add_key(&picture->mdevs, &facts->mdevs[i].uuid, &facts->mdevs[i]);
+                add_key(&index->mdevs, &facts->mdevs[i].uuid, &facts->mdevs[i]);
         for (size_t i = 0; i < facts->n_pci; i++)
-                picture->pci[picture->n_pci++] = facts->pci[i].address;
+                index->pci[index->n_pci++] = facts->pci[i].address;
 }
 
-int picture_make(Picture *picture)
+int guest_index_make(GuestIndex *index)
 {
-        const HostFacts *facts = picture->facts;
+        const HostFacts *facts = index->facts;
 
-        picture->known.items = calloc(2 * picture->claims->n_claims + 1, sizeof(PictureKey));
-        picture->guests.items = calloc(facts->n_domains + picture->n_lives + 1, sizeof(PictureKey));
-        picture->mdevs.items = calloc(facts->n_mdevs + 1, sizeof(PictureKey));
-        picture->pci = calloc(facts->n_pci + 1, sizeof(char *));
-        if (!picture->known.items || !picture->guests.items || !picture->mdevs.items ||
-            !picture->pci)
+        index->known.items = calloc(2 * index->claims->n_claims + 1, sizeof(GuestIndexEntry));
+        index->guests.items =
+                calloc(facts->n_domains + index->n_processes + 1, sizeof(GuestIndexEntry));
+        index->mdevs.items = calloc(facts->n_mdevs + 1, sizeof(GuestIndexEntry));
+        index->pci = calloc(facts->n_pci + 1, sizeof(char *));
+        if (!index->known.items || !index->guests.items || !index->mdevs.items || !index->pci)
                 return -ENOMEM;
-        add_keys(picture);
-        qsort(picture->known.items, picture->known.n_items, sizeof(PictureKey), order_claims);
-        qsort(picture->guests.items, picture->guests.n_items, sizeof(PictureKey), order_keys);
-        qsort(picture->mdevs.items, picture->mdevs.n_items, sizeof(PictureKey), order_keys);
-        qsort(picture->pci, picture->n_pci, sizeof(char *), text_order);
+        add_keys(index);
+        qsort(index->known.items, index->known.n_items, sizeof(GuestIndexEntry), order_claims);
+        qsort(index->guests.items, index->guests.n_items, sizeof(GuestIndexEntry), order_keys);
+        qsort(index->mdevs.items, index->mdevs.n_items, sizeof(GuestIndexEntry), order_keys);
+        qsort(index->pci, index->n_pci, sizeof(char *), text_order);
         return 0;
 }
 
 /* Returns the first of *ret_n keys with this uuid. The result must not be read if *ret_n is 0. */
-static const PictureKey *find(const PictureKeys *keys, const Uuid *uuid, size_t *ret_n)
+static const GuestIndexEntry *find(const GuestIndexEntries *keys, const Uuid *uuid, size_t *ret_n)
 {
         size_t low = 0, high = keys->n_items, end;
 
@@ -99,16 +99,16 @@ static const PictureKey *find(const PictureKeys *keys, const Uuid *uuid, size_t 
         return keys->items + low;
 }
 
-const PictureKey *picture_claims(const Picture *picture, const Uuid *uuid, size_t *ret_n)
+const GuestIndexEntry *guest_index_claims(const GuestIndex *index, const Uuid *uuid, size_t *ret_n)
 {
-        return find(&picture->known, uuid, ret_n);
+        return find(&index->known, uuid, ret_n);
 }
 
 /* Returns a claim of the consumer by its position in the order of ids. */
-static const Claim *claim_at(const Picture *picture, const Uuid *consumer, size_t place)
+static const Claim *claim_at(const GuestIndex *index, const Uuid *consumer, size_t place)
 {
         size_t n;
-        const PictureKey *keys = picture_claims(picture, consumer, &n);
+        const GuestIndexEntry *keys = guest_index_claims(index, consumer, &n);
 
         for (size_t i = 0; i < n; i++) {
                 const Claim *claim = keys[i].of;
@@ -119,20 +119,20 @@ static const Claim *claim_at(const Picture *picture, const Uuid *consumer, size_
         return NULL;
 }
 
-const Claim *picture_claim(const Picture *picture, const Uuid *consumer)
+const Claim *guest_index_claim(const GuestIndex *index, const Uuid *consumer)
 {
-        return claim_at(picture, consumer, 0);
+        return claim_at(index, consumer, 0);
 }
 
-const Claim *picture_second_claim(const Picture *picture, const Uuid *consumer)
+const Claim *guest_index_second_claim(const GuestIndex *index, const Uuid *consumer)
 {
-        return claim_at(picture, consumer, 1);
+        return claim_at(index, consumer, 1);
 }
 
-bool picture_has_claim(const Picture *picture, const Uuid *guest, const Claim *but)
+bool guest_index_has_claim(const GuestIndex *index, const Uuid *guest, const Claim *but)
 {
         size_t n;
-        const PictureKey *keys = picture_claims(picture, guest, &n);
+        const GuestIndexEntry *keys = guest_index_claims(index, guest, &n);
 
         for (size_t i = 0; i < n; i++)
                 if (keys[i].of != but)
@@ -140,67 +140,67 @@ bool picture_has_claim(const Picture *picture, const Uuid *guest, const Claim *b
         return false;
 }
 
-const HostDomain *picture_domain(const Picture *picture, const Uuid *uuid)
+const HostDomain *guest_index_domain(const GuestIndex *index, const Uuid *uuid)
 {
         size_t n;
-        const PictureKey *keys = find(&picture->guests, uuid, &n);
+        const GuestIndexEntry *keys = find(&index->guests, uuid, &n);
 
         return n > 0 ? keys[0].of : NULL;
 }
 
-const HostDomain *picture_guest(const Picture *picture, const Claim *claim)
+const HostDomain *guest_index_guest(const GuestIndex *index, const Claim *claim)
 {
-        return picture_domain(picture,
-                              uuid_empty(&claim->guest) ? &claim->consumer : &claim->guest);
+        return guest_index_domain(index,
+                                  uuid_empty(&claim->guest) ? &claim->consumer : &claim->guest);
 }
 
-bool picture_has_mdev(const Picture *picture, const Uuid *mdev)
+bool guest_index_has_mdev(const GuestIndex *index, const Uuid *mdev)
 {
         size_t n;
 
-        (void)find(&picture->mdevs, mdev, &n);
+        (void)find(&index->mdevs, mdev, &n);
         return n > 0;
 }
 
-bool picture_has_pci(const Picture *picture, const char *address)
+bool guest_index_has_pci(const GuestIndex *index, const char *address)
 {
-        return picture->n_pci > 0 &&
-               bsearch(&address, picture->pci, picture->n_pci, sizeof(char *), text_order);
+        return index->n_pci > 0 &&
+               bsearch(&address, index->pci, index->n_pci, sizeof(char *), text_order);
 }
 
 static int order_consumers(const void *a, const void *b)
 {
-        return uuid_order(&((const PictureConsumer *)a)->consumer,
-                          &((const PictureConsumer *)b)->consumer);
+        return uuid_order(&((const ConsumerRead *)a)->consumer,
+                          &((const ConsumerRead *)b)->consumer);
 }
 
-const PictureConsumer *picture_find(const PictureConsumer *consumers, size_t n,
-                                    const Uuid *consumer)
+const ConsumerRead *consumer_read_find(const ConsumerRead *consumers, size_t n,
+                                       const Uuid *consumer)
 {
-        const PictureConsumer key = { .consumer = *consumer };
+        const ConsumerRead key = { .consumer = *consumer };
 
         return n > 0 ? bsearch(&key, consumers, n, sizeof(key), order_consumers) : NULL;
 }
 
-PicturePlace picture_place(const Picture *picture, const Uuid *consumer)
+ConsumerPlace guest_index_place(const GuestIndex *index, const Uuid *consumer)
 {
-        const PictureConsumer *found =
-                picture_find(picture->consumers, picture->n_consumers, consumer);
+        const ConsumerRead *found =
+                consumer_read_find(index->consumers, index->n_consumers, consumer);
 
         if (!found)
-                return PICTURE_UNREAD;
+                return CONSUMER_UNREAD;
         if (found->here)
-                return PICTURE_HERE;
-        return found->holding && found->holding->n_allocations > 0 ? PICTURE_ELSEWHERE
-                                                                   : PICTURE_NOWHERE;
+                return CONSUMER_HERE;
+        return found->holding && found->holding->n_allocations > 0 ? CONSUMER_ELSEWHERE
+                                                                   : CONSUMER_NOWHERE;
 }
 
-bool picture_can_be_migration(const Picture *picture, const Consumer *consumer)
+bool guest_index_can_be_migration(const GuestIndex *index, const Consumer *consumer)
 {
         const char *type = consumer->type ? consumer->type : "unknown";
 
         return (strcmp(type, "unknown") == 0 || strcmp(type, "MIGRATION") == 0) &&
-               !picture_domain(picture, &consumer->uuid);
+               !guest_index_domain(index, &consumer->uuid);
 }
 
 GuestSize guest_size_of_claim(const Claim *claim)

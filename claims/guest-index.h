@@ -39,76 +39,77 @@
 #include "claims/claim/host-facts.h"
 
 /* A consumer that was read, as Placement has it. */
-typedef struct PictureConsumer {
+typedef struct ConsumerRead {
         Uuid consumer;
         const Consumer *holding; /* borrowed; NULL: nothing anywhere */
         bool here;               /* some of it is on this host */
-} PictureConsumer;
+} ConsumerRead;
 
-typedef enum PicturePlace {
-        PICTURE_UNREAD, /* Placement was not asked about the consumer */
-        PICTURE_HERE,
-        PICTURE_ELSEWHERE, /* gone: all of its allocations are on other hosts */
-        PICTURE_NOWHERE,   /* gone: it has no allocations */
-} PicturePlace;
+typedef enum ConsumerPlace {
+        CONSUMER_UNREAD, /* Placement was not asked about the consumer */
+        CONSUMER_HERE,
+        CONSUMER_ELSEWHERE, /* gone: all of its allocations are on other hosts */
+        CONSUMER_NOWHERE,   /* gone: it has no allocations */
+} ConsumerPlace;
 
-typedef struct PictureKey {
+typedef struct GuestIndexEntry {
         Uuid uuid;
         const void *of;
-} PictureKey;
+} GuestIndexEntry;
 
-typedef struct PictureKeys {
-        PictureKey *items; /* by uuid */
+typedef struct GuestIndexEntries {
+        GuestIndexEntry *items; /* by uuid */
         size_t n_items;
-} PictureKeys;
+} GuestIndexEntries;
 
-typedef struct Picture {
-        /* Set by the caller before picture_make(); borrowed. */
+typedef struct GuestIndex {
+        /* Set by the caller before guest_index_make(); borrowed. */
         const ClaimList *claims; /* living ones, by id */
         const HostFacts *facts;
-        const HostDomain *lives; /* guests that are no domains */
-        size_t n_lives;
-        const PictureConsumer *consumers; /* by uuid */
+        const HostDomain *processes; /* guests that are no domains */
+        size_t n_processes;
+        const ConsumerRead *consumers; /* by uuid */
         size_t n_consumers;
-        /* Made by picture_make(). */
-        PictureKeys known; /* claims: by consumer, and by the guest that a migration has them of */
-        PictureKeys guests, mdevs;
+        /* Made by guest_index_make(). */
+        GuestIndexEntries
+                known; /* claims: by consumer, and by the guest that a migration has them of */
+        GuestIndexEntries guests, mdevs;
         const char **pci; /* PCI addresses of devices that guests have */
         size_t n_pci;
-} Picture;
+} GuestIndex;
 
 /* Puts the parties in order, so that a look-up for each claim costs no pass over all others.
- * picture_done() is needed also after -ENOMEM. */
-int picture_make(Picture *picture);
-void picture_done(Picture *picture);
+ * guest_index_done() is needed also after -ENOMEM. */
+int guest_index_make(GuestIndex *index);
+void guest_index_done(GuestIndex *index);
 
 /* Returns the claims of a consumer, and those that a migration took over from this guest, by id.
  * *ret_n: their number. */
-const PictureKey *picture_claims(const Picture *picture, const Uuid *uuid, size_t *ret_n);
+const GuestIndexEntry *guest_index_claims(const GuestIndex *index, const Uuid *uuid, size_t *ret_n);
 
 /* Returns the consumer's older claim, or its second one, of a resize on this host; or NULL. */
-const Claim *picture_claim(const Picture *picture, const Uuid *consumer);
-const Claim *picture_second_claim(const Picture *picture, const Uuid *consumer);
+const Claim *guest_index_claim(const GuestIndex *index, const Uuid *consumer);
+const Claim *guest_index_second_claim(const GuestIndex *index, const Uuid *consumer);
 
 /* Returns true if the guest has a claim: its own, or one that a migration took over from it. but: a
  * claim to leave out, or NULL. */
-bool picture_has_claim(const Picture *picture, const Uuid *guest, const Claim *but);
+bool guest_index_has_claim(const GuestIndex *index, const Uuid *guest, const Claim *but);
 
-const HostDomain *picture_domain(const Picture *picture, const Uuid *uuid);
+const HostDomain *guest_index_domain(const GuestIndex *index, const Uuid *uuid);
 
 /* Returns the guest of a claim, also while a migration owns the claim. NULL: it is not here. */
-const HostDomain *picture_guest(const Picture *picture, const Claim *claim);
+const HostDomain *guest_index_guest(const GuestIndex *index, const Claim *claim);
 
-bool picture_has_mdev(const Picture *picture, const Uuid *mdev);
-bool picture_has_pci(const Picture *picture, const char *address);
+bool guest_index_has_mdev(const GuestIndex *index, const Uuid *mdev);
+bool guest_index_has_pci(const GuestIndex *index, const char *address);
 
 /* Returns NULL if Placement was not asked about the consumer. consumers: by uuid. */
-const PictureConsumer *picture_find(const PictureConsumer *consumers, size_t n,
-                                    const Uuid *consumer);
-PicturePlace picture_place(const Picture *picture, const Uuid *consumer);
+const ConsumerRead *consumer_read_find(const ConsumerRead *consumers, size_t n,
+                                       const Uuid *consumer);
+ConsumerPlace guest_index_place(const GuestIndex *index, const Uuid *consumer);
 
 /* Returns true if the consumer can be a migration of a guest: see above. */
-bool picture_can_be_migration(const Picture *picture, const Consumer *consumer);
+bool guest_index_can_be_migration(const GuestIndex *index, const Consumer *consumer);
 
 /* CPUs and memory, by which a guest, its claim and its allocations are compared. Whether CPUs are
  * VCPU or PCPU is not compared: a reshape changes it. */

@@ -57,7 +57,7 @@ void reconcile_problems_done(ReconcileProblems *problems)
 
 /* A claim and its guest, with the list that gets the problems. */
 typedef struct Pair {
-        const Picture *picture;
+        const GuestIndex *index;
         const Claim *claim;
         const HostDomain *domain; /* NULL: no guest here */
         ReconcileProblems *problems;
@@ -255,7 +255,7 @@ static int compare_mdevs(const Pair *pair)
                         r = add(pair,
                                 "guest %.60s does not have mdev %s on %s, which its claim names",
                                 name, device->mdev.text, device->name);
-                else if (!picture_has_mdev(pair->picture, &device->mdev))
+                else if (!guest_index_has_mdev(pair->index, &device->mdev))
                         r = add(pair, "mdev %s of guest %.60s no longer exists on %s",
                                 device->mdev.text, name, device->name);
                 if (r < 0)
@@ -291,7 +291,7 @@ static int compare_pci(const Pair *pair)
                         const char *address = definitions[i].pci[j];
 
                         if (!claim_has_pci(pair->claim, address) &&
-                            picture_has_pci(pair->picture, address) &&
+                            guest_index_has_pci(pair->index, address) &&
                             add(pair,
                                 "guest %.60s has PCI device %s%s, which its claim does not name",
                                 name, address, definitions[i].where) < 0)
@@ -324,7 +324,7 @@ static int add_unlisted_pci(const Pair *pair)
                         const char *address = definitions[i].pci[j];
 
                         if (!claim_has_pci(pair->claim, address) &&
-                            !host_facts_lists_function(pair->picture->facts, address) &&
+                            !host_facts_lists_function(pair->index->facts, address) &&
                             add(pair,
                                 "guest %.60s has PCI device %s%s, which this host does not list",
                                 pair->domain->name, address, definitions[i].where) < 0)
@@ -339,7 +339,7 @@ static int compare_identities(const Pair *pair)
 {
         for (size_t i = 0; i < pair->claim->n_devices; i++) {
                 const ClaimDevice *device = &pair->claim->devices[i];
-                const char *now = host_facts_identity(pair->picture->facts, device->address);
+                const char *now = host_facts_identity(pair->index->facts, device->address);
 
                 if (!device_identity_differs(device->identity, now) ||
                     (i > 0 && strcmp(device[-1].address, device->address) == 0))
@@ -351,16 +351,16 @@ static int compare_identities(const Pair *pair)
         return 0;
 }
 
-int reconcile_check_devices(const Picture *picture, const Claim *claim, const HostDomain *domain,
+int reconcile_check_devices(const GuestIndex *index, const Claim *claim, const HostDomain *domain,
                             ReconcileProblems *problems)
 {
-        const Pair pair = { picture, claim, domain, problems };
+        const Pair pair = { index, claim, domain, problems };
 
         for (size_t i = 0; i < claim->n_devices; i++) {
                 const ClaimDevice *device = &claim->devices[i];
 
                 if (uuid_empty(&device->mdev) &&
-                    !host_facts_lists_function(picture->facts, device->address) &&
+                    !host_facts_lists_function(index->facts, device->address) &&
                     add_claimed_pci(&pair, device->address) < 0)
                         return -ENOMEM;
         }
@@ -369,10 +369,10 @@ int reconcile_check_devices(const Picture *picture, const Claim *claim, const Ho
         return compare_identities(&pair);
 }
 
-int reconcile_compare(const Picture *picture, const Claim *claim, const HostDomain *domain,
+int reconcile_compare(const GuestIndex *index, const Claim *claim, const HostDomain *domain,
                       ReconcileProblems *problems)
 {
-        const Pair pair = { picture, claim, domain, problems };
+        const Pair pair = { index, claim, domain, problems };
 
         if (compare_amounts(&pair) < 0 || compare_mdevs(&pair) < 0 || compare_pci(&pair) < 0)
                 return -ENOMEM;

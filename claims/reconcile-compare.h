@@ -4,7 +4,7 @@
 /* Compares a claim with its guest: amounts, devices, cells and CPUs. Each difference is a problem,
  * which is shown to people; nothing is changed. Pure. */
 
-#include "claims/picture.h"
+#include "claims/guest-index.h"
 
 typedef struct ReconcileProblem {
         Uuid consumer;
@@ -25,11 +25,11 @@ void reconcile_problems_done(ReconcileProblems *problems);
 /* Adds the differences between a confirmed claim and its guest. A claim can have more than its
  * guest: Nova can allocate more than a domain shows, and a claim can have CPUs for emulator and I/O
  * threads. Returns -ENOMEM on failure. */
-int reconcile_compare(const Picture *picture, const Claim *claim, const HostDomain *domain,
+int reconcile_compare(const GuestIndex *index, const Claim *claim, const HostDomain *domain,
                       ReconcileProblems *problems);
 
 /* Adds the PCI devices of a claim and its guest that the host does not list. Adds each address that
  * has another device than the claim was given. The claim can have any state. domain NULL: no guest
  * here. Returns -ENOMEM on failure. */
-int reconcile_check_devices(const Picture *picture, const Claim *claim, const HostDomain *domain,
+int reconcile_check_devices(const GuestIndex *index, const Claim *claim, const HostDomain *domain,
                             ReconcileProblems *problems);

@@ -36,7 +36,7 @@ void reconcile_done(Reconcile *reconcile)
 /* The data of one call of reconcile_make(). */
 typedef struct Work {
         const ReconcileInput *input;
-        Picture picture;
+        GuestIndex index;
         uint64_t now_usec;             /* start of the poll */
         const ReconcileMemory *memory; /* memory of the previous call */
         ReconcileMemory next;
@@ -77,20 +77,21 @@ static int add_release(Work *work, const Claim *claim, const char *reason, const
 
 /* Answers of Placement. */
 
-static const PictureConsumer *find_answer(const Work *work, const Uuid *consumer)
+static const ConsumerRead *find_answer(const Work *work, const Uuid *consumer)
 {
-        return picture_find(work->input->answers, work->input->n_answers, consumer);
+        return consumer_read_find(work->input->answers, work->input->n_answers, consumer);
 }
 
-static bool is_gone(PicturePlace place)
+static bool is_gone(ConsumerPlace place)
 {
-        return place == PICTURE_ELSEWHERE || place == PICTURE_NOWHERE;
+        return place == CONSUMER_ELSEWHERE || place == CONSUMER_NOWHERE;
 }
 
 /* Returns true if another writer decides which allocations the claim's consumer has. */
 static bool is_placed_by_other(const Work *work, const Claim *claim)
 {
-        return work->input->word != RECONCILE_ALONE && claim->write_state != CLAIM_WRITE_WRITTEN &&
+        return work->input->access != RECONCILE_NO_PLACEMENT &&
+               claim->write_state != CLAIM_WRITE_WRITTEN &&
                !(work->input->started_only && claim_is_of_guest_alone(claim));
 }
 
@@ -104,11 +105,11 @@ static bool was_reported(const Claim *claim)
 
 /* Returns true if the claim was made, confirmed or yielded since the poll began: the poll might not
  * show its guest. */
-static bool is_touched(const Work *work, const Claim *claim)
+static bool is_recent(const Work *work, const Claim *claim)
 {
-        for (size_t i = 0; i < work->input->n_touched; i++)
-                if (work->input->touched[i].claim_id == claim->id &&
-                    work->input->touched[i].when_usec >= work->now_usec)
+        for (size_t i = 0; i < work->input->n_recent; i++)
+                if (work->input->recent[i].claim_id == claim->id &&
+                    work->input->recent[i].when_usec >= work->now_usec)
                         return true;
         return false;
 }
@@ -147,72 +148,72 @@ static int remember(Work *work, const ReconcileMissing *missing)
 }
 
 /* A claim without a guest on this host. */
-typedef struct Lonely {
+typedef struct Guestless {
         const Claim *claim;
         ReconcileMissing missing;
-        PicturePlace place;   /* place of the claim's consumer */
+        ConsumerPlace place;  /* place of the claim's consumer */
         bool stopped;         /* it has a guest, which does not run */
         bool confirmed, aged; /* aged: gone or unconfirmed for too long */
-} Lonely;
+} Guestless;
 
 /* Collects the facts about a claim without a guest. An answer of Placement counts as asked now. */
-static Lonely make_lonely(const Work *work, const Claim *claim, bool stopped)
+static Guestless make_guestless(const Work *work, const Claim *claim, bool stopped)
 {
         uint64_t now = work->now_usec;
-        Lonely lonely = { .claim = claim,
-                          .stopped = stopped,
-                          .missing = recall(work, claim->id),
-                          .place = picture_place(&work->picture, &claim->consumer),
-                          .confirmed = claim->state == CLAIM_STATE_CONFIRMED };
+        Guestless guestless = { .claim = claim,
+                                .stopped = stopped,
+                                .missing = recall(work, claim->id),
+                                .place = guest_index_place(&work->index, &claim->consumer),
+                                .confirmed = claim->state == CLAIM_STATE_CONFIRMED };
 
-        if (lonely.confirmed)
-                lonely.aged =
-                        work->input->expiry_usec > 0 &&
-                        !time_is_within(now, lonely.missing.since_usec, work->input->expiry_usec);
+        if (guestless.confirmed)
+                guestless.aged = work->input->expiry_usec > 0 &&
+                                 !time_is_within(now, guestless.missing.since_usec,
+                                                 work->input->expiry_usec);
         else
-                lonely.aged = claim->expires_usec > 0 && claim->expires_usec <= now;
-        if (lonely.place != PICTURE_UNREAD)
-                lonely.missing.asked_usec = now;
-        return lonely;
+                guestless.aged = claim->expires_usec > 0 && claim->expires_usec <= now;
+        if (guestless.place != CONSUMER_UNREAD)
+                guestless.missing.asked_usec = now;
+        return guestless;
 }
 
 /* Returns true if Nova has a folder for the claim's server, or if that is unknown. */
-static bool may_be_built(const Work *work, const Lonely *lonely)
+static bool can_be_in_build(const Work *work, const Guestless *guestless)
 {
-        return !lonely->stopped &&
+        return !guestless->stopped &&
                (work->input->facts->folders_unknown ||
-                host_facts_has_folder(work->input->facts, &lonely->claim->consumer));
+                host_facts_has_folder(work->input->facts, &guestless->claim->consumer));
 }
 
 /* Returns true if it is certain that no guest and no writer needs the claim any more. */
-static bool is_over(const Work *work, const Lonely *lonely)
+static bool is_over(const Work *work, const Guestless *guestless)
 {
-        if (is_touched(work, lonely->claim))
+        if (is_recent(work, guestless->claim))
                 return false;
-        if (is_gone(lonely->place))
-                return lonely->aged || was_reported(lonely->claim);
-        return lonely->aged && !is_placed_by_other(work, lonely->claim) &&
-               !may_be_built(work, lonely);
+        if (is_gone(guestless->place))
+                return guestless->aged || was_reported(guestless->claim);
+        return guestless->aged && !is_placed_by_other(work, guestless->claim) &&
+               !can_be_in_build(work, guestless);
 }
 
 /* Returns the reason why the release is safe, for the event and the log. Requires is_over(). */
-static const char *evidence_of(const Work *work, const Lonely *lonely)
+static const char *evidence_of(const Work *work, const Guestless *guestless)
 {
-        if (is_gone(lonely->place))
+        if (is_gone(guestless->place))
                 return "Placement has no allocations for it on this host";
-        if (work->input->word == RECONCILE_ALONE)
+        if (work->input->access == RECONCILE_NO_PLACEMENT)
                 return "no Placement is configured";
-        if (lonely->claim->write_state == CLAIM_WRITE_WRITTEN)
+        if (guestless->claim->write_state == CLAIM_WRITE_WRITTEN)
                 return "only this agent wrote its allocations";
         return "its claim was created from its guest only";
 }
 
-static const char *reason_of(const Lonely *lonely)
+static const char *reason_of(const Guestless *guestless)
 {
-        if (lonely->stopped)
+        if (guestless->stopped)
                 return "its guest stopped";
-        if (lonely->aged)
-                return lonely->confirmed ? CLAIM_ORPHAN : CLAIM_EXPIRED;
+        if (guestless->aged)
+                return guestless->confirmed ? CLAIM_ORPHAN : CLAIM_EXPIRED;
         return "orphan: its guest is gone, and it has no allocations in Placement";
 }
 
@@ -229,43 +230,44 @@ static bool is_due(const Work *work, const ReconcileMissing *missing)
 }
 
 /* Returns true if Placement's answer about the claim could end it, and the time to ask has come. */
-static bool is_to_be_asked(const Work *work, const Lonely *lonely)
+static bool must_be_read(const Work *work, const Guestless *guestless)
 {
-        if (work->input->word != RECONCILE_CAN_ASK || lonely->place != PICTURE_UNREAD ||
-            is_touched(work, lonely->claim))
+        if (work->input->access != RECONCILE_CAN_READ || guestless->place != CONSUMER_UNREAD ||
+            is_recent(work, guestless->claim))
                 return false;
-        if (!lonely->aged && !was_reported(lonely->claim))
+        if (!guestless->aged && !was_reported(guestless->claim))
                 return false;
         return work->input->urgent ||
-               (lonely->confirmed ? is_due(work, &lonely->missing) : lonely->aged);
+               (guestless->confirmed ? is_due(work, &guestless->missing) : guestless->aged);
 }
 
 /* Handles a claim without a guest. stopped: it has a guest that is off, and that holds nothing
  * while it is off. */
-static int look_at_lonely(Work *work, const Claim *claim, bool stopped)
+static int handle_guestless(Work *work, const Claim *claim, bool stopped)
 {
-        const Lonely lonely = make_lonely(work, claim, stopped);
+        const Guestless guestless = make_guestless(work, claim, stopped);
 
         /* A pending claim is being made. Without Placement, the database ends expired claims. */
         if (claim->state == CLAIM_STATE_PENDING ||
-            (!lonely.confirmed && work->input->word == RECONCILE_ALONE))
+            (!guestless.confirmed && work->input->access == RECONCILE_NO_PLACEMENT))
                 return 0;
-        if (is_over(work, &lonely))
-                return add_release(work, claim, reason_of(&lonely), evidence_of(work, &lonely));
-        if (is_to_be_asked(work, &lonely) && add_of_claim(work, RECONCILE_ASK, claim, NULL) < 0)
+        if (is_over(work, &guestless))
+                return add_release(work, claim, reason_of(&guestless),
+                                   evidence_of(work, &guestless));
+        if (must_be_read(work, &guestless) && add_of_claim(work, RECONCILE_READ, claim, NULL) < 0)
                 return -ENOMEM;
-        if (!lonely.confirmed)
-                return lonely.aged && lonely.place == PICTURE_HERE
+        if (!guestless.confirmed)
+                return guestless.aged && guestless.place == CONSUMER_HERE
                                ? add_of_claim(work, RECONCILE_EXTEND, claim, NULL)
                                : 0;
-        if (!stopped && lonely.aged && lonely.missing.asked_usec > 0 &&
+        if (!stopped && guestless.aged && guestless.missing.asked_usec > 0 &&
             reconcile_add_problem(
                     &work->ret->problems, &claim->consumer, claim->id,
                     "claim %" PRId64
                     " has had no guest here for longer than claim_expiry_time, but Placement still has its allocations",
                     claim->id) < 0)
                 return -ENOMEM;
-        return remember(work, &lonely.missing);
+        return remember(work, &guestless.missing);
 }
 
 /* Claims with a guest. */
@@ -290,9 +292,9 @@ static bool must_follow(const Work *work, const Claim *claim, const HostDomain *
 /* Handles a claim that was made of a guest, and whose allocations another writer decides. The guest
  * was resized, or the writer changed an amount. If Placement has at least the amounts of the guest,
  * the claim is made again. */
-static int look_at_follower(Work *work, const Claim *claim, const HostDomain *domain)
+static int handle_follower(Work *work, const Claim *claim, const HostDomain *domain)
 {
-        const PictureConsumer *answer = find_answer(work, &claim->consumer);
+        const ConsumerRead *answer = find_answer(work, &claim->consumer);
         const Consumer *held =
                 work->input->held ? allocations_find(work->input->held, &claim->consumer) : NULL;
         ReconcileMissing since = recall(work, claim->id);
@@ -308,13 +310,13 @@ static int look_at_follower(Work *work, const Claim *claim, const HostDomain *do
         }
         if (answer)
                 since.asked_usec = work->now_usec;
-        else if (work->input->word == RECONCILE_CAN_ASK &&
+        else if (work->input->access == RECONCILE_CAN_READ &&
                  (must_follow(work, claim, domain, held) || (resized && is_due(work, &since))) &&
-                 add_of_claim(work, RECONCILE_ASK, claim, NULL) < 0)
+                 add_of_claim(work, RECONCILE_READ, claim, NULL) < 0)
                 return -ENOMEM;
         if (resized && remember(work, &since) < 0)
                 return -ENOMEM;
-        return reconcile_compare(&work->picture, claim, domain, &work->ret->problems);
+        return reconcile_compare(&work->index, claim, domain, &work->ret->problems);
 }
 
 /* Guests with two claims. */
@@ -323,7 +325,7 @@ static int look_at_follower(Work *work, const Claim *claim, const HostDomain *do
 static const Claim *find_target(const Work *work, const Claim *first)
 {
         size_t n;
-        const PictureKey *keys = picture_claims(&work->picture, &first->consumer, &n);
+        const GuestIndexEntry *keys = guest_index_claims(&work->index, &first->consumer, &n);
 
         for (size_t i = 0; i < n; i++)
                 if (resize_pair_is(first, keys[i].of))
@@ -344,7 +346,7 @@ static int list_pair(Work *work, const Claim *first, const Claim *target, const 
                      const ReconcileMissing *pair)
 {
         if (!uuid_empty(&pair->migration) ||
-            (work->input->word != RECONCILE_ALONE && pair->asked_usec == 0) ||
+            (work->input->access != RECONCILE_NO_PLACEMENT && pair->asked_usec == 0) ||
             time_is_within(work->now_usec, pair->since_usec,
                            work->input->expiry_usec > 0 ? work->input->expiry_usec : PAIR_AGE_USEC))
                 return 0;
@@ -376,9 +378,9 @@ static int end_pair(Work *work, const ResizePair *pair, const HostDomain *domain
  * migration is gone, the time of the pair starts again. */
 static int ask_about_pair(Work *work, ReconcileMissing *pair)
 {
-        PicturePlace place = picture_place(&work->picture, &pair->migration);
+        ConsumerPlace place = guest_index_place(&work->index, &pair->migration);
 
-        if (place == PICTURE_HERE) {
+        if (place == CONSUMER_HERE) {
                 pair->asked_usec = work->now_usec;
                 return 0;
         }
@@ -387,28 +389,28 @@ static int ask_about_pair(Work *work, ReconcileMissing *pair)
                                             .since_usec = work->now_usec };
                 return 0;
         }
-        if (work->input->word != RECONCILE_CAN_ASK || !is_due(work, pair))
+        if (work->input->access != RECONCILE_CAN_READ || !is_due(work, pair))
                 return 0;
         if (!uuid_empty(&pair->migration))
-                return add_action(work, RECONCILE_ASK, &pair->migration, pair->claim_id, NULL);
+                return add_action(work, RECONCILE_READ, &pair->migration, pair->claim_id, NULL);
         work->ret->wants_all = true;
         return 0;
 }
 
 /* Judges the two claims of a resize. A verdict needs a complete read of Placement. Without one, the
  * function only asks. */
-static int look_at_pair(Work *work, const Claim *first, const Claim *target,
+static int inspect_pair(Work *work, const Claim *first, const Claim *target,
                         const HostDomain *domain)
 {
         ReconcileMissing pair = recall(work, first->id);
         ResizePair judged = { 0 };
         int verdict = RESIZE_PAIR_OPEN;
 
-        if (is_touched(work, first) || is_touched(work, target))
+        if (is_recent(work, first) || is_recent(work, target))
                 return remember(work, &pair);
         if (work->input->complete) {
-                verdict = resize_pair_judge(&work->picture, work->input->view, first, target,
-                                            domain, &judged);
+                verdict = resize_pair_judge(&work->index, work->input->view, first, target, domain,
+                                            &judged);
                 pair.asked_usec = work->now_usec;
                 pair.migration = judged.migration ? judged.migration->uuid : UUID_NULL;
         } else if (ask_about_pair(work, &pair) < 0) {
@@ -425,23 +427,23 @@ static int look_at_pair(Work *work, const Claim *first, const Claim *target,
 
 /* Handles a claim whose guest is here. A claim that expired, or whose guest is no domain, is
  * confirmed. A confirmed claim is compared with its guest. */
-static int look_at_guest(Work *work, const Claim *claim, const HostDomain *domain)
+static int handle_guest(Work *work, const Claim *claim, const HostDomain *domain)
 {
         const Claim *target = domain->unread ? NULL : find_target(work, claim);
 
-        if (target && look_at_pair(work, claim, target, domain) < 0)
+        if (target && inspect_pair(work, claim, target, domain) < 0)
                 return -ENOMEM;
         if (claim->state == CLAIM_STATE_CLAIMED)
-                return claim->life[0] || (!domain->unread && claim->expires_usec > 0 &&
-                                          claim->expires_usec <= work->now_usec)
+                return claim->process[0] || (!domain->unread && claim->expires_usec > 0 &&
+                                             claim->expires_usec <= work->now_usec)
                                ? add_of_claim(work, RECONCILE_CONFIRM, claim, domain)
                                : 0;
         /* The guest of two claims matches one or the other. */
-        if (domain->unread || picture_has_claim(&work->picture, &claim->consumer, claim))
+        if (domain->unread || guest_index_has_claim(&work->index, &claim->consumer, claim))
                 return 0;
-        if (claim_follows(claim) && work->input->word != RECONCILE_ALONE)
-                return look_at_follower(work, claim, domain);
-        return reconcile_compare(&work->picture, claim, domain, &work->ret->problems);
+        if (claim_follows(claim) && work->input->access != RECONCILE_NO_PLACEMENT)
+                return handle_follower(work, claim, domain);
+        return reconcile_compare(&work->index, claim, domain, &work->ret->problems);
 }
 
 /* Returns 1 if the claim must hold other host CPUs for the threads of its guest, or -ENOMEM. */
@@ -450,7 +452,7 @@ static int holds_other_cpus(const Work *work, const Claim *claim, const HostDoma
         _cleanup_(cpu_set_done) CpuSet missing = CPU_SET_INIT, left = CPU_SET_INIT;
 
         if (!work->input->view || domain->unread || !uuid_empty(&claim->guest) ||
-            picture_has_claim(&work->picture, &claim->consumer, claim))
+            guest_index_has_claim(&work->index, &claim->consumer, claim))
                 return 0;
         if (layout_compare_held(&claim->layout, &domain->layout, &work->input->view->held, &missing,
                                 &left) < 0)
@@ -481,25 +483,26 @@ static int must_check(const Work *work, const Claim *claim, const HostDomain *do
 
 /* Handles a confirmed claim that was made of a guest alone, whose allocations were not read yet:
  * completes it from an answer, or asks for one. */
-static int look_at_unread(Work *work, const Claim *claim)
+static int inspect_unread(Work *work, const Claim *claim)
 {
-        if (work->input->word == RECONCILE_ALONE || claim->was_read || !uuid_empty(&claim->guest) ||
-            claim->write_state != CLAIM_WRITE_NONE || claim->state != CLAIM_STATE_CONFIRMED ||
+        if (work->input->access == RECONCILE_NO_PLACEMENT || claim->was_read ||
+            !uuid_empty(&claim->guest) || claim->write_state != CLAIM_WRITE_NONE ||
+            claim->state != CLAIM_STATE_CONFIRMED ||
             strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) != 0)
                 return 0;
-        if (picture_place(&work->picture, &claim->consumer) != PICTURE_UNREAD)
+        if (guest_index_place(&work->index, &claim->consumer) != CONSUMER_UNREAD)
                 return add_of_claim(work, RECONCILE_COMPLETE, claim, NULL);
-        return work->input->word == RECONCILE_CAN_ASK
-                       ? add_of_claim(work, RECONCILE_ASK, claim, NULL)
+        return work->input->access == RECONCILE_CAN_READ
+                       ? add_of_claim(work, RECONCILE_READ, claim, NULL)
                        : 0;
 }
 
 /* Handles one claim. With recorded facts, only devices, expiring claims and claims that identify
  * their guest themselves are compared. */
-static int look_at_claim(Work *work, const Claim *claim)
+static int inspect_claim(Work *work, const Claim *claim)
 {
         bool moving = !uuid_empty(&claim->guest);
-        const HostDomain *domain = picture_guest(&work->picture, claim);
+        const HostDomain *domain = guest_index_guest(&work->index, claim);
         bool stopped = domain && work->input->started_only && !domain->running &&
                        strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
         int check;
@@ -507,21 +510,21 @@ static int look_at_claim(Work *work, const Claim *claim)
         if (stopped)
                 domain = NULL;
         /* Devices are known even if the guests are not. */
-        if (reconcile_check_devices(&work->picture, claim, domain, &work->ret->problems) < 0 ||
+        if (reconcile_check_devices(&work->index, claim, domain, &work->ret->problems) < 0 ||
             (work->input->recorded && lacks_identity(work->input->facts, claim) &&
              add_of_claim(work, RECONCILE_CHECK, claim, NULL) < 0))
                 return -ENOMEM;
-        if (work->input->recorded && !claim->life[0])
-                return claim->state == CLAIM_STATE_CLAIMED ? look_at_lonely(work, claim, stopped)
+        if (work->input->recorded && !claim->process[0])
+                return claim->state == CLAIM_STATE_CLAIMED ? handle_guestless(work, claim, stopped)
                                                            : 0;
         check = work->input->recorded ? 0 : must_check(work, claim, domain);
         if (check < 0 || (check > 0 && add_of_claim(work, RECONCILE_CHECK, claim, domain) < 0) ||
-            look_at_unread(work, claim) < 0)
+            inspect_unread(work, claim) < 0)
                 return -ENOMEM;
         /* The program that moves the guest decides about a confirmed claim of a migration. */
         if (moving && claim->state == CLAIM_STATE_CONFIRMED)
                 return 0;
-        return domain ? look_at_guest(work, claim, domain) : look_at_lonely(work, claim, stopped);
+        return domain ? handle_guest(work, claim, domain) : handle_guestless(work, claim, stopped);
 }
 
 /* Returns true if another host has the guest, and it does not run here. */
@@ -540,7 +543,7 @@ static int order_actions(const void *a, const void *b)
         static const int rank[_RECONCILE_TYPE_MAX] = {
                 [RECONCILE_RELEASE] = 0,  [RECONCILE_CONFIRM] = 1, [RECONCILE_EXTEND] = 2,
                 [RECONCILE_COMPLETE] = 3, [RECONCILE_CHECK] = 4,   [RECONCILE_ADOPT] = 5,
-                [RECONCILE_PLACE] = 6,    [RECONCILE_ASK] = 7
+                [RECONCILE_PLACE] = 6,    [RECONCILE_READ] = 7
         };
         const ReconcileAction *x = a, *y = b;
 
@@ -557,7 +560,7 @@ static int order_actions(const void *a, const void *b)
  * other hosts. The claim of the guest then counts the amounts of that migration. */
 static bool is_move_of(const Work *work, const Consumer *consumer, const HostDomain *domain)
 {
-        const PictureConsumer *guest = find_answer(work, &domain->uuid);
+        const ConsumerRead *guest = find_answer(work, &domain->uuid);
         GuestSize size = guest_size_of_consumer(consumer);
 
         return guest && guest->holding && !guest->here && !domain->unread &&
@@ -589,11 +592,11 @@ static int place_consumers(Work *work)
                 return -ENOMEM;
         mark_migrations(work, counted);
         for (size_t i = 0; i < work->input->n_answers; i++) {
-                const PictureConsumer *answer = &work->input->answers[i];
+                const ConsumerRead *answer = &work->input->answers[i];
 
                 if (!answer->here || counted[i] ||
-                    picture_has_claim(&work->picture, &answer->consumer, NULL) ||
-                    (!work->input->recorded && picture_domain(&work->picture, &answer->consumer)))
+                    guest_index_has_claim(&work->index, &answer->consumer, NULL) ||
+                    (!work->input->recorded && guest_index_domain(&work->index, &answer->consumer)))
                         continue;
                 if (add_action(work, RECONCILE_PLACE, &answer->consumer, 0, NULL) < 0)
                         return -ENOMEM;
@@ -603,13 +606,13 @@ static int place_consumers(Work *work)
 
 /* Asks for a complete read of Placement, or uses it. While Placement cannot be asked, the unread
  * database is a problem. */
-static int look_at_unread_database(Work *work)
+static int inspect_unread_database(Work *work)
 {
-        if (!work->input->unread || work->input->word == RECONCILE_ALONE)
+        if (!work->input->unread || work->input->access == RECONCILE_NO_PLACEMENT)
                 return 0;
         if (work->input->complete)
                 return place_consumers(work);
-        work->ret->wants_all = work->ret->wants_all || work->input->word == RECONCILE_CAN_ASK;
+        work->ret->wants_all = work->ret->wants_all || work->input->access == RECONCILE_CAN_READ;
         return work->ret->wants_all ? 0
                                     : reconcile_add_problem(&work->ret->problems, &UUID_NULL, 0,
                                                             "%s", RECONCILE_UNREAD);
@@ -617,10 +620,10 @@ static int look_at_unread_database(Work *work)
 
 /* Handles a guest without a claim: adopts it, or asks about its consumer first. A guest that cannot
  * be read is a problem. */
-static int look_at_unclaimed(Work *work, const HostDomain *domain)
+static int inspect_unclaimed(Work *work, const HostDomain *domain)
 {
-        bool ask = work->input->word == RECONCILE_CAN_ASK &&
-                   picture_place(&work->picture, &domain->uuid) == PICTURE_UNREAD;
+        bool ask = work->input->access == RECONCILE_CAN_READ &&
+                   guest_index_place(&work->index, &domain->uuid) == CONSUMER_UNREAD;
 
         if (domain->unread)
                 return reconcile_add_problem(
@@ -628,21 +631,21 @@ static int look_at_unclaimed(Work *work, const HostDomain *domain)
                         "guest %.60s has no claim, and its domain cannot be read", domain->name);
         if (is_away(work, domain) || (work->input->started_only && !domain->running))
                 return 0;
-        return add_action(work, ask ? RECONCILE_ASK : RECONCILE_ADOPT, &domain->uuid, 0, domain);
+        return add_action(work, ask ? RECONCILE_READ : RECONCILE_ADOPT, &domain->uuid, 0, domain);
 }
 
-static int look_at_all(Work *work)
+static int inspect_all(Work *work)
 {
-        if (look_at_unread_database(work) < 0)
+        if (inspect_unread_database(work) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < work->input->claims->n_claims; i++)
-                if (look_at_claim(work, work->input->claims->claims[i]) < 0)
+                if (inspect_claim(work, work->input->claims->claims[i]) < 0)
                         return -ENOMEM;
         for (size_t i = 0; !work->input->recorded && i < work->input->facts->n_domains; i++) {
                 const HostDomain *domain = &work->input->facts->domains[i];
 
-                if (!picture_has_claim(&work->picture, &domain->uuid, NULL) &&
-                    look_at_unclaimed(work, domain) < 0)
+                if (!guest_index_has_claim(&work->index, &domain->uuid, NULL) &&
+                    inspect_unclaimed(work, domain) < 0)
                         return -ENOMEM;
         }
         if (work->ret->n_actions > 1)
@@ -653,7 +656,7 @@ static int look_at_all(Work *work)
 
 /* Lists providers with more usage than capacity. A running guest is counted even if it does not
  * fit. */
-static int look_at_view(const HostView *view, ReconcileProblems *problems)
+static int inspect_view(const HostView *view, ReconcileProblems *problems)
 {
         for (size_t i = 0; i < view->n_providers; i++) {
                 const Provider *provider = view->tree->providers[i];
@@ -683,22 +686,22 @@ static int look_at_view(const HostView *view, ReconcileProblems *problems)
 int reconcile_make(const ReconcileInput *input, ReconcileMemory *memory, Reconcile *ret)
 {
         Work work = { .input = input,
-                      .picture = { .claims = input->claims,
-                                   .facts = input->facts,
-                                   .lives = input->lives,
-                                   .n_lives = input->n_lives,
-                                   .consumers = input->answers,
-                                   .n_consumers = input->n_answers },
+                      .index = { .claims = input->claims,
+                                 .facts = input->facts,
+                                 .processes = input->processes,
+                                 .n_processes = input->n_processes,
+                                 .consumers = input->answers,
+                                 .n_consumers = input->n_answers },
                       .now_usec = input->facts->taken_usec,
                       .memory = memory,
                       .ret = ret };
-        int r = picture_make(&work.picture);
+        int r = guest_index_make(&work.index);
 
         if (r == 0)
-                r = look_at_all(&work);
+                r = inspect_all(&work);
         if (r == 0 && input->view)
-                r = look_at_view(input->view, &ret->problems);
-        picture_done(&work.picture);
+                r = inspect_view(input->view, &ret->problems);
+        guest_index_done(&work.index);
         if (r < 0) {
                 reconcile_memory_done(&work.next);
                 reconcile_done(ret);

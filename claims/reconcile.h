@@ -51,7 +51,7 @@
 #include "claims/reconcile-compare.h"
 
 typedef enum ReconcileType {
-        RECONCILE_ASK, /* read the consumer's allocations, then call again */
+        RECONCILE_READ, /* read the consumer's allocations, then call again */
         RECONCILE_ADOPT,
         RECONCILE_COMPLETE, /* from the answer about its consumer */
         RECONCILE_EXTEND,   /* by the expiry time: its consumer has allocations here */
@@ -95,17 +95,18 @@ typedef struct ReconcileMemory {
 void reconcile_memory_done(ReconcileMemory *memory);
 
 /* How far Placement can be asked. */
-typedef enum ReconcileWord {
-        RECONCILE_ALONE, /* there is no Placement: age alone counts */
-        RECONCILE_AWAY,  /* it cannot be asked now, or was just asked: no more answers will come */
-        RECONCILE_CAN_ASK, /* it can be asked: RECONCILE_ASK comes before a decision */
-} ReconcileWord;
+typedef enum ReconcileAccess {
+        RECONCILE_NO_PLACEMENT, /* there is no Placement: age alone counts */
+        RECONCILE_NO_READS, /* it cannot be asked now, or was just asked: no more answers will come
+                             */
+        RECONCILE_CAN_READ, /* it can be asked: RECONCILE_READ comes before a decision */
+} ReconcileAccess;
 
 /* A claim that was made, confirmed or yielded recently. */
-typedef struct ReconcileTouched {
+typedef struct ReconcileRecent {
         int64_t claim_id;
         uint64_t when_usec;
-} ReconcileTouched;
+} ReconcileRecent;
 
 typedef struct Reconcile {
         ReconcileAction *actions; /* releases first: later actions can need what they free */
@@ -128,20 +129,20 @@ typedef struct ReconcileInput {
         const Uuid *away; /* guests that other hosts have now: none of them is adopted while it is
                              off */
         size_t n_away;
-        ReconcileWord word;
-        const PictureConsumer *answers; /* by consumer */
+        ReconcileAccess access;
+        const ConsumerRead *answers; /* by consumer */
         size_t n_answers;
         bool unread;   /* the claim database is new, and Placement was not read for it yet */
         bool complete; /* every consumer with allocations here has an answer */
         const Allocations *held; /* of providers of CPUs, memory and disk; NULL: not read now. They
                                     select the claims to ask about. */
         bool urgent;             /* capacity is needed: ask about every claim without a guest */
-        const HostDomain *lives; /* living guests that are no domains, as claims identify them
+        const HostDomain *processes; /* living guests that are no domains, as claims identify them
                                     (Claim has life); their resources are unknown */
-        size_t n_lives;
-        const ReconcileTouched *touched; /* a poll that began before such a time cannot show that
+        size_t n_processes;
+        const ReconcileRecent *recent; /* a poll that began before such a time cannot show that
                                             the claim's guest is missing */
-        size_t n_touched;
+        size_t n_recent;
         bool recorded; /* facts has no guests: only claims that expire, or that identify their guest
                           themselves, are compared */
 } ReconcileInput;

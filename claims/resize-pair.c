@@ -75,11 +75,11 @@ static const Claim *odd_one(const Claim *first, bool first_has, const Claim *tar
 }
 
 /* Yields whether reconcile_compare() finds no difference. Returns -ENOMEM on failure. */
-static int agrees(const Picture *picture, const Claim *claim, const HostDomain *domain, bool *ret)
+static int agrees(const GuestIndex *index, const Claim *claim, const HostDomain *domain, bool *ret)
 {
         _cleanup_(reconcile_problems_done) ReconcileProblems problems = { 0 };
 
-        if (reconcile_compare(picture, claim, domain, &problems) < 0)
+        if (reconcile_compare(index, claim, domain, &problems) < 0)
                 return -ENOMEM;
         *ret = problems.n_items == 0;
         return 0;
@@ -87,19 +87,19 @@ static int agrees(const Picture *picture, const Claim *claim, const HostDomain *
 
 /* Finds the claim that the domain contradicts, NULL if it contradicts neither or both. ret_agrees:
  * the domain agrees with both, for example since both have more than the domain. */
-static int find_contradicted(const Picture *picture, const Claim *first, const Claim *target,
+static int find_contradicted(const GuestIndex *index, const Claim *first, const Claim *target,
                              const HostDomain *domain, const Claim **ret, bool *ret_agrees)
 {
         bool first_agrees, target_agrees;
 
-        if (agrees(picture, first, domain, &first_agrees) < 0 ||
-            agrees(picture, target, domain, &target_agrees) < 0)
+        if (agrees(index, first, domain, &first_agrees) < 0 ||
+            agrees(index, target, domain, &target_agrees) < 0)
                 return -ENOMEM;
         *ret_agrees = first_agrees && target_agrees;
         *ret = odd_one(first, first_agrees, target, target_agrees);
         if (!*ret && !first_agrees)
-                *ret = odd_one(first, has_shape(first, picture->facts, domain), target,
-                               has_shape(target, picture->facts, domain));
+                *ret = odd_one(first, has_shape(first, index->facts, domain), target,
+                               has_shape(target, index->facts, domain));
         return 0;
 }
 
@@ -145,10 +145,10 @@ static bool is_allocated(const HostView *view, const Claim *claim, const Consume
 /* Third witness: migrations. */
 
 /* Returns true if the consumer has a claim with a request: then it is no migration. */
-static bool has_requested_claim(const Picture *picture, const Uuid *consumer)
+static bool has_requested_claim(const GuestIndex *index, const Uuid *consumer)
 {
         size_t n;
-        const PictureKey *keys = picture_claims(picture, consumer, &n);
+        const GuestIndexEntry *keys = guest_index_claims(index, consumer, &n);
 
         for (size_t i = 0; i < n; i++) {
                 const Claim *claim = keys[i].of;
@@ -177,31 +177,31 @@ static bool has_amount_of(const Consumer *consumer, const Claim *claim)
 
 /* Returns a consumer that can be the migration of another one, and holds the same amount of some
  * provider as the claim. */
-static const Consumer *find_migration(const Picture *picture, const Consumer *of,
+static const Consumer *find_migration(const GuestIndex *index, const Consumer *of,
                                       const Claim *claim)
 {
-        for (size_t i = 0; i < picture->n_consumers; i++) {
-                const Consumer *consumer = picture->consumers[i].holding;
+        for (size_t i = 0; i < index->n_consumers; i++) {
+                const Consumer *consumer = index->consumers[i].holding;
 
-                if (consumer && picture->consumers[i].here && has_amount_of(consumer, claim) &&
+                if (consumer && index->consumers[i].here && has_amount_of(consumer, claim) &&
                     !uuid_equal(&consumer->uuid, &of->uuid) &&
                     consumer_is_same_project(consumer, of) &&
-                    picture_can_be_migration(picture, consumer) &&
-                    !has_requested_claim(picture, &consumer->uuid))
+                    guest_index_can_be_migration(index, consumer) &&
+                    !has_requested_claim(index, &consumer->uuid))
                         return consumer;
         }
         return NULL;
 }
 
-int resize_pair_judge(const Picture *picture, const HostView *view, const Claim *first,
+int resize_pair_judge(const GuestIndex *index, const HostView *view, const Claim *first,
                       const Claim *target, const HostDomain *domain, ResizePair *ret)
 {
-        const PictureConsumer *answer =
-                picture_find(picture->consumers, picture->n_consumers, &first->consumer);
+        const ConsumerRead *answer =
+                consumer_read_find(index->consumers, index->n_consumers, &first->consumer);
         const Claim *by_domain, *by_placement;
         bool decided, agrees_with_both;
 
-        if (find_contradicted(picture, first, target, domain, &by_domain, &agrees_with_both) < 0)
+        if (find_contradicted(index, first, target, domain, &by_domain, &agrees_with_both) < 0)
                 return -ENOMEM;
         if (!view || !answer || !answer->here)
                 return RESIZE_PAIR_OPEN;
@@ -211,15 +211,15 @@ int resize_pair_judge(const Picture *picture, const HostView *view, const Claim 
                 by_domain = by_placement;
         decided = by_domain && by_domain == by_placement;
         if (!decided || by_domain == first)
-                ret->migration = find_migration(picture, answer->holding, first);
+                ret->migration = find_migration(index, answer->holding, first);
         if (!ret->migration && (!decided || by_domain == target))
-                ret->migration = find_migration(picture, answer->holding, target);
+                ret->migration = find_migration(index, answer->holding, target);
         if (ret->migration)
                 return RESIZE_PAIR_MIGRATES;
         if (!decided)
                 return RESIZE_PAIR_OPEN;
         ret->over = by_domain;
         ret->kept = by_domain == first ? target : first;
-        ret->has_other_devices = !has_devices(ret->kept, picture->facts, domain);
+        ret->has_other_devices = !has_devices(ret->kept, index->facts, domain);
         return RESIZE_PAIR_OVER;
 }

@@ -22,7 +22,7 @@
  * exists. */
 
 #include "claims/claim/host-view.h"
-#include "claims/picture.h"
+#include "claims/guest-index.h"
 
 typedef enum ResizePairVerdict {
         RESIZE_PAIR_OPEN,     /* the witnesses do not contradict one and the same claim */
@@ -42,5 +42,5 @@ bool resize_pair_is(const Claim *first, const Claim *target);
 
 /* Compares the two claims of a resize. picture: with all consumers of the host; view: NULL if it is
  * unknown. Returns a verdict, or -ENOMEM. */
-int resize_pair_judge(const Picture *picture, const HostView *view, const Claim *first,
+int resize_pair_judge(const GuestIndex *index, const HostView *view, const Claim *first,
                       const Claim *target, const HostDomain *domain, ResizePair *ret);

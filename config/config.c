@@ -318,7 +318,7 @@ static int load_type(const Config *config, const ConfigSettings *settings, HostM
         return r;
 }
 
-static bool takes_what_is_left(const HostMdevType *type)
+static bool takes_other_devices(const HostMdevType *type)
 {
         return !type->device_addresses || !type->device_addresses[0];
 }
@@ -327,7 +327,7 @@ static bool takes_what_is_left(const HostMdevType *type)
 static const HostMdevType *find_default(const HostConfig *host)
 {
         for (size_t i = 0; i < host->n_mdev_types; i++)
-                if (takes_what_is_left(&host->mdev_types[i]))
+                if (takes_other_devices(&host->mdev_types[i]))
                         return &host->mdev_types[i];
         return NULL;
 }
@@ -347,7 +347,7 @@ static int add_type(Config *config, const ConfigSettings *settings, const char *
                 return r;
 
         fallback = find_default(&config->driver.host);
-        if (fallback && takes_what_is_left(&type)) {
+        if (fallback && takes_other_devices(&type)) {
                 config_warn(
                         settings,
                         "[mdev_%.59s] device_addresses is not set, but the type %.64s already takes all other devices, ignoring the type",

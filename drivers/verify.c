@@ -314,7 +314,7 @@ static int verify_address(const HostMdevType *type, char *address, const Snapsho
         return 0;
 }
 
-static bool anybody_has_type(const Snapshot *snapshot, const char *type)
+static bool any_device_has_type(const Snapshot *snapshot, const char *type)
 {
         for (size_t i = 0; i < snapshot->n_devices; i++)
                 if (snapshot_find_mdev_type(&snapshot->devices[i], type))
@@ -344,7 +344,7 @@ static int verify_mdev_type(const HostMdevType *type, const Snapshot *snapshot, 
         uint64_t n_existing = count_mdevs(snapshot, type->type);
         char option[TEXT_MAX];
 
-        if (!anybody_has_type(snapshot, type->type))
+        if (!any_device_has_type(snapshot, type->type))
                 return findings_warn(
                         findings, "[devices] enabled_mdev_types",
                         "No device offers %.100s. \"computectl discover\" shows the types that devices offer",

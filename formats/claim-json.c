@@ -147,8 +147,8 @@ static const char *guest_name(const Claim *claim, const HostFacts *facts, size_t
                                                                                 : &claim->guest)
                       : NULL;
 
-        *ret_length = domain ? strlen(domain->name) : strcspn(claim->life, ",");
-        return domain ? domain->name : claim->life;
+        *ret_length = domain ? strlen(domain->name) : strcspn(claim->process, ",");
+        return domain ? domain->name : claim->process;
 }
 
 /* Makes the amounts that Placement has for the guest and that its domain does not show. */

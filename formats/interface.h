@@ -31,7 +31,7 @@
  * and the placing: "project" s, "user" s, "consumer-type" s, "resize-target" b, "isolate" b,
  * "same-subtree" aas (lists of suffixes), "in-tree" a{ss} (suffix, uuid of a provider), "mappings"
  * a{sas} (suffix, uuids of the providers that the scheduler chose for the group), "process" u or
- * "control-group" s. The last two identify a guest without a domain (agent/guests/life.h). These
+ * "control-group" s. The last two identify a guest without a domain (agent/guests/process.h). These
  * options describe the layout: "numa-nodes" t, "numa-cpus" as and "numa-mem" at (of each cell),
  * "cpu-policy" s, "cpu-dedicated-mask" s, "cpu-thread-policy" s, "mem-page-size" s,
  * "pci-numa-affinity-policy" s, "numa-strategy" s. */
@@ -79,13 +79,14 @@
 #define STATE_WARNING  "warning"
 #define STATE_DEGRADED "degraded"
 
-#define SYNC_STATE_STANDALONE "standalone"   /* no [placement] section */
-#define SYNC_STATE_SYNCED     "synced"       /* Placement equals the host */
-#define SYNC_STATE_PENDING    "pending"      /* not published, in part or as a whole */
-#define SYNC_STATE_STALE      "stale"        /* part of the tree was rejected; see sync_error */
-#define SYNC_STATE_OFFLINE    "offline"      /* Placement cannot be used */
-#define SYNC_STATE_RETIRED    "retired"      /* the host was removed from Placement */
-#define SYNC_STATE_LEFT       "left-to-nova" /* nova-compute reports this host; see n_differences */
+#define SYNC_STATE_STANDALONE "standalone" /* no [placement] section */
+#define SYNC_STATE_SYNCED     "synced"     /* Placement equals the host */
+#define SYNC_STATE_PENDING    "pending"    /* not published, in part or as a whole */
+#define SYNC_STATE_STALE      "stale"      /* part of the tree was rejected; see sync_error */
+#define SYNC_STATE_OFFLINE    "offline"    /* Placement cannot be used */
+#define SYNC_STATE_RETIRED    "retired"    /* the host was removed from Placement */
+#define SYNC_STATE_LEFT_TO_NOVA \
+        "left-to-nova" /* nova-compute reports this host; see n_differences */
 
 /* Error names. The message of the error has the words. */
 #define BUS_ERROR_INVALID       BUS_NAME ".Error.Invalid"

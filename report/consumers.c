@@ -135,17 +135,18 @@ int consumers_move(ConsumersCall **ret, Session *session, const Allocations *con
                              placement_post_consumers(consumers, true), reterr);
 }
 
-static int take_room(const ConsumersCall *call, const json_t *body, ConsumersAnswer *answer,
-                     Error *reterr)
+static int take_capacity(const ConsumersCall *call, const json_t *body, ConsumersAnswer *answer,
+                         Error *reterr)
 {
-        return placement_read_room(body, &answer->consumer, reterr);
+        return placement_read_capacity(body, &answer->consumer, reterr);
 }
 
-int room_read(ConsumersCall **ret, Session *session, const Uuid *root, const char *resource_class,
-              uint64_t amount, ConsumersDone done, void *userdata, Error *reterr)
+int capacity_read(ConsumersCall **ret, Session *session, const Uuid *root,
+                  const char *resource_class, uint64_t amount, ConsumersDone done, void *userdata,
+                  Error *reterr)
 {
-        const ConsumersCall call = { .done = done, .userdata = userdata, .read = take_room };
+        const ConsumersCall call = { .done = done, .userdata = userdata, .read = take_capacity };
 
-        return start(ret, session, &call, placement_get_room(root, resource_class, amount),
+        return start(ret, session, &call, placement_get_capacity(root, resource_class, amount),
                      PLACEMENT_REQUEST_INIT, reterr);
 }

@@ -17,7 +17,7 @@ typedef struct ConsumersCall ConsumersCall; /* a request under way */
 
 typedef struct ConsumersAnswer {
         int status;         /* 0: no answer, so the result of a write is unknown */
-        Consumer *consumer; /* the consumer that was read, or the free amounts of room_read() */
+        Consumer *consumer; /* the consumer that was read, or the free amounts of capacity_read() */
 } ConsumersAnswer;
 
 /* Receives the end of a call. result is REPORT_DONE, a ReportOutcome or a negative errno; error has
@@ -50,8 +50,9 @@ int consumers_move(ConsumersCall **ret, Session *session, const Allocations *con
  * answer's consumer has them as if they were allocations. It is empty if no provider of the tree
  * can allocate that amount of the class. Sharing providers of other trees are not included.
  * -ENOMEM. */
-int room_read(ConsumersCall **ret, Session *session, const Uuid *root, const char *resource_class,
-              uint64_t amount, ConsumersDone done, void *userdata, Error *reterr);
+int capacity_read(ConsumersCall **ret, Session *session, const Uuid *root,
+                  const char *resource_class, uint64_t amount, ConsumersDone done, void *userdata,
+                  Error *reterr);
 
 /* Cancels a call without its callback. NULL is allowed. Returns NULL. */
 ConsumersCall *consumers_cancel(ConsumersCall *call);

@@ -34,7 +34,7 @@ struct Refresh {
         Reads *reads; /* _PLACEMENT_PART_MAX consecutive reads for each stale provider */
 
         /* Members of a refresh of traits. */
-        Mirror *learner;
+        Mirror *trait_mirror;
         StringSet names;
         size_t first_name, next_name; /* range of the names in the request under way */
 };
@@ -204,7 +204,8 @@ static int take_traits(Refresh *refresh, const json_t *body, Error *reterr)
         for (; r >= 0 && refresh->first_name < refresh->next_name; refresh->first_name++) {
                 const char *name = refresh->names.items[refresh->first_name];
 
-                r = mirror_learn_trait(refresh->learner, name, string_set_contains(&found, name));
+                r = mirror_learn_trait(refresh->trait_mirror, name,
+                                       string_set_contains(&found, name));
         }
         return r < 0 ? error_oom(reterr) : REPORT_DONE;
 }
@@ -245,7 +246,7 @@ int refresh_traits_new(Refresh **ret, Session *session, Mirror *mirror, const St
         if (!refresh || string_set_copy(&refresh->names, names) < 0)
                 return error_oom(reterr);
         refresh->session = session;
-        refresh->learner = mirror;
+        refresh->trait_mirror = mirror;
         refresh->done = done;
         refresh->userdata = userdata;
         r = ask_for_traits(refresh, reterr);

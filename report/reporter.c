@@ -40,7 +40,7 @@ struct Reporter {
         Uuid root;
         char *root_name;
         NovaMode nova;
-        ExecutorManners manners;
+        ExecutorMemory memory;
         bool refreshed; /* the mirror has been read at least once */
         uint64_t traits_asked_usec;
 
@@ -203,15 +203,15 @@ void reporter_forget(Reporter *reporter)
         mirror_forget_all(reporter->mirror);
         reporter->partial = mirror_free(reporter->partial);
         sharing_forget(reporter->sharing);
-        reporter->manners = (ExecutorManners){ .n_retries = reporter->manners.n_retries,
-                                               .deleted = reporter->manners.deleted,
-                                               .userdata = reporter->manners.userdata };
+        reporter->memory = (ExecutorMemory){ .n_retries = reporter->memory.n_retries,
+                                             .deleted = reporter->memory.deleted,
+                                             .userdata = reporter->memory.userdata };
 }
 
 void reporter_set_deleted(Reporter *reporter, ReporterDeleted deleted, void *userdata)
 {
-        reporter->manners.deleted = deleted;
-        reporter->manners.userdata = userdata;
+        reporter->memory.deleted = deleted;
+        reporter->memory.userdata = userdata;
 }
 
 const ProviderTree *reporter_tree(Reporter *reporter)
@@ -236,7 +236,7 @@ static int make_plan(const Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, Plan **ret, Error *reterr)
 {
         bool may_batch =
-                reporter->manners.reshaper == RESHAPER_ALLOWED && !reporter->manners.batch_failed;
+                reporter->memory.reshaper == RESHAPER_ALLOWED && !reporter->memory.batch_failed;
 
         return plan_make(desired, reporter->mirror, allocations, may_batch, ret, reterr);
 }
@@ -247,7 +247,7 @@ static void execute(Reporter *reporter);
 static void on_executed(int result, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
-        bool again = reporter->manners.batch_failed && reporter->plan->is_batch &&
+        bool again = reporter->memory.batch_failed && reporter->plan->is_batch &&
                      !report_outcome_is_fatal(result) && mirror_usable(reporter);
 
         if (again) {
@@ -257,7 +257,7 @@ static void on_executed(int result, const Error *error, void *userdata)
                 return;
         }
         if (result == REPORT_DONE)
-                reporter->manners.batch_failed = false;
+                reporter->memory.batch_failed = false;
         finish(reporter, result, error);
 }
 
@@ -282,7 +282,7 @@ static void execute(Reporter *reporter)
         log_plan(reporter->plan);
         (void)plan_describe(reporter->plan, reporter->changes, sizeof(reporter->changes));
         r = executor_new(&reporter->executor, reporter->event, reporter->session, reporter->mirror,
-                         reporter->plan, &reporter->manners, on_executed, reporter, &error);
+                         reporter->plan, &reporter->memory, on_executed, reporter, &error);
         if (r < 0)
                 finish(reporter, r, &error);
 }
@@ -292,7 +292,7 @@ static void on_probed(int result, const SessionAnswer *answer, const Error *erro
         Reporter *reporter = userdata;
 
         reporter->call = NULL;
-        reporter->manners.reshaper =
+        reporter->memory.reshaper =
                 reshaper_access_of(answer->status, answer->verdict.from_placement);
         execute(reporter);
 }
@@ -303,7 +303,7 @@ static void probe_and_execute(Reporter *reporter)
 {
         bool moves = reporter->allocations && reporter->allocations->n_consumers > 0;
 
-        if (reporter->manners.reshaper != RESHAPER_UNKNOWN || moves ||
+        if (reporter->memory.reshaper != RESHAPER_UNKNOWN || moves ||
             session_send(reporter->session, placement_probe_reshaper(), on_probed, reporter,
                          &reporter->call, NULL) < 0)
                 execute(reporter);
@@ -328,7 +328,7 @@ static void on_laid(int result, const Error *error, void *userdata)
 }
 
 /* Plans and runs the groundwork: the steps of a publish that need no consumers. */
-static void lay_ground(Reporter *reporter)
+static void create_groundwork(Reporter *reporter)
 {
         Error error = ERROR_NULL;
         int r = plan_make_groundwork(reporter->desired, reporter->mirror, &reporter->plan, &error);
@@ -339,7 +339,7 @@ static void lay_ground(Reporter *reporter)
         }
         log_plan(reporter->plan);
         r = executor_new(&reporter->executor, reporter->event, reporter->session, reporter->mirror,
-                         reporter->plan, &reporter->manners, on_laid, reporter, &error);
+                         reporter->plan, &reporter->memory, on_laid, reporter, &error);
         if (r < 0)
                 end_part(reporter, r, &error);
 }
@@ -389,7 +389,7 @@ static void on_looked_up(int result, Mirror *next, const Error *error, void *use
         Reporter *reporter = userdata;
 
         if (reporter->gather && result == REPORT_DONE)
-                lay_ground(reporter);
+                create_groundwork(reporter);
         else if (reporter->gather)
                 on_laid(result, error, reporter);
         else if (result == REPORT_DONE && reporter->prepares)
@@ -470,7 +470,7 @@ int reporter_gather(Reporter *reporter, const StringSet *classes, const Provider
         reporter->n_parts = ahead ? 2 : 1;
         begin(reporter, done, userdata);
         if (ahead && r == 0)
-                lay_ground(reporter);
+                create_groundwork(reporter);
         return 0;
 }
 
@@ -557,7 +557,7 @@ const Sharing *reporter_get_sharing(const Reporter *reporter)
 
 ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter)
 {
-        return reporter->manners.reshaper;
+        return reporter->memory.reshaper;
 }
 
 void reporter_get_progress(const Reporter *reporter, Progress *ret)
@@ -579,7 +579,7 @@ const ReporterStatistics *reporter_get_statistics(Reporter *reporter)
                 .n_requests = now->n_requests,
                 .n_writes = now->n_writes,
                 .n_conflicts = now->n_conflicts,
-                .n_retries = reporter->manners.n_retries,
+                .n_retries = reporter->memory.n_retries,
                 .counts = &now->counts,
                 .changes = reporter->changes[0] ? reporter->changes : NULL,
                 .last_attempt_requests = now->n_requests - reporter->at_refresh.n_requests,

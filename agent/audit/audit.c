@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Compares each consumer, each claim and each guest once. An AuditLook has the inputs, the evidence
+/* Compares each consumer, each claim and each guest once. An AuditRun has the inputs, the evidence
  * about moves and lives, and the findings so far.
  *
  * Each of the three loops handles one direction: consumers that have neither claim nor guest,
@@ -27,18 +27,18 @@
 #define NAME_SIZE   128 /* length of the name of a claim, in bytes */
 
 /* The state of one audit. */
-typedef struct AuditLook {
+typedef struct AuditRun {
         const AuditInput *input;
         AuditEvidence evidence;
         const AuditMemory *memory;
-        AuditMemory next; /* memory for the next audit */
-        const char *life; /* evidence of AUDIT_REMEDY_RELEASE_SHARE for the present consumer */
+        AuditMemory next;   /* memory for the next audit */
+        const char *server; /* evidence of AUDIT_REMEDY_RELEASE_SHARE for the present consumer */
         Audit *audit;
-} AuditLook;
+} AuditRun;
 
 const char *const audit_type_names[_AUDIT_TYPE_MAX] = {
         [AUDIT_LEAKED] = "leaked",       [AUDIT_MIGRATION] = "migration",
-        [AUDIT_UNTOLD] = "untold",       [AUDIT_UNHELD] = "unheld",
+        [AUDIT_MISSING] = "missing",     [AUDIT_UNALLOCATED] = "unallocated",
         [AUDIT_AMOUNT] = "amount",       [AUDIT_LARGER] = "larger",
         [AUDIT_PROVIDER] = "provider",   [AUDIT_UNCLAIMED] = "unclaimed",
         [AUDIT_EVACUATED] = "evacuated", [AUDIT_ELSEWHERE] = "elsewhere",
@@ -80,7 +80,7 @@ void audit_memory_done(AuditMemory *memory)
 }
 
 /* Returns the evidence that a remedy harms no living server. */
-static const char *evidence_of(const AuditLook *look, AuditRemedy remedy)
+static const char *evidence_of(const AuditRun *run, AuditRemedy remedy)
 {
         static const char *const texts[_AUDIT_REMEDY_MAX] = {
                 [AUDIT_REMEDY_WRITE_CLAIM] = "claim and guest agree",
@@ -90,15 +90,15 @@ static const char *evidence_of(const AuditLook *look, AuditRemedy remedy)
         };
 
         if (remedy == AUDIT_REMEDY_RELEASE_SHARE)
-                return look->life;
+                return run->server;
         return texts[remedy] ? texts[remedy] : "";
 }
 
 /* Adds a finding. why is the reason against the remedy, which removes it; "": there is none. */
-_printf_(7, 8) static int add(AuditLook *look, AuditType type, AuditRemedy remedy, const char *why,
+_printf_(7, 8) static int add(AuditRun *run, AuditType type, AuditRemedy remedy, const char *why,
                               const Uuid *consumer, int64_t claim_id, const char *format, ...)
 {
-        Audit *audit = look->audit;
+        Audit *audit = run->audit;
         _cleanup_free_ char *what = NULL, *text = NULL, *evidence = NULL;
         va_list ap;
 
@@ -112,7 +112,7 @@ _printf_(7, 8) static int add(AuditLook *look, AuditType type, AuditRemedy remed
                 text = text_format("%s%s%s", what, why[0] ? "; " : "", why);
         if (why[0])
                 remedy = AUDIT_REMEDY_NONE;
-        evidence = strdup(evidence_of(look, remedy));
+        evidence = strdup(evidence_of(run, remedy));
         if (!text || !evidence)
                 return -ENOMEM;
         audit->items[audit->n_items++] = (AuditFinding){
@@ -127,9 +127,9 @@ _printf_(7, 8) static int add(AuditLook *look, AuditType type, AuditRemedy remed
 }
 
 /* Skips something that can still change, and counts it. */
-static int let_be(AuditLook *look)
+static int skip_recent(AuditRun *run)
 {
-        look->audit->n_in_flight++;
+        run->audit->n_in_flight++;
         return 0;
 }
 
@@ -195,12 +195,12 @@ static const struct AuditSeen *find_seen(const AuditMemory *memory, const Uuid *
 /* Stores since when the consumer is in this state. A consumer that was written is new again,
  * because its writer is about to use it. A consumer that lost its claim or its guest is new as
  * well. */
-static int remember(AuditLook *look, const Consumer *consumer, bool stranger)
+static int remember(AuditRun *run, const Consumer *consumer, bool unowned)
 {
-        const struct AuditSeen *before = find_seen(look->memory, &consumer->uuid);
-        AuditMemory *next = &look->next;
-        bool same = before && before->generation == consumer->generation &&
-                    before->stranger == stranger;
+        const struct AuditSeen *before = find_seen(run->memory, &consumer->uuid);
+        AuditMemory *next = &run->next;
+        bool same =
+                before && before->generation == consumer->generation && before->unowned == unowned;
 
         if (array_grow(&next->items, sizeof(struct AuditSeen), next->n_items, &next->n_allocated) <
             0)
@@ -209,19 +209,19 @@ static int remember(AuditLook *look, const Consumer *consumer, bool stranger)
         next->items[next->n_items++] =
                 (struct AuditSeen){ .consumer = consumer->uuid,
                                     .generation = consumer->generation,
-                                    .stranger = stranger,
+                                    .unowned = unowned,
                                     .since_usec =
-                                            same ? before->since_usec : look->input->boot_usec };
+                                            same ? before->since_usec : run->input->boot_usec };
         return 0;
 }
 
 /* Returns true if the consumer is in its state for less than the grace time. */
-static bool is_new(const AuditLook *look, const Consumer *consumer)
+static bool is_new(const AuditRun *run, const Consumer *consumer)
 {
-        const struct AuditSeen *seen = find_seen(&look->next, &consumer->uuid);
+        const struct AuditSeen *seen = find_seen(&run->next, &consumer->uuid);
 
         return !seen ||
-               time_is_within(look->input->boot_usec, seen->since_usec, look->input->grace_usec);
+               time_is_within(run->input->boot_usec, seen->since_usec, run->input->grace_usec);
 }
 
 /* Consumers without claim and guest */
@@ -234,79 +234,78 @@ static bool is_named(const AuditInput *input, const Consumer *consumer)
 /* Decides whether the consumer's server is alive. An operator who names the consumer decides that
  * it is not, against all evidence of the host. text gets the evidence, unless the consumer is
  * new. */
-static AuditLife judge(const AuditLook *look, const Consumer *consumer,
-                       char text[static AUDIT_EVIDENCE_SIZE])
+static AuditServerState judge(const AuditRun *run, const Consumer *consumer,
+                              char text[static AUDIT_EVIDENCE_SIZE])
 {
-        if (is_named(look->input, consumer)) {
-                snprintf(text, AUDIT_EVIDENCE_SIZE, "%s asked to heal it", look->input->named_by);
-                return AUDIT_LIFE_ENDED;
+        if (is_named(run->input, consumer)) {
+                snprintf(text, AUDIT_EVIDENCE_SIZE, "%s asked to heal it", run->input->named_by);
+                return AUDIT_SERVER_ENDED;
         }
-        return is_new(look, consumer) ? AUDIT_LIFE_ALIVE
-                                      : audit_judge_life(&look->evidence, consumer, text);
+        return is_new(run, consumer) ? AUDIT_SERVER_ALIVE
+                                     : audit_judge_server(&run->evidence, consumer, text);
 }
 
 /* Lists a consumer without claim and guest, unless its server is alive. */
-static int look_at_stranger(AuditLook *look, const Consumer *consumer)
+static int judge_unowned(AuditRun *run, const Consumer *consumer)
 {
-        const AuditInput *input = look->input;
+        const AuditInput *input = run->input;
         bool migration = consumer->type && strcmp(consumer->type, "MIGRATION") == 0;
         char text[AUDIT_EVIDENCE_SIZE] = "";
-        AuditLife life = judge(look, consumer, text);
-        const Claim *placed = picture_claim(&look->evidence.picture, &consumer->uuid);
+        AuditServerState server = judge(run, consumer, text);
+        const Claim *placed = guest_index_claim(&run->evidence.index, &consumer->uuid);
         _cleanup_free_ char *share = NULL;
         const char *why = "";
         int r;
 
-        if (life == AUDIT_LIFE_ALIVE)
-                return let_be(look);
+        if (server == AUDIT_SERVER_ALIVE)
+                return skip_recent(run);
         share = format_share(input, consumer);
         if (!share)
                 return -ENOMEM;
         if (input->waits)
                 why = input->waits;
-        else if (life == AUDIT_LIFE_UNKNOWN)
+        else if (server == AUDIT_SERVER_UNKNOWN)
                 why = text;
-        look->life = text;
-        r = add(look, migration ? AUDIT_MIGRATION : AUDIT_LEAKED, AUDIT_REMEDY_RELEASE_SHARE, why,
+        run->server = text;
+        r = add(run, migration ? AUDIT_MIGRATION : AUDIT_LEAKED, AUDIT_REMEDY_RELEASE_SHARE, why,
                 &consumer->uuid, placed ? placed->id : 0,
                 "%s %s has allocations (%.500s), but neither %s nor guest",
                 migration ? "migration" : "consumer", consumer->uuid.text, share,
                 placed ? "another claim" : "claim");
-        look->life = NULL;
+        run->server = NULL;
         return r;
 }
 
 /* Returns true if a claim explains the consumer's allocations. A claim that was made of these very
  * allocations, for a lost claim database, does not. */
-static bool has_claim(const AuditLook *look, const Consumer *consumer)
+static bool has_claim(const AuditRun *run, const Consumer *consumer)
 {
-        const Claim *claim = picture_claim(&look->evidence.picture, &consumer->uuid);
+        const Claim *claim = guest_index_claim(&run->evidence.index, &consumer->uuid);
 
         return claim && (claim->request[0] || claim->state == CLAIM_STATE_CONFIRMED);
 }
 
 /* Checks a consumer with allocations here. */
-static int look_at_consumer(AuditLook *look, const Consumer *consumer)
+static int inspect_consumer(AuditRun *run, const Consumer *consumer)
 {
-        bool stranger;
+        bool unowned;
 
-        if (!audit_holds_here(look->input, consumer))
+        if (!audit_holds_here(run->input, consumer))
                 return 0;
-        look->audit->n_consumers++;
-        stranger = !has_claim(look, consumer) &&
-                   !picture_domain(&look->evidence.picture, &consumer->uuid);
-        if (remember(look, consumer, stranger) < 0)
+        run->audit->n_consumers++;
+        unowned = !has_claim(run, consumer) &&
+                  !guest_index_domain(&run->evidence.index, &consumer->uuid);
+        if (remember(run, consumer, unowned) < 0)
                 return -ENOMEM;
-        return stranger ? look_at_stranger(look, consumer) : 0;
+        return unowned ? judge_unowned(run, consumer) : 0;
 }
 
 /* Claims whose consumer differs */
 
 /* Writes a difference between claim and guest to ret; "" if they agree. */
-static int find_disagreement(const AuditLook *look, const Claim *claim,
-                             char ret[static REASON_SIZE])
+static int find_disagreement(const AuditRun *run, const Claim *claim, char ret[static REASON_SIZE])
 {
-        const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
+        const HostDomain *domain = guest_index_guest(&run->evidence.index, claim);
         _cleanup_(reconcile_problems_done) ReconcileProblems problems = { 0 };
 
         ret[0] = '\0';
@@ -314,7 +313,7 @@ static int find_disagreement(const AuditLook *look, const Claim *claim,
                 snprintf(ret, REASON_SIZE, "its guest is being moved");
         } else if (!domain) {
                 snprintf(ret, REASON_SIZE, "its guest is not on this host");
-        } else if (reconcile_compare(&look->evidence.picture, claim, domain, &problems) < 0) {
+        } else if (reconcile_compare(&run->evidence.index, claim, domain, &problems) < 0) {
                 return -ENOMEM;
         } else if (problems.n_items > 0) {
                 snprintf(ret, REASON_SIZE, "%s", problems.items[0].text);
@@ -326,23 +325,23 @@ static int find_disagreement(const AuditLook *look, const Claim *claim,
 
 /* Writes the reason why the claim must not be written to Placement to ret; "" if it can. Only
  * amounts on which claim and guest agree are written, so that no guest loses an allocation. */
-static int find_reason(const AuditLook *look, const Claim *claim, const Consumer *consumer,
+static int find_reason(const AuditRun *run, const Claim *claim, const Consumer *consumer,
                        char ret[static REASON_SIZE])
 {
-        if (find_disagreement(look, claim, ret) < 0)
+        if (find_disagreement(run, claim, ret) < 0)
                 return -ENOMEM;
-        if (!ret[0] && look->input->waits)
-                snprintf(ret, REASON_SIZE, "%s", look->input->waits);
-        else if (!ret[0] && consumer && is_new(look, consumer))
+        if (!ret[0] && run->input->waits)
+                snprintf(ret, REASON_SIZE, "%s", run->input->waits);
+        else if (!ret[0] && consumer && is_new(run, consumer))
                 snprintf(ret, REASON_SIZE,
                          "left unchanged, because it was written or first seen a moment ago");
         return 0;
 }
 
 /* Returns "guest g1 (claim 3)" or "claim 3 of UUID", in text. */
-static const char *name_claim(const AuditLook *look, const Claim *claim, size_t size, char *text)
+static const char *name_claim(const AuditRun *run, const Claim *claim, size_t size, char *text)
 {
-        const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
+        const HostDomain *domain = guest_index_guest(&run->evidence.index, claim);
 
         if (domain)
                 snprintf(text, size, "guest %.60s (claim %" PRId64 ")", domain->name, claim->id);
@@ -353,7 +352,7 @@ static const char *name_claim(const AuditLook *look, const Claim *claim, size_t 
 
 /* Lists a PCI device of the claim that the host does not list any more. Returns 1 if there is
  * one. */
-static int look_at_lost_device(AuditLook *look, const Claim *claim)
+static int inspect_lost_device(AuditRun *run, const Claim *claim)
 {
         char name[NAME_SIZE];
 
@@ -362,11 +361,11 @@ static int look_at_lost_device(AuditLook *look, const Claim *claim)
                 int r;
 
                 if (!uuid_empty(&device->mdev) ||
-                    host_facts_lists_function(look->input->facts, device->address))
+                    host_facts_lists_function(run->input->facts, device->address))
                         continue;
-                r = add(look, AUDIT_WITHDRAWN, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
+                r = add(run, AUDIT_WITHDRAWN, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
                         "%s has PCI device %s, which this host no longer lists",
-                        name_claim(look, claim, sizeof(name), name), device->address);
+                        name_claim(run, claim, sizeof(name), name), device->address);
                 return r < 0 ? r : 1;
         }
         return 0;
@@ -374,24 +373,24 @@ static int look_at_lost_device(AuditLook *look, const Claim *claim)
 
 /* Returns true if Placement has less than the claim, but enough for the guest. Then the claim
  * follows Placement. */
-static bool is_enough(const AuditLook *look, const Claim *claim, const Consumer *consumer)
+static bool is_enough(const AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
-        const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
+        const HostDomain *domain = guest_index_guest(&run->evidence.index, claim);
 
         return claim_follows(claim) && domain &&
-               guest_size_covers(audit_size_here(look->input, consumer), domain);
+               guest_size_covers(audit_size_here(run->input, consumer), domain);
 }
 
 /* Lists the first allocation of the consumer from an inventory without capacity. A local disk that
  * a shared one replaces does not count. */
-static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer *consumer)
+static int inspect_withdrawn(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         char name[NAME_SIZE];
-        int r = look_at_lost_device(look, claim);
+        int r = inspect_lost_device(run, claim);
 
         for (size_t i = 0; r == 0 && i < consumer->n_allocations; i++) {
                 const Allocation *held = &consumer->allocations[i];
-                const Provider *provider = audit_own_provider(look->input, &held->provider);
+                const Provider *provider = audit_own_provider(run->input, &held->provider);
 
                 for (size_t j = 0; provider && j < held->resources.n_items; j++) {
                         const char *class = held->resources.items[j].resource_class;
@@ -399,11 +398,11 @@ static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer
 
                         if (inventory &&
                             (inventory_capacity(inventory) > 0 ||
-                             (look->input->disk_is_shared && strcmp(class, "DISK_GB") == 0)))
+                             (run->input->disk_is_shared && strcmp(class, "DISK_GB") == 0)))
                                 continue;
-                        return add(look, AUDIT_WITHDRAWN, AUDIT_REMEDY_NONE, "", &consumer->uuid,
+                        return add(run, AUDIT_WITHDRAWN, AUDIT_REMEDY_NONE, "", &consumer->uuid,
                                    claim->id, "%s has %s of %.60s, which no longer offers it",
-                                   name_claim(look, claim, sizeof(name), name), class,
+                                   name_claim(run, claim, sizeof(name), name), class,
                                    provider->name);
                 }
         }
@@ -412,50 +411,50 @@ static int look_at_withdrawn(AuditLook *look, const Claim *claim, const Consumer
 
 /* Lists amounts that differ. lower and larger are the first classes of which Placement has less, or
  * more, than the claim; NULL: none. */
-static int add_amount(AuditLook *look, const Claim *claim, const Consumer *consumer,
+static int add_amount(AuditRun *run, const Claim *claim, const Consumer *consumer,
                       const char *lower, const char *larger)
 {
         const char *name = lower ? lower : larger;
         uint64_t claimed = claim_sum(claim, name),
-                 placed = audit_sum_here(look->input, consumer, name);
+                 placed = audit_sum_here(run->input, consumer, name);
         char why[REASON_SIZE];
 
-        if (find_disagreement(look, claim, why) < 0)
+        if (find_disagreement(run, claim, why) < 0)
                 return -ENOMEM;
         if (!why[0] && !lower)
-                return add(look, AUDIT_LARGER, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
+                return add(run, AUDIT_LARGER, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
                            "Placement has %" PRIu64 " %s for %s, claim %" PRId64 " has %" PRIu64
                            ". Another writer set the larger amount, and the agent keeps it",
                            placed, name, claim->consumer.text, claim->id, claimed);
         if (!why[0] && larger)
                 snprintf(why, sizeof(why),
                          "another writer set the larger %.60s, and the agent keeps it", larger);
-        else if (!why[0] && is_enough(look, claim, consumer))
+        else if (!why[0] && is_enough(run, claim, consumer))
                 snprintf(why, sizeof(why), "the claim follows Placement in the next cycle");
-        else if (!why[0] && find_reason(look, claim, consumer, why) < 0)
+        else if (!why[0] && find_reason(run, claim, consumer, why) < 0)
                 return -ENOMEM;
-        return add(look, AUDIT_AMOUNT, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer, claim->id,
+        return add(run, AUDIT_AMOUNT, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer, claim->id,
                    "claim %" PRId64 " of %s has %" PRIu64 " %s, Placement %" PRIu64, claim->id,
                    claim->consumer.text, claimed, name, placed);
 }
 
 /* Compares a claim with its consumer. Amounts come before providers. */
-static int compare(AuditLook *look, const Claim *claim, const Consumer *consumer)
+static int compare(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         AuditDifference difference;
         char why[REASON_SIZE];
 
-        if (!audit_differs(look->input, claim, consumer, &difference))
-                return look_at_withdrawn(look, claim, consumer);
-        if (audit_may_be_moving(&look->evidence, consumer, claim))
-                return let_be(look);
+        if (!audit_differs(run->input, claim, consumer, &difference))
+                return inspect_withdrawn(run, claim, consumer);
+        if (audit_may_be_moving(&run->evidence, consumer, claim))
+                return skip_recent(run);
         if (!difference.elsewhere)
-                return add_amount(look, claim, consumer, difference.lower, difference.larger);
-        if (find_reason(look, claim, consumer, why) < 0)
+                return add_amount(run, claim, consumer, difference.lower, difference.larger);
+        if (find_reason(run, claim, consumer, why) < 0)
                 return -ENOMEM;
         if (!why[0] && !claim_binds(claim, difference.elsewhere))
                 snprintf(why, sizeof(why), "its guest is bound to neither provider");
-        return add(look, AUDIT_PROVIDER, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer, claim->id,
+        return add(run, AUDIT_PROVIDER, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer, claim->id,
                    "claim %" PRId64
                    " of %s does not have its %s on %.60s, where Placement allocates it",
                    claim->id, claim->consumer.text, difference.elsewhere,
@@ -465,20 +464,19 @@ static int compare(AuditLook *look, const Claim *claim, const Consumer *consumer
 /* Claims whose consumer has no allocation here */
 
 /* Checks a claim whose consumer is on other hosts alone. */
-static int look_at_gone(AuditLook *look, const Claim *claim, const Consumer *consumer)
+static int inspect_gone(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
-        const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
+        const HostDomain *domain = guest_index_guest(&run->evidence.index, claim);
 
-        if (audit_may_be_moving(&look->evidence, consumer, NULL))
-                return let_be(look);
+        if (audit_may_be_moving(&run->evidence, consumer, NULL))
+                return skip_recent(run);
         if (domain && domain->running)
-                return add(look, AUDIT_ELSEWHERE, AUDIT_REMEDY_NONE, "", &claim->consumer,
-                           claim->id,
+                return add(run, AUDIT_ELSEWHERE, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
                            "guest %.60s runs here (claim %" PRId64
                            "), and all its allocations are on other hosts",
                            domain->name, claim->id);
-        return add(look, AUDIT_EVACUATED, AUDIT_REMEDY_END_CLAIM,
-                   look->input->waits ? look->input->waits : "", &claim->consumer, claim->id,
+        return add(run, AUDIT_EVACUATED, AUDIT_REMEDY_END_CLAIM,
+                   run->input->waits ? run->input->waits : "", &claim->consumer, claim->id,
                    "claim %" PRId64
                    " of %s, which does not run here and has all its allocations on other hosts",
                    claim->id, claim->consumer.text);
@@ -486,28 +484,29 @@ static int look_at_gone(AuditLook *look, const Claim *claim, const Consumer *con
 
 /* Checks a claim without allocations in Placement. Allocations that another writer made and removed
  * are not written again. */
-static int look_at_missing(AuditLook *look, const Claim *claim)
+static int inspect_missing(AuditRun *run, const Claim *claim)
 {
-        const HostDomain *domain = picture_guest(&look->evidence.picture, claim);
+        const HostDomain *domain = guest_index_guest(&run->evidence.index, claim);
         char why[REASON_SIZE];
 
-        if (is_young(look->input, claim))
-                return let_be(look);
+        if (is_young(run->input, claim))
+                return skip_recent(run);
         if (claim->write_state == CLAIM_WRITE_WRITTEN) {
-                if (find_reason(look, claim, NULL, why) < 0)
+                if (find_reason(run, claim, NULL, why) < 0)
                         return -ENOMEM;
-                return add(look, AUDIT_UNTOLD, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer,
+                return add(run, AUDIT_MISSING, AUDIT_REMEDY_WRITE_CLAIM, why, &claim->consumer,
                            claim->id,
                            "claim %" PRId64 " of %s has no allocations in Placement any more",
                            claim->id, claim->consumer.text);
         }
         if (!domain)
-                return add(look, AUDIT_UNHELD, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
+                return add(run, AUDIT_UNALLOCATED, AUDIT_REMEDY_NONE, "", &claim->consumer,
+                           claim->id,
                            "claim %" PRId64
                            " of %s has neither a guest here nor allocations in Placement",
                            claim->id, claim->consumer.text);
         return add(
-                look, AUDIT_UNHELD, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
+                run, AUDIT_UNALLOCATED, AUDIT_REMEDY_NONE, "", &claim->consumer, claim->id,
                 "guest %.60s %s here (claim %" PRId64
                 "), but has no allocations in Placement. If it was deleted, undefine it. Otherwise let its scheduler restore them",
                 domain->name, domain->running ? "runs" : "is defined", claim->id);
@@ -515,103 +514,103 @@ static int look_at_missing(AuditLook *look, const Claim *claim)
 
 /* Checks a guest with two claims. claims/reconcile.h ends one of them, if guest and Placement
  * contradict it. A pair that stays without a migration is listed. */
-static int look_at_resized(AuditLook *look, const Claim *claim, const Consumer *consumer)
+static int inspect_resized(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
-        const Claim *first = picture_claim(&look->evidence.picture, &claim->consumer),
-                    *second = picture_second_claim(&look->evidence.picture, &claim->consumer);
+        const Claim *first = guest_index_claim(&run->evidence.index, &claim->consumer),
+                    *second = guest_index_second_claim(&run->evidence.index, &claim->consumer);
 
         if (claim != first || first->state != CLAIM_STATE_CONFIRMED ||
-            second->state != CLAIM_STATE_CONFIRMED || is_young(look->input, second) ||
+            second->state != CLAIM_STATE_CONFIRMED || is_young(run->input, second) ||
             (consumer &&
-             (is_new(look, consumer) || audit_may_be_moving(&look->evidence, consumer, first) ||
-              audit_may_be_moving(&look->evidence, consumer, second))))
-                return let_be(look);
+             (is_new(run, consumer) || audit_may_be_moving(&run->evidence, consumer, first) ||
+              audit_may_be_moving(&run->evidence, consumer, second))))
+                return skip_recent(run);
         return add(
-                look, AUDIT_RESIZED, AUDIT_REMEDY_NONE, "", &claim->consumer, first->id,
+                run, AUDIT_RESIZED, AUDIT_REMEDY_NONE, "", &claim->consumer, first->id,
                 "claims %" PRId64 " and %" PRId64
                 " belong to one guest, %s, which has no migration. Release the claim that it does not need (\"computectl release\")",
                 first->id, second->id, claim->consumer.text);
 }
 
 /* Checks a claim that can still change. It is not compared, but its inventories must exist. */
-static int look_at_unfinished(AuditLook *look, const Claim *claim, const Consumer *consumer)
+static int inspect_unfinished(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
-        if (consumer && look_at_withdrawn(look, claim, consumer) < 0)
+        if (consumer && inspect_withdrawn(run, claim, consumer) < 0)
                 return -ENOMEM;
-        return let_be(look);
+        return skip_recent(run);
 }
 
 /* Checks one claim by its state and by the place of its consumer. */
-static int look_at_claim(AuditLook *look, const Claim *claim)
+static int inspect_claim(AuditRun *run, const Claim *claim)
 {
-        const Consumer *consumer = allocations_find(look->input->consumers, &claim->consumer);
+        const Consumer *consumer = allocations_find(run->input->consumers, &claim->consumer);
 
-        if (picture_second_claim(&look->evidence.picture, &claim->consumer))
-                return look_at_resized(look, claim, consumer);
-        if (claim->state != CLAIM_STATE_CONFIRMED || claim->write_state == CLAIM_WRITE_PENDING ||
-            claim->write_state == CLAIM_WRITE_OWED || claim->write_state == CLAIM_WRITE_SENT)
-                return look_at_unfinished(look, claim, consumer);
+        if (guest_index_second_claim(&run->evidence.index, &claim->consumer))
+                return inspect_resized(run, claim, consumer);
+        if (claim->state != CLAIM_STATE_CONFIRMED || claim->write_state == CLAIM_WRITE_UNANSWERED ||
+            claim->write_state == CLAIM_WRITE_UNSENT || claim->write_state == CLAIM_WRITE_SENT)
+                return inspect_unfinished(run, claim, consumer);
         if (!consumer)
-                return look_at_missing(look, claim);
-        return audit_holds_here(look->input, consumer) ? compare(look, claim, consumer)
-                                                       : look_at_gone(look, claim, consumer);
+                return inspect_missing(run, claim);
+        return audit_holds_here(run->input, consumer) ? compare(run, claim, consumer)
+                                                      : inspect_gone(run, claim, consumer);
 }
 
 /* Guests without a claim */
 
 /* Checks one guest. Guests with a claim were checked with it. */
-static int look_at_domain(AuditLook *look, const HostDomain *domain)
+static int inspect_domain(AuditRun *run, const HostDomain *domain)
 {
-        const AuditInput *input = look->input;
-        const Picture *picture = &look->evidence.picture;
+        const AuditInput *input = run->input;
+        const GuestIndex *index = &run->evidence.index;
         const Consumer *consumer = allocations_find(input->consumers, &domain->uuid);
-        PicturePlace place = picture_place(picture, &domain->uuid);
+        ConsumerPlace place = guest_index_place(index, &domain->uuid);
 
-        if (picture_has_claim(picture, &domain->uuid, NULL) ||
+        if (guest_index_has_claim(index, &domain->uuid, NULL) ||
             (input->started_only && !domain->running))
                 return 0;
-        if (!domain->running && place == PICTURE_ELSEWHERE)
-                return audit_may_be_moving(&look->evidence, consumer, NULL)
-                               ? let_be(look)
-                               : add(look, AUDIT_EVACUATED, AUDIT_REMEDY_NONE, "", &domain->uuid, 0,
+        if (!domain->running && place == CONSUMER_ELSEWHERE)
+                return audit_may_be_moving(&run->evidence, consumer, NULL)
+                               ? skip_recent(run)
+                               : add(run, AUDIT_EVACUATED, AUDIT_REMEDY_NONE, "", &domain->uuid, 0,
                                      "guest %.60s is defined here and does not run, and all its allocations are on other hosts",
                                      domain->name);
-        return add(look, AUDIT_UNCLAIMED, AUDIT_REMEDY_ADOPT, "", &domain->uuid, 0,
+        return add(run, AUDIT_UNCLAIMED, AUDIT_REMEDY_ADOPT, "", &domain->uuid, 0,
                    "guest %.60s has no claim%s", domain->name,
-                   place == PICTURE_HERE ? "" : " and no allocations in Placement");
+                   place == CONSUMER_HERE ? "" : " and no allocations in Placement");
 }
 
 /* Runs the three loops. Consumers come first, because is_new() needs their entries. */
-static int look_at_all(AuditLook *look)
+static int inspect_all(AuditRun *run)
 {
-        const AuditInput *input = look->input;
+        const AuditInput *input = run->input;
 
-        if (audit_evidence_make(input, &look->evidence) < 0)
+        if (audit_evidence_make(input, &run->evidence) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < input->consumers->n_consumers; i++)
-                if (look_at_consumer(look, input->consumers->consumers[i]) < 0)
+                if (inspect_consumer(run, input->consumers->consumers[i]) < 0)
                         return -ENOMEM;
         for (size_t i = 0; i < input->claims->n_claims; i++)
-                if (look_at_claim(look, input->claims->claims[i]) < 0)
+                if (inspect_claim(run, input->claims->claims[i]) < 0)
                         return -ENOMEM;
         for (size_t i = 0; i < input->facts->n_domains; i++)
-                if (look_at_domain(look, &input->facts->domains[i]) < 0)
+                if (inspect_domain(run, &input->facts->domains[i]) < 0)
                         return -ENOMEM;
         return 0;
 }
 
 int audit_make(const AuditInput *input, AuditMemory *memory, Audit *ret)
 {
-        AuditLook look = { .input = input, .memory = memory, .audit = ret };
-        int r = look_at_all(&look);
+        AuditRun run = { .input = input, .memory = memory, .audit = ret };
+        int r = inspect_all(&run);
 
-        audit_evidence_done(&look.evidence);
+        audit_evidence_done(&run.evidence);
         if (r < 0) {
-                audit_memory_done(&look.next);
+                audit_memory_done(&run.next);
                 audit_done(ret);
                 return r;
         }
         audit_memory_done(memory);
-        *memory = look.next;
+        *memory = run.next;
         return 0;
 }

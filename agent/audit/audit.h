@@ -34,11 +34,13 @@
 typedef enum AuditType {
         AUDIT_LEAKED,    /* a consumer with allocations here, without claim and guest */
         AUDIT_MIGRATION, /* a leaked migration: its instance is not here */
-        AUDIT_UNTOLD, /* the agent wrote a claim, and Placement has no allocation for it any more */
-        AUDIT_UNHELD, /* Placement has no allocation for a claim that the agent did not write */
-        AUDIT_AMOUNT, /* a claim has another amount than its consumer */
-        AUDIT_LARGER, /* another writer gave the consumer more than its claim has, and the claim
-                         covers the guest: information, and no problem */
+        AUDIT_MISSING,   /* the agent wrote a claim, and Placement has no allocation for it any more
+                          */
+        AUDIT_UNALLOCATED, /* Placement has no allocation for a claim that the agent did not write
+                            */
+        AUDIT_AMOUNT,      /* a claim has another amount than its consumer */
+        AUDIT_LARGER,    /* another writer gave the consumer more than its claim has, and the claim
+                            covers the guest: information, and no problem */
         AUDIT_PROVIDER,  /* a claim has a class from other providers than its consumer */
         AUDIT_UNCLAIMED, /* a guest without a claim */
         AUDIT_EVACUATED, /* a claim, or a guest without one; its consumer is on other hosts, and the
@@ -104,7 +106,7 @@ typedef struct AuditMemory {
         struct AuditSeen {
                 Uuid consumer;
                 int64_t generation;
-                bool stranger; /* it has neither claim nor guest */
+                bool unowned; /* it has neither claim nor guest */
                 uint64_t since_usec;
         } * items; /* sorted by consumer */
         size_t n_items, n_allocated;

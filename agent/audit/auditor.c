@@ -26,7 +26,7 @@
 
 /* The kind of the audit that runs. */
 typedef enum AuditorKind {
-        AUDITOR_LOOK,
+        AUDITOR_AUDIT,
         AUDITOR_START, /* also ends claims of evacuated guests */
         AUDITOR_HEAL,
 } AuditorKind;
@@ -103,13 +103,14 @@ Auditor *auditor_free(Auditor *auditor)
         return NULL;
 }
 
-void auditor_ask(Auditor *auditor, AuditorWish wish, const Uuid *consumer, const EventAuthor *by)
+void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,
+                 const EventAuthor *by)
 {
         auditor->asked = true;
-        auditor->asked_heal = auditor->asked_heal || wish == AUDITOR_WISH_HEAL;
-        if (wish == AUDITOR_WISH_HEAL_CONSUMER)
+        auditor->asked_heal = auditor->asked_heal || request == AUDITOR_REQUEST_HEAL;
+        if (request == AUDITOR_REQUEST_HEAL_CONSUMER)
                 auditor->asked_consumer = *consumer;
-        if (wish != AUDITOR_WISH_LOOK && by)
+        if (request != AUDITOR_REQUEST_AUDIT && by)
                 auditor->by = *by;
 }
 
@@ -231,10 +232,10 @@ static char *cpus_of(const Claim *claim)
         return text;
 }
 
-static json_t *consumer_to_json(const AuditInput *input, const Picture *picture,
+static json_t *consumer_to_json(const AuditInput *input, const GuestIndex *index,
                                 const Consumer *consumer, const Claim *claim)
 {
-        const HostDomain *domain = picture_domain(picture, &consumer->uuid);
+        const HostDomain *domain = guest_index_domain(index, &consumer->uuid);
         _cleanup_free_ char *cpus = cpus_of(claim);
 
         return cpus ? json_pack("{ss ss ss ss ss sI so so so ss}", "consumer", consumer->uuid.text,
@@ -250,18 +251,18 @@ static json_t *consumer_to_json(const AuditInput *input, const Picture *picture,
 }
 
 /* Lists the consumers that have a claim or an allocation here. */
-static json_t *list_consumers(const AuditInput *input, const Picture *picture)
+static json_t *list_consumers(const AuditInput *input, const GuestIndex *index)
 {
         const Allocations *consumers = input->consumers;
         _cleanup_json_ json_t *array = json_array();
 
         for (size_t i = 0; array && i < consumers->n_consumers; i++) {
                 const Consumer *consumer = consumers->consumers[i];
-                const Claim *claim = picture_claim(picture, &consumer->uuid);
+                const Claim *claim = guest_index_claim(index, &consumer->uuid);
 
                 if ((claim || audit_holds_here(input, consumer)) &&
-                    json_array_append_new(array,
-                                          consumer_to_json(input, picture, consumer, claim)) < 0)
+                    json_array_append_new(array, consumer_to_json(input, index, consumer, claim)) <
+                            0)
                         return NULL;
         }
         return json_incref(array);
@@ -269,10 +270,10 @@ static json_t *list_consumers(const AuditInput *input, const Picture *picture)
 
 static json_t *consumers_to_json(const AuditInput *input)
 {
-        _cleanup_(picture_done)
-                Picture picture = { .claims = input->claims, .facts = input->facts };
+        _cleanup_(guest_index_done)
+                GuestIndex index = { .claims = input->claims, .facts = input->facts };
 
-        return picture_make(&picture) < 0 ? NULL : list_consumers(input, &picture);
+        return guest_index_make(&index) < 0 ? NULL : list_consumers(input, &index);
 }
 
 /* Returns the document of an audit in the form that D-Bus and computectl use
@@ -402,8 +403,9 @@ static void note_held(Auditor *auditor)
         for (size_t i = 0; claims && i < auditor->input.claims->n_claims; i++) {
                 const Claim *claim = auditor->input.claims->claims[i];
                 const Consumer *consumer =
-                        claim->is_unheld ? allocations_find(auditor->consumers, &claim->consumer)
-                                         : NULL;
+                        claim->is_unallocated
+                                ? allocations_find(auditor->consumers, &claim->consumer)
+                                : NULL;
 
                 if (consumer && audit_holds_here(&auditor->input, consumer))
                         (void)claim_complete(claims, claim->id, consumer, NULL);
@@ -414,7 +416,7 @@ static void note_held(Auditor *auditor)
 static int decide(Auditor *auditor, Error *reterr)
 {
         if (audit_make(&auditor->input, &auditor->memory, &auditor->audit) < 0 ||
-            (auditor->kind != AUDITOR_LOOK && note_away(auditor) < 0))
+            (auditor->kind != AUDITOR_AUDIT && note_away(auditor) < 0))
                 return error_oom(reterr);
         note_held(auditor);
         log_findings(auditor);
@@ -447,12 +449,12 @@ static int heal(Auditor *auditor, Error *reterr)
 }
 
 /* Continues after all consumers were read. */
-static void go_on(Auditor *auditor)
+static void continue_run(Auditor *auditor)
 {
         Error error = ERROR_NULL;
         int r = decide(auditor, &error);
 
-        if (r == 0 && auditor->kind != AUDITOR_LOOK)
+        if (r == 0 && auditor->kind != AUDITOR_AUDIT)
                 r = heal(auditor, &error);
         else if (r == 0)
                 finish(auditor, NULL);
@@ -497,7 +499,7 @@ static void read_next(Auditor *auditor)
         int r;
 
         if (auditor->n_read >= auditor->n_wanted) {
-                go_on(auditor);
+                continue_run(auditor);
                 return;
         }
         r = consumers_read(&auditor->call, reporter_get_session(auditor->reporter),
@@ -658,7 +660,7 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, Audit
                 auditor->by = (EventAuthor){ 0 };
         auditor->named = auditor->asked_consumer;
         auditor->heals_all = auditor->asked_heal || by_itself;
-        auditor->kind = auditor->at_start ? AUDITOR_START : AUDITOR_LOOK;
+        auditor->kind = auditor->at_start ? AUDITOR_START : AUDITOR_AUDIT;
         if (auditor->heals_all || named)
                 auditor->kind = AUDITOR_HEAL;
         auditor->reporter = reporter;

@@ -40,17 +40,18 @@ Auditor *auditor_free(Auditor *auditor);
 DEFINE_CLEANUP(Auditor *, auditor_free);
 
 /* Kinds of audits that a caller can request. */
-typedef enum AuditorWish {
-        AUDITOR_WISH_LOOK,
-        AUDITOR_WISH_HEAL,
-        AUDITOR_WISH_HEAL_CONSUMER, /* heal one consumer alone, whose server is deleted */
-} AuditorWish;
+typedef enum AuditorRequest {
+        AUDITOR_REQUEST_AUDIT,
+        AUDITOR_REQUEST_HEAL,
+        AUDITOR_REQUEST_HEAL_CONSUMER, /* heal one consumer alone, whose server is deleted */
+} AuditorRequest;
 
 /* Requests an audit from the next cycle. Several requests before that cycle are one audit, which
  * also heals if one of them requested that. The consumer (copied) is NULL unless wish is
- * AUDITOR_WISH_HEAL_CONSUMER. Among several consumers the last one counts. The caller is by
+ * AUDITOR_REQUEST_HEAL_CONSUMER. Among several consumers the last one counts. The caller is by
  * (copied); NULL: this program. */
-void auditor_ask(Auditor *auditor, AuditorWish wish, const Uuid *consumer, const EventAuthor *by);
+void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,
+                 const EventAuthor *by);
 
 /* Returns true if an audit must begin in this cycle. The caller calls it once per cycle, because it
  * counts cycles. */

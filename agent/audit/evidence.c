@@ -184,7 +184,7 @@ static int add_guest(AuditEvidence *evidence, const Uuid *uuid, const Claim *cla
         AuditDifference difference;
         GuestSize size;
 
-        if (picture_place(&evidence->picture, uuid) == PICTURE_ELSEWHERE)
+        if (guest_index_place(&evidence->index, uuid) == CONSUMER_ELSEWHERE)
                 return add_key(&evidence->gone, consumer, NULL);
         if (!consumer || !claim || !audit_differs(evidence->input, claim, consumer, &difference))
                 return 0;
@@ -202,8 +202,8 @@ static int add_guest(AuditEvidence *evidence, const Uuid *uuid, const Claim *cla
 static int add_former_size(AuditEvidence *evidence, const Claim *ended)
 {
         const Consumer *consumer = find_consumer(evidence, &ended->consumer);
-        const HostDomain *domain = picture_domain(&evidence->picture, &ended->consumer);
-        const Claim *claim = picture_claim(&evidence->picture, &ended->consumer);
+        const HostDomain *domain = guest_index_domain(&evidence->index, &ended->consumer);
+        const Claim *claim = guest_index_claim(&evidence->index, &ended->consumer);
         GuestSize former = guest_size_of_claim(ended), size;
 
         if (!consumer || (!claim && !domain))
@@ -219,20 +219,20 @@ static int add_former_size(AuditEvidence *evidence, const Claim *ended)
 static int add_guests(AuditEvidence *evidence)
 {
         const AuditInput *input = evidence->input;
-        const Picture *picture = &evidence->picture;
+        const GuestIndex *index = &evidence->index;
 
         for (size_t i = 0; i < input->claims->n_claims; i++) {
                 const Claim *claim = input->claims->claims[i];
 
                 if (uuid_empty(&claim->guest) &&
                     add_guest(evidence, &claim->consumer, claim,
-                              picture_domain(picture, &claim->consumer)) < 0)
+                              guest_index_domain(index, &claim->consumer)) < 0)
                         return -ENOMEM;
         }
         for (size_t i = 0; i < input->facts->n_domains; i++) {
                 const HostDomain *domain = &input->facts->domains[i];
 
-                if (!picture_has_claim(picture, &domain->uuid, NULL) &&
+                if (!guest_index_has_claim(index, &domain->uuid, NULL) &&
                     add_guest(evidence, &domain->uuid, NULL, domain) < 0)
                         return -ENOMEM;
         }
@@ -246,9 +246,9 @@ static int add_guests(AuditEvidence *evidence)
  * a guest's claim belongs to that guest. */
 static bool is_loose(const AuditEvidence *evidence, const Consumer *consumer, GuestSize size)
 {
-        const Claim *claim = picture_claim(&evidence->picture, &consumer->uuid);
+        const Claim *claim = guest_index_claim(&evidence->index, &consumer->uuid);
 
-        return picture_can_be_migration(&evidence->picture, consumer) &&
+        return guest_index_can_be_migration(&evidence->index, consumer) &&
                (!claim || uuid_empty(&claim->guest)) && (size.cpus > 0 || size.memory_mb > 0);
 }
 
@@ -288,7 +288,7 @@ bool audit_may_be_moving(const AuditEvidence *evidence, const Consumer *consumer
         wanted = guest_size_of_claim(size);
         if (has_key(&evidence->loose_sizes, consumer, &wanted))
                 return true;
-        domain = picture_guest(&evidence->picture, size);
+        domain = guest_index_guest(&evidence->index, size);
         if (!domain)
                 return false;
         wanted = size_of_domain(domain);
@@ -300,26 +300,26 @@ int audit_evidence_make(const AuditInput *input, AuditEvidence *ret)
         const Allocations *consumers = input->consumers;
 
         ret->input = input;
-        ret->consumers = calloc(consumers->n_consumers + 1, sizeof(PictureConsumer));
+        ret->consumers = calloc(consumers->n_consumers + 1, sizeof(ConsumerRead));
         if (!ret->consumers)
                 return -ENOMEM;
         for (size_t i = 0; i < consumers->n_consumers; i++)
-                ret->consumers[i] = (PictureConsumer){ .consumer = consumers->consumers[i]->uuid,
-                                                       .holding = consumers->consumers[i],
-                                                       .here = audit_holds_here(
-                                                               input, consumers->consumers[i]) };
-        ret->picture = (Picture){ .claims = input->claims,
-                                  .facts = input->facts,
-                                  .consumers = ret->consumers,
-                                  .n_consumers = consumers->n_consumers };
-        if (picture_make(&ret->picture) < 0 || add_guests(ret) < 0 || add_migrations(ret) < 0)
+                ret->consumers[i] =
+                        (ConsumerRead){ .consumer = consumers->consumers[i]->uuid,
+                                        .holding = consumers->consumers[i],
+                                        .here = audit_holds_here(input, consumers->consumers[i]) };
+        ret->index = (GuestIndex){ .claims = input->claims,
+                                   .facts = input->facts,
+                                   .consumers = ret->consumers,
+                                   .n_consumers = consumers->n_consumers };
+        if (guest_index_make(&ret->index) < 0 || add_guests(ret) < 0 || add_migrations(ret) < 0)
                 return -ENOMEM;
         return 0;
 }
 
 void audit_evidence_done(AuditEvidence *evidence)
 {
-        picture_done(&evidence->picture);
+        guest_index_done(&evidence->index);
         free(evidence->consumers);
         string_set_done(&evidence->gone);
         string_set_done(&evidence->resized);
@@ -344,7 +344,7 @@ static bool get_written_usec(const AuditInput *input, const Consumer *consumer, 
 }
 
 /* Returns the reason why the server is alive; NULL: not known. */
-static const char *find_life(const AuditEvidence *evidence, const Consumer *consumer)
+static const char *find_server(const AuditEvidence *evidence, const Consumer *consumer)
 {
         const AuditInput *input = evidence->input;
         GuestSize size = audit_size_here(input, consumer);
@@ -412,24 +412,24 @@ static const char *find_doubt(const AuditInput *input, const Consumer *consumer,
         return NULL;
 }
 
-AuditLife audit_judge_life(const AuditEvidence *evidence, const Consumer *consumer,
-                           char text[static AUDIT_EVIDENCE_SIZE])
+AuditServerState audit_judge_server(const AuditEvidence *evidence, const Consumer *consumer,
+                                    char text[static AUDIT_EVIDENCE_SIZE])
 {
         const AuditInput *input = evidence->input;
         const Event *newest = find_newest(input->history, &consumer->uuid);
-        const char *life = find_life(evidence, consumer), *doubt;
+        const char *server = find_server(evidence, consumer), *doubt;
 
-        if (life) {
-                snprintf(text, AUDIT_EVIDENCE_SIZE, "%s", life);
-                return AUDIT_LIFE_ALIVE;
+        if (server) {
+                snprintf(text, AUDIT_EVIDENCE_SIZE, "%s", server);
+                return AUDIT_SERVER_ALIVE;
         }
         doubt = find_doubt(input, consumer, newest);
         if (!doubt) {
                 write_end(newest, text);
-                return AUDIT_LIFE_ENDED;
+                return AUDIT_SERVER_ENDED;
         }
         snprintf(text, AUDIT_EVIDENCE_SIZE,
                  "left unchanged: %s. If its server is deleted, run \"computectl heal %s\"", doubt,
                  consumer->uuid.text);
-        return AUDIT_LIFE_UNKNOWN;
+        return AUDIT_SERVER_UNKNOWN;
 }

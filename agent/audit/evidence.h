@@ -42,15 +42,15 @@
  * can look older. */
 
 #include "agent/audit/audit.h"
-#include "claims/picture.h"
+#include "claims/guest-index.h"
 
 #define AUDIT_EVIDENCE_SIZE 768 /* length of the evidence in words, in bytes, with the NUL */
 
 /* The sets for the judgement, made once per audit. Keys are texts: see evidence.c. */
 typedef struct AuditEvidence {
         const AuditInput *input;
-        Picture picture;
-        PictureConsumer *consumers;   /* all consumers that were read, in the order of the input */
+        GuestIndex index;
+        ConsumerRead *consumers;      /* all consumers that were read, in the order of the input */
         StringSet gone;               /* owners of guests that are elsewhere */
         StringSet resized;            /* owners and sizes of guests whose claim differs */
         StringSet loose, loose_sizes; /* owners, and sizes, of possible migrations */
@@ -67,16 +67,16 @@ void audit_evidence_done(AuditEvidence *evidence);
 bool audit_may_be_moving(const AuditEvidence *evidence, const Consumer *consumer,
                          const Claim *size);
 
-typedef enum AuditLife {
-        AUDIT_LIFE_ALIVE,
-        AUDIT_LIFE_UNKNOWN,
-        AUDIT_LIFE_ENDED,
-} AuditLife;
+typedef enum AuditServerState {
+        AUDIT_SERVER_ALIVE,
+        AUDIT_SERVER_UNKNOWN,
+        AUDIT_SERVER_ENDED,
+} AuditServerState;
 
 /* Decides whether the server of a consumer without claim and guest is alive. text gets the
- * evidence, or for AUDIT_LIFE_UNKNOWN the reason why there is none, with an advice. */
-AuditLife audit_judge_life(const AuditEvidence *evidence, const Consumer *consumer,
-                           char text[static AUDIT_EVIDENCE_SIZE]);
+ * evidence, or for AUDIT_SERVER_UNKNOWN the reason why there is none, with an advice. */
+AuditServerState audit_judge_server(const AuditEvidence *evidence, const Consumer *consumer,
+                                    char text[static AUDIT_EVIDENCE_SIZE]);
 
 /* Returns the provider if it is in the host's own tree, else NULL. */
 const Provider *audit_own_provider(const AuditInput *input, const Uuid *uuid);

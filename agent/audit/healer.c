@@ -6,7 +6,7 @@
  * finding fails, or counts as healed if the difference is gone.
  *
  * A failure belongs to its finding alone. But if Placement is unreachable, the other findings fail
- * without a request. The consumer of a write is reserved (claim_service_take_in_hand()) until the
+ * without a request. The consumer of a write is reserved (claim_service_lock_consumer()) until the
  * finding is done, so that no claim is made for it at the same time. */
 
 #include "agent/audit/healer.h"
@@ -30,26 +30,26 @@ struct Healer {
         size_t finding;         /* index of the present finding */
         ClaimReported reported; /* state of its consumer in Placement after the write */
         unsigned n_attempts;
-        Uuid in_hand; /* reserved consumer: claim_service_take_in_hand(); empty: none */
-        Error away;   /* error of all further writes; code 0: Placement is reachable */
+        Uuid locked; /* reserved consumer: claim_service_lock_consumer(); empty: none */
+        Error away;  /* error of all further writes; code 0: Placement is reachable */
         ConsumersCall *call;
         void (*done)(void *userdata);
         void *userdata;
 };
 
 /* Releases the consumer of the present finding. */
-static void let_go(Healer *healer)
+static void unlock_consumer(Healer *healer)
 {
-        if (!uuid_empty(&healer->in_hand))
-                claim_service_let_go(healer->order.claims, &healer->in_hand);
-        healer->in_hand = (Uuid){ 0 };
+        if (!uuid_empty(&healer->locked))
+                claim_service_unlock_consumer(healer->order.claims, &healer->locked);
+        healer->locked = (Uuid){ 0 };
 }
 
 Healer *healer_free(Healer *healer)
 {
         if (!healer)
                 return NULL;
-        let_go(healer);
+        unlock_consumer(healer);
         consumers_cancel(healer->call);
         free(healer);
         return NULL;
@@ -83,7 +83,7 @@ static void mark_sent(Healer *healer, const AuditFinding *finding)
 {
         Claims *claims = healer->order.claims->claims;
 
-        if (finding->type == AUDIT_UNTOLD && claims)
+        if (finding->type == AUDIT_MISSING && claims)
                 (void)claims_set_write_state(claims, finding->claim_id, CLAIM_WRITE_WRITTEN,
                                              CLAIM_WRITE_SENT, &healer->reported, NULL);
 }
@@ -255,17 +255,17 @@ static int keep_reported(Healer *healer, const Consumer *edited, Error *reterr)
 
 /* Reserves the consumer of the finding. Returns false with a failed finding while a claim is made
  * for it; the next audit checks it again. A repeated attempt has the reservation already. */
-static bool take_in_hand(Healer *healer, const AuditFinding *finding)
+static bool lock_consumer(Healer *healer, const AuditFinding *finding)
 {
         Error words;
 
-        if (uuid_empty(&healer->in_hand) &&
-            !claim_service_take_in_hand(healer->order.claims, &finding->consumer)) {
+        if (uuid_empty(&healer->locked) &&
+            !claim_service_lock_consumer(healer->order.claims, &finding->consumer)) {
                 error_setf(&words, EBUSY, "A claim for this consumer is in progress");
                 note_failure(healer, REPORT_E_CONFLICT, &words);
                 return false;
         }
-        healer->in_hand = finding->consumer;
+        healer->locked = finding->consumer;
         return true;
 }
 
@@ -280,7 +280,7 @@ static int write_consumer(Healer *healer, const AuditFinding *finding, Error *re
 
         if (r != 0)
                 return r < 0 ? r : -EBUSY;
-        if (!take_in_hand(healer, finding))
+        if (!lock_consumer(healer, finding))
                 return 0;
         /* A claim was made since the audit, or the claim ended. */
         if ((claim ? claim->id : 0) != finding->claim_id)
@@ -312,7 +312,7 @@ static void run(Healer *healer);
 /* Continues with the next finding. */
 static void next_finding(Healer *healer)
 {
-        let_go(healer);
+        unlock_consumer(healer);
         healer->finding++;
         healer->n_attempts = 0;
         run(healer);
@@ -434,7 +434,7 @@ static void run(Healer *healer)
         while (healer->finding < healer->order.audit->n_items) {
                 if (heal_one(healer, current(healer)) > 0)
                         return;
-                let_go(healer);
+                unlock_consumer(healer);
                 healer->finding++;
         }
         /* The callback can free the healer. */

@@ -35,13 +35,13 @@ struct BusService {
         sd_event_source *retry_timer;
         sd_event_source *look_timer;
         sd_event_source *signal_timer;
-        bool is_leaving;    /* the previous connection might still own the name */
-        bool is_looking;    /* a question to the bus is unanswered */
-        bool is_deaf;       /* the last question got no answer in time */
-        uint64_t unread;    /* bytes sent that were unread at the last check */
-        sd_bus *bus;        /* NULL while there is none */
-        bool logged_no_bus; /* the absence is logged once */
-        bool settled;       /* systemd knows that the start is complete */
+        bool is_leaving;      /* the previous connection might still own the name */
+        bool is_looking;      /* a question to the bus is unanswered */
+        bool is_unresponsive; /* the last question got no answer in time */
+        uint64_t unread;      /* bytes sent that were unread at the last check */
+        sd_bus *bus;          /* NULL while there is none */
+        bool logged_no_bus;   /* the absence is logged once */
+        bool settled;         /* systemd knows that the start is complete */
         BusGate *gate;
         BusDispatch dispatch;
         Polkit polkit;
@@ -341,7 +341,7 @@ static void close_bus(BusService *service)
         bus_caller_forget(&service->polkit);
         service->dispatch.n_places = 0;
         service->is_looking = false;
-        service->is_deaf = false;
+        service->is_unresponsive = false;
         service->unread = 0;
         sd_bus_detach_event(service->bus);
         service->bus = sd_bus_close_unref(service->bus);
@@ -468,9 +468,9 @@ static void on_looked(const char *name, int result, uint64_t bytes, void *userda
         BusService *service = userdata;
 
         service->is_looking = false;
-        service->is_deaf = result == -ETIMEDOUT;
+        service->is_unresponsive = result == -ETIMEDOUT;
         service->unread = bytes;
-        if (bytes > BUS_UNREAD_LAST || service->is_deaf)
+        if (bytes > BUS_UNREAD_LAST || service->is_unresponsive)
                 (void)sd_event_source_set_time(service->look_timer, 0);
 }
 
@@ -482,8 +482,8 @@ static void leave_bus(BusService *service, const char *own)
         _cleanup_free_ char *left = strdup(own);
 
         log_warning("%s. Reconnecting to it.",
-                    service->is_deaf ? "The bus does not answer"
-                                     : "Unread replies and signals are filling the bus");
+                    service->is_unresponsive ? "The bus does not answer"
+                                             : "Unread replies and signals are filling the bus");
         service->is_leaving = true;
         (void)on_retry(NULL, 0, service);
         service->is_leaving = false;
@@ -501,7 +501,7 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
         bool is_open = service->bus && sd_bus_is_ready(service->bus) > 0 &&
                        sd_bus_get_unique_name(service->bus, &own) >= 0;
 
-        if (is_open && (service->unread > BUS_UNREAD_LAST || service->is_deaf))
+        if (is_open && (service->unread > BUS_UNREAD_LAST || service->is_unresponsive))
                 leave_bus(service, own);
         else if (is_open && !service->is_looking)
                 service->is_looking =

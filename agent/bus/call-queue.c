@@ -5,7 +5,7 @@
  * of a user carry the same user_turn, so a new connection gains nothing. Counts of a user are sums
  * over its connections: at most BUS_SENDERS_MAX, so the sums are computed at each use. */
 
-#include "agent/bus/turns.h"
+#include "agent/bus/call-queue.h"
 
 #include <string.h>
 
@@ -19,12 +19,12 @@ static void sender_free(BusSender *sender)
         free(sender);
 }
 
-void bus_turns_done(BusTurns *turns)
+void bus_call_queue_done(BusCallQueue *queue)
 {
-        for (size_t i = 0; i < turns->n_senders; i++)
-                sender_free(turns->senders[i]);
-        free(turns->senders);
-        *turns = (BusTurns){ 0 };
+        for (size_t i = 0; i < queue->n_senders; i++)
+                sender_free(queue->senders[i]);
+        free(queue->senders);
+        *queue = (BusCallQueue){ 0 };
 }
 
 static int order_name(const void *key, const void *item)
@@ -32,18 +32,18 @@ static int order_name(const void *key, const void *item)
         return strcmp(key, (*(BusSender *const *)item)->name);
 }
 
-static size_t find_place(const BusTurns *turns, const char *name, bool *ret_found)
+static size_t find_place(const BusCallQueue *queue, const char *name, bool *ret_found)
 {
-        return array_find(turns->senders, sizeof(BusSender *), turns->n_senders, name, order_name,
+        return array_find(queue->senders, sizeof(BusSender *), queue->n_senders, name, order_name,
                           ret_found);
 }
 
-BusSender *bus_turns_find(const BusTurns *turns, const char *name)
+BusSender *bus_call_queue_find(const BusCallQueue *queue, const char *name)
 {
         bool found;
-        size_t place = find_place(turns, name, &found);
+        size_t place = find_place(queue, name, &found);
 
-        return found ? turns->senders[place] : NULL;
+        return found ? queue->senders[place] : NULL;
 }
 
 /* Returns true if no answer to the sender can be unread. */
@@ -62,25 +62,25 @@ static bool is_forgotten_before(const BusSender *sender, const BusSender *other)
 }
 
 /* Removes a sender without calls, to free its place. Returns -EBUSY if there is none. */
-static int forget_one(BusTurns *turns)
+static int forget_one(BusCallQueue *queue)
 {
         size_t oldest = SIZE_MAX;
 
-        for (size_t i = 0; i < turns->n_senders; i++)
-                if (turns->senders[i]->n_calls == 0 &&
+        for (size_t i = 0; i < queue->n_senders; i++)
+                if (queue->senders[i]->n_calls == 0 &&
                     (oldest == SIZE_MAX ||
-                     is_forgotten_before(turns->senders[i], turns->senders[oldest])))
+                     is_forgotten_before(queue->senders[i], queue->senders[oldest])))
                         oldest = i;
         if (oldest == SIZE_MAX)
                 return -EBUSY;
-        sender_free(turns->senders[oldest]);
-        array_close(turns->senders, sizeof(BusSender *), &turns->n_senders, oldest);
+        sender_free(queue->senders[oldest]);
+        array_close(queue->senders, sizeof(BusSender *), &queue->n_senders, oldest);
         return 0;
 }
 
-int bus_turns_sender(BusTurns *turns, const char *name, BusSender **ret)
+int bus_call_queue_sender(BusCallQueue *queue, const char *name, BusSender **ret)
 {
-        BusSender *sender = bus_turns_find(turns, name);
+        BusSender *sender = bus_call_queue_find(queue, name);
         bool found;
         size_t place;
         int r = 0;
@@ -89,11 +89,11 @@ int bus_turns_sender(BusTurns *turns, const char *name, BusSender **ret)
                 *ret = sender;
                 return 0;
         }
-        if (turns->n_senders >= BUS_SENDERS_MAX)
-                r = forget_one(turns);
+        if (queue->n_senders >= BUS_SENDERS_MAX)
+                r = forget_one(queue);
         if (r >= 0)
-                r = array_grow(&turns->senders, sizeof(BusSender *), turns->n_senders,
-                               &turns->n_allocated);
+                r = array_grow(&queue->senders, sizeof(BusSender *), queue->n_senders,
+                               &queue->n_allocated);
         if (r < 0)
                 return r;
         sender = calloc(1, sizeof(BusSender));
@@ -101,27 +101,27 @@ int bus_turns_sender(BusTurns *turns, const char *name, BusSender **ret)
                 free(sender);
                 return -ENOMEM;
         }
-        sender->turn = turns->turn;
-        place = find_place(turns, name, &found);
-        array_open(turns->senders, sizeof(BusSender *), &turns->n_senders, place);
-        *ret = turns->senders[place] = sender;
+        sender->turn = queue->turn;
+        place = find_place(queue, name, &found);
+        array_open(queue->senders, sizeof(BusSender *), &queue->n_senders, place);
+        *ret = queue->senders[place] = sender;
         return 0;
 }
 
-bool bus_turns_same_user(const BusSender *sender, const BusSender *other)
+bool bus_call_queue_same_user(const BusSender *sender, const BusSender *other)
 {
         return sender == other ||
                (sender->is_known && other->is_known && sender->uid == other->uid);
 }
 
-void bus_turns_set_user(BusTurns *turns, BusSender *sender, uid_t uid, bool privileged)
+void bus_call_queue_set_user(BusCallQueue *queue, BusSender *sender, uid_t uid, bool privileged)
 {
         sender->uid = uid;
         sender->is_known = true;
         sender->is_privileged = privileged;
-        for (size_t i = 0; i < turns->n_senders; i++)
-                if (bus_turns_same_user(sender, turns->senders[i]))
-                        sender->user_turn = MAX(sender->user_turn, turns->senders[i]->user_turn);
+        for (size_t i = 0; i < queue->n_senders; i++)
+                if (bus_call_queue_same_user(sender, queue->senders[i]))
+                        sender->user_turn = MAX(sender->user_turn, queue->senders[i]->user_turn);
 }
 
 /* Numbers of waiting calls, and their size in bytes. */
@@ -131,16 +131,16 @@ typedef struct Waiting {
 
 /* Counts the calls of the sender's user, and of all unprivileged senders that are known or unknown
  * like it. The size is that of all unprivileged senders. */
-static Waiting count(const BusTurns *turns, const BusSender *sender)
+static Waiting count(const BusCallQueue *queue, const BusSender *sender)
 {
         Waiting waiting = { 0 };
 
-        for (size_t i = 0; i < turns->n_senders; i++) {
-                const BusSender *other = turns->senders[i];
+        for (size_t i = 0; i < queue->n_senders; i++) {
+                const BusSender *other = queue->senders[i];
 
                 if (other->is_privileged)
                         continue;
-                if (bus_turns_same_user(sender, other))
+                if (bus_call_queue_same_user(sender, other))
                         waiting.n_user += other->n_calls;
                 if (other->is_known == sender->is_known)
                         waiting.n_all += other->n_calls;
@@ -151,13 +151,13 @@ static Waiting count(const BusTurns *turns, const BusSender *sender)
 }
 
 /* Returns true if the limits permit this number of additional calls, with this additional size. */
-static bool is_within(const BusTurns *turns, const BusSender *sender, size_t more, size_t size)
+static bool is_within(const BusCallQueue *queue, const BusSender *sender, size_t more, size_t size)
 {
         Waiting waiting;
 
         if (sender->is_privileged)
                 return true;
-        waiting = count(turns, sender);
+        waiting = count(queue, sender);
         if (waiting.size + size > BUS_CALLS_SIZE)
                 return false;
         return sender->is_known ? waiting.n_user + more <= BUS_CALLS_PER_USER &&
@@ -165,20 +165,20 @@ static bool is_within(const BusTurns *turns, const BusSender *sender, size_t mor
                                 : waiting.n_all + more <= BUS_CALLS_HELD;
 }
 
-bool bus_turns_has_room(const BusTurns *turns, const BusSender *sender, size_t size)
+bool bus_call_queue_has_capacity(const BusCallQueue *queue, const BusSender *sender, size_t size)
 {
-        return is_within(turns, sender, 1, size);
+        return is_within(queue, sender, 1, size);
 }
 
-bool bus_turns_take_over(const BusTurns *turns, BusSender *sender, BusCall *ret)
+bool bus_call_queue_take_over(const BusCallQueue *queue, BusSender *sender, BusCall *ret)
 {
-        if (sender->n_calls == 0 || is_within(turns, sender, 0, 0))
+        if (sender->n_calls == 0 || is_within(queue, sender, 0, 0))
                 return false;
         *ret = sender->calls[--sender->n_calls];
         return true;
 }
 
-int bus_turns_add(BusSender *sender, const BusCall *call)
+int bus_call_queue_add(BusSender *sender, const BusCall *call)
 {
         if (array_grow(&sender->calls, sizeof(BusCall), sender->n_calls, &sender->n_allocated) < 0)
                 return -ENOMEM;
@@ -188,40 +188,41 @@ int bus_turns_add(BusSender *sender, const BusCall *call)
 
 /* Returns the number of answers to the sender's user since the last questions, and the bytes that
  * were unread then. */
-static unsigned count_answers(const BusTurns *turns, const BusSender *sender, uint64_t *ret_unread)
+static unsigned count_answers(const BusCallQueue *queue, const BusSender *sender,
+                              uint64_t *ret_unread)
 {
         unsigned n = 0;
 
         *ret_unread = 0;
-        for (size_t i = 0; i < turns->n_senders; i++)
-                if (bus_turns_same_user(sender, turns->senders[i])) {
-                        n += turns->senders[i]->n_answers;
-                        *ret_unread += turns->senders[i]->unread;
+        for (size_t i = 0; i < queue->n_senders; i++)
+                if (bus_call_queue_same_user(sender, queue->senders[i])) {
+                        n += queue->senders[i]->n_answers;
+                        *ret_unread += queue->senders[i]->unread;
                 }
         return n;
 }
 
-BusReading bus_turns_reading(const BusTurns *turns, const BusSender *sender)
+BusReading bus_call_queue_reading(const BusCallQueue *queue, const BusSender *sender)
 {
         uint64_t unread;
         unsigned n;
 
-        if (sender->is_privileged || turns->is_blind)
+        if (sender->is_privileged || queue->no_unread_counts)
                 return BUS_READS;
-        n = count_answers(turns, sender, &unread);
-        if (unread > BUS_UNREAD_MAX || turns->unread > BUS_UNREAD_OF_ALL)
+        n = count_answers(queue, sender, &unread);
+        if (unread > BUS_UNREAD_MAX || queue->unread > BUS_UNREAD_OF_ALL)
                 return BUS_READS_NOT;
         return n >= BUS_ANSWERS_MAX ? BUS_READS_PERHAPS : BUS_READS;
 }
 
-bool bus_turns_answered(const BusTurns *turns, BusSender *sender, unsigned n)
+bool bus_call_queue_answered(const BusCallQueue *queue, BusSender *sender, unsigned n)
 {
         uint64_t unread;
 
-        if (sender->is_privileged || turns->is_blind)
+        if (sender->is_privileged || queue->no_unread_counts)
                 return false;
         sender->n_answers += n;
-        return count_answers(turns, sender, &unread) >= BUS_ANSWERS_ASK;
+        return count_answers(queue, sender, &unread) >= BUS_ANSWERS_ASK;
 }
 
 /* Returns true if sender is served before other. */
@@ -234,27 +235,27 @@ static bool is_earlier(const BusSender *sender, const BusSender *other)
         return sender->turn < other->turn;
 }
 
-bool bus_turns_next(BusTurns *turns, bool allow_long, BusCall *ret)
+bool bus_call_queue_next(BusCallQueue *queue, bool allow_long, BusCall *ret)
 {
         BusSender *next = NULL;
 
-        for (size_t i = 0; i < turns->n_senders; i++) {
-                BusSender *sender = turns->senders[i];
+        for (size_t i = 0; i < queue->n_senders; i++) {
+                BusSender *sender = queue->senders[i];
 
                 if (!sender->is_known || sender->n_calls == 0 ||
                     (sender->calls[0].is_long && !allow_long && !sender->is_privileged))
                         continue;
                 if ((!next || is_earlier(sender, next)) &&
-                    bus_turns_reading(turns, sender) == BUS_READS)
+                    bus_call_queue_reading(queue, sender) == BUS_READS)
                         next = sender;
         }
         if (!next)
                 return false;
         *ret = next->calls[0];
         array_close(next->calls, sizeof(BusCall), &next->n_calls, 0);
-        next->turn = ++turns->turn;
-        for (size_t i = 0; i < turns->n_senders; i++)
-                if (bus_turns_same_user(next, turns->senders[i]))
-                        turns->senders[i]->user_turn = turns->turn;
+        next->turn = ++queue->turn;
+        for (size_t i = 0; i < queue->n_senders; i++)
+                if (bus_call_queue_same_user(next, queue->senders[i]))
+                        queue->senders[i]->user_turn = queue->turn;
         return true;
 }

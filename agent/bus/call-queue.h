@@ -59,48 +59,49 @@ typedef enum BusReading {
 } BusReading;
 
 /* All connections. turn is a counter that orders the turns. */
-typedef struct BusTurns {
+typedef struct BusCallQueue {
         BusSender **senders; /* sorted by name */
         size_t n_senders, n_allocated;
         uint64_t turn;
-        uint64_t unread; /* bytes unread, of everything that the agent sent */
-        bool is_blind;   /* the bus does not report unread bytes: all users count as reading */
-} BusTurns;
+        uint64_t unread;       /* bytes unread, of everything that the agent sent */
+        bool no_unread_counts; /* the bus does not report unread bytes: all users count as reading
+                                */
+} BusCallQueue;
 
 /* Frees the senders. Their calls must have been taken out. */
-void bus_turns_done(BusTurns *turns);
+void bus_call_queue_done(BusCallQueue *queue);
 
 /* Finds or adds the sender of that name. At BUS_SENDERS_MAX, removes one without calls, preferably
  * one that has read everything. *ret is borrowed until the next call of this function. Returns
  * -EBUSY if all senders have waiting calls, or -ENOMEM. */
-int bus_turns_sender(BusTurns *turns, const char *name, BusSender **ret);
+int bus_call_queue_sender(BusCallQueue *queue, const char *name, BusSender **ret);
 
 /* Returns the sender of that name, or NULL. */
-BusSender *bus_turns_find(const BusTurns *turns, const char *name);
+BusSender *bus_call_queue_find(const BusCallQueue *queue, const char *name);
 
 /* Sets the user of the sender. The stricter limits of a known user then apply, so the caller must
- * take the excess with bus_turns_take_over(). */
-void bus_turns_set_user(BusTurns *turns, BusSender *sender, uid_t uid, bool privileged);
+ * take the excess with bus_call_queue_take_over(). */
+void bus_call_queue_set_user(BusCallQueue *queue, BusSender *sender, uid_t uid, bool privileged);
 
 /* Takes the newest call of a sender that is over the limits. Returns false if it is within the
  * limits. */
-bool bus_turns_take_over(const BusTurns *turns, BusSender *sender, BusCall *ret);
+bool bus_call_queue_take_over(const BusCallQueue *queue, BusSender *sender, BusCall *ret);
 
 /* Returns true if another call of that size is within the limits. */
-bool bus_turns_has_room(const BusTurns *turns, const BusSender *sender, size_t size);
+bool bus_call_queue_has_capacity(const BusCallQueue *queue, const BusSender *sender, size_t size);
 
-int bus_turns_add(BusSender *sender, const BusCall *call); /* -ENOMEM; *call is copied */
+int bus_call_queue_add(BusSender *sender, const BusCall *call); /* -ENOMEM; *call is copied */
 
 /* Returns true if both are the same connection, or connections of the same known user. */
-bool bus_turns_same_user(const BusSender *sender, const BusSender *other);
+bool bus_call_queue_same_user(const BusSender *sender, const BusSender *other);
 
 /* Returns whether the sender's user reads its answers. While the user is unknown, this connection
  * alone counts. Privileged users always count as reading. */
-BusReading bus_turns_reading(const BusTurns *turns, const BusSender *sender);
+BusReading bus_call_queue_reading(const BusCallQueue *queue, const BusSender *sender);
 
 /* Counts n answers. Returns true if it is time to ask the bus. */
-bool bus_turns_answered(const BusTurns *turns, BusSender *sender, unsigned n);
+bool bus_call_queue_answered(const BusCallQueue *queue, BusSender *sender, unsigned n);
 
 /* Takes the call that is served next. Returns false if there is none. Long calls of unprivileged
  * users count only with allow_long. Calls of users with unread answers never count. */
-bool bus_turns_next(BusTurns *turns, bool allow_long, BusCall *ret);
+bool bus_call_queue_next(BusCallQueue *queue, bool allow_long, BusCall *ret);

@@ -232,7 +232,7 @@ static Question *question_new(Polkit *polkit, sd_bus_message *call, uid_t uid,
 }
 
 /* Returns true if the user can have another open question. */
-static bool has_room(const Polkit *polkit, uid_t uid)
+static bool has_capacity(const Polkit *polkit, uid_t uid)
 {
         size_t n = 0, n_of_user = 0;
         const Question *question;
@@ -287,7 +287,7 @@ int bus_caller_guard(Polkit *polkit, sd_bus_message *call, const char *action,
                         return r;
                 (void)sd_bus_message_rewind(call, true);
         }
-        if (!has_room(polkit, sender->uid))
+        if (!has_capacity(polkit, sender->uid))
                 return sd_bus_error_set(
                         error, SD_BUS_ERROR_LIMITS_EXCEEDED,
                         "Too many requests of this user wait for polkit. Answer them or wait");

@@ -565,7 +565,7 @@ bool bus_documents_signal(BusDocuments *documents, sd_bus *bus)
 
 /* Compares the counters of the claim database, because some writes send no event: a pending claim,
  * and a write of another process. */
-static void look_at_claims(BusDocuments *documents)
+static void inspect_claims(BusDocuments *documents)
 {
         static const BusDocument of_claims[] = { BUS_TREE, BUS_CLAIMS, BUS_HISTORY };
         Claims *claims = documents->facts->config.claims->claims;
@@ -600,7 +600,7 @@ int bus_documents_describe(BusDocuments *documents, sd_bus_message *call, sd_bus
                 return sd_bus_error_setf(error, BUS_ERROR_INVALID, "There is no document \"%.60s\"",
                                          name);
         bus_documents_look(documents);
-        look_at_claims(documents);
+        inspect_claims(documents);
         text = &documents->texts[document];
         if (!kinds[document].make)
                 return begin_listing(documents, document, call);

@@ -50,7 +50,7 @@ struct BusGate {
         void *userdata;
         sd_bus *bus; /* NULL while there is none */
         sd_bus_slot *filter;
-        BusTurns turns;
+        BusCallQueue queue;
         TAILQ_HEAD(, BusJob) jobs; /* the first job makes the next step */
         bool step_was_last;        /* the last turn was a step, so a call is next */
         bool is_counted;           /* a question about all unread bytes is open */
@@ -146,11 +146,11 @@ static void wake(BusGate *gate)
 
 /* Stops counting unread answers if the bus does not report them. dbus-broker does not, but it
  * disconnects clients that do not read. */
-static void note_blindness(BusGate *gate, int result)
+static void note_unread_counts(BusGate *gate, int result)
 {
-        if (gate->turns.is_blind || (result != -EACCES && result != -ENOTSUP))
+        if (gate->queue.no_unread_counts || (result != -EACCES && result != -ENOTSUP))
                 return;
-        gate->turns.is_blind = true;
+        gate->queue.no_unread_counts = true;
         if (result == -EACCES)
                 log_warning(
                         "The bus policy hides the number of unread replies from the agent. A caller that reads nothing can block the agent. Install the policy of this version and reload the bus (\"systemctl reload dbus\").");
@@ -159,11 +159,11 @@ static void note_blindness(BusGate *gate, int result)
 /* Lets the user's calls continue if the user reads its answers again. */
 static void note_reading(BusGate *gate, const BusSender *sender)
 {
-        BusReading reading = bus_turns_reading(&gate->turns, sender);
+        BusReading reading = bus_call_queue_reading(&gate->queue, sender);
 
-        for (size_t i = 0; reading != BUS_READS_NOT && i < gate->turns.n_senders; i++)
-                if (bus_turns_same_user(sender, gate->turns.senders[i]))
-                        gate->turns.senders[i]->unread_since_usec = 0;
+        for (size_t i = 0; reading != BUS_READS_NOT && i < gate->queue.n_senders; i++)
+                if (bus_call_queue_same_user(sender, gate->queue.senders[i]))
+                        gate->queue.senders[i]->unread_since_usec = 0;
         if (reading == BUS_READS)
                 wake(gate);
 }
@@ -173,9 +173,9 @@ static void note_reading(BusGate *gate, const BusSender *sender)
 static void on_unread(const char *name, int result, uint64_t bytes, void *userdata)
 {
         BusGate *gate = userdata;
-        BusSender *sender = bus_turns_find(&gate->turns, name);
+        BusSender *sender = bus_call_queue_find(&gate->queue, name);
 
-        note_blindness(gate, result);
+        note_unread_counts(gate, result);
         if (!sender)
                 return;
         if (sender->is_counted) {
@@ -191,8 +191,8 @@ static void on_sent(const char *name, int result, uint64_t bytes, void *userdata
 {
         BusGate *gate = userdata;
 
-        note_blindness(gate, result);
-        gate->turns.unread = bytes;
+        note_unread_counts(gate, result);
+        gate->queue.unread = bytes;
         gate->is_counted = false;
 }
 
@@ -203,10 +203,10 @@ static void ask_unread(BusGate *gate, const BusSender *sender)
         size_t first = gate->n_looks++, n_asked = 0;
         const char *own;
 
-        for (size_t i = 0; i < gate->turns.n_senders && n_asked < ASKED_AT_ONCE; i++) {
-                BusSender *other = gate->turns.senders[(first + i) % gate->turns.n_senders];
+        for (size_t i = 0; i < gate->queue.n_senders && n_asked < ASKED_AT_ONCE; i++) {
+                BusSender *other = gate->queue.senders[(first + i) % gate->queue.n_senders];
 
-                if (other->is_counted || !bus_turns_same_user(sender, other) ||
+                if (other->is_counted || !bus_call_queue_same_user(sender, other) ||
                     (other->n_answers == 0 && other->unread == 0))
                         continue;
                 other->n_counted = other->n_answers;
@@ -221,7 +221,7 @@ static void ask_unread(BusGate *gate, const BusSender *sender)
 /* Counts answers to the sender, and asks the bus when it is time. */
 static void note_answers(BusGate *gate, BusSender *sender, unsigned n)
 {
-        if (bus_turns_answered(&gate->turns, sender, n))
+        if (bus_call_queue_answered(&gate->queue, sender, n))
                 ask_unread(gate, sender);
 }
 
@@ -257,8 +257,9 @@ static void drop_refusal(BusGate *gate)
 static bool refuse_first(BusGate *gate, uint64_t now)
 {
         sd_bus_message *answer = first_refusal(gate)->answer;
-        BusSender *sender = bus_turns_find(&gate->turns, sd_bus_message_get_destination(answer));
-        BusReading reading = sender ? bus_turns_reading(&gate->turns, sender) : BUS_READS;
+        BusSender *sender =
+                bus_call_queue_find(&gate->queue, sd_bus_message_get_destination(answer));
+        BusReading reading = sender ? bus_call_queue_reading(&gate->queue, sender) : BUS_READS;
 
         if (reading != BUS_READS)
                 ask_unread(gate, sender);
@@ -351,12 +352,12 @@ static void step(BusGate *gate)
  * BUS_ANSWERS_MAX, so the bus is asked before the user gets another one. */
 static void note_call(BusGate *gate, sd_bus_message *call)
 {
-        BusSender *sender = bus_turns_find(&gate->turns, sd_bus_message_get_sender(call));
+        BusSender *sender = bus_call_queue_find(&gate->queue, sd_bus_message_get_sender(call));
         const char *member = sd_bus_message_get_member(call);
         bool is_large = strcmp(member, "Describe") == 0 || strcmp(member, "Explain") == 0;
 
         if (sender)
-                (void)bus_turns_answered(&gate->turns, sender, is_large ? BUS_ANSWERS_MAX : 1);
+                (void)bus_call_queue_answered(&gate->queue, sender, is_large ? BUS_ANSWERS_MAX : 1);
 }
 
 /* Serves one call or one step, alternately while there are both. While a job exists, no second long
@@ -369,7 +370,7 @@ static bool serve_next(BusGate *gate)
         if (has_job && !gate->step_was_last) {
                 gate->step_was_last = true;
                 step(gate);
-        } else if (bus_turns_next(&gate->turns, !has_job, &call)) {
+        } else if (bus_call_queue_next(&gate->queue, !has_job, &call)) {
                 gate->step_was_last = false;
                 note_call(gate, call.message);
                 serve(gate, call.message);
@@ -407,18 +408,18 @@ static void drop_calls(BusSender *sender)
 
 /* Asks the bus about the users whose calls wait because of unread answers. Drops the calls of a
  * user that reads nothing for UNREAD_USEC. Returns false if no calls wait for this reason. */
-static bool look_who_reads(BusGate *gate)
+static bool ask_about_unread(BusGate *gate)
 {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
         bool any = false;
 
-        for (size_t i = 0; i < gate->turns.n_senders; i++) {
-                BusSender *sender = gate->turns.senders[i];
+        for (size_t i = 0; i < gate->queue.n_senders; i++) {
+                BusSender *sender = gate->queue.senders[i];
                 BusReading reading;
 
                 if (!sender->is_known || sender->n_calls == 0)
                         continue;
-                reading = bus_turns_reading(&gate->turns, sender);
+                reading = bus_call_queue_reading(&gate->queue, sender);
                 if (reading == BUS_READS)
                         continue;
                 if (reading == BUS_READS_NOT && sender->unread_since_usec == 0)
@@ -447,7 +448,7 @@ static int on_serve(sd_event_source *source, uint64_t usec, void *userdata)
         }
         gate->n_direct = 0;
         if (!writing && !serve_next(gate)) {
-                if (!look_who_reads(gate))
+                if (!ask_about_unread(gate))
                         return sd_event_source_set_enabled(source, SD_EVENT_OFF);
                 pause = LOOK_USEC;
         }
@@ -484,12 +485,12 @@ static void learn_user(BusGate *gate, BusSender *sender, uid_t uid)
 {
         BusCall call;
 
-        bus_turns_set_user(&gate->turns, sender, uid, uid == 0 || uid == geteuid());
+        bus_call_queue_set_user(&gate->queue, sender, uid, uid == 0 || uid == geteuid());
         if (sender->is_privileged) {
                 serve_privileged(gate, sender);
                 return;
         }
-        while (bus_turns_take_over(&gate->turns, sender, &call)) {
+        while (bus_call_queue_take_over(&gate->queue, sender, &call)) {
                 refuse_late(gate, call.message, TOO_MANY);
                 sd_bus_message_unref(call.message);
         }
@@ -501,7 +502,7 @@ static void learn_user(BusGate *gate, BusSender *sender, uid_t uid)
 static void on_user(const char *name, int result, uint64_t user, void *userdata)
 {
         BusGate *gate = userdata;
-        BusSender *sender = bus_turns_find(&gate->turns, name);
+        BusSender *sender = bus_call_queue_find(&gate->queue, name);
 
         if (!sender)
                 return;
@@ -527,7 +528,7 @@ static int ask_user(BusGate *gate, BusSender *sender)
 const BusSender *bus_gate_get_sender(const BusGate *gate, sd_bus_message *call)
 {
         const char *name = sd_bus_message_get_sender(call);
-        const BusSender *sender = name ? bus_turns_find(&gate->turns, name) : NULL;
+        const BusSender *sender = name ? bus_call_queue_find(&gate->queue, name) : NULL;
 
         return sender && sender->is_known ? sender : NULL;
 }
@@ -553,11 +554,11 @@ static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
         const char *member = sd_bus_message_get_member(m);
         BusCall call = { .message = m };
         BusSender *sender;
-        int r = bus_turns_sender(&gate->turns, name, &sender);
+        int r = bus_call_queue_sender(&gate->queue, name, &sender);
 
         if (r < 0)
                 return r;
-        if (!bus_turns_has_room(&gate->turns, sender, 0))
+        if (!bus_call_queue_has_capacity(&gate->queue, sender, 0))
                 return -EBUSY;
         if (!weigh_call(m, find_size_max(sender, member), &call.size))
                 return -EMSGSIZE;
@@ -565,10 +566,10 @@ static int take_in(BusGate *gate, sd_bus_message *m, const char *name)
                 serve(gate, m);
                 return 0;
         }
-        if (!bus_turns_has_room(&gate->turns, sender, call.size))
+        if (!bus_call_queue_has_capacity(&gate->queue, sender, call.size))
                 return -EBUSY;
         call.is_long = gate->is_long(m);
-        if ((r = ask_user(gate, sender)) < 0 || (r = bus_turns_add(sender, &call)) < 0)
+        if ((r = ask_user(gate, sender)) < 0 || (r = bus_call_queue_add(sender, &call)) < 0)
                 return r;
         sd_bus_message_ref(m);
         if (sender->is_known) {
@@ -590,10 +591,10 @@ static bool is_for_sd_bus(sd_bus_message *m)
 /* Limits the calls that sd-bus answers. Before all input is read, BUS_CALLS_PER_USER of them are
  * answered for all users together. A user that does not read gets no answer. Returns -EBUSY over
  * the limit. */
-static int let_to_sd_bus(BusGate *gate, sd_bus_message *m, const char *name)
+static int limit_sd_bus_call(BusGate *gate, sd_bus_message *m, const char *name)
 {
         BusSender *sender;
-        int r = bus_turns_sender(&gate->turns, name, &sender);
+        int r = bus_call_queue_sender(&gate->queue, name, &sender);
 
         if (r >= 0)
                 r = ask_user(gate, sender);
@@ -601,7 +602,7 @@ static int let_to_sd_bus(BusGate *gate, sd_bus_message *m, const char *name)
                 return r;
         arm(gate);
         if (++gate->n_direct > BUS_CALLS_PER_USER ||
-            bus_turns_reading(&gate->turns, sender) != BUS_READS)
+            bus_call_queue_reading(&gate->queue, sender) != BUS_READS)
                 return -EBUSY;
         note_answers(gate, sender, ANSWERS_INTROSPECT);
         return 0;
@@ -620,7 +621,7 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *unused)
                 return 0;
         gate->read_usec = clock_usec(CLOCK_MONOTONIC);
         direct = is_for_sd_bus(m);
-        r = direct ? let_to_sd_bus(gate, m, name) : take_in(gate, m, name);
+        r = direct ? limit_sd_bus_call(gate, m, name) : take_in(gate, m, name);
         if (r == -EBUSY)
                 refuse_late(gate, m, TOO_MANY);
         else if (r == -EMSGSIZE)
@@ -644,11 +645,11 @@ int bus_gate_attach(BusGate *gate, sd_bus *bus)
 
 void bus_gate_detach(BusGate *gate)
 {
-        for (size_t i = 0; i < gate->turns.n_senders; i++)
-                drop_calls(gate->turns.senders[i]);
+        for (size_t i = 0; i < gate->queue.n_senders; i++)
+                drop_calls(gate->queue.senders[i]);
         while (gate->n_refusals > 0)
                 drop_refusal(gate);
-        bus_turns_done(&gate->turns); /* names are only unique on one connection */
+        bus_call_queue_done(&gate->queue); /* names are only unique on one connection */
         gate->is_counted = false;
         while (!TAILQ_EMPTY(&gate->jobs))
                 drop_job(gate, TAILQ_FIRST(&gate->jobs));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The entry of all calls: each call is read, weighed and queued for its turn (agent/bus/turns.h)
- * before any work is done for it. So a burst of one user costs other users only the time to read
- * it. Calls that are too large or too many get LimitsExceeded. That refusal is sent after
- * BUS_REFUSAL_USEC, so an immediate retry gains nothing.
+/* The entry of all calls: each call is read, weighed and queued for its turn
+ * (agent/bus/call-queue.h) before any work is done for it. So a burst of one user costs other users
+ * only the time to read it. Calls that are too large or too many get LimitsExceeded. That refusal
+ * is sent after BUS_REFUSAL_USEC, so an immediate retry gains nothing.
  *
  * The bus is asked once for the user of each connection, without blocking. Calls of root and of the
  * agent's own user are served as soon as they are read. Calls of other users are served when no
@@ -18,7 +18,7 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
-#include "agent/bus/turns.h"
+#include "agent/bus/call-queue.h"
 #include "base/macros.h"
 
 #define BUS_READING_USEC (100 * USEC_PER_MSEC)

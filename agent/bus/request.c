@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "agent/bus/methods.h"
-#include "agent/guests/life.h"
+#include "agent/guests/process.h"
 
 #define AMOUNTS_MAX  1024 /* in all groups together */
 #define MAPPINGS_MAX 1024
@@ -247,7 +247,7 @@ static int read_process(sd_bus_message *m, Reading *reading, Error *reterr)
         uint32_t pid;
         int r = sd_bus_message_read(m, "u", &pid);
 
-        return r < 0 ? r : life_of_process(pid, reading->request->life, reterr);
+        return r < 0 ? r : process_identify(pid, reading->request->process, reterr);
 }
 
 /* Reads the control group of the unit that the claim belongs to. */
@@ -256,7 +256,7 @@ static int read_control_group(sd_bus_message *m, Reading *reading, Error *reterr
         const char *group;
         int r = sd_bus_message_read(m, "s", &group);
 
-        return r < 0 ? r : life_of_unit(group, reading->request->life, reterr);
+        return r < 0 ? r : process_identify_unit(group, reading->request->process, reterr);
 }
 
 /* Reads a boolean, which sd-bus stores as an int. */

@@ -91,10 +91,10 @@ static json_t *make_reasons(const Verdict *verdict)
         M(number, "n_conflicts", f->statistics->n_conflicts) \
         M(text, "claim_error", f->claim_error->text) \
         M(text, "reshape_access", reshape_access_to_text(f->status->reshape_access)) \
-        M(number, "n_owed_writes", f->owed.n_writes) \
-        M(number, "n_owed_removals", f->owed.n_removals) \
-        M(number, "n_owed_moves", f->owed.n_moves) \
-        M(text, "owed_error", claims_owed_sum(&f->owed) > 0 ? f->owed_trouble : "") \
+        M(number, "n_pending_writes", f->pending_writes.n_writes) \
+        M(number, "n_pending_removals", f->pending_writes.n_removals) \
+        M(number, "n_pending_moves", f->pending_writes.n_moves) \
+        M(text, "pending_writes_error", pending_writes_sum(&f->pending_writes) > 0 ? f->pending_writes_error : "") \
         M(text, "host_cordoned", f->host_cordoned) \
         M(text, "devices_cordoned", f->devices_cordoned) \
         M(text, "devices_withheld", withheld) \
@@ -107,19 +107,19 @@ static json_t *make_reasons(const Verdict *verdict)
         M(text, "nova", nova_mode_to_text(f->nova)) \
         M(bool, "tree_published", f->status->tree_published) \
         M(number, "n_differences", f->status->n_differences) \
-        M(text, "second_reporter", contest)
+        M(text, "second_reporter", overwrites)
 /* clang-format on */
 
 static int add_members(json_t *document, const BusConfig *config, const CycleFacts *f,
                        const Verdict *verdict)
 {
-        _cleanup_free_ char *contest = contest_describe(f->contest);
+        _cleanup_free_ char *overwrites = overwrites_describe(f->overwrites);
         _cleanup_free_ char *unread = describe_unread(f->snapshot);
         _cleanup_free_ char *withheld =
                 f->devices ? device_ledger_describe_withheld(f->devices) : strdup("");
         char line[VERDICT_LINE_MAX];
 
-        if (!withheld || !unread || !contest)
+        if (!withheld || !unread || !overwrites)
                 return -ENOMEM;
 #define M(type, member, value)                                               \
         if (json_object_set_new(document, member, make_##type(value)) < 0) { \
@@ -140,9 +140,10 @@ int bus_status_describe(BusFacts *facts, json_t **ret, sd_bus_error *error)
         int r;
 
         if (facts->is_old)
-                facts->owed_trouble = claim_queue_count_owed(config->queue, &facts->owed);
+                facts->pending_writes_error =
+                        claim_queue_count_pending_writes(config->queue, &facts->pending_writes);
         facts->is_old = false;
-        cycle_facts_look(config->tracker, &facts->owed, facts->owed_trouble, &f);
+        cycle_facts_look(config->tracker, &facts->pending_writes, facts->pending_writes_error, &f);
         verdict_make(&f, &verdict);
         r = add_members(document, config, &f, &verdict);
         if (r < 0)

@@ -36,8 +36,8 @@ enum {
 typedef struct BusFacts {
         BusConfig config;
         BusOperations *operations;
-        ClaimsOwed owed;
-        const char *owed_trouble;
+        PendingWrites pending_writes;
+        const char *pending_writes_error;
         bool is_old; /* pending writes might have changed: the next document counts again */
         struct {
                 const char *text; /* a static string; NULL: the value is number */

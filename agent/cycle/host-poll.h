@@ -11,18 +11,18 @@
 #include "drivers/driver.h"
 
 /* The events that the owner is notified of. */
-typedef enum HostPollNews {
+typedef enum HostPollEvent {
         HOST_POLL_ENDED,   /* a poll succeeded or failed */
         HOST_POLL_EARLIER, /* a poll ended that began before the last host_poll_begin() */
         HOST_POLL_LOST,    /* the hypervisor went away */
         HOST_POLL_CHANGED, /* the host changed and should be polled soon */
-} HostPollNews;
+} HostPollEvent;
 
 /* The poll of one driver, with its last snapshot. */
 typedef struct HostPoll HostPoll;
 
 /* Receives an event. error has the reason of a failure or loss, else code 0. Borrowed. */
-typedef void (*HostPollNotify)(HostPoll *poll, HostPollNews news, const Error *error,
+typedef void (*HostPollNotify)(HostPoll *poll, HostPollEvent event, const Error *error,
                                void *userdata);
 
 /* Creates the poll; does not begin one. driver is borrowed. known: an earlier snapshot of the same

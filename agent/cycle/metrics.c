@@ -139,16 +139,16 @@ static void print_counts(const CycleFacts *facts, FILE *output)
 }
 
 /* Prints the values that another writer keeps overwriting. */
-static void print_contest(const CycleFacts *facts, FILE *output)
+static void print_overwrites(const CycleFacts *facts, FILE *output)
 {
-        const Contest *contest = facts->contest;
+        const Overwrites *overwrites = facts->overwrites;
 
-        print_number(output, "placement_undone_total", contest ? contest->n_undone : 0);
+        print_number(output, "placement_undone_total", overwrites ? overwrites->n_undone : 0);
         print_head(output, "placement_undone");
-        for (size_t i = 0; contest && i < contest->n_parts; i++) {
-                const ContestPart *part = &contest->parts[i];
+        for (size_t i = 0; overwrites && i < overwrites->n_parts; i++) {
+                const Overwrite *part = &overwrites->parts[i];
 
-                if (contest_is_repeated(part))
+                if (overwrite_is_repeated(part))
                         print_part(output, "placement_undone", "provider", part->name, "part",
                                    part->part, part->n);
         }
@@ -156,15 +156,18 @@ static void print_contest(const CycleFacts *facts, FILE *output)
 
 /* Prints the pending writes, the claims without an allocation, and the open findings of the last
  * audit. */
-static void print_owed_numbers(const CycleFacts *facts, FILE *output)
+static void print_pending_writes(const CycleFacts *facts, FILE *output)
 {
-        const ClaimsOwed *owed = &facts->owed;
+        const PendingWrites *pending_writes = &facts->pending_writes;
 
-        print_head(output, "placement_owed");
-        fprintf(output, PREFIX "placement_owed{action=\"write\"} %zu\n", owed->n_writes);
-        fprintf(output, PREFIX "placement_owed{action=\"remove\"} %zu\n", owed->n_removals);
-        fprintf(output, PREFIX "placement_owed{action=\"move\"} %zu\n", owed->n_moves);
-        print_number(output, "claims_unheld", owed->n_unheld);
+        print_head(output, "placement_pending_writes");
+        fprintf(output, PREFIX "placement_pending_writes{action=\"write\"} %zu\n",
+                pending_writes->n_writes);
+        fprintf(output, PREFIX "placement_pending_writes{action=\"remove\"} %zu\n",
+                pending_writes->n_removals);
+        fprintf(output, PREFIX "placement_pending_writes{action=\"move\"} %zu\n",
+                pending_writes->n_moves);
+        print_number(output, "claims_unallocated", pending_writes->n_unallocated);
         print_time(output, "last_audit_timestamp_seconds",
                    facts->audit ? facts->audit->ended_usec : 0);
         print_number(output, "audit_findings", facts->audit ? facts->audit->n_open : 0);
@@ -265,8 +268,8 @@ static void print_all(const CycleFacts *facts, const Verdict *verdict, const Cla
 {
         print_state(facts, verdict->state, output);
         print_counts(facts, output);
-        print_owed_numbers(facts, output);
-        print_contest(facts, output);
+        print_pending_writes(facts, output);
+        print_overwrites(facts, output);
         print_inventories(facts, "inventory_units", TOTAL, output);
         print_inventories(facts, "inventory_reserved_units", RESERVED, output);
         print_inventories(facts, "inventory_capacity_units", CAPACITY, output);

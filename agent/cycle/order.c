@@ -42,12 +42,12 @@ CyclePhase cycle_next(CyclePhase phase, CycleOutcome outcome, const OrderFacts *
         case CYCLE_POLL:
                 return facts->scope == CYCLE_PLACEMENT ? CYCLE_READ : CYCLE_RECONCILE;
         case CYCLE_CHECK:
-                return !done ? CYCLE_RESHAPE : facts->removes ? CYCLE_REMOVE : CYCLE_WITNESS;
+                return !done ? CYCLE_RESHAPE : facts->removes ? CYCLE_REMOVE : CYCLE_CONSUMERS;
         case CYCLE_REMOVE:
                 return facts->scope == CYCLE_RETIRED ? CYCLE_RECONCILE : CYCLE_READ;
         case CYCLE_RESHAPE:
-                return done ? CYCLE_READ : CYCLE_WITNESS;
-        case CYCLE_WITNESS:
+                return done ? CYCLE_READ : CYCLE_CONSUMERS;
+        case CYCLE_CONSUMERS:
                 return facts->owns_tree && !facts->dry_run ? CYCLE_PUBLISH : CYCLE_PREPARE;
         case CYCLE_PREPARE:
                 return facts->owns_tree ? CYCLE_RECONCILE : CYCLE_RESERVE;

@@ -48,22 +48,22 @@
 /* The phases. Their order is the order of a cycle without special cases: cycle_next() relies on
  * it. */
 typedef enum CyclePhase {
-        CYCLE_IDLE,      /* waits for the timer, a change of the host or a request */
-        CYCLE_POLL,      /* polls the host; its end makes the tree and passes it to the claims */
-        CYCLE_READ,      /* reads the tree of Placement; its end makes the tree again from that */
-        CYCLE_HOLDERS,   /* reads the consumers of inventories that the host no longer has; its end
-                            retains these */
-        CYCLE_CONTEST,   /* looks for values that another writer keeps overwriting */
-        CYCLE_CHECK,     /* checks whether the host can be removed, if requested */
-        CYCLE_REMOVE,    /* removes the host from Placement */
-        CYCLE_RESHAPE,   /* reshapes the tree, if a reshape is due */
-        CYCLE_WITNESS,   /* reads the consumers that claims wait for, and reconciles the claims */
-        CYCLE_PUBLISH,   /* publishes the tree */
-        CYCLE_PREPARE,   /* reads what a plan needs */
-        CYCLE_RESERVE,   /* writes reserved amounts beside nova-compute, and counts differences */
-        CYCLE_AUDIT,     /* audits, if an audit is due */
-        CYCLE_RECONCILE, /* reconciles claims and guests */
-        CYCLE_END,       /* ends the cycle: calls its waiters */
+        CYCLE_IDLE,       /* waits for the timer, a change of the host or a request */
+        CYCLE_POLL,       /* polls the host; its end makes the tree and passes it to the claims */
+        CYCLE_READ,       /* reads the tree of Placement; its end makes the tree again from that */
+        CYCLE_HOLDERS,    /* reads the consumers of inventories that the host no longer has; its end
+                             retains these */
+        CYCLE_OVERWRITES, /* looks for values that another writer keeps overwriting */
+        CYCLE_CHECK,      /* checks whether the host can be removed, if requested */
+        CYCLE_REMOVE,     /* removes the host from Placement */
+        CYCLE_RESHAPE,    /* reshapes the tree, if a reshape is due */
+        CYCLE_CONSUMERS,  /* reads the consumers that claims wait for, and reconciles the claims */
+        CYCLE_PUBLISH,    /* publishes the tree */
+        CYCLE_PREPARE,    /* reads what a plan needs */
+        CYCLE_RESERVE,    /* writes reserved amounts beside nova-compute, and counts differences */
+        CYCLE_AUDIT,      /* audits, if an audit is due */
+        CYCLE_RECONCILE,  /* reconciles claims and guests */
+        CYCLE_END,        /* ends the cycle: calls its waiters */
         _CYCLE_PHASE_MAX,
 } CyclePhase;
 

@@ -6,7 +6,7 @@
  * host's root that existed in left are compared. The parts are a small unsorted array, so searches
  * are linear. */
 
-#include "agent/cycle/contest.h"
+#include "agent/cycle/overwrites.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,68 +18,70 @@
 /* Size of the description of a change, in bytes. */
 #define HOW_MAX 160
 
-static void part_done(ContestPart *part)
+static void part_done(Overwrite *part)
 {
         free(part->name);
         free(part->part);
         free(part->how);
 }
 
-void contest_done(Contest *contest)
+void overwrites_done(Overwrites *overwrites)
 {
-        for (size_t i = 0; i < contest->n_parts; i++)
-                part_done(&contest->parts[i]);
-        free(contest->parts);
-        provider_tree_free(contest->left);
-        *contest = (Contest){ 0 };
+        for (size_t i = 0; i < overwrites->n_parts; i++)
+                part_done(&overwrites->parts[i]);
+        free(overwrites->parts);
+        provider_tree_free(overwrites->left);
+        *overwrites = (Overwrites){ 0 };
 }
 
-static ContestPart *find_part(const Contest *contest, ContestKind kind, const Uuid *uuid,
-                              const char *name)
+static Overwrite *find_part(const Overwrites *overwrites, OverwriteKind kind, const Uuid *uuid,
+                            const char *name)
 {
-        for (size_t i = 0; i < contest->n_parts; i++)
-                if (contest->parts[i].kind == kind && uuid_equal(&contest->parts[i].uuid, uuid) &&
-                    strcmp(contest->parts[i].part, name) == 0)
-                        return &contest->parts[i];
+        for (size_t i = 0; i < overwrites->n_parts; i++)
+                if (overwrites->parts[i].kind == kind &&
+                    uuid_equal(&overwrites->parts[i].uuid, uuid) &&
+                    strcmp(overwrites->parts[i].part, name) == 0)
+                        return &overwrites->parts[i];
         return NULL;
 }
 
-static int add_part(Contest *contest, ContestKind kind, const Provider *provider, const char *name,
-                    ContestPart **ret)
+static int add_part(Overwrites *overwrites, OverwriteKind kind, const Provider *provider,
+                    const char *name, Overwrite **ret)
 {
-        ContestPart part = { .kind = kind,
-                             .uuid = provider->uuid,
-                             .name = strdup(provider->name),
-                             .part = strdup(name) };
+        Overwrite part = { .kind = kind,
+                           .uuid = provider->uuid,
+                           .name = strdup(provider->name),
+                           .part = strdup(name) };
 
         if (!part.name || !part.part ||
-            array_grow(&contest->parts, sizeof(ContestPart), contest->n_parts,
-                       &contest->n_allocated) < 0) {
+            array_grow(&overwrites->parts, sizeof(Overwrite), overwrites->n_parts,
+                       &overwrites->n_allocated) < 0) {
                 part_done(&part);
                 return -ENOMEM;
         }
-        contest->parts[contest->n_parts] = part;
-        *ret = &contest->parts[contest->n_parts++];
+        overwrites->parts[overwrites->n_parts] = part;
+        *ret = &overwrites->parts[overwrites->n_parts++];
         return 0;
 }
 
-/* Returns the pause after the n-th change, n at least CONTEST_MAX: it doubles up to its maximum. */
+/* Returns the pause after the n-th change, n at least OVERWRITES_MAX: it doubles up to its maximum.
+ */
 static uint64_t pause_usec(unsigned n)
 {
-        uint64_t pause = CONTEST_PAUSE_USEC << MIN(n - CONTEST_MAX, 16U);
+        uint64_t pause = OVERWRITES_PAUSE_USEC << MIN(n - OVERWRITES_MAX, 16U);
 
-        return MIN(pause, CONTEST_PAUSE_MAX_USEC);
+        return MIN(pause, OVERWRITES_PAUSE_MAX_USEC);
 }
 
 /* Counts a change of a value by another writer. During the pause of a part, the difference is
  * expected and does not count. */
-static int note(Contest *contest, ContestKind kind, const Provider *provider, const char *name,
-                const char *how, uint64_t now_usec)
+static int note(Overwrites *overwrites, OverwriteKind kind, const Provider *provider,
+                const char *name, const char *how, uint64_t now_usec)
 {
-        ContestPart *part = find_part(contest, kind, &provider->uuid, name);
+        Overwrite *part = find_part(overwrites, kind, &provider->uuid, name);
         char *copy;
 
-        if (!part && add_part(contest, kind, provider, name, &part) < 0)
+        if (!part && add_part(overwrites, kind, provider, name, &part) < 0)
                 return -ENOMEM;
         if (part->left_until_usec > now_usec)
                 return 0;
@@ -89,9 +91,9 @@ static int note(Contest *contest, ContestKind kind, const Provider *provider, co
         free(part->how);
         part->how = copy;
         part->n++;
-        contest->n_undone++;
+        overwrites->n_undone++;
         part->last_usec = now_usec;
-        if (part->n >= CONTEST_MAX)
+        if (part->n >= OVERWRITES_MAX)
                 part->left_until_usec = now_usec + pause_usec(part->n);
         return 0;
 }
@@ -130,7 +132,7 @@ static const char *format_difference(const Inventory *theirs, const Inventory *o
 }
 
 /* Notes the inventories of a provider that another writer has undone. */
-static int look_at_inventories(Contest *contest, const Provider *left, const Provider *wanted,
+static int inspect_inventories(Overwrites *overwrites, const Provider *left, const Provider *wanted,
                                const Provider *remote, uint64_t now_usec)
 {
         int r = 0;
@@ -143,7 +145,7 @@ static int look_at_inventories(Contest *contest, const Provider *left, const Pro
 
                 if (same_inventory(provider_find_inventory(left, name), &record->inventory) &&
                     !same_inventory(theirs, &record->inventory))
-                        r = note(contest, CONTEST_INVENTORY, remote, name,
+                        r = note(overwrites, OVERWRITE_INVENTORY, remote, name,
                                  theirs ? format_difference(theirs, &record->inventory, how)
                                         : "removed",
                                  now_usec);
@@ -153,13 +155,13 @@ static int look_at_inventories(Contest *contest, const Provider *left, const Pro
                 const char *name = remote->inventories[i].resource_class;
 
                 if (!provider_find_inventory(left, name) && !provider_find_inventory(wanted, name))
-                        r = note(contest, CONTEST_INVENTORY, remote, name, "added", now_usec);
+                        r = note(overwrites, OVERWRITE_INVENTORY, remote, name, "added", now_usec);
         }
         return r;
 }
 
 /* Notes the traits of a provider that another writer has removed or added. */
-static int look_at_traits(Contest *contest, const Provider *left, const Provider *wanted,
+static int inspect_traits(Overwrites *overwrites, const Provider *left, const Provider *wanted,
                           const Provider *remote, uint64_t now_usec)
 {
         int r = 0;
@@ -169,70 +171,70 @@ static int look_at_traits(Contest *contest, const Provider *left, const Provider
 
                 if (string_set_contains(&left->traits, name) &&
                     !string_set_contains(&remote->traits, name))
-                        r = note(contest, CONTEST_TRAIT, remote, name, "removed", now_usec);
+                        r = note(overwrites, OVERWRITE_TRAIT, remote, name, "removed", now_usec);
         }
         for (size_t i = 0; r >= 0 && i < remote->traits.n_items; i++) {
                 const char *name = remote->traits.items[i];
 
                 if (!string_set_contains(&left->traits, name) &&
                     !string_set_contains(&wanted->traits, name))
-                        r = note(contest, CONTEST_TRAIT, remote, name, "added", now_usec);
+                        r = note(overwrites, OVERWRITE_TRAIT, remote, name, "added", now_usec);
         }
         return r;
 }
 
 /* Compares the providers below the root that existed at the last attempt. */
-static int compare(Contest *contest, const ProviderTree *wanted, const ProviderTree *remote,
+static int compare(Overwrites *overwrites, const ProviderTree *wanted, const ProviderTree *remote,
                    const Uuid *root, uint64_t now_usec)
 {
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < wanted->n_providers; i++) {
                 const Provider *provider = wanted->providers[i];
-                const Provider *before = provider_tree_find(contest->left, &provider->uuid);
+                const Provider *before = provider_tree_find(overwrites->left, &provider->uuid);
                 const Provider *now = provider_tree_find(remote, &provider->uuid);
 
                 if (!before || !provider_tree_in_subtree(wanted, provider, root))
                         continue;
                 if (!now)
-                        r = note(contest, CONTEST_PROVIDER, provider, "", "deleted", now_usec);
+                        r = note(overwrites, OVERWRITE_PROVIDER, provider, "", "deleted", now_usec);
                 if (now)
-                        r = look_at_inventories(contest, before, provider, now, now_usec);
+                        r = inspect_inventories(overwrites, before, provider, now, now_usec);
                 if (r >= 0 && now)
-                        r = look_at_traits(contest, before, provider, now, now_usec);
+                        r = inspect_traits(overwrites, before, provider, now, now_usec);
         }
         return r;
 }
 
 /* Forgets parts that were not undone for a long time. Iterates backward, because it removes
  * items. */
-static void forget(Contest *contest, uint64_t now_usec)
+static void forget(Overwrites *overwrites, uint64_t now_usec)
 {
-        for (size_t i = contest->n_parts; i > 0; i--) {
-                ContestPart *part = &contest->parts[i - 1];
-                uint64_t after = part->n >= CONTEST_MAX ? 2 * pause_usec(part->n) : 0;
+        for (size_t i = overwrites->n_parts; i > 0; i--) {
+                Overwrite *part = &overwrites->parts[i - 1];
+                uint64_t after = part->n >= OVERWRITES_MAX ? 2 * pause_usec(part->n) : 0;
 
-                if (now_usec - part->last_usec <= MAX(after, CONTEST_FORGET_USEC))
+                if (now_usec - part->last_usec <= MAX(after, OVERWRITES_FORGET_USEC))
                         continue;
                 part_done(part);
-                array_close(contest->parts, sizeof(ContestPart), &contest->n_parts, i - 1);
+                array_close(overwrites->parts, sizeof(Overwrite), &overwrites->n_parts, i - 1);
         }
 }
 
-int contest_look(Contest *contest, const ProviderTree *wanted, const ProviderTree *remote,
-                 const Uuid *root, uint64_t now_usec)
+int overwrites_update(Overwrites *overwrites, const ProviderTree *wanted,
+                      const ProviderTree *remote, const Uuid *root, uint64_t now_usec)
 {
         int r = 0;
 
-        forget(contest, now_usec);
-        if (contest->left)
-                r = compare(contest, wanted, remote, root, now_usec);
-        contest->left = provider_tree_free(contest->left);
+        forget(overwrites, now_usec);
+        if (overwrites->left)
+                r = compare(overwrites, wanted, remote, root, now_usec);
+        overwrites->left = provider_tree_free(overwrites->left);
         return r;
 }
 
 /* Gives the provider the trait if remote has it, and removes it otherwise. */
-static int give_in_trait(Provider *provider, const Provider *remote, const char *name)
+static int yield_trait(Provider *provider, const Provider *remote, const char *name)
 {
         if (string_set_contains(&remote->traits, name))
                 return string_set_add(&provider->traits, name);
@@ -240,7 +242,7 @@ static int give_in_trait(Provider *provider, const Provider *remote, const char 
         return 0;
 }
 
-static int give_in_inventory(Provider *provider, const Provider *remote, const char *name)
+static int yield_inventory(Provider *provider, const Provider *remote, const char *name)
 {
         const Inventory *theirs = provider_find_inventory(remote, name);
 
@@ -251,56 +253,56 @@ static int give_in_inventory(Provider *provider, const Provider *remote, const c
 }
 
 /* Changes the value of the part in tree to that of remote. */
-static int give_in(const ContestPart *part, ProviderTree *tree, const ProviderTree *remote)
+static int yield_value(const Overwrite *part, ProviderTree *tree, const ProviderTree *remote)
 {
         Provider *provider = provider_tree_find(tree, &part->uuid);
         const Provider *theirs = provider_tree_find(remote, &part->uuid);
 
         if (!provider)
                 return 0;
-        if (part->kind == CONTEST_PROVIDER) {
+        if (part->kind == OVERWRITE_PROVIDER) {
                 if (!theirs)
                         (void)provider_tree_remove(tree, &part->uuid);
                 return 0;
         }
         if (!theirs)
                 return 0;
-        return part->kind == CONTEST_TRAIT ? give_in_trait(provider, theirs, part->part)
-                                           : give_in_inventory(provider, theirs, part->part);
+        return part->kind == OVERWRITE_TRAIT ? yield_trait(provider, theirs, part->part)
+                                             : yield_inventory(provider, theirs, part->part);
 }
 
-int contest_give_in(const Contest *contest, ProviderTree *tree, const ProviderTree *remote,
-                    uint64_t now_usec)
+int overwrites_yield(const Overwrites *overwrites, ProviderTree *tree, const ProviderTree *remote,
+                     uint64_t now_usec)
 {
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < contest->n_parts; i++)
-                if (contest->parts[i].left_until_usec > now_usec)
-                        r = give_in(&contest->parts[i], tree, remote);
+        for (size_t i = 0; r >= 0 && i < overwrites->n_parts; i++)
+                if (overwrites->parts[i].left_until_usec > now_usec)
+                        r = yield_value(&overwrites->parts[i], tree, remote);
         return r == -ENOMEM ? r : 0;
 }
 
-void contest_leave(Contest *contest, const ProviderTree *tree)
+void overwrites_keep_tree(Overwrites *overwrites, const ProviderTree *tree)
 {
-        provider_tree_free(contest->left);
-        contest->left = tree ? provider_tree_ref(tree) : NULL;
+        provider_tree_free(overwrites->left);
+        overwrites->left = tree ? provider_tree_ref(tree) : NULL;
 }
 
-size_t contest_count(const Contest *contest)
+size_t overwrites_count(const Overwrites *overwrites)
 {
         size_t n = 0;
 
-        for (size_t i = 0; i < contest->n_parts; i++)
-                n += contest_is_repeated(&contest->parts[i]);
+        for (size_t i = 0; i < overwrites->n_parts; i++)
+                n += overwrite_is_repeated(&overwrites->parts[i]);
         return n;
 }
 
-char *contest_describe(const Contest *contest)
+char *overwrites_describe(const Overwrites *overwrites)
 {
         static const char *const kinds[] = {
-                [CONTEST_PROVIDER] = "provider ",
-                [CONTEST_INVENTORY] = "inventory ",
-                [CONTEST_TRAIT] = "trait ",
+                [OVERWRITE_PROVIDER] = "provider ",
+                [OVERWRITE_INVENTORY] = "inventory ",
+                [OVERWRITE_TRAIT] = "trait ",
         };
         char *text = NULL;
         size_t size;
@@ -309,10 +311,10 @@ char *contest_describe(const Contest *contest)
 
         if (!file)
                 return NULL;
-        for (size_t i = 0; i < contest->n_parts; i++) {
-                const ContestPart *part = &contest->parts[i];
+        for (size_t i = 0; i < overwrites->n_parts; i++) {
+                const Overwrite *part = &overwrites->parts[i];
 
-                if (!contest_is_repeated(part))
+                if (!overwrite_is_repeated(part))
                         continue;
                 fprintf(file, "%s%s%s%s%s: %s (overwritten %u times)", any ? "; " : "",
                         kinds[part->kind], part->part, part->part[0] ? " of " : "", part->name,

@@ -249,15 +249,15 @@ static void settle(Tracker *tracker)
         tracker_arm_timer(tracker, MIN(CHANGE_SETTLE_USEC, latest > now ? latest - now : 0));
 }
 
-void tracker_take_news(HostPoll *poll, HostPollNews news, const Error *error, void *userdata)
+void tracker_on_host_poll(HostPoll *poll, HostPollEvent event, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
         bool idle = tracker->phase == CYCLE_IDLE;
 
-        switch (news) {
+        switch (event) {
         case HOST_POLL_ENDED:
         case HOST_POLL_EARLIER:
-                end_poll(tracker, news == HOST_POLL_EARLIER, error);
+                end_poll(tracker, event == HOST_POLL_EARLIER, error);
                 break;
         case HOST_POLL_LOST:
                 note_poll(tracker, error);
@@ -308,12 +308,12 @@ static const ProviderTree *find_wanted(const Tracker *tracker)
 }
 
 /* Logs each value that another writer keeps overwriting, once. */
-static void log_contest(Contest *contest)
+static void log_overwrites(Overwrites *overwrites)
 {
-        for (size_t i = 0; i < contest->n_parts; i++) {
-                ContestPart *part = &contest->parts[i];
+        for (size_t i = 0; i < overwrites->n_parts; i++) {
+                Overwrite *part = &overwrites->parts[i];
 
-                if (part->logged || !contest_is_repeated(part))
+                if (part->logged || !overwrite_is_repeated(part))
                         continue;
                 part->logged = true;
                 log_event(
@@ -324,13 +324,13 @@ static void log_contest(Contest *contest)
         }
 }
 
-static int begin_contest(Tracker *tracker, Error *reterr)
+static int begin_overwrites(Tracker *tracker, Error *reterr)
 {
-        int r = contest_look(&tracker->contest, find_wanted(tracker),
-                             reporter_tree(tracker->reporter), &tracker->maker.root,
-                             clock_usec(CLOCK_BOOTTIME));
+        int r = overwrites_update(&tracker->overwrites, find_wanted(tracker),
+                                  reporter_tree(tracker->reporter), &tracker->maker.root,
+                                  clock_usec(CLOCK_BOOTTIME));
 
-        log_contest(&tracker->contest);
+        log_overwrites(&tracker->overwrites);
         return r < 0 ? r : PHASE_ENDED;
 }
 
@@ -368,7 +368,7 @@ static int begin_remove(Tracker *tracker, Error *reterr)
         _cleanup_(provider_tree_freep) ProviderTree *nothing = NULL;
         int r = provider_tree_new(&nothing);
 
-        contest_leave(&tracker->contest, NULL);
+        overwrites_keep_tree(&tracker->overwrites, NULL);
         if (r >= 0)
                 r = reporter_publish(tracker->reporter, nothing, NULL, on_removed, tracker);
         if (r < 0)
@@ -408,20 +408,21 @@ static int begin_reshape(Tracker *tracker, Error *reterr)
         return r == RESHAPE_CONTROL_E_NO_UNDO ? PHASE_SKIPPED : r;
 }
 
-static void on_witnessed(void *userdata)
+static void on_compared(void *userdata)
 {
         Tracker *tracker = userdata;
 
-        tracker->witness = claim_witness_free(tracker->witness);
+        tracker->comparison_run = comparison_run_free(tracker->comparison_run);
         tracker_end_phase(tracker, 0, NULL);
 }
 
 /* Reads the consumers that decide about claims. Skipped if no request is necessary. */
-static int begin_witness(Tracker *tracker, Error *reterr)
+static int begin_consumers(Tracker *tracker, Error *reterr)
 {
         bool asks = !tracker->config.dry_run &&
-                    claim_witness_begin(&tracker->witness, tracker->maker.claims, tracker->reporter,
-                                        &tracker->maker.root, on_witnessed, tracker) > 0;
+                    comparison_run_begin(&tracker->comparison_run, tracker->maker.claims,
+                                         tracker->reporter, &tracker->maker.root, on_compared,
+                                         tracker) > 0;
 
         return asks ? PHASE_WAITS : PHASE_SKIPPED;
 }
@@ -441,11 +442,11 @@ static int begin_publish(Tracker *tracker, Error *reterr)
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         int r = 0;
 
-        if (contest_count(&tracker->contest) > 0)
+        if (overwrites_count(&tracker->overwrites) > 0)
                 r = provider_tree_copy(&tree, tracker->tree);
         if (r >= 0 && tree)
-                r = contest_give_in(&tracker->contest, tree, reporter_tree(tracker->reporter),
-                                    clock_usec(CLOCK_BOOTTIME));
+                r = overwrites_yield(&tracker->overwrites, tree, reporter_tree(tracker->reporter),
+                                     clock_usec(CLOCK_BOOTTIME));
         if (r >= 0)
                 r = reporter_publish(tracker->reporter, tree ? tree : tracker->tree, NULL,
                                      on_published, tracker);
@@ -460,7 +461,7 @@ static int done_publish(Tracker *tracker, Error *reterr)
         uint64_t n_writes = statistics->n_writes - tracker->cycle.writes_before;
         const char *changes = statistics->changes;
 
-        contest_leave(&tracker->contest, reporter_tree(tracker->reporter));
+        overwrites_keep_tree(&tracker->overwrites, reporter_tree(tracker->reporter));
         tracker_status_note_synced(&tracker->status);
         claim_service_note_published(tracker->maker.claims);
         keep_sync_error(tracker);
@@ -489,7 +490,8 @@ static int begin_reserve(Tracker *tracker, Error *reterr)
         int r = nova_tree_to_send(remote, tracker->wanted, &tracker->maker.root, &tree);
 
         if (r >= 0)
-                r = contest_give_in(&tracker->contest, tree, remote, clock_usec(CLOCK_BOOTTIME));
+                r = overwrites_yield(&tracker->overwrites, tree, remote,
+                                     clock_usec(CLOCK_BOOTTIME));
         if (r < 0)
                 return r;
         if (tracker->config.dry_run || !tracker_may(tracker, NOVA_ACTION_RESERVE) ||
@@ -506,7 +508,7 @@ static int done_reserve(Tracker *tracker, Error *reterr)
 
         if (r < 0)
                 return r;
-        contest_leave(&tracker->contest, reporter_tree(tracker->reporter));
+        overwrites_keep_tree(&tracker->overwrites, reporter_tree(tracker->reporter));
         tracker_status_note_left(&tracker->status, plan->n_steps + tracker->reshape_left);
         return 0;
 }
@@ -523,7 +525,7 @@ static int begin_audit(Tracker *tracker, Error *reterr)
         if (tracker->config.dry_run || !auditor_is_due(tracker->auditor))
                 return PHASE_SKIPPED;
         if (auditor_begin(tracker->auditor, tracker->reporter,
-                          tracker_status_find_hindrance(&tracker->status, &tracker->contest),
+                          tracker_status_find_hindrance(&tracker->status, &tracker->overwrites),
                           on_audited, tracker, reterr) >= 0)
                 return PHASE_WAITS;
         auditor_give_up(tracker->auditor, reterr);
@@ -545,8 +547,8 @@ static int done_reconcile(Tracker *tracker, Error *reterr)
 {
         if (!tracker->config.dry_run)
                 claim_service_reconcile(tracker->maker.claims, tracker->config.reporter
-                                                                       ? RECONCILE_AWAY
-                                                                       : RECONCILE_ALONE);
+                                                                       ? RECONCILE_NO_READS
+                                                                       : RECONCILE_NO_PLACEMENT);
         return 0;
 }
 
@@ -615,11 +617,11 @@ static const struct {
         [CYCLE_POLL] = { begin_poll, done_poll },
         [CYCLE_READ] = { begin_read, tracker_tree_after_read },
         [CYCLE_HOLDERS] = { begin_holders, done_holders },
-        [CYCLE_CONTEST] = { begin_contest, NULL },
+        [CYCLE_OVERWRITES] = { begin_overwrites, NULL },
         [CYCLE_CHECK] = { begin_check, done_check },
         [CYCLE_REMOVE] = { begin_remove, NULL },
         [CYCLE_RESHAPE] = { begin_reshape, NULL },
-        [CYCLE_WITNESS] = { begin_witness, NULL },
+        [CYCLE_CONSUMERS] = { begin_consumers, NULL },
         [CYCLE_PUBLISH] = { begin_publish, done_publish },
         [CYCLE_PREPARE] = { begin_prepare, NULL },
         [CYCLE_RESERVE] = { begin_reserve, done_reserve },

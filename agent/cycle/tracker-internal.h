@@ -38,7 +38,7 @@ struct Tracker {
         Reporter *reporter; /* made after the first snapshot, which has the name of the root */
         TreeMaker maker;
         ReshapeControl *reshape;
-        ClaimWitness *witness; /* reads the consumers of claims; NULL: no read */
+        ComparisonRun *comparison_run; /* reads the consumers of claims; NULL: no read */
         Auditor *auditor;
         ProviderTree *tree;
         ProviderTree *wanted;  /* the agent's own tree, if nova-compute owns tree */
@@ -56,7 +56,7 @@ struct Tracker {
         CycleWaiter *waiters;
         size_t n_waiters, n_waiters_allocated;
         TrackerStatus status;
-        Contest contest;
+        Overwrites overwrites;
         StringSet logged_problems; /* problems of the snapshot that were logged */
 };
 
@@ -68,7 +68,7 @@ void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec);
 void tracker_end_phase(Tracker *tracker, int result, const Error *error);
 
 /* Handles the result of a poll, or other news of the host. userdata is the tracker. */
-void tracker_take_news(HostPoll *poll, HostPollNews news, const Error *error, void *userdata);
+void tracker_on_host_poll(HostPoll *poll, HostPollEvent event, const Error *error, void *userdata);
 
 /* Calls the waiters of the cycle that has ended, each exactly once. put_off: the publication was
  * put off, so waiters for a publication keep waiting. A waiter can add and cancel waiters. */

@@ -25,9 +25,12 @@
 const char *sync_state_to_text(SyncState state)
 {
         static const char *const names[] = {
-                [SYNC_STANDALONE] = SYNC_STATE_STANDALONE, [SYNC_PENDING] = SYNC_STATE_PENDING,
-                [SYNC_SYNCED] = SYNC_STATE_SYNCED,         [SYNC_STALE] = SYNC_STATE_STALE,
-                [SYNC_OFFLINE] = SYNC_STATE_OFFLINE,       [SYNC_LEFT] = SYNC_STATE_LEFT,
+                [SYNC_STANDALONE] = SYNC_STATE_STANDALONE,
+                [SYNC_PENDING] = SYNC_STATE_PENDING,
+                [SYNC_SYNCED] = SYNC_STATE_SYNCED,
+                [SYNC_STALE] = SYNC_STATE_STALE,
+                [SYNC_OFFLINE] = SYNC_STATE_OFFLINE,
+                [SYNC_LEFT_TO_NOVA] = SYNC_STATE_LEFT_TO_NOVA,
                 [SYNC_RETIRED] = SYNC_STATE_RETIRED,
         };
 
@@ -41,15 +44,15 @@ const char *reshape_access_to_text(ReshaperAccess access)
                                               : RESHAPE_ACCESS_UNKNOWN;
 }
 
-const char *tracker_status_find_hindrance(const TrackerStatus *status, const Contest *contest)
+const char *tracker_status_find_hindrance(const TrackerStatus *status, const Overwrites *overwrites)
 {
-        if (contest_count(contest) > 0)
+        if (overwrites_count(overwrites) > 0)
                 return "left unchanged while another writer changes this host's tree, because it can be another host's guest";
         if (status->hypervisor_error.code)
                 return "left unchanged until the hypervisor lists its guests again";
         if (status->reshape_needed)
                 return "left unchanged until the tree is reshaped";
-        if (status->sync_state != SYNC_SYNCED && status->sync_state != SYNC_LEFT)
+        if (status->sync_state != SYNC_SYNCED && status->sync_state != SYNC_LEFT_TO_NOVA)
                 return "left unchanged until Placement has the whole tree";
         return NULL;
 }
@@ -59,15 +62,15 @@ const char *tracker_status_find_hindrance(const TrackerStatus *status, const Con
 static bool note_credential(TrackerStatus *status, int result, const Error *error)
 {
         bool refused = result == REPORT_E_UNAUTHORIZED || result == REPORT_E_FORBIDDEN;
-        bool news = refused && !status->credential_refused;
+        bool changed = refused && !status->credential_refused;
 
         status->credential_refused = refused;
-        if (news)
+        if (changed)
                 log_event(
                         LOG_ERR, MESSAGE_CREDENTIAL_REFUSED, NULL,
                         "The credential of [placement] is refused: %s. Claims are served from this host's own state. Retrying at growing intervals.",
                         error->text);
-        return news;
+        return changed;
 }
 
 /* Sets the state and logs its change. logged: the reason was logged already. */
@@ -121,7 +124,7 @@ static void note_back(TrackerStatus *status)
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences)
 {
         note_back(status);
-        if (status->sync_state != SYNC_LEFT || status->n_differences != n_differences)
+        if (status->sync_state != SYNC_LEFT_TO_NOVA || status->n_differences != n_differences)
                 log_event(LOG_INFO, MESSAGE_LEFT_TO_NOVA, NULL,
                           "nova-compute owns the tree in Placement. %" PRIu64
                           " request%s would make it equal to this host.",
@@ -129,7 +132,7 @@ void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences)
         if (n_differences == 0)
                 status->last_sync_usec = clock_usec(CLOCK_REALTIME);
         status->n_differences = n_differences;
-        set_sync_state(status, SYNC_LEFT, NULL, true);
+        set_sync_state(status, SYNC_LEFT_TO_NOVA, NULL, true);
 }
 
 void tracker_status_note_apart(TrackerStatus *status, SyncState state)

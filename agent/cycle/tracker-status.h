@@ -4,7 +4,7 @@
 /* The status of the tracker: whether the host, the hypervisor and Placement agree. Each function
  * notes an event and logs a change, but not each retry. This file decides nothing. Main thread. */
 
-#include "agent/cycle/contest.h"
+#include "agent/cycle/overwrites.h"
 #include "agent/tree/tree-maker.h"
 #include "base/error.h"
 #include "base/string-set.h"
@@ -19,8 +19,8 @@ typedef enum SyncState {
         SYNC_STALE,   /* Placement rejects a part of the tree, or a part is not reported: sync_error
                          says why */
         SYNC_OFFLINE, /* Placement cannot be used: sync_error says why */
-        SYNC_LEFT,    /* the tree in Placement is nova-compute's ([agent] nova) */
-        SYNC_RETIRED, /* the host was removed from Placement */
+        SYNC_LEFT_TO_NOVA, /* the tree in Placement is nova-compute's ([agent] nova) */
+        SYNC_RETIRED,      /* the host was removed from Placement */
         _SYNC_STATE_MAX,
 } SyncState;
 
@@ -54,13 +54,15 @@ typedef struct TrackerStatus {
         uint64_t cycle_began_usec; /* CLOCK_MONOTONIC of the start of the last cycle */
         bool cycle_published;      /* the last cycle published everything that it could */
         bool tree_published;       /* this tracker has published the tree */
-        uint64_t n_differences; /* SYNC_LEFT: requests that would make the tree equal to the host */
+        uint64_t n_differences; /* SYNC_LEFT_TO_NOVA: requests that would make the tree equal to the
+                                   host */
 } TrackerStatus;
 
 /* Returns why an audit must not change any allocation, as the end of a finding, or NULL. If another
  * writer changes the tree, it can be another host with the same identity. Consumers that are
  * unknown here can then be guests of that host. */
-const char *tracker_status_find_hindrance(const TrackerStatus *status, const Contest *contest);
+const char *tracker_status_find_hindrance(const TrackerStatus *status,
+                                          const Overwrites *overwrites);
 
 /* Notes that a cycle failed. If error has no words, those of the result are used. */
 void tracker_status_note_failure(TrackerStatus *status, int result, const Error *error);

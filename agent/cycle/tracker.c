@@ -81,7 +81,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
                 .last_sync_usec = config->last_sync_usec,
         };
         r = host_poll_new(&tracker->poll, event, config->driver, config->known,
-                          config->patience_usec, tracker_take_news, tracker, reterr);
+                          config->patience_usec, tracker_on_host_poll, tracker, reterr);
         if (r < 0)
                 return r;
         tracker->snapshot = host_poll_get_snapshot(tracker->poll);
@@ -101,13 +101,13 @@ Tracker *tracker_free(Tracker *tracker)
         sd_event_source_disable_unref(tracker->cycle_timer);
         sd_event_source_disable_unref(tracker->soon);
         host_poll_free(tracker->poll);
-        claim_witness_free(tracker->witness);
+        comparison_run_free(tracker->comparison_run);
         reshape_control_free(tracker->reshape);
         auditor_free(tracker->auditor);
         reporter_free(tracker->reporter);
         provider_tree_free(tracker->tree);
         provider_tree_free(tracker->wanted);
-        contest_done(&tracker->contest);
+        overwrites_done(&tracker->overwrites);
         free(tracker->waiters);
         string_set_done(&tracker->logged_problems);
         retirement_done(&tracker->retirement);
@@ -202,8 +202,8 @@ void tracker_get_progress(const Tracker *tracker, Progress *ret)
                 reporter_get_progress(tracker->reporter, ret);
 }
 
-void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char *owed_trouble,
-                      CycleFacts *ret)
+void cycle_facts_look(const Tracker *tracker, const PendingWrites *pending_writes,
+                      const char *pending_writes_error, CycleFacts *ret)
 {
         static const ReporterStatistics no_statistics;
         const TrackerView view = tracker_view(tracker);
@@ -220,14 +220,14 @@ void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char
                 .tree = tracker->tree,
                 .devices = view.devices,
                 .retained = tracker->maker.retained,
-                .contest = &tracker->contest,
+                .overwrites = &tracker->overwrites,
                 .audit = auditor_get_state(tracker->auditor),
                 .config_warnings = tracker->config.warnings,
                 .claim_error = &tracker->maker.claims->error,
                 .n_claims = claim_service_count(tracker->maker.claims),
                 .n_disagreements = tracker->maker.claims->comparison.problems.n_items,
-                .owed = *owed,
-                .owed_trouble = owed_trouble,
+                .pending_writes = *pending_writes,
+                .pending_writes_error = pending_writes_error,
                 .host_cordoned = cordon.host,
                 .devices_cordoned = cordon.devices,
                 .n_devices_cordoned = cordon.n_devices,

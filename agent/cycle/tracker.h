@@ -118,20 +118,21 @@ typedef struct CycleFacts {
         const ProviderTree *tree;    /* the tree of the host; NULL: unknown */
         const DeviceLedger *devices; /* expected devices; NULL: unknown */
         const Retained *retained; /* inventories in use that the host lacks; NULL: no [placement] */
-        const Contest *contest;   /* values of another writer; NULL: unknown */
+        const Overwrites *overwrites;     /* values of another writer; NULL: unknown */
         const AuditorState *audit;        /* NULL: none */
         const StringSet *config_warnings; /* NULL: none */
         const Error *claim_error;         /* why new claims are rejected; code 0: they are not */
         const HostView *view;             /* the host for the claims; NULL: unknown */
         size_t n_claims;
         size_t n_disagreements; /* differences between claims and guests */
-        ClaimsOwed owed;
-        const char *owed_trouble; /* why pending writes are not settled; "" or NULL: no reason */
+        PendingWrites pending_writes;
+        const char *pending_writes_error; /* why pending writes are not settled; "" or NULL: no
+                                             reason */
         const char *host_cordoned, *devices_cordoned; /* reasons; NULL: no cordon */
         size_t n_devices_cordoned;
 } CycleFacts;
 
 /* Collects the facts. Blocks on the disk of the claim database. The view of the host is valid until
  * the next read of the database; earlier borrowed results are invalid after the call. */
-void cycle_facts_look(const Tracker *tracker, const ClaimsOwed *owed, const char *owed_trouble,
-                      CycleFacts *ret);
+void cycle_facts_look(const Tracker *tracker, const PendingWrites *pending_writes,
+                      const char *pending_writes_error, CycleFacts *ret);

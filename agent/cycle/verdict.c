@@ -23,15 +23,15 @@
 typedef enum Kind {
         KIND_CLAIMS_DOWN,
         KIND_HYPERVISOR,
-        KIND_OVER,
+        KIND_OVER_CAPACITY,
         KIND_DEVICE_LOST,
         KIND_OFFLINE,
         KIND_STALE,
         KIND_UNREPORTED,
-        KIND_OTHERS,
-        KIND_OWED_REFUSED,
+        KIND_SECOND_REPORTER,
+        KIND_PENDING_WRITES_REFUSED,
         KIND_DIFFERS,
-        KIND_UNHELD,
+        KIND_UNALLOCATED,
         KIND_CONFIG,
         KIND_DISAGREE,
         KIND_FINDINGS,
@@ -44,7 +44,7 @@ typedef enum Kind {
         KIND_NOT_POLLED,
         KIND_SETTLING,
         KIND_PENDING,
-        KIND_OWED,
+        KIND_PENDING_WRITES,
         _KIND_MAX,
 } Kind;
 
@@ -60,9 +60,9 @@ static const struct {
         [KIND_HYPERVISOR] = { .state = VERDICT_DEGRADED,
                               .check = "hypervisor",
                               .summary = "the host cannot be polled" },
-        [KIND_OVER] = { VERDICT_DEGRADED, "claims", "claims exceed the capacity of the host",
-                        "computectl tree",
-                        "\"computectl claims\" lists the claims. Move a guest away, or raise the ratio in Placement" },
+        [KIND_OVER_CAPACITY] = { VERDICT_DEGRADED, "claims",
+                                 "claims exceed the capacity of the host", "computectl tree",
+                                 "\"computectl claims\" lists the claims. Move a guest away, or raise the ratio in Placement" },
         [KIND_DEVICE_LOST] = { VERDICT_DEGRADED, "devices", "a claimed device is missing",
                                "computectl discover",
                                "Check that its driver is loaded and that lspci lists the card. \"computectl drain\" with the name of the device lists its guests" },
@@ -75,19 +75,20 @@ static const struct {
         [KIND_UNREPORTED] = { VERDICT_DEGRADED, "host", "not all of this host is reported",
                               "computectl discover",
                               "Everything else is reported. \"computectl doctor --hardware-only\" compares the configuration with the hardware" },
-        [KIND_OTHERS] = { VERDICT_DEGRADED, "second reporter",
-                          "another writer changes this host's tree in Placement",
-                          "computectl doctor",
-                          "If nova-compute also reports this host, name the owner of the tree in [agent] nova, and give both the same options. Add traits of other writers to [agent] foreign_traits. Two agents with the same compute_id cause this too" },
-        [KIND_OWED_REFUSED] = { VERDICT_DEGRADED, "placement",
-                                "not all claims are reported to Placement yet", "computectl audit",
-                                "The agent retries in each cycle. \"computectl audit\" compares claims and Placement" },
+        [KIND_SECOND_REPORTER] = { VERDICT_DEGRADED, "second reporter",
+                                   "another writer changes this host's tree in Placement",
+                                   "computectl doctor",
+                                   "If nova-compute also reports this host, name the owner of the tree in [agent] nova, and give both the same options. Add traits of other writers to [agent] foreign_traits. Two agents with the same compute_id cause this too" },
+        [KIND_PENDING_WRITES_REFUSED] = { VERDICT_DEGRADED, "placement",
+                                          "not all claims are reported to Placement yet",
+                                          "computectl audit",
+                                          "The agent retries in each cycle. \"computectl audit\" compares claims and Placement" },
         [KIND_DIFFERS] = { VERDICT_WARNING, "placement", "with differences from this agent",
                            "computectl plan",
                            "\"computectl plan\" lists the differences. Options that differ from nova-compute's are the usual reason" },
-        [KIND_UNHELD] = { VERDICT_WARNING, "claims", "some guests have no allocations",
-                          "computectl audit",
-                          "No scheduler placed these guests, so schedulers count their resources as free. \"computectl audit\" lists them. With [hook] enabled, guests that virsh starts are reported" },
+        [KIND_UNALLOCATED] = { VERDICT_WARNING, "claims", "some guests have no allocations",
+                               "computectl audit",
+                               "No scheduler placed these guests, so schedulers count their resources as free. \"computectl audit\" lists them. With [hook] enabled, guests that virsh starts are reported" },
         [KIND_CONFIG] = { VERDICT_WARNING, "configuration", "the configuration has warnings",
                           "computectl doctor --config-only",
                           "Correct the option, then run \"systemctl reload compute-agent\". \"computectl doctor --config-only\" lists all warnings" },
@@ -125,9 +126,10 @@ static const struct {
                             "Wait, or check that the driver of the device is loaded and that lspci lists the card. After [agent] device_settle_sec the host is published with that device withheld" },
         [KIND_PENDING] = { VERDICT_PENDING, "placement", "a change is not published yet",
                            "computectl plan", "Wait, or run \"computectl sync\"" },
-        [KIND_OWED] = { VERDICT_PENDING, "placement",
-                        "not all claims are reported to Placement yet", "computectl audit",
-                        "The agent retries in each cycle. \"computectl audit\" compares claims and Placement" },
+        [KIND_PENDING_WRITES] = { VERDICT_PENDING, "placement",
+                                  "not all claims are reported to Placement yet",
+                                  "computectl audit",
+                                  "The agent retries in each cycle. \"computectl audit\" compares claims and Placement" },
 };
 
 _Static_assert(ARRAY_SIZE(kinds) == _KIND_MAX && _KIND_MAX <= VERDICT_REASONS_MAX,
@@ -184,7 +186,7 @@ static bool is_over(const InventoryRecord *record, const HostProvider *row)
 }
 
 /* Adds a reason if claims exceed the capacity of an inventory. */
-static void look_at_amounts(const CycleFacts *facts, Verdict *verdict)
+static void inspect_amounts(const CycleFacts *facts, Verdict *verdict)
 {
         const HostView *view = facts->view;
         const InventoryRecord *first = NULL;
@@ -206,7 +208,7 @@ static void look_at_amounts(const CycleFacts *facts, Verdict *verdict)
         }
         if (!first)
                 return;
-        add(verdict, KIND_OVER, "Claims use %" PRIu64 " of %" PRIu64 " %s of %.200s%s",
+        add(verdict, KIND_OVER_CAPACITY, "Claims use %" PRIu64 " of %" PRIu64 " %s of %.200s%s",
             resources_get(&view->providers[at].used, first->resource_class),
             inventory_capacity(&first->inventory), first->resource_class,
             view->tree->providers[at]->name, format_more(more, n));
@@ -232,7 +234,7 @@ static bool is_held(const CycleFacts *facts, const LedgerDevice *device)
 }
 
 /* Adds a reason if a missing device is in use, with its consumers. */
-static void look_at_lost_devices(const CycleFacts *facts, Verdict *verdict)
+static void inspect_lost_devices(const CycleFacts *facts, Verdict *verdict)
 {
         char more[MORE_MAX], holders[RETAINED_HOLDERS_MAX] = "";
         const LedgerDevice *first = NULL;
@@ -260,7 +262,7 @@ static void look_at_lost_devices(const CycleFacts *facts, Verdict *verdict)
 }
 
 /* Adds a reason if devices are withheld. */
-static void look_at_withheld(const CycleFacts *facts, Verdict *verdict)
+static void inspect_withheld(const CycleFacts *facts, Verdict *verdict)
 {
         _cleanup_free_ char *text =
                 facts->devices ? device_ledger_describe_withheld(facts->devices) : NULL;
@@ -270,7 +272,7 @@ static void look_at_withheld(const CycleFacts *facts, Verdict *verdict)
 }
 
 /* Adds a reason if consumers have allocations of inventories that the host no longer has. */
-static void look_at_retained(const CycleFacts *facts, Verdict *verdict)
+static void inspect_retained(const CycleFacts *facts, Verdict *verdict)
 {
         _cleanup_free_ char *text =
                 facts->retained ? retained_describe(facts->retained, facts->snapshot) : NULL;
@@ -291,7 +293,7 @@ static const char *find_synced(const TrackerStatus *status)
                 [SYNC_SYNCED] = "Placement is equal to this host",
                 [SYNC_STALE] = "Placement is not equal to this host",
                 [SYNC_OFFLINE] = "Placement cannot be used",
-                [SYNC_LEFT] = "nova-compute reports this host to Placement",
+                [SYNC_LEFT_TO_NOVA] = "nova-compute reports this host to Placement",
                 [SYNC_RETIRED] = "Placement has no provider of this host",
         };
 
@@ -301,34 +303,34 @@ static const char *find_synced(const TrackerStatus *status)
 }
 
 /* Adds a reason if another writer keeps overwriting values. */
-static void look_at_others(const CycleFacts *facts, Verdict *verdict)
+static void inspect_others(const CycleFacts *facts, Verdict *verdict)
 {
-        _cleanup_free_ char *text = facts->contest && contest_count(facts->contest) > 0
-                                            ? contest_describe(facts->contest)
+        _cleanup_free_ char *text = facts->overwrites && overwrites_count(facts->overwrites) > 0
+                                            ? overwrites_describe(facts->overwrites)
                                             : NULL;
 
         if (text)
-                add(verdict, KIND_OTHERS,
+                add(verdict, KIND_SECOND_REPORTER,
                     "Another writer keeps overwriting these values, so the agent rewrites them at growing intervals: %s",
                     text);
 }
 
 /* Returns the number of pending writes, removals and moves. They count only in states in which
  * Placement can be used; otherwise that state is the reason. */
-static uint64_t count_owed(const CycleFacts *facts)
+static uint64_t count_pending_writes(const CycleFacts *facts)
 {
         SyncState state = facts->status->sync_state;
 
-        return state == SYNC_SYNCED || state == SYNC_LEFT || state == SYNC_STALE
-                       ? claims_owed_sum(&facts->owed)
+        return state == SYNC_SYNCED || state == SYNC_LEFT_TO_NOVA || state == SYNC_STALE
+                       ? pending_writes_sum(&facts->pending_writes)
                        : 0;
 }
 
 /* Adds the reasons that concern Placement. */
-static void look_at_placement(const CycleFacts *facts, Verdict *verdict)
+static void inspect_placement(const CycleFacts *facts, Verdict *verdict)
 {
         const TrackerStatus *status = facts->status;
-        const char *trouble = facts->owed_trouble ? facts->owed_trouble : "";
+        const char *trouble = facts->pending_writes_error ? facts->pending_writes_error : "";
         const Error *unreported =
                 status->device_error.code ? &status->device_error : &status->part_error;
 
@@ -339,25 +341,26 @@ static void look_at_placement(const CycleFacts *facts, Verdict *verdict)
                     status->sync_error.text);
         else if (unreported->code)
                 add(verdict, KIND_UNREPORTED, "%s", unreported->text);
-        look_at_others(facts, verdict);
-        if (count_owed(facts) > 0 && trouble[0])
-                add(verdict, KIND_OWED_REFUSED,
-                    "%" PRIu64 " claim%s not reported to Placement yet: %s", count_owed(facts),
-                    text_plural(count_owed(facts)), trouble);
-        if (status->sync_state == SYNC_LEFT && status->n_differences > 0)
+        inspect_others(facts, verdict);
+        if (count_pending_writes(facts) > 0 && trouble[0])
+                add(verdict, KIND_PENDING_WRITES_REFUSED,
+                    "%" PRIu64 " claim%s not reported to Placement yet: %s",
+                    count_pending_writes(facts), text_plural(count_pending_writes(facts)), trouble);
+        if (status->sync_state == SYNC_LEFT_TO_NOVA && status->n_differences > 0)
                 add(verdict, KIND_DIFFERS,
                     "%" PRIu64 " request%s would make the tree of nova-compute equal to this host",
                     status->n_differences, text_plural(status->n_differences));
-        if (status->sync_state != SYNC_STANDALONE && facts->owed.n_unheld > 0)
-                add(verdict, KIND_UNHELD,
+        if (status->sync_state != SYNC_STANDALONE && facts->pending_writes.n_unallocated > 0)
+                add(verdict, KIND_UNALLOCATED,
                     "Placement has no allocation of %" PRIu64 " of %zu claim%s",
-                    facts->owed.n_unheld, facts->n_claims, text_plural(facts->n_claims));
+                    facts->pending_writes.n_unallocated, facts->n_claims,
+                    text_plural(facts->n_claims));
 }
 
 /* Work for the operator */
 
 /* Adds the first warning of the configuration. */
-static void look_at_config(const CycleFacts *facts, Verdict *verdict)
+static void inspect_config(const CycleFacts *facts, Verdict *verdict)
 {
         const StringSet *warnings = facts->config_warnings;
         char more[MORE_MAX];
@@ -368,11 +371,11 @@ static void look_at_config(const CycleFacts *facts, Verdict *verdict)
 }
 
 /* Adds the warnings and the pending reasons, in the order of the kinds. */
-static void look_at_rest(const CycleFacts *facts, Verdict *verdict)
+static void inspect_rest(const CycleFacts *facts, Verdict *verdict)
 {
         const TrackerStatus *status = facts->status;
 
-        look_at_config(facts, verdict);
+        inspect_config(facts, verdict);
         if (facts->n_disagreements > 0)
                 add(verdict, KIND_DISAGREE, "Claims and guests disagree in %zu point%s",
                     facts->n_disagreements, text_plural(facts->n_disagreements));
@@ -385,8 +388,8 @@ static void look_at_rest(const CycleFacts *facts, Verdict *verdict)
                 add(verdict, status->sync_state == SYNC_RETIRED ? KIND_RETIRED : KIND_HOST_CORDONED,
                     "%s: %s", status->sync_state == SYNC_RETIRED ? "Retired" : "Cordoned",
                     facts->host_cordoned);
-        look_at_withheld(facts, verdict);
-        look_at_retained(facts, verdict);
+        inspect_withheld(facts, verdict);
+        inspect_retained(facts, verdict);
         if (facts->devices_cordoned)
                 add(verdict, KIND_DEVICE_CORDONED, "Cordoned: %s", facts->devices_cordoned);
         if (status->last_poll_usec == 0 && !status->hypervisor_error.code)
@@ -395,9 +398,11 @@ static void look_at_rest(const CycleFacts *facts, Verdict *verdict)
                 add(verdict, KIND_SETTLING, "%s", status->settling.text);
         else if (status->sync_state == SYNC_PENDING)
                 add(verdict, KIND_PENDING, "A change is not published yet");
-        if (count_owed(facts) > 0 && !(facts->owed_trouble && facts->owed_trouble[0]))
-                add(verdict, KIND_OWED, "%" PRIu64 " claim%s not reported to Placement yet",
-                    count_owed(facts), text_plural(count_owed(facts)));
+        if (count_pending_writes(facts) > 0 &&
+            !(facts->pending_writes_error && facts->pending_writes_error[0]))
+                add(verdict, KIND_PENDING_WRITES,
+                    "%" PRIu64 " claim%s not reported to Placement yet",
+                    count_pending_writes(facts), text_plural(count_pending_writes(facts)));
 }
 
 /* Adds the reason for a failed poll, with command and advice of the driver. */
@@ -419,15 +424,15 @@ void verdict_make(const CycleFacts *facts, Verdict *ret)
         ret->synced = find_synced(facts->status);
         ret->n_providers = facts->tree ? facts->tree->n_providers : 0;
         ret->n_claims = facts->n_claims;
-        ret->n_owed = claims_owed_sum(&facts->owed);
+        ret->n_pending_writes = pending_writes_sum(&facts->pending_writes);
         if (facts->claim_error->code)
                 add(ret, KIND_CLAIMS_DOWN, "New claims are refused: %s", facts->claim_error->text);
         if (facts->status->hypervisor_error.code)
                 add_hypervisor(facts, ret);
-        look_at_amounts(facts, ret);
-        look_at_lost_devices(facts, ret);
-        look_at_placement(facts, ret);
-        look_at_rest(facts, ret);
+        inspect_amounts(facts, ret);
+        inspect_lost_devices(facts, ret);
+        inspect_placement(facts, ret);
+        inspect_rest(facts, ret);
 }
 
 const char *verdict_summary(const Verdict *verdict, char *text, size_t size)
@@ -447,14 +452,15 @@ const char *verdict_summary(const Verdict *verdict, char *text, size_t size)
 
 const char *verdict_line(const Verdict *verdict, char *text, size_t size)
 {
-        char summary[VERDICT_SUMMARY_MAX], owed[48] = "";
+        char summary[VERDICT_SUMMARY_MAX], pending_writes[48] = "";
 
-        if (verdict->n_owed > 0)
-                snprintf(owed, sizeof(owed), ", %" PRIu64 " not reported yet", verdict->n_owed);
+        if (verdict->n_pending_writes > 0)
+                snprintf(pending_writes, sizeof(pending_writes), ", %" PRIu64 " not reported yet",
+                         verdict->n_pending_writes);
         snprintf(text, size, "%s; %zu provider%s, %zu claim%s%s%s%s",
                  verdict_summary(verdict, summary, sizeof(summary)), verdict->n_providers,
                  text_plural(verdict->n_providers), verdict->n_claims,
-                 text_plural(verdict->n_claims), owed, verdict->n_reasons > 0 ? ". " : "",
+                 text_plural(verdict->n_claims), pending_writes, verdict->n_reasons > 0 ? ". " : "",
                  verdict->n_reasons > 0 ? verdict->reasons[0].text : "");
         return text;
 }

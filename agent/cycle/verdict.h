@@ -38,7 +38,7 @@ typedef struct Verdict {
         const char *synced;                         /* Placement compared with the host, in words */
         VerdictReason reasons[VERDICT_REASONS_MAX]; /* the worst first */
         size_t n_reasons, n_providers, n_claims;
-        uint64_t n_owed;
+        uint64_t n_pending_writes;
 } Verdict;
 
 /* Makes the verdict. *ret borrows nothing from *facts. */

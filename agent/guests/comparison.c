@@ -6,7 +6,7 @@
  * begin of the poll are remembered until the next one, because the poll can have missed their
  * guests.
  *
- * A ClaimWitness is one comparison with answers. It runs through these states: the allocations of
+ * A ComparisonRun is one comparison with answers. It runs through these states: the allocations of
  * providers are read (read_held()), the first comparison finds the consumers to read
  * (compare_or_ask()), they are read, and the second comparison uses the answers. Each state is
  * skipped if it has nothing to read.
@@ -119,9 +119,9 @@ static void move_memory(ClaimComparison *comparison, const ClockJump *jump)
                 if (missing->asked_usec > 0)
                         missing->asked_usec = clock_jump_move(jump, missing->asked_usec);
         }
-        for (size_t i = 0; i < comparison->n_touched; i++)
-                comparison->touched[i].when_usec =
-                        clock_jump_move(jump, comparison->touched[i].when_usec);
+        for (size_t i = 0; i < comparison->n_recent; i++)
+                comparison->recent[i].when_usec =
+                        clock_jump_move(jump, comparison->recent[i].when_usec);
 }
 
 static void log_jump(const ClockJump *jump)
@@ -171,10 +171,10 @@ static void forget_touched(ClaimComparison *comparison)
 {
         size_t n = 0;
 
-        for (size_t i = 0; i < comparison->n_touched; i++)
-                if (comparison->touched[i].when_usec >= comparison->facts.taken_usec)
-                        comparison->touched[n++] = comparison->touched[i];
-        comparison->n_touched = n;
+        for (size_t i = 0; i < comparison->n_recent; i++)
+                if (comparison->recent[i].when_usec >= comparison->facts.taken_usec)
+                        comparison->recent[n++] = comparison->recent[i];
+        comparison->n_recent = n;
 }
 
 /* Takes references of both polls and makes their facts. Returns false if memory is short, with the
@@ -279,13 +279,13 @@ static void add_answer(ClaimComparison *comparison, const Uuid *consumer, const 
                        bool here)
 {
         comparison->answers[comparison->n_answers++] =
-                (PictureConsumer){ .consumer = *consumer, .holding = holding, .here = here };
+                (ConsumerRead){ .consumer = *consumer, .holding = holding, .here = here };
 }
 
 static int order_answers(const void *a, const void *b)
 {
-        return uuid_order(&((const PictureConsumer *)a)->consumer,
-                          &((const PictureConsumer *)b)->consumer);
+        return uuid_order(&((const ConsumerRead *)a)->consumer,
+                          &((const ConsumerRead *)b)->consumer);
 }
 
 /* Stores the answers about the consumers in asked. Takes holding. A consumer that holding lacks has
@@ -301,7 +301,7 @@ static void take_answers(ClaimService *service, const ClaimWanted *asked, Alloca
         comparison->holding = holding;
         if (!service->claims || claims_host(service->claims, &view, NULL) != 0)
                 return;
-        comparison->answers = calloc(n + 1, sizeof(PictureConsumer));
+        comparison->answers = calloc(n + 1, sizeof(ConsumerRead));
         if (!comparison->answers)
                 return;
         for (size_t i = 0; i < holding->n_consumers; i++)
@@ -312,7 +312,7 @@ static void take_answers(ClaimService *service, const ClaimWanted *asked, Alloca
                 if (!allocations_find(holding, &asked->uuids[i]))
                         add_answer(comparison, &asked->uuids[i], NULL, false);
         if (comparison->n_answers > 1)
-                qsort(comparison->answers, comparison->n_answers, sizeof(PictureConsumer),
+                qsort(comparison->answers, comparison->n_answers, sizeof(ConsumerRead),
                       order_answers);
         comparison->complete = asked->all;
         comparison->absent = asked->absent;
@@ -387,7 +387,7 @@ static bool is_urgent(const ClaimComparison *comparison)
 }
 
 /* Compares once with all inputs. A failure makes the comparison due again. */
-static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
+static void compare(ClaimService *service, ReconcileAccess access, ClaimWanted *wanted)
 {
         ClaimComparison *comparison = &service->comparison;
         Error error = ERROR_NULL;
@@ -397,15 +397,15 @@ static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *want
                 .started_only = service->settings.started_only,
                 .away = comparison->away,
                 .n_away = comparison->n_away,
-                .word = word,
+                .access = access,
                 .answers = comparison->answers,
                 .n_answers = comparison->n_answers,
                 .unread = claim_service_is_unread(service) && !comparison->absent,
                 .complete = comparison->complete,
                 .held = comparison->held,
                 .urgent = is_urgent(comparison),
-                .touched = comparison->touched,
-                .n_touched = comparison->n_touched,
+                .recent = comparison->recent,
+                .n_recent = comparison->n_recent,
                 .recorded = comparison->snapshot->guests_unknown,
         };
         int r = claim_reconcile(service, &order, wanted, &error);
@@ -419,20 +419,20 @@ static void compare(ClaimService *service, ReconcileWord word, ClaimWanted *want
 }
 
 /* Compares if that is due. wanted is that of claim_reconcile(). If it is not empty, the comparison
- * stays due: the caller reads the answers and calls this again with RECONCILE_AWAY. */
-static void reconcile(ClaimService *service, ReconcileWord word, ClaimWanted *wanted)
+ * stays due: the caller reads the answers and calls this again with RECONCILE_NO_READS. */
+static void reconcile(ClaimService *service, ReconcileAccess access, ClaimWanted *wanted)
 {
         ClaimComparison *comparison = &service->comparison;
 
         if (!service->claims)
                 return;
         follow_clock(service);
-        if (word == RECONCILE_CAN_ASK && claim_service_is_unread(service))
+        if (access == RECONCILE_CAN_READ && claim_service_is_unread(service))
                 claim_service_look_again(service);
         if (!comparison->is_due || !service->tree_is_stored)
                 return;
         comparison->is_due = false;
-        compare(service, word, wanted);
+        compare(service, access, wanted);
         forget_answers(comparison);
         if (wanted && !claim_wanted_is_empty(wanted))
                 comparison->is_due = true; /* Placement must be read first */
@@ -440,68 +440,68 @@ static void reconcile(ClaimService *service, ReconcileWord word, ClaimWanted *wa
                 comparison->urgent_usec = 0;
         /* A claim that expired after the begin of the poll can have a guest that the poll missed.
          * So the begin of the poll is the limit. */
-        if (service->claims && word == RECONCILE_ALONE)
+        if (service->claims && access == RECONCILE_NO_PLACEMENT)
                 expire(service, comparison->facts.taken_usec);
 }
 
-void claim_service_reconcile(ClaimService *service, ReconcileWord word)
+void claim_service_reconcile(ClaimService *service, ReconcileAccess access)
 {
-        reconcile(service, word, NULL);
+        reconcile(service, access, NULL);
 }
 
 /* Comparison with Placement */
 
 /* A comparison that waits for answers of Placement. */
-struct ClaimWitness {
+struct ComparisonRun {
         ClaimService *service;
         Reporter *reporter;
         uint64_t stamp; /* stamp of the providers whose allocations are read */
         ClaimWanted asked;
         Allocations *read; /* consumers that were read so far; NULL: none */
         Gather *gather;
-        ClaimWitnessDone done;
+        ComparisonRunDone done;
         void *userdata;
 };
 
-ClaimWitness *claim_witness_free(ClaimWitness *witness)
+ComparisonRun *comparison_run_free(ComparisonRun *run)
 {
-        if (!witness)
+        if (!run)
                 return NULL;
-        gather_free(witness->gather);
-        allocations_free(witness->read);
-        claim_wanted_done(&witness->asked);
-        free(witness);
+        gather_free(run->gather);
+        allocations_free(run->read);
+        claim_wanted_done(&run->asked);
+        free(run);
         return NULL;
 }
 
 /* Compares with the answers. After a failure claims are compared as if Placement was
  * unreachable. */
-static void compare_answered(ClaimWitness *witness, int result, const Error *error)
+static void compare_answered(ComparisonRun *run, int result, const Error *error)
 {
         if (result == 0)
-                take_answers(witness->service, &witness->asked, TAKE_PTR(witness->read));
+                take_answers(run->service, &run->asked, TAKE_PTR(run->read));
         else
                 log_debug("Cannot read consumers from Placement: %s", error->text);
-        reconcile(witness->service, RECONCILE_AWAY, NULL);
+        reconcile(run->service, RECONCILE_NO_READS, NULL);
 }
 
-static void finish(ClaimWitness *witness, int result, const Error *error)
+static void finish(ComparisonRun *run, int result, const Error *error)
 {
-        compare_answered(witness, result, error);
-        witness->done(witness->userdata);
+        compare_answered(run, result, error);
+        run->done(run->userdata);
 }
 
 /* Adds consumers, which it takes, to those that were read. */
-static int add_read(ClaimWitness *witness, Allocations *consumers)
+static int add_read(ComparisonRun *run, Allocations *consumers)
 {
         int r = 0;
 
-        if (!witness->read) {
-                witness->read = consumers;
+        if (!run->read) {
+                run->read = consumers;
                 return 0;
         }
         for (size_t i = 0; r == 0 && i < consumers->n_consumers; i++) {
-                r = allocations_add(witness->read, consumers->consumers[i]);
+                r = allocations_add(run->read, consumers->consumers[i]);
                 if (r == 0)
                         consumers->consumers[i] = NULL;
         }
@@ -515,81 +515,80 @@ static int add_read(ClaimWitness *witness, Allocations *consumers)
 static void on_gathered(int result, Allocations *consumers, Allocations *others, const Error *error,
                         void *userdata)
 {
-        ClaimWitness *witness = userdata;
+        ComparisonRun *run = userdata;
 
         allocations_free(others);
         if (result == 0)
-                result = add_read(witness, consumers);
-        finish(witness, result, error);
+                result = add_read(run, consumers);
+        finish(run, result, error);
 }
 
 /* Reads the consumers of witness->asked that were not read yet. Returns 1 if a request is on its
  * way, 0 if there are none, or a negative errno. */
-static int read_asked(ClaimWitness *witness)
+static int read_asked(ComparisonRun *run)
 {
-        _cleanup_free_ Uuid *uuids = calloc(witness->asked.n_uuids + 1, sizeof(Uuid));
+        _cleanup_free_ Uuid *uuids = calloc(run->asked.n_uuids + 1, sizeof(Uuid));
         size_t n = 0;
         int r;
 
         if (!uuids)
                 return -ENOMEM;
-        for (size_t i = 0; i < witness->asked.n_uuids; i++)
-                if (!witness->read || !allocations_find(witness->read, &witness->asked.uuids[i]))
-                        uuids[n++] = witness->asked.uuids[i];
+        for (size_t i = 0; i < run->asked.n_uuids; i++)
+                if (!run->read || !allocations_find(run->read, &run->asked.uuids[i]))
+                        uuids[n++] = run->asked.uuids[i];
         if (n == 0)
                 return 0;
-        r = gather_consumers_new(&witness->gather, reporter_get_session(witness->reporter), uuids,
-                                 n, on_gathered, witness, NULL);
+        r = gather_consumers_new(&run->gather, reporter_get_session(run->reporter), uuids, n,
+                                 on_gathered, run, NULL);
         return r < 0 ? r : 1;
 }
 
 /* Continues after all consumers of the host with those that have no allocation here. */
 static void on_all_gathered(Reporter *reporter, int result, const Error *error, void *userdata)
 {
-        ClaimWitness *witness = userdata;
+        ComparisonRun *run = userdata;
         Allocations *others = NULL;
 
-        reporter_take_gathered(reporter, &witness->read, &others);
+        reporter_take_gathered(reporter, &run->read, &others);
         allocations_free(others);
         if (result == 0) {
-                int r = read_asked(witness);
+                int r = read_asked(run);
 
                 if (r > 0)
                         return;
                 result = r;
         }
-        finish(witness, result, error);
+        finish(run, result, error);
 }
 
 /* Reads all consumers of the host. Results are those of read_asked(). A tree that Placement does
  * not have has no consumers. Placement can have the host under another uuid then. */
-static int read_all(ClaimWitness *witness)
+static int read_all(ComparisonRun *run)
 {
         int r;
 
-        witness->asked.absent = reporter_tree(witness->reporter)->n_providers == 0;
-        r = witness->asked.absent
-                    ? allocations_new(&witness->read)
-                    : reporter_gather(witness->reporter, NULL, NULL, on_all_gathered, witness);
+        run->asked.absent = reporter_tree(run->reporter)->n_providers == 0;
+        r = run->asked.absent ? allocations_new(&run->read)
+                              : reporter_gather(run->reporter, NULL, NULL, on_all_gathered, run);
         if (r < 0)
                 return r;
-        return witness->asked.absent ? read_asked(witness) : 1;
+        return run->asked.absent ? read_asked(run) : 1;
 }
 
 /* Compares the parts that need no answer. Returns 1 if consumers are being read, 0 if the
  * comparison is done. */
-static int compare_or_ask(ClaimWitness *witness)
+static int compare_or_ask(ComparisonRun *run)
 {
         int r;
 
-        witness->gather = gather_free(witness->gather);
-        reconcile(witness->service, RECONCILE_CAN_ASK, &witness->asked);
-        if (claim_wanted_is_empty(&witness->asked))
+        run->gather = gather_free(run->gather);
+        reconcile(run->service, RECONCILE_CAN_READ, &run->asked);
+        if (claim_wanted_is_empty(&run->asked))
                 return 0;
-        r = witness->asked.all ? read_all(witness) : read_asked(witness);
+        r = run->asked.all ? read_all(run) : read_asked(run);
         if (r == 1)
                 return 1;
-        compare_answered(witness, r, &ERROR_NULL);
+        compare_answered(run, r, &ERROR_NULL);
         return 0;
 }
 
@@ -597,15 +596,15 @@ static int compare_or_ask(ClaimWitness *witness)
 static void on_held(int result, Allocations *consumers, Allocations *others, const Error *error,
                     void *userdata)
 {
-        ClaimWitness *witness = userdata;
+        ComparisonRun *run = userdata;
 
         allocations_free(consumers);
         if (result == 0)
-                set_held(&witness->service->comparison, witness->stamp, others);
+                set_held(&run->service->comparison, run->stamp, others);
         else
                 log_debug("Cannot read the allocations of the host's providers: %s", error->text);
-        if (compare_or_ask(witness) == 0)
-                witness->done(witness->userdata);
+        if (compare_or_ask(run) == 0)
+                run->done(run->userdata);
 }
 
 /* Returns true if the provider has an inventory of a class that a domain shows. */
@@ -638,37 +637,36 @@ static size_t list_providers(Reporter *reporter, const Uuid *root, Uuid *ret, ui
 
 /* Reads the allocations of the providers if a claim needs them. Returns 1 if a request is on its
  * way, else 0. */
-static int read_held(ClaimWitness *witness, const Uuid *root)
+static int read_held(ComparisonRun *run, const Uuid *root)
 {
-        const ProviderTree *tree = reporter_tree(witness->reporter);
+        const ProviderTree *tree = reporter_tree(run->reporter);
         /* An empty set of classes makes no consumer relevant: all are returned as others. */
         const StringSet no_class = { 0 };
         Uuid *providers = tree ? calloc(tree->n_providers + 1, sizeof(Uuid)) : NULL;
-        size_t n =
-                providers ? list_providers(witness->reporter, root, providers, &witness->stamp) : 0;
+        size_t n = providers ? list_providers(run->reporter, root, providers, &run->stamp) : 0;
         int r = 0;
 
-        if (n > 0 && wants_held(witness->service, witness->stamp))
-                r = gather_new(&witness->gather, reporter_get_session(witness->reporter), providers,
-                               n, &no_class, on_held, witness, NULL) >= 0;
+        if (n > 0 && wants_held(run->service, run->stamp))
+                r = gather_new(&run->gather, reporter_get_session(run->reporter), providers, n,
+                               &no_class, on_held, run, NULL) >= 0;
         free(providers);
         return r;
 }
 
-int claim_witness_begin(ClaimWitness **ret, ClaimService *service, Reporter *reporter,
-                        const Uuid *root, ClaimWitnessDone done, void *userdata)
+int comparison_run_begin(ComparisonRun **ret, ClaimService *service, Reporter *reporter,
+                         const Uuid *root, ComparisonRunDone done, void *userdata)
 {
-        _cleanup_(claim_witness_freep) ClaimWitness *witness = calloc(1, sizeof(ClaimWitness));
+        _cleanup_(comparison_run_freep) ComparisonRun *run = calloc(1, sizeof(ComparisonRun));
 
-        if (!witness) {
-                reconcile(service, RECONCILE_AWAY, NULL);
+        if (!run) {
+                reconcile(service, RECONCILE_NO_READS, NULL);
                 return 0;
         }
-        *witness = (ClaimWitness){
+        *run = (ComparisonRun){
                 .service = service, .reporter = reporter, .done = done, .userdata = userdata
         };
-        if (read_held(witness, root) == 0 && compare_or_ask(witness) == 0)
+        if (read_held(run, root) == 0 && compare_or_ask(run) == 0)
                 return 0;
-        *ret = TAKE_PTR(witness);
+        *ret = TAKE_PTR(run);
         return 1;
 }

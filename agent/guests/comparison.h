@@ -28,29 +28,29 @@ void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests
 
 /* Compares claims and guests and repairs differences (claims/reconcile.h), once per snapshot, when
  * its host is stored. Ends claims that expired. The guests of a recorded host are not here, so only
- * expired claims end. word must not be RECONCILE_CAN_ASK: Placement is not read. */
-void claim_service_reconcile(ClaimService *service, ReconcileWord word);
+ * expired claims end. word must not be RECONCILE_CAN_READ: Placement is not read. */
+void claim_service_reconcile(ClaimService *service, ReconcileAccess word);
 
 /* Compares with answers of Placement. First it reads the allocations from the providers with the
  * amounts of guests, if another writer changed these and a claim follows them. That takes one
  * request for the root, and one for each cell that is a provider. Then it reads the consumers that
  * claims/reconcile.h needs in parallel, or all of this host, and acts. A cycle without a change
  * sends no request. */
-typedef struct ClaimWitness ClaimWitness;
+typedef struct ComparisonRun ComparisonRun;
 
-/* Reports the end, once, never from inside claim_witness_begin(). It can free the witness. */
-typedef void (*ClaimWitnessDone)(void *userdata);
+/* Reports the end, once, never from inside comparison_run_begin(). It can free the witness. */
+typedef void (*ComparisonRunDone)(void *userdata);
 
 /* Acts at once on differences that need no answer. Returns 1 if a request is on its way, and done
  * follows, or 0 if all is done. root is that of the host. Everything is borrowed. The reporter must
  * have a tree, and no attempt on its way. */
-int claim_witness_begin(ClaimWitness **ret, ClaimService *service, Reporter *reporter,
-                        const Uuid *root, ClaimWitnessDone done, void *userdata);
+int comparison_run_begin(ComparisonRun **ret, ClaimService *service, Reporter *reporter,
+                         const Uuid *root, ComparisonRunDone done, void *userdata);
 
 /* Cancels the requests on their way. While all consumers are read, the caller must also free the
  * reporter before the event loop continues. */
-ClaimWitness *claim_witness_free(ClaimWitness *witness);
-DEFINE_CLEANUP(ClaimWitness *, claim_witness_free);
+ComparisonRun *comparison_run_free(ComparisonRun *run);
+DEFINE_CLEANUP(ComparisonRun *, comparison_run_free);
 
 /* Records that the tree was published. If Placement had no provider of this host in this cycle, it
  * has no consumer of it either. A new database then needs no complete read. */

@@ -52,7 +52,7 @@ static void comparison_done(ClaimComparison *comparison)
         free(comparison->answers);
         reconcile_memory_done(&comparison->memory);
         reconcile_problems_done(&comparison->problems);
-        free(comparison->touched);
+        free(comparison->recent);
         free(comparison->away);
 }
 
@@ -62,7 +62,7 @@ ClaimService *claim_service_free(ClaimService *service)
                 return NULL;
         claims_free(service->claims);
         comparison_done(&service->comparison);
-        string_set_done(&service->in_hand);
+        string_set_done(&service->locked_consumers);
         free(service->closed);
         free(service->hint);
         provider_tree_free(service->remembered);
@@ -183,7 +183,7 @@ static void set_rules(ClaimService *service)
 {
         const ClaimsRules rules = {
                 .expiry_usec = service->settings.expiry_usec,
-                .owes_guests = service->settings.owes_guests,
+                .writes_guests = service->settings.writes_guests,
                 .closed = service->closed,
                 .hint = service->hint,
                 .unknown = is_unread(service) ? RECONCILE_UNREAD : NULL,
@@ -301,21 +301,21 @@ void claim_service_touch(ClaimService *service, int64_t claim)
         ClaimComparison *comparison = &service->comparison;
 
         /* If memory is short, a poll that is slightly too old can count for this claim. */
-        if (array_grow(&comparison->touched, sizeof(ReconcileTouched), comparison->n_touched,
-                       &comparison->n_touched_allocated) < 0)
+        if (array_grow(&comparison->recent, sizeof(ReconcileRecent), comparison->n_recent,
+                       &comparison->n_recent_allocated) < 0)
                 return;
-        comparison->touched[comparison->n_touched++] =
-                (ReconcileTouched){ .claim_id = claim, .when_usec = clock_usec(CLOCK_REALTIME) };
+        comparison->recent[comparison->n_recent++] =
+                (ReconcileRecent){ .claim_id = claim, .when_usec = clock_usec(CLOCK_REALTIME) };
 }
 
-bool claim_service_take_in_hand(ClaimService *service, const Uuid *consumer)
+bool claim_service_lock_consumer(ClaimService *service, const Uuid *consumer)
 {
-        return string_set_add(&service->in_hand, consumer->text) > 0;
+        return string_set_add(&service->locked_consumers, consumer->text) > 0;
 }
 
-void claim_service_let_go(ClaimService *service, const Uuid *consumer)
+void claim_service_unlock_consumer(ClaimService *service, const Uuid *consumer)
 {
-        bool was_taken = string_set_remove(&service->in_hand, consumer->text);
+        bool was_taken = string_set_remove(&service->locked_consumers, consumer->text);
 
         assert(was_taken);
 }

@@ -31,7 +31,7 @@ typedef struct ClaimSettings {
         uint64_t expiry_usec;     /* [DEFAULT] claim_expiry_time; existing claims keep theirs */
         bool with_placement;      /* a new database needs a complete read of Placement */
         bool started_only;        /* guests claim when they start (claims/reconcile.h) */
-        bool owes_guests;         /* claims of guests are reported to Placement (ClaimsRules) */
+        bool writes_guests;       /* claims of guests are reported to Placement (ClaimsRules) */
 } ClaimSettings;
 
 /* The clocks of this host at the last look (agent/guests/comparison.h). */
@@ -47,20 +47,20 @@ typedef struct ClaimComparison {
         Snapshot *snapshot; /* poll that facts borrows from; NULL before the first */
         Snapshot *guests;   /* poll of the domains alone: the same or a newer one */
         HostFacts facts;
-        bool driver_is_new;        /* the settings changed since the facts were made */
-        ReconcileTouched *touched; /* claims since the begin of the poll, or slightly longer: it
+        bool driver_is_new;      /* the settings changed since the facts were made */
+        ReconcileRecent *recent; /* claims since the begin of the poll, or slightly longer: it
                                       does not show their guests */
-        size_t n_touched, n_touched_allocated;
+        size_t n_recent, n_recent_allocated;
 
         bool is_due; /* the poll was not compared yet */
         ReconcileMemory memory;
         ReconcileProblems problems;
         Uuid *away; /* guests that other hosts have */
         size_t n_away;
-        uint64_t urgent_usec;     /* a comparison of a poll that begins after this reads all claims
-                                     without a guest; 0: none */
-        Allocations *holding;     /* Placement's allocations of the consumers that were read */
-        PictureConsumer *answers; /* the same by consumer; borrows from holding */
+        uint64_t urgent_usec;  /* a comparison of a poll that begins after this reads all claims
+                                  without a guest; 0: none */
+        Allocations *holding;  /* Placement's allocations of the consumers that were read */
+        ConsumerRead *answers; /* the same by consumer; borrows from holding */
         size_t n_answers;
         bool complete;     /* all consumers of the host were read */
         bool absent;       /* Placement does not have the tree yet, so all were read */
@@ -94,8 +94,8 @@ typedef struct ClaimService {
         ProviderTree *tree;     /* host that claims are fitted to; NULL before the first one */
         bool tree_is_stored;    /* the database has the tree */
         bool tree_is_absent;    /* Placement did not have the tree when it was read last */
-        StringSet in_hand;      /* consumers that a claim or a healer works on */
-        int64_t last_id;        /* newest claim that was made */
+        StringSet locked_consumers; /* consumers that a claim or a healer works on */
+        int64_t last_id;            /* newest claim that was made */
         ClaimWatch watch;
         void *watch_userdata;
 } ClaimService;
@@ -143,9 +143,9 @@ void claim_service_touch(ClaimService *service, int64_t claim);
 
 /* Reserves a consumer for one worker at a time: a claim that was read and is not answered yet, or a
  * healer that removes allocations without a claim. Returns false if another worker has it, or if
- * memory is short. The worker releases it with claim_service_let_go(). */
-bool claim_service_take_in_hand(ClaimService *service, const Uuid *consumer);
-void claim_service_let_go(ClaimService *service, const Uuid *consumer);
+ * memory is short. The worker releases it with claim_service_unlock_consumer(). */
+bool claim_service_lock_consumer(ClaimService *service, const Uuid *consumer);
+void claim_service_unlock_consumer(ClaimService *service, const Uuid *consumer);
 
 /* Checks a result of claims.h, after the last use of its data. A file that was moved away or is
  * damaged (-ESTALE, -EUCLEAN) is closed and opened again. */

@@ -5,7 +5,7 @@
  * each call. The result is "ended" only if the kernel proves it. Every other error counts as alive,
  * because a claim that ends too early loses its devices. */
 
-#include "agent/guests/life.h"
+#include "agent/guests/process.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -61,7 +61,7 @@ static bool is_there(uint64_t pid)
         return kill((pid_t)pid, 0) == 0 || errno == EPERM;
 }
 
-int life_of_process(uint64_t pid, char *ret, Error *reterr)
+int process_identify(uint64_t pid, char *ret, Error *reterr)
 {
         char boot[SD_ID128_STRING_MAX];
         uint64_t ticks;
@@ -76,7 +76,7 @@ int life_of_process(uint64_t pid, char *ret, Error *reterr)
         if (r < 0)
                 return error_setf(reterr, ESRCH, "Process %" PRIu64 " does not run", pid);
         get_boot(boot);
-        snprintf(ret, CLAIM_LIFE_SIZE, PROCESS_FORMAT "%s", pid, ticks, boot);
+        snprintf(ret, CLAIM_PROCESS_SIZE, PROCESS_FORMAT "%s", pid, ticks, boot);
         return 0;
 }
 
@@ -100,11 +100,11 @@ static int read_group(const char *group)
 {
         _cleanup_fclose_ FILE *file = NULL;
         const char *root = find_groups();
-        char line[64 + CLAIM_LIFE_SIZE];
+        char line[64 + CLAIM_PROCESS_SIZE];
 
         if (!root)
                 return -EOPNOTSUPP;
-        snprintf(line, sizeof(line), "%s%.*s/cgroup.events", root, CLAIM_LIFE_SIZE, group);
+        snprintf(line, sizeof(line), "%s%.*s/cgroup.events", root, CLAIM_PROCESS_SIZE, group);
         file = fopen(line, "re");
         if (!file)
                 return -errno;
@@ -115,12 +115,12 @@ static int read_group(const char *group)
         return errno ? -errno : -EBADMSG;
 }
 
-int life_of_unit(const char *group, char *ret, Error *reterr)
+int process_identify_unit(const char *group, char *ret, Error *reterr)
 {
         int r;
 
         if (group[0] != '/' || strstr(group, "/..") ||
-            strlen(UNIT) + strlen(group) >= CLAIM_LIFE_SIZE)
+            strlen(UNIT) + strlen(group) >= CLAIM_PROCESS_SIZE)
                 return error_setf(reterr, EINVAL, "\"%.60s\" is not the control group of a unit",
                                   group);
         r = read_group(group);
@@ -130,19 +130,19 @@ int life_of_unit(const char *group, char *ret, Error *reterr)
                         "This host has no cgroup v2, so the state of a unit is unknown. Name the guest's process with --pid-file");
         if (r <= 0)
                 return error_setf(reterr, ESRCH, "No process of unit %.200s runs", group);
-        snprintf(ret, CLAIM_LIFE_SIZE, UNIT "%s", group);
+        snprintf(ret, CLAIM_PROCESS_SIZE, UNIT "%s", group);
         return 0;
 }
 
 /* Returns false if the process ended: another boot, another start time, or no process. A text that
  * cannot be parsed counts as alive. */
-static bool process_lasts(const char *life)
+static bool pid_is_alive(const char *process)
 {
         char boot[SD_ID128_STRING_MAX], boot_now[SD_ID128_STRING_MAX];
         uint64_t pid, ticks, ticks_now;
         int r;
 
-        if (sscanf(life, PROCESS_SCAN, &pid, &ticks, boot) != 3)
+        if (sscanf(process, PROCESS_SCAN, &pid, &ticks, boot) != 3)
                 return true;
         get_boot(boot_now);
         if (strcmp(boot, boot_now) != 0)
@@ -153,12 +153,12 @@ static bool process_lasts(const char *life)
         return r != -ESRCH && (r != -ENOENT || is_there(pid));
 }
 
-bool life_lasts(const char *life)
+bool process_is_alive(const char *process)
 {
         int r;
 
-        if (strncmp(life, UNIT, strlen(UNIT)) != 0)
-                return process_lasts(life);
-        r = read_group(life + strlen(UNIT));
+        if (strncmp(process, UNIT, strlen(UNIT)) != 0)
+                return pid_is_alive(process);
+        r = read_group(process + strlen(UNIT));
         return r != 0 && r != -ENOENT && r != -ENODEV;
 }

@@ -15,14 +15,14 @@
 
 #include "claims/claim/claim.h"
 
-/* Identifies a running process in ret, which has CLAIM_LIFE_SIZE bytes. Returns -ESRCH with words
- * if it does not run, or is hidden from this program. */
-int life_of_process(uint64_t pid, char *ret, Error *reterr);
+/* Identifies a running process in ret, which has CLAIM_PROCESS_SIZE bytes. Returns -ESRCH with
+ * words if it does not run, or is hidden from this program. */
+int process_identify(uint64_t pid, char *ret, Error *reterr);
 
 /* Identifies a running unit in ret. group is its ControlGroup. Returns -EINVAL for a bad group.
  * Returns -ESRCH with words if no process is in it, or if the host has no cgroup v2. */
-int life_of_unit(const char *group, char *ret, Error *reterr);
+int process_identify_unit(const char *group, char *ret, Error *reterr);
 
 /* Returns false if the guest has certainly ended. A zombie has ended. A guest that cannot be read
  * has not. */
-bool life_lasts(const char *life);
+bool process_is_alive(const char *process);

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "agent/guests/claim-share.h"
-#include "agent/guests/life.h"
+#include "agent/guests/process.h"
 #include "base/array.h"
 #include "base/log.h"
 #include "base/message-ids.h"
@@ -36,9 +36,9 @@ typedef struct Work {
         ClaimList *ended;            /* claims that ended; empty until they are needed */
 } Work;
 
-static const PictureConsumer *find_answer(const Work *work, const Uuid *consumer)
+static const ConsumerRead *find_answer(const Work *work, const Uuid *consumer)
 {
-        return picture_find(work->order->answers, work->order->n_answers, consumer);
+        return consumer_read_find(work->order->answers, work->order->n_answers, consumer);
 }
 
 /* Notifies the watcher with the present state of the claim. */
@@ -109,7 +109,7 @@ static int note_read(Claims *claims, const Claim *claim, const ClaimReported *re
 
 /* Returns true if Placement's allocations of the consumer are the agent's own, left from an earlier
  * claim. */
-static bool is_left_over(Claims *claims, const HostView *view, const Consumer *consumer)
+static bool is_leftover(Claims *claims, const HostView *view, const Consumer *consumer)
 {
         _cleanup_(claim_freep) Claim *ended = NULL;
         ClaimRemoval left;
@@ -136,7 +136,7 @@ static int complete(Claims *claims, const Claim *claim, const Consumer *consumer
         reported = claim_share_reported(view, consumer, false);
         here = claim_share_has(view, claims_node(claims), consumer);
         r = claim_build_share(claim, consumer, view->tree, &view->tree->providers[root]->uuid,
-                              is_left_over(claims, view, consumer), &share);
+                              is_leftover(claims, view, consumer), &share);
         if (r < 0)
                 return error_oom(reterr);
         if (share) {
@@ -179,7 +179,7 @@ static void note_adopted(const Work *work, const ReconcileAction *action, int64_
  * answer completes the claim. */
 static int adopt(const Work *work, const ReconcileAction *action, Error *reterr)
 {
-        const PictureConsumer *answer = find_answer(work, &action->consumer);
+        const ConsumerRead *answer = find_answer(work, &action->consumer);
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error words = ERROR_NULL;
         int r, completed = 0;
@@ -220,7 +220,7 @@ static char *format_sums(const Consumer *consumer)
 /* Logs Placement's amounts of the consumer, which the next claim of the guest will have. */
 static void log_followed(const Work *work, const ReconcileAction *action, const char *id)
 {
-        const PictureConsumer *answer = find_answer(work, &action->consumer);
+        const ConsumerRead *answer = find_answer(work, &action->consumer);
         _cleanup_free_ char *amounts =
                 answer && answer->holding ? format_sums(answer->holding) : NULL;
 
@@ -345,7 +345,7 @@ static int check(const Work *work, const ReconcileAction *action, Error *reterr)
  * database. */
 static int place(const Work *work, const ReconcileAction *action, Error *reterr)
 {
-        const PictureConsumer *answer = find_answer(work, &action->consumer);
+        const ConsumerRead *answer = find_answer(work, &action->consumer);
         ClaimPlacing placing = { .holding = answer->holding, .write_state = CLAIM_WRITE_NONE };
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error words = ERROR_NULL;
@@ -393,11 +393,11 @@ static int end_unread(const Work *work, const Reconcile *reconcile, Error *reter
 /* Runs one action. Returns 0, a ClaimOutcome or a negative errno with words. */
 static int act(const Work *work, const ReconcileAction *action, Error *reterr)
 {
-        const PictureConsumer *answer;
+        const ConsumerRead *answer;
         int r;
 
         switch (action->type) {
-        case RECONCILE_ASK:
+        case RECONCILE_READ:
                 return 0;
         case RECONCILE_ADOPT:
                 return adopt(work, action, reterr);
@@ -449,31 +449,32 @@ static void log_problems(const ReconcileProblems *before, const ReconcileProblem
 /* The claims and lives that actions borrow from. */
 typedef struct Seen {
         ClaimList claims;
-        HostDomain *lives; /* guests that are not domains */
-        size_t n_lives;
+        HostDomain *processes; /* guests that are not domains */
+        size_t n_processes;
 } Seen;
 
 static void seen_done(Seen *seen)
 {
         claim_list_done(&seen->claims);
-        free(seen->lives);
+        free(seen->processes);
 }
 
 /* Finds the claims of guests that are not domains and are alive. */
 static int find_lives(const HostFacts *facts, Seen *seen)
 {
-        seen->lives = calloc(seen->claims.n_claims + 1, sizeof(HostDomain));
-        if (!seen->lives)
+        seen->processes = calloc(seen->claims.n_claims + 1, sizeof(HostDomain));
+        if (!seen->processes)
                 return -ENOMEM;
         for (size_t i = 0; i < seen->claims.n_claims; i++) {
                 const Claim *claim = seen->claims.claims[i];
                 const Uuid *guest = uuid_empty(&claim->guest) ? &claim->consumer : &claim->guest;
 
-                if (claim->life[0] && !host_facts_find_domain(facts, guest) &&
-                    life_lasts(claim->life))
-                        seen->lives[seen->n_lives++] = (HostDomain){
-                                .uuid = *guest, .name = claim->life, .running = true, .unread = true
-                        };
+                if (claim->process[0] && !host_facts_find_domain(facts, guest) &&
+                    process_is_alive(claim->process))
+                        seen->processes[seen->n_processes++] = (HostDomain){ .uuid = *guest,
+                                                                             .name = claim->process,
+                                                                             .running = true,
+                                                                             .unread = true };
         }
         return 0;
 }
@@ -493,8 +494,8 @@ static int decide(const Work *work, Seen *seen, Reconcile *ret, Error *reterr)
                 return r;
         if (find_lives(input.facts, seen) < 0)
                 return error_oom(reterr);
-        input.lives = seen->lives;
-        input.n_lives = seen->n_lives;
+        input.processes = seen->processes;
+        input.n_processes = seen->n_processes;
         if (!input.recorded)
                 r = claims_host(claims, &input.view, reterr);
         if (r != 0)
@@ -509,7 +510,7 @@ static int order_uuids(const void *a, const void *b)
         return uuid_order(a, b);
 }
 
-/* Lists the consumers of RECONCILE_ASK, sorted and each once. */
+/* Lists the consumers of RECONCILE_READ, sorted and each once. */
 static int collect_wanted(const Reconcile *reconcile, ClaimWanted *ret)
 {
         size_t n = 0;
@@ -519,7 +520,7 @@ static int collect_wanted(const Reconcile *reconcile, ClaimWanted *ret)
                 return -ENOMEM;
         ret->all = reconcile->wants_all;
         for (size_t i = 0; i < reconcile->n_actions; i++)
-                if (reconcile->actions[i].type == RECONCILE_ASK)
+                if (reconcile->actions[i].type == RECONCILE_READ)
                         ret->uuids[n++] = reconcile->actions[i].consumer;
         qsort(ret->uuids, n, sizeof(Uuid), order_uuids);
         for (size_t i = 0; i < n; i++)

@@ -72,10 +72,10 @@ IdentityState identity_judge(const IdentityFacts *facts)
 
 const char *identity_advise(const IdentityFacts *facts, IdentityState state)
 {
-        bool lives = (state == IDENTITY_TAKEN || state == IDENTITY_TWICE) &&
-                     !name_holder_is_empty(&facts->holder.who);
+        bool is_alive = (state == IDENTITY_TAKEN || state == IDENTITY_TWICE) &&
+                        !name_holder_is_empty(&facts->holder.who);
 
-        if (lives)
+        if (is_alive)
                 return "Another running host might use this name. If so, rename one of them. If the guests with allocations of that provider are on this host, the provider is left over from an earlier installation of it. Then stop the agent and run \"computectl identity adopt --force\"";
         if (state != IDENTITY_TAKEN)
                 return states[state].advice;

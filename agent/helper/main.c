@@ -115,66 +115,66 @@ static int poll_once(const Config *config, const char *driver_name, Snapshot **r
 /* A conversation with Placement */
 
 /* The answer to one request. */
-typedef struct TalkAnswer {
+typedef struct ProbeAnswer {
         json_t *body;          /* NULL: there is none */
         uint64_t modified_sec; /* seconds since the epoch; 0: not known */
-} TalkAnswer;
+} ProbeAnswer;
 
 /* A session with an event loop of its own. One request runs at a time. */
-typedef struct Talk {
+typedef struct PlacementProbe {
         sd_event *event;
         Session *session;
         bool answered;
         int result;
-        TalkAnswer *answer;
+        ProbeAnswer *answer;
         Error error;
-} Talk;
+} PlacementProbe;
 
-static void talk_answer_done(TalkAnswer *answer)
+static void probe_answer_done(ProbeAnswer *answer)
 {
         json_decref(answer->body);
-        *answer = (TalkAnswer){ 0 };
+        *answer = (ProbeAnswer){ 0 };
 }
 
-static Talk *talk_free(Talk *talk)
+static PlacementProbe *placement_probe_free(PlacementProbe *probe)
 {
-        if (!talk)
+        if (!probe)
                 return NULL;
-        session_free(talk->session);
-        sd_event_unref(talk->event);
-        free(talk);
+        session_free(probe->session);
+        sd_event_unref(probe->event);
+        free(probe);
         return NULL;
 }
-DEFINE_CLEANUP(Talk *, talk_free);
+DEFINE_CLEANUP(PlacementProbe *, placement_probe_free);
 
-static int talk_new(Talk **ret, const ReporterConfig *config, Error *reterr)
+static int placement_probe_new(PlacementProbe **ret, const ReporterConfig *config, Error *reterr)
 {
-        _cleanup_(talk_freep) Talk *talk = calloc(1, sizeof(Talk));
+        _cleanup_(placement_probe_freep) PlacementProbe *probe = calloc(1, sizeof(PlacementProbe));
         int r;
 
-        if (!talk)
+        if (!probe)
                 return error_oom(reterr);
-        r = sd_event_new(&talk->event);
+        r = sd_event_new(&probe->event);
         if (r < 0)
                 return error_setf(reterr, r, "Cannot set up the event loop: %s", strerror(-r));
-        r = session_new(&talk->session, talk->event, &config->http, &config->auth, config->nova,
+        r = session_new(&probe->session, probe->event, &config->http, &config->auth, config->nova,
                         reterr);
         if (r < 0)
                 return r;
-        *ret = TAKE_PTR(talk);
+        *ret = TAKE_PTR(probe);
         return 0;
 }
 
-/* Stores the answer of the request that talk_ask() waits for. */
+/* Stores the answer of the request that placement_probe_ask() waits for. */
 static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
 {
-        Talk *talk = userdata;
+        PlacementProbe *probe = userdata;
 
-        talk->answered = true;
-        talk->result = result;
-        talk->error = *error;
+        probe->answered = true;
+        probe->result = result;
+        probe->error = *error;
         /* A new reference does not change the value, so the cast only removes const. */
-        *talk->answer = (TalkAnswer){
+        *probe->answer = (ProbeAnswer){
                 .body = json_incref((json_t *)(uintptr_t)answer->body),
                 .modified_sec = answer->modified_sec,
         };
@@ -183,23 +183,24 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
 /* Sends a request, which it takes, and waits for the answer. The time-outs of the session limit the
  * wait. Returns REPORT_DONE, a ReportOutcome with words, or a negative errno with words. *ret must
  * be initialised, and the caller frees it in each case. */
-static int talk_ask(Talk *talk, PlacementRequest request, TalkAnswer *ret, Error *reterr)
+static int placement_probe_ask(PlacementProbe *probe, PlacementRequest request, ProbeAnswer *ret,
+                               Error *reterr)
 {
         int r;
 
-        talk->answered = false;
-        talk->answer = ret;
-        r = session_send(talk->session, request, on_answer, talk, NULL, reterr);
-        while (r >= 0 && !talk->answered) {
-                r = sd_event_run(talk->event, UINT64_MAX);
+        probe->answered = false;
+        probe->answer = ret;
+        r = session_send(probe->session, request, on_answer, probe, NULL, reterr);
+        while (r >= 0 && !probe->answered) {
+                r = sd_event_run(probe->event, UINT64_MAX);
                 if (r < 0)
                         error_setf(reterr, r, "The event loop failed: %s", strerror(-r));
         }
         if (r < 0)
                 return r;
-        if (talk->result != REPORT_DONE && reterr)
-                *reterr = talk->error;
-        return talk->result;
+        if (probe->result != REPORT_DONE && reterr)
+                *reterr = probe->error;
+        return probe->result;
 }
 
 /* The order "connect": one exchange with Keystone, if the configuration has one, and Placement */
@@ -210,7 +211,7 @@ static int talk_ask(Talk *talk, PlacementRequest request, TalkAnswer *ret, Error
 /* The result of the order. */
 typedef struct Walk {
         const ReporterConfig *config;
-        Talk *talk;
+        PlacementProbe *probe;
         int result;
         Error error;
         uint64_t asked_usec, answered_usec; /* CLOCK_REALTIME before and after the exchange */
@@ -222,11 +223,11 @@ typedef struct Walk {
 static int walk_all(Walk *walk, Error *reterr)
 {
         PlacementRequest request = placement_request("GET", PROBE_PATH, "");
-        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
+        _cleanup_(probe_answer_done) ProbeAnswer answer = { 0 };
 
         request.microversion = "1.14";
         walk->asked_usec = clock_usec(CLOCK_REALTIME);
-        walk->result = talk_ask(walk->talk, request, &answer, &walk->error);
+        walk->result = placement_probe_ask(walk->probe, request, &answer, &walk->error);
         walk->answered_usec = clock_usec(CLOCK_REALTIME);
         if (walk->result < 0 && reterr)
                 *reterr = walk->error;
@@ -248,11 +249,11 @@ static void read_version(Walk *walk, const json_t *body)
 static int walk_version(Walk *walk, Error *reterr)
 {
         PlacementRequest request = placement_request("GET", "/", "");
-        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
+        _cleanup_(probe_answer_done) ProbeAnswer answer = { 0 };
         int r;
 
         request.microversion = "1.0";
-        r = talk_ask(walk->talk, request, &answer, reterr);
+        r = placement_probe_ask(walk->probe, request, &answer, reterr);
         if (r == REPORT_DONE)
                 read_version(walk, answer.body);
         return MIN(r, 0);
@@ -278,7 +279,7 @@ static json_t *describe_walk(const Walk *walk)
         static const KeystoneToken none = { 0 };
         const char *words = walk->result != REPORT_DONE ? walk->error.text : "";
         const char *outcome = report_outcome_to_text(walk->result);
-        const KeystoneToken *given_token = session_get_token(walk->talk->session);
+        const KeystoneToken *given_token = session_get_token(walk->probe->session);
         const KeystoneToken *token = given_token ? given_token : &none;
         bool given = given_token || !keystone;
         const char *endpoint = token->endpoint ? token->endpoint : walk->config->http.endpoint;
@@ -295,11 +296,11 @@ static json_t *describe_walk(const Walk *walk)
 
 static int examine(const Config *config, json_t **ret, Error *reterr)
 {
-        _cleanup_(talk_freep) Talk *talk = NULL;
+        _cleanup_(placement_probe_freep) PlacementProbe *probe = NULL;
         Walk walk = { .config = &config->reporter };
-        int r = talk_new(&talk, &config->reporter, reterr);
+        int r = placement_probe_new(&probe, &config->reporter, reterr);
 
-        walk.talk = talk;
+        walk.probe = probe;
         if (r == 0)
                 r = walk_all(&walk, reterr);
         if (r == 0 && walk.result == REPORT_DONE)
@@ -332,7 +333,7 @@ typedef struct IdentityTask {
 /* The state of the order. The facts are gathered again after a change. */
 typedef struct Work {
         const IdentityTask *task;
-        Talk *talk; /* NULL: there is no Placement */
+        PlacementProbe *probe; /* NULL: there is no Placement */
         IdentityFacts facts;
         PlacementProviders tree; /* the tree with this host's uuid */
         IdentityPlan plan;
@@ -343,7 +344,7 @@ typedef struct Work {
 
 static void work_done(Work *work)
 {
-        talk_free(work->talk);
+        placement_probe_free(work->probe);
         identity_facts_done(&work->facts);
         placement_providers_done(&work->tree);
         identity_plan_done(&work->plan);
@@ -365,9 +366,9 @@ static IdentityOrder identity_order_from_text(const char *text)
 
 /* Sends a request, which it takes. A failure of Placement gives -EIO with words, for the
  * document. */
-static int ask(Work *work, PlacementRequest request, TalkAnswer *ret, Error *reterr)
+static int ask(Work *work, PlacementRequest request, ProbeAnswer *ret, Error *reterr)
 {
-        int r = talk_ask(work->talk, request, ret, reterr);
+        int r = placement_probe_ask(work->probe, request, ret, reterr);
 
         return r > 0 ? -EIO : r;
 }
@@ -375,7 +376,7 @@ static int ask(Work *work, PlacementRequest request, TalkAnswer *ret, Error *ret
 /* Counts the consumers with allocations from the provider, for the advice. */
 static int count_consumers(Work *work, NameHolder *who, Error *reterr)
 {
-        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
+        _cleanup_(probe_answer_done) ProbeAnswer answer = { 0 };
         int r = ask(work, placement_get_provider_allocations(&who->uuid), &answer, reterr);
 
         return r < 0 ? r : name_holder_count(who, answer.body);
@@ -384,7 +385,7 @@ static int count_consumers(Work *work, NameHolder *who, Error *reterr)
 /* Reads the time of the provider's last change. */
 static int read_age(Work *work, NameHolder *who, Error *reterr)
 {
-        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
+        _cleanup_(probe_answer_done) ProbeAnswer answer = { 0 };
         int r = ask(work, placement_request("GET", "/resource_providers/{uuid}", who->uuid.text),
                     &answer, reterr);
 
@@ -413,7 +414,7 @@ static int take_provider(Work *work, const PlacementProvider *item, IdentityProv
 /* Reads the tree with this host's uuid. */
 static int read_own(Work *work, Error *reterr)
 {
-        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
+        _cleanup_(probe_answer_done) ProbeAnswer answer = { 0 };
         const Uuid *uuid = &work->facts.uuid;
         int r = ask(work, placement_get_tree(uuid), &answer, reterr);
 
@@ -431,7 +432,7 @@ static int read_own(Work *work, Error *reterr)
 static int read_holder(Work *work, Error *reterr)
 {
         _cleanup_(placement_providers_done) PlacementProviders found = PLACEMENT_PROVIDERS_INIT;
-        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
+        _cleanup_(probe_answer_done) ProbeAnswer answer = { 0 };
         int r = ask(work, placement_get_provider_by_name(work->task->name), &answer, reterr);
 
         if (r == 0)
@@ -452,8 +453,8 @@ static int ask_placement(Work *work, Error *reterr)
                 error_setf(&work->placement_error, ENODATA, "There is no [placement] section");
                 return 0;
         }
-        if (!work->talk) {
-                r = talk_new(&work->talk, &work->task->config->reporter, reterr);
+        if (!work->probe) {
+                r = placement_probe_new(&work->probe, &work->task->config->reporter, reterr);
                 if (r < 0)
                         return r;
         }
@@ -500,7 +501,7 @@ static int adopt(Work *work, Error *reterr)
 
 static int rename_one(Work *work, const IdentityChange *change, Error *reterr)
 {
-        _cleanup_(talk_answer_done) TalkAnswer answer = { 0 };
+        _cleanup_(probe_answer_done) ProbeAnswer answer = { 0 };
         int r = ask(work, placement_put_provider(&change->uuid, change->to, NULL), &answer, reterr);
 
         return r < 0 ? error_prefixf(reterr, r, "%s", change->from) : 0;

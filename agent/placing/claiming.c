@@ -80,13 +80,13 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
 
 /* Claims without Placement, with a pending write. Requires claim_mode auto and the permission of
  * [agent] nova. */
-static void go_without(ClaimTask *task, const Error *error)
+static void claim_without_placement(ClaimTask *task, const Error *error)
 {
-        static const ClaimPlacing owed = { .write_state = CLAIM_WRITE_OWED };
+        static const ClaimPlacing unsent = { .write_state = CLAIM_WRITE_UNSENT };
 
         if (task->queue->mode == CLAIM_MODE_AUTO &&
             !claim_decide_refuses(task->queue->mode, task->queue->nova))
-                claim_locally(task, &owed);
+                claim_locally(task, &unsent);
         else
                 claim_task_fail(task, CLAIM_QUEUE_E_PLACEMENT, error);
 }
@@ -115,7 +115,7 @@ static void finish_write(ClaimTask *task)
 
         if (!claims)
                 return;
-        r = claims_set_write_state(claims, task->claim->id, CLAIM_WRITE_PENDING,
+        r = claims_set_write_state(claims, task->claim->id, CLAIM_WRITE_UNANSWERED,
                                    CLAIM_WRITE_WRITTEN, NULL, &error);
         if (r != 0) {
                 claim_task_fail(task, r, &error);
@@ -130,9 +130,9 @@ static void finish_write(ClaimTask *task)
  * consumer has allocations without a claim. */
 
 /* Returns true if Placement has enough free capacity of one provider. */
-static bool is_left(const Consumer *room, const Allocation *chosen)
+static bool is_left(const Consumer *capacity, const Allocation *chosen)
 {
-        const Resources *left = consumer_find(room, &chosen->provider);
+        const Resources *left = consumer_find(capacity, &chosen->provider);
 
         for (size_t i = 0; i < chosen->resources.n_items; i++)
                 if (!left || resources_get(left, chosen->resources.items[i].resource_class) <
@@ -151,7 +151,7 @@ static bool is_left_here(const ClaimTask *task, const HostView *view, const char
                 const Allocation *chosen = &task->claim->allocations[i];
 
                 if (claim_share_is_own(view, node, &chosen->provider))
-                        left = left && is_left(task->claiming.room, chosen);
+                        left = left && is_left(task->claiming.capacity, chosen);
         }
         return left;
 }
@@ -187,16 +187,16 @@ static void fail_for_others(ClaimTask *task, const Error *error)
 }
 
 /* Withdraws the refused choice and lets the fit choose again from the free capacity. */
-static void on_room(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+static void on_capacity(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
         Claims *claims = task->queue->config.service->claims;
         const HostView *view;
 
         task->call = NULL;
-        consumer_free(task->claiming.room);
-        task->claiming.room = TAKE_PTR(answer->consumer);
-        if (task->claiming.room && claims && claims_host(claims, &view, NULL) == 0)
+        consumer_free(task->claiming.capacity);
+        task->claiming.capacity = TAKE_PTR(answer->consumer);
+        if (task->claiming.capacity && claims && claims_host(claims, &view, NULL) == 0)
                 task->claiming.others_full = is_left_here(task, view, claims_node(claims));
         give_up(task, claims_withdraw, "Placement refused it");
         if (result == REPORT_DONE)
@@ -208,7 +208,7 @@ static void on_room(int result, ConsumersAnswer *answer, const Error *error, voi
 /* Reads the free capacity in Placement. Returns true if the request was sent: the task then chooses
  * from the result. The request names a class and amount of the choice, preferably of a provider of
  * this host. */
-static bool ask_for_room(ClaimTask *task)
+static bool ask_for_capacity(ClaimTask *task)
 {
         Claims *claims = task->queue->config.service->claims;
         const Allocation *chosen = task->claim->allocations;
@@ -222,9 +222,9 @@ static bool ask_for_room(ClaimTask *task)
                                        &task->claim->allocations[i].provider))
                         chosen = &task->claim->allocations[i];
         task->claiming.n_removals = task->queue->n_removals;
-        return room_read(&task->call, task->session, &task->queue->config.root,
-                         chosen->resources.items[0].resource_class,
-                         chosen->resources.items[0].amount, on_room, task, NULL) >= 0;
+        return capacity_read(&task->call, task->session, &task->queue->config.root,
+                             chosen->resources.items[0].resource_class,
+                             chosen->resources.items[0].amount, on_capacity, task, NULL) >= 0;
 }
 
 /* Evaluates the result of the write: see the file comment for the two ways in which the claim
@@ -245,8 +245,8 @@ static void on_put(int result, ConsumersAnswer *answer, const Error *error, void
                         return;
                 outcome = -EBUSY;
                 break;
-        case REPORT_WRITTEN_NO_ROOM:
-                if (ask_for_room(task))
+        case REPORT_WRITTEN_NO_CAPACITY:
+                if (ask_for_capacity(task))
                         return;
                 give_up(task, claims_withdraw, "Placement refused it");
                 if (!task->claiming.is_there || !claim_task_retry(task))
@@ -290,8 +290,8 @@ static int claim_pending(ClaimTask *task, Error *reterr)
 {
         Claims *claims = claim_service_require(task->queue->config.service, reterr);
         ClaimPlacing placing = {
-                .write_state = CLAIM_WRITE_PENDING,
-                .room = task->claiming.room,
+                .write_state = CLAIM_WRITE_UNANSWERED,
+                .capacity = task->claiming.capacity,
                 .others_full = task->claiming.others_full,
         };
         const HostView *view;
@@ -313,7 +313,7 @@ static void write_chosen(ClaimTask *task)
 
         if (r == 0)
                 put(task);
-        else if (r == CLAIM_E_NO_CAPACITY && task->claiming.room)
+        else if (r == CLAIM_E_NO_CAPACITY && task->claiming.capacity)
                 fail_for_others(task, &error);
         else
                 claim_task_fail(task, r, &error);
@@ -338,8 +338,8 @@ static void write_claim(ClaimTask *task)
 /* Reading */
 
 /* Returns the placing for a claim of the consumer's allocations. */
-static ClaimPlacing what_is_placed(const ClaimTask *task, const HostView *view,
-                                   ClaimWriteState write_state)
+static ClaimPlacing placing_of_consumer(const ClaimTask *task, const HostView *view,
+                                        ClaimWriteState write_state)
 {
         return (ClaimPlacing){
                 .holding = task->seen,
@@ -352,7 +352,7 @@ static ClaimPlacing what_is_placed(const ClaimTask *task, const HostView *view,
 /* Finds allocations that an earlier claim of the consumer left, and ends removals that have nothing
  * left to remove. Returns true if there are such allocations. *ret is the claim that left them;
  * NULL: it is no longer in the database. */
-static bool find_left_over(ClaimTask *task, Claims *claims, Claim **ret)
+static bool find_leftover(ClaimTask *task, Claims *claims, Claim **ret)
 {
         ClaimRemoval removal = { 0 };
 
@@ -375,9 +375,9 @@ static bool find_left_over(ClaimTask *task, Claims *claims, Claim **ret)
 
 /* Claims the left allocations if they match the request. It writes them unchanged, so that a late
  * removal names an old generation. Otherwise the choice of the fit replaces them. */
-static void use_left_over(ClaimTask *task, Claims *claims, const HostView *view, const Claim *ended)
+static void use_leftover(ClaimTask *task, Claims *claims, const HostView *view, const Claim *ended)
 {
-        ClaimPlacing placing = what_is_placed(task, view, CLAIM_WRITE_PENDING);
+        ClaimPlacing placing = placing_of_consumer(task, view, CLAIM_WRITE_UNANSWERED);
 
         placing.reported = claim_share_reported(view, task->seen, true);
         if (claims_claim(claims, task->request, &placing, &task->claim, NULL, NULL) == 0) {
@@ -450,28 +450,28 @@ static void on_away(ClaimTask *task, const Error *error)
         if (has_claim(task, claims, &placed))
                 claim_locally(task, &local);
         else
-                go_without(task, error);
+                claim_without_placement(task, error);
 }
 
 /* Continues after the consumer was read. A release of an old claim changes the view of the host, so
  * the view is read again. */
-static int go_on(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
+static int continue_run(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *ended = NULL;
         ClaimPlacing placing;
-        bool left_over;
+        bool leftover;
         int r;
 
         end_of_before(task, claims);
-        left_over = !nova_mode_refuses(task->queue->nova, NOVA_ACTION_REMOVE) &&
-                    find_left_over(task, claims, &ended);
+        leftover = !nova_mode_refuses(task->queue->nova, NOVA_ACTION_REMOVE) &&
+                   find_leftover(task, claims, &ended);
         r = claims_host(claims, &view, reterr);
         if (r != 0)
                 return r;
-        if (left_over) {
-                use_left_over(task, claims, view, ended);
+        if (leftover) {
+                use_leftover(task, claims, view, ended);
         } else if (claim_share_has(view, claims_node(claims), task->seen)) {
-                placing = what_is_placed(task, view, CLAIM_WRITE_NONE);
+                placing = placing_of_consumer(task, view, CLAIM_WRITE_NONE);
                 claim_locally(task, &placing);
         } else {
                 write_claim(task);
@@ -484,18 +484,18 @@ static void read_consumer(ClaimTask *task)
 {
         Error error = ERROR_NULL;
 
-        if (!task->claiming.in_hand)
-                task->claiming.in_hand =
-                        claim_service_take_in_hand(task->queue->config.service, &task->consumer);
-        if (!task->claiming.in_hand && task->claiming.n_waits++ < HEALER_WAITS_MAX &&
+        if (!task->claiming.locked)
+                task->claiming.locked =
+                        claim_service_lock_consumer(task->queue->config.service, &task->consumer);
+        if (!task->claiming.locked && task->claiming.n_waits++ < HEALER_WAITS_MAX &&
             claim_task_run_after(task, HEALER_WAIT_USEC))
                 return;
-        if (!task->claiming.in_hand) {
+        if (!task->claiming.locked) {
                 error_setf(&error, EBUSY, "The consumer is being healed. Try again");
                 claim_task_fail(task, -EBUSY, &error);
                 return;
         }
-        claim_task_read(task, &task->consumer, &task->seen, go_on);
+        claim_task_read(task, &task->consumer, &task->seen, continue_run);
 }
 
 /* Begins the task, or repeats it: steps (1) and (2) of agent/placing/queue.h. */
@@ -526,20 +526,20 @@ static void claim(ClaimTask *task)
 
 static void forget(ClaimTask *task)
 {
-        task->claiming.room = consumer_free(task->claiming.room);
+        task->claiming.capacity = consumer_free(task->claiming.capacity);
         task->claiming.is_there = false;
 }
 
 /* Lets healers use the consumer again. */
-static void let_go(ClaimTask *task)
+static void unlock_consumer(ClaimTask *task)
 {
-        if (task->claiming.in_hand)
-                claim_service_let_go(task->queue->config.service, &task->consumer);
+        if (task->claiming.locked)
+                claim_service_unlock_consumer(task->queue->config.service, &task->consumer);
 }
 
 const ClaimTaskKind claim_task_claiming = {
         .run = claim,
         .away = on_away,
         .forget = forget,
-        .free = let_go,
+        .free = unlock_consumer,
 };

@@ -9,7 +9,8 @@ const char *claim_decide_refuses(ClaimMode mode, NovaMode nova)
         return !why && mode == CLAIM_MODE_VERIFY ? "[agent] claim_mode is verify" : why;
 }
 
-ClaimWriteState claim_decide_owed(ClaimWriteState write_state, bool here, bool same, bool gone)
+ClaimWriteState claim_decide_pending_write(ClaimWriteState write_state, bool here, bool same,
+                                           bool gone)
 {
         if (!here)
                 return gone ? CLAIM_WRITE_NONE : CLAIM_WRITE_SENT;
@@ -27,7 +28,7 @@ ClaimRemovalDecision claim_decide_removal(const ClaimRemovalState *state)
                                                                                 : CLAIM_REMOVAL_END;
         if (!fresh && !state->ours)
                 return CLAIM_REMOVAL_KEEP;
-        return state->lives ? CLAIM_REMOVAL_WAIT : CLAIM_REMOVAL_SEND;
+        return state->has_guest ? CLAIM_REMOVAL_WAIT : CLAIM_REMOVAL_SEND;
 }
 
 /* The order matters: evidence in Placement is examined before permissions, so that a move which is

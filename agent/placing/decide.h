@@ -17,7 +17,8 @@ const char *claim_decide_refuses(ClaimMode mode, NovaMode nova);
  *
  * here: the consumer has allocations on this host. same: these are exactly those of the claim.
  * gone: it has allocations elsewhere, and its guest, which ran here, does not run here any more. */
-ClaimWriteState claim_decide_owed(ClaimWriteState write_state, bool here, bool same, bool gone);
+ClaimWriteState claim_decide_pending_write(ClaimWriteState write_state, bool here, bool same,
+                                           bool gone);
 
 /* The next step for the allocations that an ended claim left. */
 typedef enum ClaimRemovalDecision {
@@ -35,7 +36,7 @@ typedef struct ClaimRemovalState {
         bool inherited;    /* they belong to another claim of the consumer */
         bool late;         /* Placement was not read when the claim ended */
         bool unsure;       /* the result of the claim's write is unknown */
-        bool lives;        /* its guest is here, and will get a claim for them */
+        bool has_guest;    /* its guest is here, and will get a claim for them */
         uint64_t age_usec; /* time since the claim ended */
 } ClaimRemovalState;
 

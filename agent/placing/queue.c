@@ -34,7 +34,7 @@ static const uint64_t patience_usec[] = {
 };
 
 static void settle_next(ClaimQueue *queue);
-static void note_owed(ClaimQueue *queue, int result, bool removed, const Error *error);
+static void note_settled(ClaimQueue *queue, int result, bool removed, const Error *error);
 static int on_turn(sd_event_source *source, void *userdata);
 
 static int on_soon(sd_event_source *source, void *userdata)
@@ -80,8 +80,8 @@ static void drop_task(ClaimTask *task)
         ClaimQueue *queue = task->queue;
 
         TAILQ_REMOVE(&queue->tasks, task, link);
-        if (queue->owed_task == task)
-                queue->owed_task = NULL;
+        if (queue->settling_task == task)
+                queue->settling_task = NULL;
         forget(task);
         if (task->kind->free)
                 task->kind->free(task);
@@ -314,12 +314,12 @@ void claim_task_end(ClaimTask *task, int result, const Claim *claim, bool is_new
 {
         ClaimQueue *queue = task->queue;
         bool removed = result == 0 && task->kind == &claim_task_removing;
-        bool is_owed = !task->answer;
+        bool is_settling = !task->answer;
         Error words = *error;
 
         if (task->kind != &refreshing_alone)
                 claim_service_check(queue->config.service, result);
-        if (!is_owed) {
+        if (!is_settling) {
                 /* Without a claim, the task can have left a removal. */
                 if ((result != 0 || !claim) && queue->with_placement &&
                     task->kind != &refreshing_alone)
@@ -328,8 +328,8 @@ void claim_task_end(ClaimTask *task, int result, const Claim *claim, bool is_new
         }
         drop_task(task);
         (void)sd_event_source_set_enabled(queue->turn, SD_EVENT_ONESHOT);
-        if (is_owed)
-                note_owed(queue, result, removed, &words);
+        if (is_settling)
+                note_settled(queue, result, removed, &words);
 }
 
 void claim_task_fail(ClaimTask *task, int result, const Error *error)
@@ -434,8 +434,8 @@ void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueu
 void claim_queue_refresh(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
                          void *userdata)
 {
-        const Uuid nobody = uuid_make_random();
-        ClaimTask *task = add_task(queue, &refreshing_alone, &nobody);
+        const Uuid no_consumer = uuid_make_random();
+        ClaimTask *task = add_task(queue, &refreshing_alone, &no_consumer);
 
         if (task)
                 task->request = request;
@@ -467,7 +467,7 @@ void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const
 static void note_trouble(ClaimQueue *queue, const char *words)
 {
         if (words[0] && strcmp(words, queue->trouble) != 0)
-                log_event(LOG_WARNING, MESSAGE_PLACEMENT_OWED, NULL,
+                log_event(LOG_WARNING, MESSAGE_PLACEMENT_WRITES_PENDING, NULL,
                           "Cannot report all claims to Placement: %s. Retrying.", words);
         else if (!words[0] && queue->trouble[0])
                 log_event(LOG_NOTICE, MESSAGE_PLACEMENT_SETTLED, NULL,
@@ -488,15 +488,15 @@ static void notify_settled(ClaimQueue *queue)
 static void note_late(ClaimQueue *queue)
 {
         Claims *claims = queue->config.service->claims;
-        ClaimsOwed owed;
+        PendingWrites pending_writes;
 
-        if (claims && claims_count_owed(claims, &owed, NULL) == 0)
-                queue->late_removal = owed.last_removal;
+        if (claims && claims_count_pending_writes(claims, &pending_writes, NULL) == 0)
+                queue->late_removal = pending_writes.last_removal;
 }
 
 /* Continues the round after one of its tasks. A refusal concerns only this task. If Placement or
  * the disk cannot be used, the round ends. */
-static void note_owed(ClaimQueue *queue, int result, bool removed, const Error *error)
+static void note_settled(ClaimQueue *queue, int result, bool removed, const Error *error)
 {
         queue->n_removals += removed;
         if (result != 0) {
@@ -511,14 +511,14 @@ static void note_owed(ClaimQueue *queue, int result, bool removed, const Error *
 }
 
 /* Releases one pending claim and logs it. */
-static void take_back(Claims *claims, const Claim *claim)
+static void roll_back(Claims *claims, const Claim *claim)
 {
         char id[24];
 
         if (claims_release(claims, claim->id, "not finished", NULL) != 0)
                 return;
         snprintf(id, sizeof(id), "%" PRId64, claim->id);
-        log_event(LOG_NOTICE, MESSAGE_CLAIM_TAKEN_BACK,
+        log_event(LOG_NOTICE, MESSAGE_CLAIM_ROLLED_BACK,
                   LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, claim->consumer.text),
                   "Claim %s of %s rolled back: not finished.", id, claim->consumer.text);
 }
@@ -532,7 +532,7 @@ static void release_pending(ClaimQueue *queue, Claims *claims)
                 return;
         for (size_t i = 0; i < list.n_claims; i++)
                 if (!find_task(queue, &list.claims[i]->consumer))
-                        take_back(claims, list.claims[i]);
+                        roll_back(claims, list.claims[i]);
 }
 
 /* Returns true if a move to this consumer is pending. Until it is settled, the allocations of the
@@ -632,7 +632,7 @@ static void settle_next(ClaimQueue *queue)
                         task = next_write(queue, claims);
         }
         if (task) {
-                queue->owed_task = task;
+                queue->settling_task = task;
                 queue->worked = true;
                 run(task);
                 return;
@@ -646,16 +646,16 @@ static void settle_next(ClaimQueue *queue)
 
 /* Returns true if the agent must not settle, because of [agent] nova. Reports the reason only if
  * work is pending. */
-static bool leave_owed(ClaimQueue *queue)
+static bool is_settling_refused(ClaimQueue *queue)
 {
         const char *why = nova_mode_refuses(queue->nova, NOVA_ACTION_REMOVE);
-        ClaimsOwed owed;
+        PendingWrites pending_writes;
 
         if (!why)
                 return false;
-        (void)claim_queue_count_owed(queue, &owed);
+        (void)claim_queue_count_pending_writes(queue, &pending_writes);
         note_late(queue);
-        note_trouble(queue, claims_owed_sum(&owed) > 0 ? why : "");
+        note_trouble(queue, pending_writes_sum(&pending_writes) > 0 ? why : "");
         return true;
 }
 
@@ -665,12 +665,12 @@ void claim_queue_settle(ClaimQueue *queue)
 
         if (!queue->with_placement || !claims)
                 return;
-        if (queue->owed_task) {
+        if (queue->settling_task) {
                 queue->again = true;
                 return;
         }
         release_pending(queue, claims);
-        if (leave_owed(queue))
+        if (is_settling_refused(queue))
                 return;
         if (!queue->begun || !get_session(queue))
                 note_late(queue);
@@ -687,21 +687,21 @@ void claim_queue_settle_soon(ClaimQueue *queue)
         (void)sd_event_source_set_enabled(queue->soon, SD_EVENT_ONESHOT);
 }
 
-const char *claim_queue_count_owed(const ClaimQueue *queue, ClaimsOwed *ret)
+const char *claim_queue_count_pending_writes(const ClaimQueue *queue, PendingWrites *ret)
 {
         Claims *claims = queue->config.service->claims;
 
-        *ret = (ClaimsOwed){ 0 };
+        *ret = (PendingWrites){ 0 };
         if (claims)
-                (void)claims_count_owed(claims, ret, NULL);
+                (void)claims_count_pending_writes(claims, ret, NULL);
         return queue->trouble;
 }
 
 /* Marks the claim as written by the agent, so that its end also removes allocations of another
  * writer. A claim with another write state is unchanged. */
-static int take_on(Claims *claims, int64_t id, Error *reterr)
+static int mark_written(Claims *claims, int64_t id, Error *reterr)
 {
-        static const ClaimWriteState others[] = { CLAIM_WRITE_NONE, CLAIM_WRITE_OWED };
+        static const ClaimWriteState others[] = { CLAIM_WRITE_NONE, CLAIM_WRITE_UNSENT };
 
         for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
                 int r = claims_set_write_state(claims, id, others[i], CLAIM_WRITE_WRITTEN, NULL,
@@ -727,7 +727,7 @@ int claim_queue_release(ClaimQueue *queue, int64_t id, const char *reason, bool 
                 return CLAIM_QUEUE_E_REFUSED;
         }
         if (everywhere && queue->with_placement)
-                r = take_on(claims, id, reterr);
+                r = mark_written(claims, id, reterr);
         if (r == 0)
                 r = claims_release(claims, id, reason, reterr);
         if (r == 0)

@@ -121,7 +121,7 @@ void claim_queue_settle_soon(ClaimQueue *queue);
 /* Counts the pending writes, removals and moves. All are 0 if the claim database cannot be read.
  * Returns why the last round did not settle everything, or "". The text is borrowed and stays
  * valid, with the current reason, until the queue is freed. Blocks on the disk. */
-const char *claim_queue_count_owed(const ClaimQueue *queue, ClaimsOwed *ret);
+const char *claim_queue_count_pending_writes(const ClaimQueue *queue, PendingWrites *ret);
 
 /* Ends a claim as claims_release() does. everywhere: also removes its allocations on this host that
  * another writer placed. The removal from Placement is settled later. */

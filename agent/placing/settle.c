@@ -20,8 +20,8 @@
 
 /* Sets the write state of the task's claim. reported NULL: keeps the stored report. Returns
  * CLAIM_E_NOT_FOUND if the claim has ended since the task began. */
-static int mark_owed(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported,
-                     Error *reterr)
+static int mark_write(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported,
+                      Error *reterr)
 {
         Claims *claims = claim_service_require(task->queue->config.service, reterr);
         int r = claims ? claims_set_write_state(claims, task->claim->id, task->claim->write_state,
@@ -35,26 +35,26 @@ static int mark_owed(ClaimTask *task, ClaimWriteState write_state, const ClaimRe
 
 /* Sets the write state and ends the task. A claim that has ended needs no write, so this is a
  * success. */
-static void settle_owed(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported)
+static void end_write(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported)
 {
         Error error = ERROR_NULL;
-        int r = mark_owed(task, write_state, reported, &error);
+        int r = mark_write(task, write_state, reported, &error);
 
         claim_task_fail(task, r == CLAIM_E_NOT_FOUND ? 0 : r, &error);
 }
 
-static void on_owed_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
+static void on_written_late(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         if (claim_task_has_written(userdata, result, error))
-                settle_owed(userdata, CLAIM_WRITE_WRITTEN, NULL);
+                end_write(userdata, CLAIM_WRITE_WRITTEN, NULL);
 }
 
 /* Writes the allocations of the claim. The claim is marked as sent before, so that its end leaves a
  * removal. */
-static int write_owed(ClaimTask *task, const HostView *view, Error *reterr)
+static int write_late(ClaimTask *task, const HostView *view, Error *reterr)
 {
         ClaimReported reported = claim_share_reported(view, task->seen, true);
-        int r = mark_owed(task, CLAIM_WRITE_SENT, &reported, reterr);
+        int r = mark_write(task, CLAIM_WRITE_SENT, &reported, reterr);
 
         if (r == CLAIM_E_NOT_FOUND) {
                 claim_task_fail(task, 0, reterr);
@@ -68,7 +68,7 @@ static int write_owed(ClaimTask *task, const HostView *view, Error *reterr)
                                      task->claim->consumer_type);
         return r < 0 ? r
                      : consumers_write(&task->call, task->session, task->seen, NULL,
-                                       on_owed_written, task, reterr);
+                                       on_written_late, task, reterr);
 }
 
 /* Returns true for an evacuated guest: its consumer has allocations elsewhere, and the guest, which
@@ -84,10 +84,10 @@ static bool is_gone(const ClaimTask *task)
 }
 
 /* Continues after the consumer was read. */
-static int go_on_with_owed(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
+static int continue_write(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         ClaimReported reported = claim_share_reported(view, task->seen, false);
-        ClaimWriteState next = claim_decide_owed(
+        ClaimWriteState next = claim_decide_pending_write(
                 task->claim->write_state, claim_share_has(view, claims_node(claims), task->seen),
                 claim_share_is(task->claim, task->seen), is_gone(task));
         /* Keep the report of a claim that was made of a guest: its placed allocations complete it
@@ -95,8 +95,8 @@ static int go_on_with_owed(ClaimTask *task, Claims *claims, const HostView *view
         bool is_guest = strcmp(task->claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
 
         if (next == CLAIM_WRITE_SENT)
-                return write_owed(task, view, reterr);
-        settle_owed(task, next, next == CLAIM_WRITE_NONE && is_guest ? NULL : &reported);
+                return write_late(task, view, reterr);
+        end_write(task, next, next == CLAIM_WRITE_NONE && is_guest ? NULL : &reported);
         return 0;
 }
 
@@ -132,7 +132,7 @@ static ClaimRemovalDecision decide(const ClaimTask *task, Claims *claims, bool i
         const ClaimRemovalState state = {
                 .inherited = inherited,
                 .late = task->leaving.late,
-                .lives = claim_service_has_guest(task->queue->config.service, &task->consumer),
+                .has_guest = claim_service_has_guest(task->queue->config.service, &task->consumer),
         };
 
         return claim_task_decide_removal(task, claims, &task->leaving.removal, task->claim, state);
@@ -165,18 +165,18 @@ static void on_removed(int result, ConsumersAnswer *answer, const Error *error, 
 }
 
 /* Returns true if another claim of the consumer owns its allocations. A claim with a pending write
- * does not own them yet; it is returned in *ret_owed. */
-static bool has_heir(Claims *claims, const Uuid *consumer, Claim **ret_owed)
+ * does not own them yet; it is returned in *ret_unsent. */
+static bool has_successor(Claims *claims, const Uuid *consumer, Claim **ret_unsent)
 {
         for (int target = 0; target < 2; target++) {
                 _cleanup_(claim_freep) Claim *claim = NULL;
 
                 if (claims_find(claims, consumer, target, &claim, NULL) != 0)
                         continue;
-                if (claim->write_state != CLAIM_WRITE_OWED)
+                if (claim->write_state != CLAIM_WRITE_UNSENT)
                         return true;
-                if (!*ret_owed)
-                        *ret_owed = TAKE_PTR(claim);
+                if (!*ret_unsent)
+                        *ret_unsent = TAKE_PTR(claim);
         }
         return false;
 }
@@ -199,7 +199,7 @@ static void log_removal(const ClaimTask *task)
 /* Removes the allocations. If another claim of the consumer waits for its write (*owed), the same
  * request writes that claim, so a running guest always has allocations. The task then becomes a
  * writing task, and the removal ends later as inherited. */
-static int remove_share(ClaimTask *task, Claims *claims, Claim **owed, Error *reterr)
+static int remove_share(ClaimTask *task, Claims *claims, Claim **unsent, Error *reterr)
 {
         const HostView *view;
         int r = claims_host(claims, &view, reterr);
@@ -207,11 +207,11 @@ static int remove_share(ClaimTask *task, Claims *claims, Claim **owed, Error *re
         if (r != 0)
                 return r;
         (void)claim_share_remove(view, claims_node(claims), task->claim, task->seen);
-        if (*owed) {
+        if (*unsent) {
                 claim_free(task->claim);
-                task->claim = TAKE_PTR(*owed);
+                task->claim = TAKE_PTR(*unsent);
                 task->kind = &claim_task_writing;
-                return write_owed(task, view, reterr);
+                return write_late(task, view, reterr);
         }
         log_removal(task);
         return consumers_write(&task->call, task->session, task->seen, NULL, on_removed, task,
@@ -219,16 +219,16 @@ static int remove_share(ClaimTask *task, Claims *claims, Claim **owed, Error *re
 }
 
 /* Continues after the consumer of a removal was read. */
-static int depart(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
+static int continue_removal(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
-        _cleanup_(claim_freep) Claim *owed = NULL;
+        _cleanup_(claim_freep) Claim *unsent = NULL;
 
         /* The claim is already known if the task runs again after a conflict. */
         if (!task->claim)
                 (void)claims_get(claims, task->leaving.removal.claim, &task->claim, NULL);
-        switch (decide(task, claims, has_heir(claims, &task->consumer, &owed))) {
+        switch (decide(task, claims, has_successor(claims, &task->consumer, &unsent))) {
         case CLAIM_REMOVAL_SEND:
-                return remove_share(task, claims, &owed, reterr);
+                return remove_share(task, claims, &unsent, reterr);
         case CLAIM_REMOVAL_KEEP:
                 log_notice(
                         "Consumer %s was placed here again before its release was reported to Placement. Its allocations stay.",
@@ -247,12 +247,12 @@ static int depart(ClaimTask *task, Claims *claims, const HostView *view, Error *
 
 static void settle_write(ClaimTask *task)
 {
-        claim_task_read(task, &task->consumer, &task->seen, go_on_with_owed);
+        claim_task_read(task, &task->consumer, &task->seen, continue_write);
 }
 
 static void settle_removal(ClaimTask *task)
 {
-        claim_task_read(task, &task->consumer, &task->seen, depart);
+        claim_task_read(task, &task->consumer, &task->seen, continue_removal);
 }
 
 const ClaimTaskKind claim_task_writing = { .run = settle_write };

@@ -63,12 +63,12 @@ struct ClaimTask {
 
         union {
                 struct {
-                        bool in_hand;     /* true after claim_service_take_in_hand() succeeded */
+                        bool locked;      /* true after claim_service_lock_consumer() succeeded */
                         unsigned n_waits; /* pauses because a healer uses the consumer */
                         bool is_there;    /* Placement already has the allocations of the claim */
                         bool had_placed;  /* a claim without a request was released for this one */
-                        Consumer *room;   /* free capacity in Placement; NULL: unread */
-                        bool others_full; /* a sharing provider has probably refused the write */
+                        Consumer *capacity;  /* free capacity in Placement; NULL: unread */
+                        bool others_full;    /* a sharing provider has probably refused the write */
                         uint64_t n_removals; /* n_removals of the queue before the read of room */
                 } claiming;
                 struct {
@@ -97,7 +97,7 @@ struct ClaimQueue {
         sd_event_source *soon, *turn; /* settle; start a task that waited */
 
         /* Settling: one task at a time. The three ids are the last ones of this round. */
-        ClaimTask *owed_task;
+        ClaimTask *settling_task;
         int64_t after_removal, after_move, after_write;
         int64_t late_removal; /* the last removal that waited while Placement was not read */
         bool begun;           /* settling has run since the start */

@@ -249,8 +249,8 @@ static int restore_consumer(const ReshapeImage *image, const Consumer *after, Co
 
 /* Checks a consumer that the reshape did not move. It must have no allocation from an inventory
  * that the undo removes. */
-static int check_stranger(const ProviderTree *current, const ProviderTree *tree,
-                          const Consumer *consumer, Error *reterr)
+static int check_unowned(const ProviderTree *current, const ProviderTree *tree,
+                         const Consumer *consumer, Error *reterr)
 {
         for (size_t i = 0; i < consumer->n_allocations; i++) {
                 const Allocation *held = &consumer->allocations[i];
@@ -287,7 +287,7 @@ int reshape_image_undo(const ReshapeImage *image, const ProviderTree *current,
                 const Consumer *after = allocations_find(image->after.consumers, &consumer->uuid);
 
                 r = after ? restore_consumer(image, after, consumer, reterr)
-                          : check_stranger(current, tree, consumer, reterr);
+                          : check_unowned(current, tree, consumer, reterr);
                 if (r < 0)
                         return r;
         }

@@ -37,7 +37,7 @@ static bool is_like(const Consumer *consumer, const SnapshotDomain *domain)
 }
 
 /* Returns true if no domain has the consumer's uuid: the consumer can be a migration. */
-static bool is_stranger(const Consumer *consumer, const Snapshot *snapshot)
+static bool is_unowned(const Consumer *consumer, const Snapshot *snapshot)
 {
         return !snapshot_find_domain(snapshot, &consumer->uuid);
 }
@@ -60,7 +60,7 @@ static const SnapshotDomain *find_by_size(const Consumer *consumer, const Alloca
         }
         for (size_t i = 0; found && i < consumers->n_consumers; i++)
                 if (consumers->consumers[i] != consumer &&
-                    is_stranger(consumers->consumers[i], snapshot) &&
+                    is_unowned(consumers->consumers[i], snapshot) &&
                     is_like(consumers->consumers[i], found))
                         return NULL;
         return found;
@@ -78,7 +78,7 @@ int migration_match(const Allocations *consumers, const Snapshot *snapshot, cons
                 const Consumer *consumer = consumers->consumers[i];
                 const SnapshotDomain *domain;
 
-                if (!is_stranger(consumer, snapshot))
+                if (!is_unowned(consumer, snapshot))
                         continue;
                 domain = find_by_claims(consumer, snapshot, claims);
                 if (!domain)

@@ -121,7 +121,7 @@ static int look(Found *found, const char *folder, size_t n_folder, Error *reterr
 
 /* Searches all folders in Nova's order. The folder of Nova's state counts only if no other folder
  * has the file. */
-static int look_everywhere(Found *found, const IdentityPlaces *places, Error *reterr)
+static int search_folders(Found *found, const IdentityPlaces *places, Error *reterr)
 {
         const char *const *file = places->config_files;
         int r;
@@ -181,7 +181,7 @@ int identity_load(const IdentityPlaces *places, Uuid *ret, bool *ret_created, Er
         const char *state_dir = places->state_dir;
         Found found = {};
         Uuid uuid;
-        int r = look_everywhere(&found, places, reterr);
+        int r = search_folders(&found, places, reterr);
 
         if (r < 0)
                 return r;
@@ -208,7 +208,7 @@ int identity_load(const IdentityPlaces *places, Uuid *ret, bool *ret_created, Er
 int identity_find(const IdentityPlaces *places, Uuid *ret, char **ret_path, Error *reterr)
 {
         Found found = {};
-        int r = look_everywhere(&found, places, reterr);
+        int r = search_folders(&found, places, reterr);
 
         if (r < 0 || !found.found)
                 return r;
@@ -224,7 +224,7 @@ int identity_replace(const IdentityPlaces *places, const Uuid *uuid, Error *rete
         const char *state_dir = places->state_dir;
         char own[PATH_MAX];
         Found found = {};
-        int r = look_everywhere(&found, places, reterr);
+        int r = search_folders(&found, places, reterr);
 
         if (r < 0)
                 return r;

@@ -449,7 +449,7 @@ CordonView cordon_view(const Cordon *cordon)
 static int apply_to_host(CordonEntry *entry, Provider *host, bool known)
 {
         bool has = string_set_contains(&host->traits, CORDON_TRAIT);
-        bool news = known && !entry->lifted && !entry->applied;
+        bool changed = known && !entry->lifted && !entry->applied;
 
         if (entry->lifted && (!has || entry->foreign || !entry->applied))
                 return 2;
@@ -457,19 +457,19 @@ static int apply_to_host(CordonEntry *entry, Provider *host, bool known)
                 (void)string_set_remove(&host->traits, CORDON_TRAIT);
                 return 0;
         }
-        if (news)
+        if (changed)
                 entry->foreign = has;
-        entry->applied = entry->applied || news;
+        entry->applied = entry->applied || changed;
         if (string_set_add(&host->traits, CORDON_TRAIT) < 0)
                 return -ENOMEM;
-        return news;
+        return changed;
 }
 
 /* Reserves all capacity of a device. The amounts to restore follow later changes by other writers:
  * each known tree that has another reserved amount updates them. */
 static int reserve_all(CordonEntry *entry, Provider *provider, bool known)
 {
-        bool news = known && !entry->applied;
+        bool changed = known && !entry->applied;
 
         for (size_t i = 0; i < provider->n_inventories; i++) {
                 InventoryRecord *record = &provider->inventories[i];
@@ -480,12 +480,12 @@ static int reserve_all(CordonEntry *entry, Provider *provider, bool known)
                      *reserved != resources_get(&entry->reserved, record->resource_class))) {
                         if (resources_set(&entry->reserved, record->resource_class, *reserved) < 0)
                                 return -ENOMEM;
-                        news = true;
+                        changed = true;
                 }
                 *reserved = record->inventory.total;
         }
         entry->applied = entry->applied || known;
-        return news;
+        return changed;
 }
 
 /* Restores the reserved amounts of a device. Returns false if nothing is left to undo: no class has

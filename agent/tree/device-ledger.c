@@ -27,24 +27,24 @@
 #include "drivers/tree/mdev-plan.h"
 
 /* A device of the ledger at the begin of an update. */
-typedef struct Known {
+typedef struct NamedDevice {
         const char *name;
         size_t place;
-} Known;
+} NamedDevice;
 
 /* The state of one update. */
 typedef struct Update {
         DeviceLedger *ledger;
-        Known *known; /* devices of the ledger, sorted by name */
-        size_t n_known;
+        NamedDevice *by_name; /* devices of the ledger, sorted by name */
+        size_t n_by_name;
         DeviceBlocks blocks;
         const ClaimedDevice **exchanged; /* claimed devices whose address another device has */
         size_t n_exchanged;
         const Snapshot *snapshot;
         ProviderTree *tree;
         const Provider *root;
-        const DeviceMoment *moment;
-        DeviceLedgerNews news;
+        const DeviceUpdateInput *input;
+        DeviceLedgerNotify change;
         void *userdata;
 } Update;
 
@@ -248,51 +248,51 @@ int device_ledger_from_json(const json_t *json, DeviceLedger *ret, Error *reterr
 
 /* Time */
 
-static bool is_of_boot(const LedgerDevice *device, const DeviceMoment *moment)
+static bool is_of_boot(const LedgerDevice *device, const DeviceUpdateInput *input)
 {
-        return uuid_equal(&device->boot, &moment->boot);
+        return uuid_equal(&device->boot, &input->boot);
 }
 
 /* Returns the time for which a device that came back must stay before it is offered. */
-static uint64_t hold_usec(const LedgerDevice *device, const DeviceMoment *moment)
+static uint64_t hold_usec(const LedgerDevice *device, const DeviceUpdateInput *input)
 {
-        return moment->hold_usec << device->n_soon;
+        return input->hold_usec << device->n_soon;
 }
 
 /* Returns the time after which a device that the host does not list is no longer expected. */
-static uint64_t gone_usec(const DeviceMoment *moment)
+static uint64_t gone_usec(const DeviceUpdateInput *input)
 {
-        return DEVICE_GONE_HOLDS * moment->hold_usec;
+        return DEVICE_GONE_HOLDS * input->hold_usec;
 }
 
 /* Returns the microseconds since the device vanished or came back. A time in the future cannot be
  * from this clock; UINT64_MAX ends every wait for it. */
-static uint64_t elapsed_usec(const LedgerDevice *device, const DeviceMoment *moment)
+static uint64_t elapsed_usec(const LedgerDevice *device, const DeviceUpdateInput *input)
 {
-        if (device->since_usec > moment->now_usec)
+        if (device->since_usec > input->now_usec)
                 return UINT64_MAX; /* the time belongs to another clock: do not wait */
-        return moment->now_usec - device->since_usec;
+        return input->now_usec - device->since_usec;
 }
 
 /* Returns the pause after since_usec that the state of the device needs; 0: none. */
-static uint64_t pause_usec(const LedgerDevice *device, const DeviceMoment *moment)
+static uint64_t pause_usec(const LedgerDevice *device, const DeviceUpdateInput *input)
 {
         if (device->held)
-                return hold_usec(device, moment);
-        return device->missing ? gone_usec(moment) : 0;
+                return hold_usec(device, input);
+        return device->missing ? gone_usec(input) : 0;
 }
 
 /* A time that has passed is ignored: an update has handled it, and a guest or Placement can keep
  * the device in its state. */
-uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceMoment *moment)
+uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceUpdateInput *input)
 {
         uint64_t due = UINT64_MAX;
 
         for (size_t i = 0; i < ledger->n_devices; i++) {
                 const LedgerDevice *device = &ledger->devices[i];
-                uint64_t at = device->since_usec + pause_usec(device, moment);
+                uint64_t at = device->since_usec + pause_usec(device, input);
 
-                if (is_of_boot(device, moment) && at > moment->now_usec)
+                if (is_of_boot(device, input) && at > input->now_usec)
                         due = MIN(due, at);
         }
         return due;
@@ -300,9 +300,9 @@ uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceMoment *
 
 /* Devices that are present */
 
-static int order_known(const void *a, const void *b)
+static int order_by_name(const void *a, const void *b)
 {
-        return strcmp(((const Known *)a)->name, ((const Known *)b)->name);
+        return strcmp(((const NamedDevice *)a)->name, ((const NamedDevice *)b)->name);
 }
 
 /* Sorts the data that the update looks up for each provider. */
@@ -310,19 +310,19 @@ static int put_in_order(Update *update)
 {
         const DeviceLedger *ledger = update->ledger;
 
-        update->known = calloc(ledger->n_devices + 1, sizeof(Known));
-        update->exchanged = calloc(update->moment->n_claimed + 1, sizeof(ClaimedDevice *));
-        if (!update->known || !update->exchanged)
+        update->by_name = calloc(ledger->n_devices + 1, sizeof(NamedDevice));
+        update->exchanged = calloc(update->input->n_claimed + 1, sizeof(ClaimedDevice *));
+        if (!update->by_name || !update->exchanged)
                 return -ENOMEM;
         for (size_t i = 0; i < ledger->n_devices; i++)
-                update->known[update->n_known++] = (Known){ ledger->devices[i].name, i };
-        qsort(update->known, update->n_known, sizeof(Known), order_known);
-        return device_blocks_make(&update->blocks, update->moment->host, update->snapshot);
+                update->by_name[update->n_by_name++] = (NamedDevice){ ledger->devices[i].name, i };
+        qsort(update->by_name, update->n_by_name, sizeof(NamedDevice), order_by_name);
+        return device_blocks_make(&update->blocks, update->input->host, update->snapshot);
 }
 
 static void update_done(Update *update)
 {
-        free(update->known);
+        free(update->by_name);
         free(update->exchanged);
         device_blocks_done(&update->blocks);
 }
@@ -331,12 +331,12 @@ static void update_done(Update *update)
  * each provider's name is looked up once. */
 static LedgerDevice *find_device(const Update *update, const char *name)
 {
-        const Known key = { .name = name };
+        const NamedDevice key = { .name = name };
         bool found;
-        size_t place = array_find(update->known, sizeof(Known), update->n_known, &key, order_known,
-                                  &found);
+        size_t place = array_find(update->by_name, sizeof(NamedDevice), update->n_by_name, &key,
+                                  order_by_name, &found);
 
-        return found ? &update->ledger->devices[update->known[place].place] : NULL;
+        return found ? &update->ledger->devices[update->by_name[place].place] : NULL;
 }
 
 /* Adds the virtual functions of the card with that address. */
@@ -417,8 +417,8 @@ static bool is_used(const Update *update, const LedgerDevice *device)
 /* Finds the claimed devices whose address now has a device of another identity. */
 static void find_exchanged(Update *update)
 {
-        for (size_t i = 0; i < update->moment->n_claimed; i++) {
-                const ClaimedDevice *claimed = &update->moment->claimed[i];
+        for (size_t i = 0; i < update->input->n_claimed; i++) {
+                const ClaimedDevice *claimed = &update->input->claimed[i];
                 const SnapshotDevice *there = find_address(update, claimed->address);
                 char now[DEVICE_IDENTITY_SIZE] = "";
 
@@ -432,8 +432,8 @@ static void find_exchanged(Update *update)
 /* Returns true if a claim names a part of the device and accepted the present one. */
 static bool is_accepted(const Update *update, const LedgerDevice *device)
 {
-        for (size_t i = 0; i < update->moment->n_claimed; i++)
-                if (string_set_contains(&device->members, update->moment->claimed[i].address))
+        for (size_t i = 0; i < update->input->n_claimed; i++)
+                if (string_set_contains(&device->members, update->input->claimed[i].address))
                         return true;
         return false;
 }
@@ -451,7 +451,7 @@ static void find_other(const Update *update, LedgerDevice *device)
         if (!there)
                 return;
         snapshot_device_identity(there, now);
-        is_other = update->moment->claims_unknown && now[0] && strcmp(before, now) == 0;
+        is_other = update->input->claims_unknown && now[0] && strcmp(before, now) == 0;
         for (size_t i = 0; !is_other && i < update->n_exchanged; i++)
                 is_other = string_set_contains(&device->members, update->exchanged[i]->address);
         if (!is_other)
@@ -473,7 +473,7 @@ static void note_other(Update *update, LedgerDevice *device)
                 return;
         update->ledger->changed = true;
         if (device->other[0] && device->missing)
-                update->news(device, DEVICE_NEWS_MISSING, update->userdata);
+                update->change(device, DEVICE_CHANGE_MISSING, update->userdata);
 }
 
 /* Stores the identity of the present device. A serial number that cannot be read now does not
@@ -556,18 +556,18 @@ static void release(LedgerDevice *device, uint64_t withheld, Inventory *record)
  * device that was missing until now. A reboot ends the hold. */
 static bool is_held(const Update *update, LedgerDevice *device)
 {
-        const DeviceMoment *moment = update->moment;
+        const DeviceUpdateInput *input = update->input;
 
-        if (!is_of_boot(device, moment)) {
+        if (!is_of_boot(device, input)) {
                 device->held = false;
                 device->since_usec = device->n_soon = 0;
                 return false;
         }
-        if (device->missing && moment->hold_usec > 0) {
+        if (device->missing && input->hold_usec > 0) {
                 device->held = true;
-                device->since_usec = moment->now_usec;
+                device->since_usec = input->now_usec;
         }
-        return device->held && elapsed_usec(device, moment) < hold_usec(device, moment);
+        return device->held && elapsed_usec(device, input) < hold_usec(device, input);
 }
 
 /* Withholds a device that another one blocks. The former reserved amount is restored after the
@@ -602,14 +602,14 @@ static void settle(Update *update, LedgerDevice *device, Inventory *record)
         release(device, withheld, record);
         device->missing = device->held = device->listed = false;
         if (was_away)
-                update->news(device, DEVICE_NEWS_BACK, update->userdata);
+                update->change(device, DEVICE_CHANGE_BACK, update->userdata);
 }
 
 /* Returns whether device_spec has a function of the PCI device that this provider counts. A device
  * whose spec was removed is reported only while a guest has it. */
 static bool is_configured(const Update *update, const char *name, const SnapshotDevice *there)
 {
-        const HostConfig *host = update->moment->host;
+        const HostConfig *host = update->input->host;
         const Snapshot *snapshot = update->snapshot;
 
         if (!host || strcmp(name + strlen(update->root->name) + 1, there->name) == 0)
@@ -643,9 +643,9 @@ static int note_present(Update *update, const Provider *provider, const Snapshot
         settle(update, device, &record->inventory);
         device->provider = provider->uuid;
         device->parent = provider->parent;
-        device->boot = update->moment->boot;
+        device->boot = update->input->boot;
         if (is_configured(update, provider->name, there))
-                device->config = update->moment->config;
+                device->config = update->input->config;
         /* A device that was removed and added again can have another provider. */
         update->ledger->changed |= !is_as_before(device, &before);
         if (note_class(update, device, record->resource_class) < 0 ||
@@ -688,7 +688,7 @@ static bool is_present(const Update *update, const LedgerDevice *device,
 static bool is_exhausted(const Update *update, const LedgerDevice *device,
                          const SnapshotDevice *there)
 {
-        const HostConfig *host = update->moment->host;
+        const HostConfig *host = update->input->host;
         const HostMdevType *type = host ? mdev_type_of_device(host, there) : NULL;
         const char *name = device->name + strlen(update->root->name) + 1;
 
@@ -711,7 +711,7 @@ static bool is_replaced(const LedgerDevice *device, const SnapshotDevice *there)
  * yet. */
 static bool is_held_in_placement(const Update *update, const LedgerDevice *device)
 {
-        const Retained *retained = update->moment->retained;
+        const Retained *retained = update->input->retained;
 
         return retained && retained_use(retained, &device->provider, device->resource_class) !=
                                    RETAINED_USE_NONE;
@@ -724,8 +724,8 @@ static bool is_expected(const Update *update, const LedgerDevice *device,
                         const SnapshotDevice *there)
 {
         const Provider *provider = provider_tree_find(update->tree, &device->provider);
-        const DeviceMoment *moment = update->moment;
-        bool configured = uuid_equal(&device->config, &moment->config);
+        const DeviceUpdateInput *input = update->input;
+        bool configured = uuid_equal(&device->config, &input->config);
 
         if (provider && strcmp(provider->name, device->name) != 0)
                 return false; /* another provider has its uuid, or the provider has another name */
@@ -738,22 +738,22 @@ static bool is_expected(const Update *update, const LedgerDevice *device,
                 return true;
         if (!configured)
                 return false;
-        if (there || !is_of_boot(device, moment))
+        if (there || !is_of_boot(device, input))
                 return true;
-        return moment->hold_usec > 0 &&
-               (!device->missing || elapsed_usec(device, moment) < gone_usec(moment));
+        return input->hold_usec > 0 &&
+               (!device->missing || elapsed_usec(device, input) < gone_usec(input));
 }
 
 /* Marks a device as missing. A loss soon after a return doubles the next hold. */
 static void note_lost(Update *update, LedgerDevice *device)
 {
-        const DeviceMoment *moment = update->moment;
-        bool soon = device->since_usec > 0 && elapsed_usec(device, moment) < DEVICE_SOON_USEC;
+        const DeviceUpdateInput *input = update->input;
+        bool soon = device->since_usec > 0 && elapsed_usec(device, input) < DEVICE_SOON_USEC;
 
         if (!device->held)
-                update->news(device, DEVICE_NEWS_MISSING, update->userdata);
+                update->change(device, DEVICE_CHANGE_MISSING, update->userdata);
         device->n_soon = soon ? MIN(device->n_soon + 1, (uint64_t)DEVICE_DOUBLINGS_MAX) : 0;
-        device->since_usec = moment->now_usec;
+        device->since_usec = input->now_usec;
         device->held = false;
         device->missing = true;
 }
@@ -762,7 +762,7 @@ static void note_lost(Update *update, LedgerDevice *device)
  * is one, so that an operator's ratio survives. */
 static Inventory withheld_record(const Update *update, const LedgerDevice *device)
 {
-        const ProviderTree *before = update->moment->before;
+        const ProviderTree *before = update->input->before;
         const Provider *provider = before ? provider_tree_find(before, &device->provider) : NULL;
         const Inventory *there =
                 provider ? provider_find_inventory(provider, device->resource_class) : NULL;
@@ -817,7 +817,7 @@ static int handle_missing(Update *update, Error *reterr)
                 device->listed = !present && there;
                 if (!present && !is_expected(update, device, there)) {
                         if (device->missing)
-                                update->news(device, DEVICE_NEWS_FORGOTTEN, update->userdata);
+                                update->change(device, DEVICE_CHANGE_FORGOTTEN, update->userdata);
                         device_done(device);
                         ledger->changed = true;
                         continue;
@@ -836,16 +836,16 @@ static int handle_missing(Update *update, Error *reterr)
 }
 
 int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, ProviderTree *tree,
-                         const Uuid *root, const DeviceMoment *moment, DeviceLedgerNews news,
-                         void *userdata, Error *reterr)
+                         const Uuid *root, const DeviceUpdateInput *input,
+                         DeviceLedgerNotify change, void *userdata, Error *reterr)
 {
         _cleanup_(update_done) Update update = {
                 .ledger = ledger,
                 .snapshot = snapshot,
                 .tree = tree,
                 .root = provider_tree_find(tree, root),
-                .moment = moment,
-                .news = news,
+                .input = input,
+                .change = change,
                 .userdata = userdata,
         };
 

@@ -86,7 +86,7 @@ json_t *device_ledger_to_json(const DeviceLedger *ledger);
 int device_ledger_from_json(const json_t *json, DeviceLedger *ret, Error *reterr);
 
 /* The moment of an update, and its inputs beside snapshot and tree. */
-typedef struct DeviceMoment {
+typedef struct DeviceUpdateInput {
         Uuid boot;          /* the kernel's boot id */
         Uuid config;        /* fingerprint of the configuration of devices */
         uint64_t now_usec;  /* CLOCK_BOOTTIME */
@@ -99,26 +99,26 @@ typedef struct DeviceMoment {
                                    functions; NULL: neither matters */
         const Retained *retained;   /* inventories in use in Placement; NULL: no Placement */
         const ProviderTree *before; /* Placement's tree, whose ratios are kept; NULL: not known */
-} DeviceMoment;
+} DeviceUpdateInput;
 
-typedef enum DeviceNews {
-        DEVICE_NEWS_MISSING,
-        DEVICE_NEWS_BACK,      /* its capacity can be used again */
-        DEVICE_NEWS_FORGOTTEN, /* it was missing, and is not expected any more */
-} DeviceNews;
+typedef enum DeviceChange {
+        DEVICE_CHANGE_MISSING,
+        DEVICE_CHANGE_BACK,      /* its capacity can be used again */
+        DEVICE_CHANGE_FORGOTTEN, /* it was missing, and is not expected any more */
+} DeviceChange;
 
 /* Receives a change of a device, which is borrowed during the call. */
-typedef void (*DeviceLedgerNews)(const LedgerDevice *device, DeviceNews news, void *userdata);
+typedef void (*DeviceLedgerNotify)(const LedgerDevice *device, DeviceChange change, void *userdata);
 
 /* Edits ledger and tree. The driver has just made tree from snapshot. Returns -ENOMEM, which leaves
  * both undefined, or -EINVAL with words if a provider cannot be restored. */
 int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, ProviderTree *tree,
-                         const Uuid *root, const DeviceMoment *moment, DeviceLedgerNews news,
-                         void *userdata, Error *reterr);
+                         const Uuid *root, const DeviceUpdateInput *input,
+                         DeviceLedgerNotify change, void *userdata, Error *reterr);
 
 /* Returns the next time after this moment when an update has an effect without a change of the
  * host, by CLOCK_BOOTTIME. UINT64_MAX: never. */
-uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceMoment *moment);
+uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceUpdateInput *input);
 
 /* Returns the devices that are not offered now, as in "host1_pci_0000_41_00_0 (missing)", joined by
  * commas; "" if all are offered. The caller frees it. NULL: memory is short. */

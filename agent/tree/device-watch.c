@@ -24,8 +24,8 @@
 struct DeviceWatch {
         char *state_file;
         bool read_only;
-        DeviceMoment moment;  /* constant inputs; the time is set for each update */
-        uint64_t looked_usec; /* CLOCK_BOOTTIME up to which due times were handled */
+        DeviceUpdateInput input; /* constant inputs; the time is set for each update */
+        uint64_t looked_usec;    /* CLOCK_BOOTTIME up to which due times were handled */
         DeviceLedger ledger;
         size_t n_missing;
         char *missing;   /* name of the first missing device; NULL: not known yet */
@@ -101,15 +101,15 @@ int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig 
 {
         _cleanup_(device_watch_freep) DeviceWatch *watch = calloc(1, sizeof(DeviceWatch));
 
-        if (!watch || make_fingerprint(config, device_specs, &watch->moment.config) < 0)
+        if (!watch || make_fingerprint(config, device_specs, &watch->input.config) < 0)
                 return -ENOMEM;
         watch->state_file = text_format("%s/devices.json", state_dir);
         if (!watch->state_file)
                 return -ENOMEM;
         watch->read_only = read_only;
-        watch->moment.hold_usec = hold_usec;
-        watch->moment.host = config;
-        watch->moment.boot = get_boot_id();
+        watch->input.hold_usec = hold_usec;
+        watch->input.host = config;
+        watch->input.boot = get_boot_id();
         load(watch);
         *ret = TAKE_PTR(watch);
         return 0;
@@ -139,34 +139,34 @@ static void save(DeviceWatch *watch)
 
 /* Lists the devices of claims. Without them, the devices of domains and the stored findings still
  * count. */
-static void list_claimed(Claims *claims, ClaimedDevices *claimed, DeviceMoment *moment)
+static void list_claimed(Claims *claims, ClaimedDevices *claimed, DeviceUpdateInput *input)
 {
         Error error;
         int r = claims ? claims_list_identities(claims, claimed, &error) : 0;
 
         if (r < 0)
                 log_debug("Cannot read the devices of claims: %s", error.text);
-        moment->claims_unknown = !claims || r < 0;
-        moment->claimed = claimed->items;
-        moment->n_claimed = claimed->n_items;
+        input->claims_unknown = !claims || r < 0;
+        input->claimed = claimed->items;
+        input->n_claimed = claimed->n_items;
 }
 
-static DeviceMoment now(const DeviceWatch *watch)
+static DeviceUpdateInput now(const DeviceWatch *watch)
 {
-        DeviceMoment moment = watch->moment;
+        DeviceUpdateInput input = watch->input;
 
-        moment.now_usec = clock_usec(CLOCK_BOOTTIME);
-        return moment;
+        input.now_usec = clock_usec(CLOCK_BOOTTIME);
+        return input;
 }
 
 /* Logs a change of a device. A missing device with another one at its place has a message of its
  * own. */
-static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
+static void on_device_change(const LedgerDevice *device, DeviceChange change, void *userdata)
 {
         const char *const *fields = LOG_FIELDS(LOG_FIELD_DEVICE, device->name, LOG_FIELD_PROVIDER,
                                                device->provider.text);
 
-        if (device->other[0] && news == DEVICE_NEWS_MISSING) {
+        if (device->other[0] && change == DEVICE_CHANGE_MISSING) {
                 log_event(
                         LOG_WARNING, MESSAGE_DEVICE_EXCHANGED, fields,
                         "Another device (%s) is at the address of %s (%s). "
@@ -175,19 +175,19 @@ static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
                         (unsigned long long)device->total, device->resource_class);
                 return;
         }
-        switch (news) {
-        case DEVICE_NEWS_MISSING:
+        switch (change) {
+        case DEVICE_CHANGE_MISSING:
                 log_event(LOG_WARNING, MESSAGE_DEVICE_MISSING, fields,
                           "Device %s is missing%s. Its %llu %s are withheld until it is back.",
                           device->name,
                           device->listed ? ": the host lists it without capacity" : "",
                           (unsigned long long)device->total, device->resource_class);
                 break;
-        case DEVICE_NEWS_BACK:
+        case DEVICE_CHANGE_BACK:
                 log_event(LOG_NOTICE, MESSAGE_DEVICE_BACK, fields,
                           "Device %s is back; its capacity can be used again.", device->name);
                 break;
-        case DEVICE_NEWS_FORGOTTEN:
+        case DEVICE_CHANGE_FORGOTTEN:
                 log_event(LOG_NOTICE, MESSAGE_DEVICE_FORGOTTEN, fields,
                           "Device %s is still missing and not in use. It is no longer expected.",
                           device->name);
@@ -246,14 +246,14 @@ static int note_missing(DeviceWatch *watch, const DeviceLedger *ledger, Error *r
         return 0;
 }
 
-static void ignore_news(const LedgerDevice *device, DeviceNews news, void *userdata)
+static void ignore_device_change(const LedgerDevice *device, DeviceChange change, void *userdata)
 {
 }
 
 /* Updates a copy of the ledger, for a preview. The copy goes through JSON, which needs no other
  * code. */
-static int apply_to_copy(DeviceWatch *watch, const RetainedTrees *trees, const DeviceMoment *moment,
-                         ProviderTree *tree, Error *reterr)
+static int apply_to_copy(DeviceWatch *watch, const RetainedTrees *trees,
+                         const DeviceUpdateInput *input, ProviderTree *tree, Error *reterr)
 {
         _cleanup_json_ json_t *json = device_ledger_to_json(&watch->ledger);
         _cleanup_(device_ledger_done) DeviceLedger copy = DEVICE_LEDGER_INIT;
@@ -263,8 +263,8 @@ static int apply_to_copy(DeviceWatch *watch, const RetainedTrees *trees, const D
                 return error_oom(reterr);
         r = device_ledger_from_json(json, &copy, reterr);
         if (r == 0)
-                r = device_ledger_update(&copy, trees->snapshot, tree, trees->root, moment,
-                                         ignore_news, NULL, reterr);
+                r = device_ledger_update(&copy, trees->snapshot, tree, trees->root, input,
+                                         ignore_device_change, NULL, reterr);
         return r < 0 ? r : note_missing(watch, &copy, reterr);
 }
 
@@ -272,18 +272,18 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
                        const Retained *retained, ProviderTree *tree, Error *reterr)
 {
         _cleanup_(claimed_devices_done) ClaimedDevices claimed = { 0 };
-        DeviceMoment moment = now(watch);
+        DeviceUpdateInput input = now(watch);
         int r;
 
         /* Before Placement was read, the tree is not published, so no inventory can be refused. */
-        moment.retained = trees->known ? retained : NULL;
-        moment.before = trees->before;
-        list_claimed(claims, &claimed, &moment);
+        input.retained = trees->known ? retained : NULL;
+        input.before = trees->before;
+        list_claimed(claims, &claimed, &input);
         if (!trees->known)
-                return apply_to_copy(watch, trees, &moment, tree, reterr);
-        watch->looked_usec = moment.now_usec;
-        r = device_ledger_update(&watch->ledger, trees->snapshot, tree, trees->root, &moment,
-                                 on_news, watch, reterr);
+                return apply_to_copy(watch, trees, &input, tree, reterr);
+        watch->looked_usec = input.now_usec;
+        r = device_ledger_update(&watch->ledger, trees->snapshot, tree, trees->root, &input,
+                                 on_device_change, watch, reterr);
         if (r == 0)
                 r = note_missing(watch, &watch->ledger, reterr);
         if (r == 0) {
@@ -308,11 +308,11 @@ size_t device_watch_count_missing(const DeviceWatch *watch, const char **ret_fir
  * look. A time that came due since then gives 0, once. */
 uint64_t device_watch_due_in_usec(DeviceWatch *watch)
 {
-        DeviceMoment moment = now(watch);
-        uint64_t now_usec = moment.now_usec, due;
+        DeviceUpdateInput input = now(watch);
+        uint64_t now_usec = input.now_usec, due;
 
-        moment.now_usec = watch->looked_usec;
-        due = device_ledger_due_usec(&watch->ledger, &moment);
+        input.now_usec = watch->looked_usec;
+        due = device_ledger_due_usec(&watch->ledger, &input);
         watch->looked_usec = now_usec;
         return due == UINT64_MAX ? due : due - MIN(due, now_usec);
 }

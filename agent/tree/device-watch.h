@@ -11,8 +11,8 @@
 
 typedef struct DeviceWatch DeviceWatch;
 
-/* Loads the ledger. The configuration is borrowed. hold_usec is that of DeviceMoment. read_only:
- * never write the file (--dry-run). Returns -ENOMEM on failure. */
+/* Loads the ledger. The configuration is borrowed. hold_usec is that of DeviceUpdateInput.
+ * read_only: never write the file (--dry-run). Returns -ENOMEM on failure. */
 int device_watch_new(DeviceWatch **ret, const char *state_dir, const HostConfig *config,
                      char *const device_specs[], uint64_t hold_usec, bool read_only);
 DeviceWatch *device_watch_free(DeviceWatch *watch);

@@ -124,7 +124,7 @@ int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Err
 
 /* Removes earlier additions from the tree. Those that the entries still contain are added again.
  * Those that the tree had stay listed until a tree lacks them. */
-static int take_back(Merge *merge, const ProviderAddition *addition)
+static int remove_addition(Merge *merge, const ProviderAddition *addition)
 {
         Provider *provider = provider_tree_find(merge->tree, &addition->provider);
         ProviderAddition *kept;
@@ -273,7 +273,7 @@ static int run(Merge *merge)
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < merge->before->n_items; i++)
-                r = take_back(merge, &merge->before->items[i]);
+                r = remove_addition(merge, &merge->before->items[i]);
         for (size_t i = 0; r == 0 && i < merge->yaml->n_entries; i++)
                 r = merge->yaml->entries[i]->compute_node
                             ? merge_compute_nodes(merge, merge->yaml->entries[i])

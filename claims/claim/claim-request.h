@@ -23,7 +23,7 @@ typedef struct ClaimRequest {
         const char *user_id;       /* can be NULL */
         const char *consumer_type; /* "INSTANCE", "MIGRATION"; can be NULL */
         bool resize_target;
-        char life[CLAIM_LIFE_SIZE]; /* as in a claim; "": not given */
+        char process[CLAIM_PROCESS_SIZE]; /* as in a claim; "": not given */
         ResourceRequest resources;
         RequestMappings mappings; /* the placer's providers for the groups; none: not given */
         const EventAuthor *by;    /* the author of the request */

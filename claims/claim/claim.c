@@ -28,8 +28,8 @@ const char *claim_state_to_text(ClaimState state)
 /* The database stores these texts, and those of living states: a change needs a new version of the
  * schema. */
 static const char *const write_state_texts[_CLAIM_WRITE_MAX] = {
-        [CLAIM_WRITE_NONE] = "",           [CLAIM_WRITE_PENDING] = "pending",
-        [CLAIM_WRITE_WRITTEN] = "written", [CLAIM_WRITE_OWED] = "owed",
+        [CLAIM_WRITE_NONE] = "",           [CLAIM_WRITE_UNANSWERED] = "pending",
+        [CLAIM_WRITE_WRITTEN] = "written", [CLAIM_WRITE_UNSENT] = "owed",
         [CLAIM_WRITE_SENT] = "sent",
 };
 
@@ -43,7 +43,7 @@ const char *claim_write_state_to_text(ClaimWriteState write_state)
 static const size_t texts[] = {
         offsetof(Claim, host),    offsetof(Claim, node),          offsetof(Claim, project_id),
         offsetof(Claim, user_id), offsetof(Claim, consumer_type), offsetof(Claim, request),
-        offsetof(Claim, life),    offsetof(Claim, boot_id),       offsetof(Claim, end_reason),
+        offsetof(Claim, process), offsetof(Claim, boot_id),       offsetof(Claim, end_reason),
 };
 
 /* Returns the address of a text in the claim. */

@@ -21,7 +21,7 @@
 const char *claim_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1]);
 
 /* Bytes of the text that identifies a guest without a domain, with the NUL. */
-#define CLAIM_LIFE_SIZE 512
+#define CLAIM_PROCESS_SIZE 512
 
 /* End reason of a claim that was not confirmed in time. */
 #define CLAIM_EXPIRED "expired"
@@ -53,11 +53,11 @@ const char *claim_state_to_text(
 
 /* State of writing the claim to Placement, as far as this agent writes it. */
 typedef enum ClaimWriteState {
-        CLAIM_WRITE_NONE,    /* never: no Placement, or another writer wrote the allocations */
-        CLAIM_WRITE_PENDING, /* it might have been written; its caller has no answer yet */
-        CLAIM_WRITE_WRITTEN, /* the agent wrote the allocations, and must remove them */
-        CLAIM_WRITE_OWED,    /* pending write that was not sent yet */
-        CLAIM_WRITE_SENT,    /* a pending write that was sent: the allocations can be the agent's */
+        CLAIM_WRITE_NONE,       /* never: no Placement, or another writer wrote the allocations */
+        CLAIM_WRITE_UNANSWERED, /* it might have been written; its caller has no answer yet */
+        CLAIM_WRITE_WRITTEN,    /* the agent wrote the allocations, and must remove them */
+        CLAIM_WRITE_UNSENT,     /* pending write that was not sent yet */
+        CLAIM_WRITE_SENT, /* a pending write that was sent: the allocations can be the agent's */
         _CLAIM_WRITE_MAX,
         _CLAIM_WRITE_INVALID = -EINVAL,
 } ClaimWriteState;
@@ -65,18 +65,18 @@ typedef enum ClaimWriteState {
 const char *claim_write_state_to_text(ClaimWriteState write_state); /* "", "pending", … */
 
 /* Numbers of pending writes to Placement. */
-typedef struct ClaimsOwed {
-        uint64_t n_writes;    /* allocations to write */
-        uint64_t n_removals;  /* ended claims whose allocations must be removed */
-        uint64_t n_moves;     /* allocations that another consumer must get */
-        int64_t last_removal; /* the highest id of a removal; 0: there is none */
-        uint64_t n_unheld; /* not in the sum: claims of guests without allocations, which the agent
-                              does not write */
-} ClaimsOwed;
+typedef struct PendingWrites {
+        uint64_t n_writes;      /* allocations to write */
+        uint64_t n_removals;    /* ended claims whose allocations must be removed */
+        uint64_t n_moves;       /* allocations that another consumer must get */
+        int64_t last_removal;   /* the highest id of a removal; 0: there is none */
+        uint64_t n_unallocated; /* not in the sum: claims of guests without allocations, which the
+                              agent does not write */
+} PendingWrites;
 
-static inline uint64_t claims_owed_sum(const ClaimsOwed *owed)
+static inline uint64_t pending_writes_sum(const PendingWrites *pending_writes)
 {
-        return owed->n_writes + owed->n_removals + owed->n_moves;
+        return pending_writes->n_writes + pending_writes->n_removals + pending_writes->n_moves;
 }
 
 /* State of a consumer in Placement when its claim was reported, or when it was last read before
@@ -148,13 +148,13 @@ typedef struct Claim {
         ClaimWriteState write_state; /* NONE for an ended claim */
         bool resize_target;          /* second claim beside the first one of the same consumer */
         bool was_read;               /* the consumer's allocations were read for this claim */
-        bool is_unheld;              /* was_read, and the consumer had no allocations */
+        bool is_unallocated;         /* was_read, and the consumer had no allocations */
         char *host, *node;
         char *project_id, *user_id; /* "" if not given */
         char *consumer_type;        /* "" if not given */
         char *request; /* the request in the form of Placement's query: "resources=VCPU:2" */
-        char *life;    /* identifies a guest that no hypervisor lists (agent/guests/life.h); "": the
-                          guest is a domain */
+        char *process; /* identifies a guest that no hypervisor lists (agent/guests/process.h); "":
+                       the guest is a domain */
         char *boot_id; /* boot in which the claim was made; "" if unknown */
         Allocation *allocations; /* provider and resources, sorted by provider */
         size_t n_allocations;

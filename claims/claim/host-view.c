@@ -139,7 +139,7 @@ static int copy_usage(HostView *bound, const HostView *view)
 
 /* Bounds the providers below the root of node by room. With others_full it also fills all other
  * providers. */
-static int bound_all(HostView *view, const char *node, const Consumer *room, bool others_full)
+static int bound_all(HostView *view, const char *node, const Consumer *capacity, bool others_full)
 {
         size_t root;
 
@@ -151,13 +151,14 @@ static int bound_all(HostView *view, const char *node, const Consumer *room, boo
                                                     &view->tree->providers[root]->uuid);
 
                 if ((own || others_full) &&
-                    bound_provider(view, i, own ? consumer_find(room, &provider->uuid) : NULL) < 0)
+                    bound_provider(view, i, own ? consumer_find(capacity, &provider->uuid) : NULL) <
+                            0)
                         return -ENOMEM;
         }
         return 0;
 }
 
-int host_view_bound(HostView *ret, const HostView *view, const char *node, const Consumer *room,
+int host_view_bound(HostView *ret, const HostView *view, const char *node, const Consumer *capacity,
                     bool others_full)
 {
         HostView bound = *view;
@@ -165,7 +166,7 @@ int host_view_bound(HostView *ret, const HostView *view, const char *node, const
         bound.providers = calloc(view->n_providers + 1, sizeof(HostProvider));
         if (!bound.providers)
                 return -ENOMEM;
-        if (copy_usage(&bound, view) < 0 || bound_all(&bound, node, room, others_full) < 0) {
+        if (copy_usage(&bound, view) < 0 || bound_all(&bound, node, capacity, others_full) < 0) {
                 host_view_unbind(&bound);
                 return -ENOMEM;
         }
@@ -213,15 +214,15 @@ void host_view_usable(const HostView *view, const char *node, bool usable[])
 /* Finds the provider of tree that continues a provider of seen: the one with its uuid, or one of
  * the same name with a new uuid. In the second case Placement has another uuid for it than this
  * host chose. */
-static const Provider *find_heir(const HostView *seen, const Provider *provider,
-                                 const ProviderTree *tree)
+static const Provider *find_successor(const HostView *seen, const Provider *provider,
+                                      const ProviderTree *tree)
 {
-        const Provider *heir = provider_tree_find(tree, &provider->uuid);
+        const Provider *successor = provider_tree_find(tree, &provider->uuid);
 
-        if (heir)
-                return heir;
-        heir = provider_tree_find_name(tree, provider->name);
-        return heir && !provider_tree_find(seen->tree, &heir->uuid) ? heir : NULL;
+        if (successor)
+                return successor;
+        successor = provider_tree_find_name(tree, provider->name);
+        return successor && !provider_tree_find(seen->tree, &successor->uuid) ? successor : NULL;
 }
 
 /* Marks the providers of seen that the new tree lacks and that must stay. Returns true if there is
@@ -234,7 +235,7 @@ static bool mark_kept(const HostView *seen, const ProviderTree *tree, bool kept[
                 const Provider *provider = seen->tree->providers[i - 1];
                 size_t parent;
 
-                if (find_heir(seen, provider, tree)) {
+                if (find_successor(seen, provider, tree)) {
                         kept[i - 1] = false;
                         continue;
                 }
@@ -251,11 +252,11 @@ static bool mark_kept(const HostView *seen, const ProviderTree *tree, bool kept[
  * and uuid, with the name cut if it is too long. */
 static void distinct_name(const Provider *provider, char text[PROVIDER_NAME_MAX + 1])
 {
-        size_t room = PROVIDER_NAME_MAX - UUID_TEXT_LENGTH - 1,
-               n = strnlen(provider->name, room + 1);
+        size_t capacity = PROVIDER_NAME_MAX - UUID_TEXT_LENGTH - 1,
+               n = strnlen(provider->name, capacity + 1);
 
-        if (n > room)
-                n = room;
+        if (n > capacity)
+                n = capacity;
         /* Do not cut inside a UTF-8 sequence. */
         while (n > 0 && provider->name[n] != '\0' && (provider->name[n] & 0xc0) == 0x80)
                 n--;
@@ -328,11 +329,12 @@ static int merge_trees(ProviderTree **ret, const HostView *seen, const ProviderT
         for (size_t i = 0; i < seen->n_providers; i++) {
                 const Provider *provider = seen->tree->providers[i],
                                *parent = provider_tree_find(seen->tree, &provider->parent),
-                               *heir = parent ? find_heir(seen, parent, tree) : NULL;
+                               *successor = parent ? find_successor(seen, parent, tree) : NULL;
 
-                if (!kept[i] || find_heir(seen, provider, tree))
+                if (!kept[i] || find_successor(seen, provider, tree))
                         continue;
-                r = keep_provider(merged, provider, heir ? &heir->uuid : &provider->parent, reterr);
+                r = keep_provider(merged, provider,
+                                  successor ? &successor->uuid : &provider->parent, reterr);
                 if (r < 0)
                         return r;
         }
@@ -355,16 +357,16 @@ int host_view_merge(HostView **ret, const HostView *seen, const ProviderTree *tr
         for (size_t i = 0; i < seen->n_providers; i++) {
                 const HostProvider *from = &seen->providers[i];
                 const Provider *provider = seen->tree->providers[i],
-                               *heir = find_heir(seen, provider, tree);
+                               *successor = find_successor(seen, provider, tree);
                 HostProvider *to;
                 size_t index;
 
-                if (!host_view_find(view, heir ? &heir->uuid : &provider->uuid, &index))
+                if (!host_view_find(view, successor ? &successor->uuid : &provider->uuid, &index))
                         continue;
                 to = &view->providers[index];
                 to->id = from->id;
                 to->generation = from->generation;
-                to->withheld = !heir;
+                to->withheld = !successor;
                 if (resources_copy(&to->used, &from->used) < 0)
                         return error_oom(reterr);
         }

@@ -47,13 +47,14 @@ static Failure find_failure(const FitProblem *problem, const FitItem *item, size
 
         for (size_t i = 0; i < item->n_needs; i++) {
                 const FitNeed *need = &item->needs[i];
-                const FitRoom *room = fit_problem_room(problem, provider, need->resource_class);
+                const FitCapacity *capacity =
+                        fit_problem_capacity(problem, provider, need->resource_class);
                 InventoryFit fit;
                 Hurdle hurdle;
 
-                if (!room->inventory)
+                if (!capacity->inventory)
                         return (Failure){ .hurdle = HURDLE_CLASS, .need = i };
-                fit = inventory_fit(room->inventory, room->used, need->amount);
+                fit = inventory_fit(capacity->inventory, capacity->used, need->amount);
                 if (fit == INVENTORY_FITS)
                         continue;
                 hurdle = fit == INVENTORY_E_CAPACITY ? HURDLE_CAPACITY : HURDLE_UNIT;
@@ -61,7 +62,7 @@ static Failure find_failure(const FitProblem *problem, const FitItem *item, size
                         failure = (Failure){ .hurdle = hurdle,
                                              .fit = fit,
                                              .need = i,
-                                             .free_amount = room->free_amount };
+                                             .free_amount = capacity->free_amount };
         }
         if (!fit_problem_usable(problem, provider) ||
             !fit_problem_tree_allows(problem, item, provider))
@@ -109,7 +110,8 @@ static void name_group(const FitProblem *problem, const FitItem *item, char *tex
                 text[0] = '\0';
 }
 
-static const char *why_not_usable(const FitProblem *problem, const FitItem *item, size_t provider)
+static const char *find_unusable_reason(const FitProblem *problem, const FitItem *item,
+                                        size_t provider)
 {
         if (fit_problem_usable(problem, provider))
                 return uuid_empty(&item_group(problem, item)->provider)
@@ -123,10 +125,10 @@ static const char *why_not_usable(const FitProblem *problem, const FitItem *item
 
 /* Adds the device that blocks others, and the number of devices that guests have. Blocked devices
  * can be reserved already. */
-static void explain_devices(const FitRoom *room, char *text, size_t size)
+static void explain_devices(const FitCapacity *capacity, char *text, size_t size)
 {
-        uint64_t n_blocked = room->devices ? room->devices->n_blocked : 0;
-        uint64_t n_taken = room->n_of_guests - MIN(n_blocked, room->n_of_guests);
+        uint64_t n_blocked = capacity->devices ? capacity->devices->n_blocked : 0;
+        uint64_t n_taken = capacity->n_of_guests - MIN(n_blocked, capacity->n_of_guests);
         size_t n;
 
         if (n_taken > 0)
@@ -134,20 +136,20 @@ static void explain_devices(const FitRoom *room, char *text, size_t size)
         n = n_taken > 0 ? strlen(text) : 0;
         if (n_blocked > 0)
                 snprintf(text + n, size - n, "; %" PRIu64 " blocked: a guest or claim has %s%.12s",
-                         n_blocked, room->devices->in_part ? "a part of " : "",
-                         room->devices->blocker);
+                         n_blocked, capacity->devices->in_part ? "a part of " : "",
+                         capacity->devices->blocker);
 }
 
 /* Writes why the need does not fit into the room. */
-static const char *explain_amount(const FitRoom *room, InventoryFit fit, uint64_t amount,
+static const char *explain_amount(const FitCapacity *capacity, InventoryFit fit, uint64_t amount,
                                   char *text, size_t size)
 {
         size_t n;
 
-        inventory_fit_explain(fit, room->inventory, room->used, amount, text, size);
+        inventory_fit_explain(fit, capacity->inventory, capacity->used, amount, text, size);
         n = strlen(text);
         if (fit == INVENTORY_E_CAPACITY)
-                explain_devices(room, text + n, size - n);
+                explain_devices(capacity, text + n, size - n);
         return text;
 }
 
@@ -156,7 +158,7 @@ static void write_verdict(const FitProblem *problem, const FitItem *item, size_t
                           const Failure *failure, char *text, size_t size)
 {
         const FitNeed *need = &item->needs[failure->need];
-        const FitRoom *room = fit_problem_room(problem, provider, need->resource_class);
+        const FitCapacity *capacity = fit_problem_capacity(problem, provider, need->resource_class);
 
         switch (failure->hurdle) {
         case HURDLE_NONE:
@@ -166,7 +168,7 @@ static void write_verdict(const FitProblem *problem, const FitItem *item, size_t
                 snprintf(text, size, "does not have the class");
                 break;
         case HURDLE_HOST:
-                snprintf(text, size, "%s", why_not_usable(problem, item, provider));
+                snprintf(text, size, "%s", find_unusable_reason(problem, item, provider));
                 break;
         case HURDLE_TRAIT:
                 snprintf(text, size, "%s trait %s",
@@ -174,7 +176,7 @@ static void write_verdict(const FitProblem *problem, const FitItem *item, size_t
                          failure->trait);
                 break;
         default:
-                explain_amount(room, failure->fit, need->amount, text, size);
+                explain_amount(capacity, failure->fit, need->amount, text, size);
                 break;
         }
 }
@@ -205,7 +207,7 @@ static void explain_item(const FitProblem *problem, const FitItem *item, Error *
 static bool class_exists(const FitProblem *problem, size_t resource_class)
 {
         for (size_t i = 0; i < problem->n_providers; i++)
-                if (fit_problem_room(problem, i, resource_class)->inventory)
+                if (fit_problem_capacity(problem, i, resource_class)->inventory)
                         return true;
         return false;
 }
@@ -240,7 +242,7 @@ static int explain_kind(const FitProblem *problem, const FitItem *item, Error *r
 static int explain_total(const FitProblem *problem, size_t resource_class, Error *reterr)
 {
         _cleanup_free_ bool *counted = calloc(problem->n_providers + 1, sizeof(bool));
-        uint64_t asked = 0, room = 0;
+        uint64_t asked = 0, capacity = 0;
 
         if (!counted)
                 return error_oom(reterr);
@@ -255,16 +257,17 @@ static int explain_total(const FitProblem *problem, size_t resource_class, Error
                                 counted[item->candidates[k]] = true;
                 }
         }
-        for (size_t i = 0; i < problem->n_providers && room < asked; i++)
+        for (size_t i = 0; i < problem->n_providers && capacity < asked; i++)
                 if (counted[i] &&
-                    u64_add_overflow(room, fit_problem_room(problem, i, resource_class)->limit,
-                                     &room))
-                        room = UINT64_MAX;
-        if (asked <= room)
+                    u64_add_overflow(capacity,
+                                     fit_problem_capacity(problem, i, resource_class)->limit,
+                                     &capacity))
+                        capacity = UINT64_MAX;
+        if (asked <= capacity)
                 return 0;
         error_setf(reterr, ENOSPC,
                    "%s: all groups together ask for %" PRIu64 ", but one request can get %" PRIu64,
-                   problem->classes[resource_class], asked, room);
+                   problem->classes[resource_class], asked, capacity);
         return CLAIM_E_NO_CAPACITY;
 }
 
@@ -287,7 +290,7 @@ static int explain_classes(const FitProblem *problem, Error *reterr)
 
 /* Returns an item that fits nowhere: of the first group, in the request's order. NULL if there is
  * none. */
-static const FitItem *find_hopeless(const FitProblem *problem)
+static const FitItem *find_impossible(const FitProblem *problem)
 {
         const FitItem *found = NULL;
 
@@ -306,14 +309,14 @@ static const FitItem *find_hopeless(const FitProblem *problem)
 
 int fit_explain(const FitProblem *problem, Error *reterr)
 {
-        const FitItem *hopeless;
+        const FitItem *impossible;
         int r = explain_classes(problem, reterr);
 
         if (r != 0)
                 return r;
-        hopeless = find_hopeless(problem);
-        if (hopeless) {
-                explain_item(problem, hopeless, reterr);
+        impossible = find_impossible(problem);
+        if (impossible) {
+                explain_item(problem, impossible, reterr);
                 return CLAIM_E_NO_CAPACITY;
         }
         for (size_t i = 0; i < problem->n_items; i++) {
@@ -367,18 +370,20 @@ static const char *name_term(const Failure *failure)
 }
 
 /* Returns the amount by which the need misses the failing term. 0 if amounts are not the cause. */
-static uint64_t count_missing(const Failure *failure, const FitRoom *room, uint64_t asked)
+static uint64_t count_missing(const Failure *failure, const FitCapacity *capacity, uint64_t asked)
 {
         switch (failure->hurdle) {
         case HURDLE_CLASS:
                 return asked;
         case HURDLE_CAPACITY:
-                return asked - room->free_amount;
+                return asked - capacity->free_amount;
         case HURDLE_UNIT:
-                return failure->fit == INVENTORY_E_MAX_UNIT   ? asked - room->inventory->max_unit
-                       : failure->fit == INVENTORY_E_MIN_UNIT ? room->inventory->min_unit - asked
+                return failure->fit == INVENTORY_E_MAX_UNIT ? asked - capacity->inventory->max_unit
+                       : failure->fit == INVENTORY_E_MIN_UNIT
+                               ? capacity->inventory->min_unit - asked
                        : failure->fit == INVENTORY_E_STEP_SIZE
-                               ? room->inventory->step_size - asked % room->inventory->step_size
+                               ? capacity->inventory->step_size -
+                                         asked % capacity->inventory->step_size
                                : 0;
         default:
                 return 0;
@@ -388,7 +393,8 @@ static uint64_t count_missing(const Failure *failure, const FitRoom *room, uint6
 static bool has_any_class(const FitProblem *problem, const FitItem *item, size_t provider)
 {
         for (size_t i = 0; i < item->n_needs; i++)
-                if (fit_problem_room(problem, provider, item->needs[i].resource_class)->inventory)
+                if (fit_problem_capacity(problem, provider, item->needs[i].resource_class)
+                            ->inventory)
                         return true;
         return false;
 }
@@ -412,7 +418,7 @@ static int add_verdict(const FitProblem *problem, const FitItem *item, size_t pr
 {
         Failure failure = find_failure(problem, item, provider);
         const FitNeed *need = &item->needs[failure.need];
-        const FitRoom *room = fit_problem_room(problem, provider, need->resource_class);
+        const FitCapacity *capacity = fit_problem_capacity(problem, provider, need->resource_class);
         const Provider *of = problem->view->tree->providers[provider];
         FitVerdict *verdict;
         char text[320];
@@ -431,8 +437,8 @@ static int add_verdict(const FitProblem *problem, const FitItem *item, size_t pr
                 .resource_class = strdup(problem->classes[need->resource_class]),
                 .term = name_term(&failure),
                 .asked = need->amount,
-                .free_amount = room->inventory ? room->free_amount : 0,
-                .missing = count_missing(&failure, room, need->amount),
+                .free_amount = capacity->inventory ? capacity->free_amount : 0,
+                .missing = count_missing(&failure, capacity, need->amount),
                 .text = strdup(text),
         };
         return verdict->suffix && verdict->provider_name && verdict->resource_class && verdict->text

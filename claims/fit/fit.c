@@ -6,12 +6,11 @@
  *
  *   Reach   After each choice, every kind of item must still find enough places for its items,
  *           counted alone. The required traits of the unsuffixed group must still be in reach.
- *   Twins   If an item failed on a provider, its twins fail too. These are providers that no item
- *           distinguishes, with the same parts placed so far. Exchanging the two turns one fit
- *           into the other.
- *   Kinds   If an item failed on a provider, later items of the same kind do not try it below this
- *           point. Exchanging the two items would give the fit that was just excluded.
- *   Totals  Before the search, totals by class and by kind are checked, for the words.
+ *   Twins   If an item failed on a provider, its equal_providers fail too. These are providers that
+ * no item distinguishes, with the same parts placed so far. Exchanging the two turns one fit into
+ * the other. Kinds   If an item failed on a provider, later items of the same kind do not try it
+ * below this point. Exchanging the two items would give the fit that was just excluded. Totals
+ * Before the search, totals by class and by kind are checked, for the words.
  *
  * All work is counted in the problem's effort, and nothing begins after that is spent.
  *
@@ -157,7 +156,7 @@ static uint64_t count_places(const Search *search, const FitItem *item, size_t p
                                             search->n_suffixed[provider]);
 }
 
-/* Places an item on a provider. The reverse is take_back(). */
+/* Places an item on a provider. The reverse is unplace(). */
 static void place(Search *search, const FitItem *item, size_t provider)
 {
         for (size_t i = 0; i < item->n_needs; i++)
@@ -167,7 +166,7 @@ static void place(Search *search, const FitItem *item, size_t provider)
         search->n_left[item->kind]--;
 }
 
-static void take_back(Search *search, const FitItem *item, size_t provider)
+static void unplace(Search *search, const FitItem *item, size_t provider)
 {
         for (size_t i = 0; i < item->n_needs; i++)
                 *placed_at(search, provider, item->needs[i].resource_class) -=
@@ -207,16 +206,16 @@ static bool is_promising(Search *search, size_t level, uint64_t traits)
 }
 
 /* Returns the free capacity of the scarcest class, in units of the item. */
-static double measure_room(const Search *search, const FitItem *item, size_t provider)
+static double measure_capacity(const Search *search, const FitItem *item, size_t provider)
 {
         double scarcest = -1;
 
         for (size_t i = 0; i < item->n_needs; i++) {
                 const FitNeed *need = &item->needs[i];
-                const FitRoom *room =
-                        fit_problem_room(search->problem, provider, need->resource_class);
+                const FitCapacity *capacity =
+                        fit_problem_capacity(search->problem, provider, need->resource_class);
                 uint64_t left =
-                        room->free_amount - *placed_at(search, provider, need->resource_class);
+                        capacity->free_amount - *placed_at(search, provider, need->resource_class);
                 double times = (double)left / (double)need->amount;
 
                 if (scarcest < 0 || times < scarcest)
@@ -230,14 +229,14 @@ static double measure_room(const Search *search, const FitItem *item, size_t pro
 static bool is_preferred(const Search *search, const FitItem *item, size_t a, size_t b)
 {
         const FitProblem *problem = search->problem;
-        double room_a, room_b;
+        double capacity_a, capacity_b;
 
         if (a == problem->root || b == problem->root)
                 return a == problem->root;
-        room_a = measure_room(search, item, a);
-        room_b = measure_room(search, item, b);
-        if (room_a > room_b || room_a < room_b)
-                return room_a > room_b;
+        capacity_a = measure_capacity(search, item, a);
+        capacity_b = measure_capacity(search, item, b);
+        if (capacity_a > capacity_b || capacity_a < capacity_b)
+                return capacity_a > capacity_b;
         return problem->ranks[a] < problem->ranks[b];
 }
 
@@ -259,18 +258,18 @@ static size_t next_candidate(Search *search, const FitItem *item)
 }
 
 /* Returns true if the providers are equal for every item, and have the same parts placed. */
-static bool are_twins(const Search *search, size_t a, size_t b)
+static bool are_equal_providers(const Search *search, size_t a, size_t b)
 {
         const FitProblem *problem = search->problem;
 
-        return problem->twins[a] == problem->twins[b] &&
+        return problem->equal_providers[a] == problem->equal_providers[b] &&
                search->n_suffixed[a] == search->n_suffixed[b] &&
                memcmp(placed_at(search, a, 0), placed_at(search, b, 0),
                       problem->n_classes * sizeof(uint64_t)) == 0;
 }
 
-/* Marks the item's kind as failed on the provider and on its twins, until the search leaves this
- * level. */
+/* Marks the item's kind as failed on the provider and on its equal_providers, until the search
+ * leaves this level. */
 static void mark_failed(Search *search, size_t level, size_t provider)
 {
         const FitItem *item = &search->problem->items[level];
@@ -279,7 +278,8 @@ static void mark_failed(Search *search, size_t level, size_t provider)
         for (size_t i = 0; i < item->n_candidates; i++) {
                 size_t other = item->candidates[i];
 
-                if (*failed_at(search, item, other) == 0 && are_twins(search, provider, other))
+                if (*failed_at(search, item, other) == 0 &&
+                    are_equal_providers(search, provider, other))
                         *failed_at(search, item, other) = level + 1;
         }
 }
@@ -358,7 +358,7 @@ static bool search_from(Search *search, size_t level, uint64_t traits)
                 if (subtrees_hold(search, level) && is_promising(search, level + 1, more) &&
                     search_from(search, level + 1, more))
                         return true;
-                take_back(search, item, provider);
+                unplace(search, item, provider);
                 mark_failed(search, level, provider);
         }
         forget_failed(search, level);
@@ -415,7 +415,7 @@ static void search_clean(Search *search)
         const FitProblem *problem = search->problem;
 
         for (size_t i = problem->n_items; i > 0; i--) {
-                take_back(search, &problem->items[i - 1], search->chosen[i - 1]);
+                unplace(search, &problem->items[i - 1], search->chosen[i - 1]);
                 forget_failed(search, i - 1);
         }
 }

@@ -74,14 +74,14 @@ static int place(Force *force, const ResourceAmount *asked)
         int r = 0;
 
         while (r == 0 && left > 0 && choose(force, resource_class, &provider)) {
-                uint64_t room = provider == force->root
-                                        ? left
-                                        : free_amount(force->view, provider, resource_class);
+                uint64_t capacity = provider == force->root
+                                            ? left
+                                            : free_amount(force->view, provider, resource_class);
 
-                if (room == 0)
+                if (capacity == 0)
                         break;
-                r = fit_add(&force->fit, provider, resource_class, MIN(room, left));
-                left -= MIN(room, left);
+                r = fit_add(&force->fit, provider, resource_class, MIN(capacity, left));
+                left -= MIN(capacity, left);
                 force->usable[provider] = false;
         }
         if (r == 0 && left > 0 && force->fit.n_pieces > first)

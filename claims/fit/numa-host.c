@@ -27,9 +27,9 @@ const char *const numa_class_names[_NUMA_CLASS_MAX] = {
 
 void numa_host_done(NumaHost *host)
 {
-        for (size_t i = 0; i < host->n_rooms; i++)
-                cpu_set_done(&host->rooms[i].free);
-        free(host->rooms);
+        for (size_t i = 0; i < host->n_capacities; i++)
+                cpu_set_done(&host->capacities[i].free);
+        free(host->capacities);
         free(host->device_cells);
         *host = (NumaHost){ 0 };
 }
@@ -61,11 +61,12 @@ static const Inventory *find_inventory(const NumaHost *host, size_t provider,
 }
 
 /* Returns an amount of the cell times the allocation ratio of the class. */
-static uint64_t overcommitted(const NumaHost *host, const NumaRoom *room, NumaClass class,
+static uint64_t overcommitted(const NumaHost *host, const NumaCapacity *capacity, NumaClass class,
                               uint64_t amount)
 {
-        const Inventory *inventory = find_inventory(
-                host, host->by_cell[class] ? room->provider : host->root, numa_class_names[class]);
+        const Inventory *inventory =
+                find_inventory(host, host->by_cell[class] ? capacity->provider : host->root,
+                               numa_class_names[class]);
         double product = inventory ? (double)amount * inventory->allocation_ratio : (double)amount;
 
         return product >= (double)INVENTORY_MAX_AMOUNT ? INVENTORY_MAX_AMOUNT : (uint64_t)product;
@@ -92,21 +93,21 @@ static void count_threads(const NumaHost *host, const HostCell *cell, unsigned c
 
 /* Counts the CPUs of a cell for each thread policy. With isolate, a core counts once, by its lowest
  * thread. */
-static int count_cpus(const NumaHost *host, NumaRoom *room)
+static int count_cpus(const NumaHost *host, NumaCapacity *capacity)
 {
-        for (size_t i = 0; i < room->cell->n_cpus; i++) {
-                const HostCpu *cpu = &room->cell->cpus[i];
+        for (size_t i = 0; i < capacity->cell->n_cpus; i++) {
+                const HostCpu *cpu = &capacity->cell->cpus[i];
                 size_t n, n_free;
 
-                room->n_cpus += cpu->shared;
-                if (is_free(host, cpu) && cpu_set_add(&room->free, cpu->id) < 0)
+                capacity->n_cpus += cpu->shared;
+                if (is_free(host, cpu) && cpu_set_add(&capacity->free, cpu->id) < 0)
                         return -ENOMEM;
-                count_threads(host, room->cell, cpu->core, &n, &n_free);
-                room->n_free += is_free(host, cpu);
-                room->n_free_require += is_free(host, cpu) && n_free >= 2;
-                room->n_free_isolate += n_free > 0 && n_free == n && cpu->core == cpu->id;
+                count_threads(host, capacity->cell, cpu->core, &n, &n_free);
+                capacity->n_free += is_free(host, cpu);
+                capacity->n_free_require += is_free(host, cpu) && n_free >= 2;
+                capacity->n_free_isolate += n_free > 0 && n_free == n && cpu->core == cpu->id;
         }
-        room->n_limit = overcommitted(host, room, NUMA_CLASS_VCPU, room->n_cpus);
+        capacity->n_limit = overcommitted(host, capacity, NUMA_CLASS_VCPU, capacity->n_cpus);
         return 0;
 }
 
@@ -128,34 +129,36 @@ static uint64_t count_small(const HostCell *cell)
 
 /* Counts the usage and the limits of one host cell. Requires device_cells and by_cell of the
  * host. */
-static int fill_room(const NumaHost *host, NumaRoom *room)
+static int fill_capacity(const NumaHost *host, NumaCapacity *capacity)
 {
         const HostView *view = host->view;
 
         for (size_t i = 0; i < view->n_cell_usages; i++) {
-                if (view->cell_usages[i].host_cell != room->cell->id)
+                if (view->cell_usages[i].host_cell != capacity->cell->id)
                         continue;
-                room->n_shared += view->cell_usages[i].n_shared;
-                room->memory_used_mb += view->cell_usages[i].memory_mb;
+                capacity->n_shared += view->cell_usages[i].n_shared;
+                capacity->memory_used_mb += view->cell_usages[i].memory_mb;
                 if (view->cell_usages[i].page_kib == 0)
-                        room->small_used_mb += view->cell_usages[i].memory_mb;
+                        capacity->small_used_mb += view->cell_usages[i].memory_mb;
         }
-        room->memory_limit_mb =
-                overcommitted(host, room, NUMA_CLASS_MEMORY_MB, room->cell->memory_mb);
-        room->small_mb = count_small(room->cell);
-        room->small_limit_mb = overcommitted(host, room, NUMA_CLASS_MEMORY_MB, room->small_mb);
+        capacity->memory_limit_mb =
+                overcommitted(host, capacity, NUMA_CLASS_MEMORY_MB, capacity->cell->memory_mb);
+        capacity->small_mb = count_small(capacity->cell);
+        capacity->small_limit_mb =
+                overcommitted(host, capacity, NUMA_CLASS_MEMORY_MB, capacity->small_mb);
         for (size_t i = 0; i < view->n_providers; i++)
-                room->n_devices += host->device_cells[i] >= 0 &&
-                                   (unsigned)host->device_cells[i] == room->cell->id;
-        return count_cpus(host, room);
+                capacity->n_devices += host->device_cells[i] >= 0 &&
+                                       (unsigned)host->device_cells[i] == capacity->cell->id;
+        return count_cpus(host, capacity);
 }
 
 /* Returns the cell of the device that the provider counts, as device_of_provider() and
  * pci_of_provider() find it. */
-static int find_device_cell(const DeviceRooms *devices, const char *node, const Provider *provider)
+static int find_device_cell(const DeviceCapacities *devices, const char *node,
+                            const Provider *provider)
 {
         for (size_t i = 0; i < provider->n_inventories; i++) {
-                const DeviceRoom *device = device_rooms_find(
+                const DeviceCapacity *device = device_capacities_find(
                         devices, node, provider->name, provider->inventories[i].resource_class);
 
                 if (device)
@@ -167,28 +170,29 @@ static int find_device_cell(const DeviceRooms *devices, const char *node, const 
 /* Makes the rooms. The loop that fills them comes last, because their limits depend on by_cell. */
 static int collect(NumaHost *host, const char *node)
 {
-        _cleanup_(device_rooms_done) DeviceRooms devices = { 0 };
+        _cleanup_(device_capacities_done) DeviceCapacities devices = { 0 };
         const Taken nothing = { 0 };
         const HostView *view = host->view;
 
-        host->rooms = calloc(host->facts->n_cells + 1, sizeof(NumaRoom));
+        host->capacities = calloc(host->facts->n_cells + 1, sizeof(NumaCapacity));
         host->device_cells = calloc(view->n_providers + 1, sizeof(int));
-        if (!host->rooms || !host->device_cells ||
-            device_rooms_make(&devices, host->facts, &nothing) < 0)
+        if (!host->capacities || !host->device_cells ||
+            device_capacities_make(&devices, host->facts, &nothing) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < view->n_providers; i++)
                 host->device_cells[i] = find_device_cell(&devices, node, view->tree->providers[i]);
         for (size_t i = 0; i < host->facts->n_cells; i++) {
-                NumaRoom *room = &host->rooms[host->n_rooms++];
+                NumaCapacity *capacity = &host->capacities[host->n_capacities++];
 
-                room->cell = &host->facts->cells[i];
-                room->provider = find_provider(host, room->cell->id);
+                capacity->cell = &host->facts->cells[i];
+                capacity->provider = find_provider(host, capacity->cell->id);
                 for (size_t j = 0; j < _NUMA_CLASS_MAX; j++)
-                        host->by_cell[j] = host->by_cell[j] || find_inventory(host, room->provider,
-                                                                              numa_class_names[j]);
+                        host->by_cell[j] =
+                                host->by_cell[j] ||
+                                find_inventory(host, capacity->provider, numa_class_names[j]);
         }
-        for (size_t i = 0; i < host->n_rooms; i++)
-                if (fill_room(host, &host->rooms[i]) < 0)
+        for (size_t i = 0; i < host->n_capacities; i++)
+                if (fill_capacity(host, &host->capacities[i]) < 0)
                         return -ENOMEM;
         return 0;
 }
@@ -233,27 +237,28 @@ static bool fail(NumaVerdict *verdict, const char *term, const char *resource_cl
 }
 
 /* Checks the terms "cpus", "vcpus", "pcpus" and "threads", in this order. */
-static bool fit_cpus(const NumaRoom *room, NumaThreads threads, uint64_t n_shared,
+static bool fit_cpus(const NumaCapacity *capacity, NumaThreads threads, uint64_t n_shared,
                      uint64_t n_dedicated, NumaVerdict *ret)
 {
-        uint64_t n_left = room->n_limit > room->n_shared ? room->n_limit - room->n_shared : 0;
-        uint64_t n_usable = threads == NUMA_THREADS_ISOLATE   ? room->n_free_isolate
-                            : threads == NUMA_THREADS_REQUIRE ? room->n_free_require
-                                                              : room->n_free;
+        uint64_t n_left =
+                capacity->n_limit > capacity->n_shared ? capacity->n_limit - capacity->n_shared : 0;
+        uint64_t n_usable = threads == NUMA_THREADS_ISOLATE   ? capacity->n_free_isolate
+                            : threads == NUMA_THREADS_REQUIRE ? capacity->n_free_require
+                                                              : capacity->n_free;
 
-        if (n_shared > room->n_cpus)
-                return fail(ret, "cpus", "VCPU", n_shared, room->n_cpus,
+        if (n_shared > capacity->n_cpus)
+                return fail(ret, "cpus", "VCPU", n_shared, capacity->n_cpus,
                             "%" PRIu64 " shared CPUs requested, but it has %" PRIu64, n_shared,
-                            room->n_cpus);
+                            capacity->n_cpus);
         if (n_shared > n_left)
                 return fail(ret, "vcpus", "VCPU", n_shared, n_left,
                             "%" PRIu64 " of its shared CPUs requested, but %" PRIu64 " of %" PRIu64
                             " are free",
-                            n_shared, n_left, room->n_limit);
-        if (n_dedicated > room->n_free)
-                return fail(ret, "pcpus", "PCPU", n_dedicated, room->n_free,
+                            n_shared, n_left, capacity->n_limit);
+        if (n_dedicated > capacity->n_free)
+                return fail(ret, "pcpus", "PCPU", n_dedicated, capacity->n_free,
                             "%" PRIu64 " dedicated CPUs requested, but %" PRIu64 " are free",
-                            n_dedicated, room->n_free);
+                            n_dedicated, capacity->n_free);
         if (n_dedicated > n_usable)
                 return fail(
                         ret, "threads", "PCPU", n_dedicated, n_usable,
@@ -338,33 +343,33 @@ static bool fit_size(const NumaHost *host, const HostCell *cell, uint64_t page_k
         return fail_pages(which, memory_mb, 0, ret);
 }
 
-static bool fit_small(const NumaRoom *room, uint64_t memory_mb, NumaVerdict *ret)
+static bool fit_small(const NumaCapacity *capacity, uint64_t memory_mb, NumaVerdict *ret)
 {
-        uint64_t left = subtract(room->small_mb, room->small_used_mb);
+        uint64_t left = subtract(capacity->small_mb, capacity->small_used_mb);
 
         return left >= memory_mb || fail_pages("small", memory_mb, left, ret);
 }
 
 /* Checks the number of pages for the requested kind of page. Without one, the check of the memory
  * is enough. */
-static bool fit_pages(const NumaHost *host, const NumaRoom *room, const NumaRequest *numa,
+static bool fit_pages(const NumaHost *host, const NumaCapacity *capacity, const NumaRequest *numa,
                       uint64_t memory_mb, NumaVerdict *ret)
 {
         uint64_t most = 0;
 
         switch (numa->pages) {
         case NUMA_PAGES_SMALL:
-                return fit_small(room, memory_mb, ret);
+                return fit_small(capacity, memory_mb, ret);
         case NUMA_PAGES_LARGE:
-                return find_large(host, room->cell, memory_mb, ret, &most) ||
+                return find_large(host, capacity->cell, memory_mb, ret, &most) ||
                        fail_pages("large", memory_mb, most, ret);
         case NUMA_PAGES_ANY:
-                return find_large(host, room->cell, memory_mb, ret, &most) ||
-                       fit_small(room, memory_mb, ret);
+                return find_large(host, capacity->cell, memory_mb, ret, &most) ||
+                       fit_small(capacity, memory_mb, ret);
         case NUMA_PAGES_SIZE:
                 return numa->page_kib == host->facts->small_page_kib
-                               ? fit_small(room, memory_mb, ret)
-                               : fit_size(host, room->cell, numa->page_kib, memory_mb, ret);
+                               ? fit_small(capacity, memory_mb, ret)
+                               : fit_size(host, capacity->cell, numa->page_kib, memory_mb, ret);
         default:
                 return true;
         }
@@ -379,23 +384,23 @@ static uint64_t choose_limit(uint64_t limit, uint64_t total, uint64_t n_shared,
 }
 
 /* Checks the memory in pages of the requested size, or in small pages without one. */
-static bool fit_memory(const NumaHost *host, const NumaRoom *room, const NumaRequest *numa,
+static bool fit_memory(const NumaHost *host, const NumaCapacity *capacity, const NumaRequest *numa,
                        uint64_t memory_mb, uint64_t n_shared, uint64_t n_dedicated,
                        NumaVerdict *ret)
 {
-        uint64_t limit = choose_limit(room->memory_limit_mb, room->cell->memory_mb, n_shared,
-                                      n_dedicated),
-                 small_limit =
-                         choose_limit(room->small_limit_mb, room->small_mb, n_shared, n_dedicated),
-                 left = subtract(limit, room->memory_used_mb);
+        uint64_t limit = choose_limit(capacity->memory_limit_mb, capacity->cell->memory_mb,
+                                      n_shared, n_dedicated),
+                 small_limit = choose_limit(capacity->small_limit_mb, capacity->small_mb, n_shared,
+                                            n_dedicated),
+                 left = subtract(limit, capacity->memory_used_mb);
 
         if (memory_mb == 0)
                 return true;
-        if (!fit_pages(host, room, numa, memory_mb, ret))
+        if (!fit_pages(host, capacity, numa, memory_mb, ret))
                 return false;
         if (numa->pages == NUMA_PAGES_DEFAULT) {
-                left = MIN(left, subtract(small_limit, room->small_used_mb));
-                left = MIN(left, room->small_mb);
+                left = MIN(left, subtract(small_limit, capacity->small_used_mb));
+                left = MIN(left, capacity->small_mb);
         }
         if (memory_mb <= left)
                 return true;
@@ -406,10 +411,10 @@ static bool fit_memory(const NumaHost *host, const NumaRoom *room, const NumaReq
 
 /* Compares an amount of one class with the inventory of the cell's provider and with the placed
  * amount. */
-static bool fit_inventory(const NumaHost *host, const NumaRoom *room, const char *resource_class,
-                          uint64_t amount, NumaVerdict *ret)
+static bool fit_inventory(const NumaHost *host, const NumaCapacity *capacity,
+                          const char *resource_class, uint64_t amount, NumaVerdict *ret)
 {
-        const Inventory *inventory = find_inventory(host, room->provider, resource_class);
+        const Inventory *inventory = find_inventory(host, capacity->provider, resource_class);
         uint64_t used, placed;
         InventoryFit fit;
         char text[128];
@@ -417,9 +422,9 @@ static bool fit_inventory(const NumaHost *host, const NumaRoom *room, const char
         if (!inventory)
                 return fail(ret, "class", resource_class, amount, 0, "does not have %s",
                             resource_class);
-        used = resources_get(&host->view->providers[room->provider].used, resource_class);
+        used = resources_get(&host->view->providers[capacity->provider].used, resource_class);
         fit = inventory_fit(inventory, used, amount);
-        placed = numa_host_placed(host, room->provider, resource_class);
+        placed = numa_host_placed(host, capacity->provider, resource_class);
         if (fit == INVENTORY_FITS && amount <= placed)
                 return true;
         if (fit == INVENTORY_FITS)
@@ -438,7 +443,8 @@ static const RequestGroup *find_group(const ResourceRequest *request)
 }
 
 /* Checks the classes that cells' providers count, and their forbidden traits. */
-static bool fit_provider(const NumaHost *host, const NumaRoom *room, const ResourceRequest *request,
+static bool fit_provider(const NumaHost *host, const NumaCapacity *capacity,
+                         const ResourceRequest *request,
                          const uint64_t amounts[static _NUMA_CLASS_MAX], NumaVerdict *ret)
 {
         const RequestGroup *group = find_group(request);
@@ -447,9 +453,9 @@ static bool fit_provider(const NumaHost *host, const NumaRoom *room, const Resou
         for (size_t i = 0; i < _NUMA_CLASS_MAX; i++) {
                 if (!host->by_cell[i] || amounts[i] == 0)
                         continue;
-                if (!fit_inventory(host, room, numa_class_names[i], amounts[i], ret))
+                if (!fit_inventory(host, capacity, numa_class_names[i], amounts[i], ret))
                         return false;
-                trait = fit_bad_trait(host->view->tree->providers[room->provider], group, false,
+                trait = fit_bad_trait(host->view->tree->providers[capacity->provider], group, false,
                                       NULL);
                 if (trait)
                         return fail(ret, "trait", numa_class_names[i], amounts[i], 0,
@@ -459,27 +465,27 @@ static bool fit_provider(const NumaHost *host, const NumaRoom *room, const Resou
 }
 
 /* Checks the hugepages that the cell's provider counts. */
-static bool fit_page_provider(const NumaHost *host, const NumaRoom *room, uint64_t memory_mb,
-                              NumaVerdict *ret)
+static bool fit_page_provider(const NumaHost *host, const NumaCapacity *capacity,
+                              uint64_t memory_mb, NumaVerdict *ret)
 {
-        for (size_t i = 0; i < room->cell->n_pages; i++) {
-                const HostPages *pages = &room->cell->pages[i];
+        for (size_t i = 0; i < capacity->cell->n_pages; i++) {
+                const HostPages *pages = &capacity->cell->pages[i];
 
                 if (pages->size_kib == ret->page_kib &&
-                    find_inventory(host, room->provider, pages->resource_class) &&
-                    numa_host_placed(host, room->provider, pages->resource_class) > 0)
-                        return fit_inventory(host, room, pages->resource_class,
+                    find_inventory(host, capacity->provider, pages->resource_class) &&
+                    numa_host_placed(host, capacity->provider, pages->resource_class) > 0)
+                        return fit_inventory(host, capacity, pages->resource_class,
                                              memory_mb * 1024 / pages->size_kib, ret);
         }
         return true;
 }
 
 void numa_host_fit(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
-                   size_t room_index, NumaVerdict *ret)
+                   size_t capacity_index, NumaVerdict *ret)
 {
         const NumaRequest *numa = &request->numa;
         const NumaRequestCell *cell = &numa->cells[guest_cell];
-        const NumaRoom *room = &host->rooms[room_index];
+        const NumaCapacity *capacity = &host->capacities[capacity_index];
         uint64_t n_dedicated = cpu_set_count_common(&cell->vcpus, &numa->dedicated);
         uint64_t n_shared = cpu_set_count(&cell->vcpus) - n_dedicated;
         const uint64_t amounts[_NUMA_CLASS_MAX] = { [NUMA_CLASS_VCPU] = n_shared,
@@ -488,13 +494,13 @@ void numa_host_fit(const NumaHost *host, const ResourceRequest *request, size_t 
 
         *ret = (NumaVerdict){ .resource_class = n_dedicated > 0 ? "PCPU" : "VCPU",
                               .asked = n_dedicated > 0 ? n_dedicated : n_shared,
-                              .free_amount = n_dedicated > 0
-                                                     ? room->n_free
-                                                     : subtract(room->n_limit, room->n_shared) };
-        if (fit_cpus(room, numa->threads, n_shared, n_dedicated, ret) &&
-            fit_memory(host, room, numa, cell->memory_mb, n_shared, n_dedicated, ret) &&
-            fit_provider(host, room, request, amounts, ret))
-                (void)fit_page_provider(host, room, cell->memory_mb, ret);
+                              .free_amount = n_dedicated > 0 ? capacity->n_free
+                                                             : subtract(capacity->n_limit,
+                                                                        capacity->n_shared) };
+        if (fit_cpus(capacity, numa->threads, n_shared, n_dedicated, ret) &&
+            fit_memory(host, capacity, numa, cell->memory_mb, n_shared, n_dedicated, ret) &&
+            fit_provider(host, capacity, request, amounts, ret))
+                (void)fit_page_provider(host, capacity, cell->memory_mb, ret);
 }
 
 /* Choice of CPUs. */
@@ -514,21 +520,21 @@ static int order_most_free(const void *a, const void *b)
 }
 
 /* Lists the cores that the policy can use, in the order in which they are filled. */
-static int list_cores(const NumaHost *host, const NumaRoom *room, NumaThreads threads, Core **ret,
-                      size_t *ret_n)
+static int list_cores(const NumaHost *host, const NumaCapacity *capacity, NumaThreads threads,
+                      Core **ret, size_t *ret_n)
 {
-        Core *cores = calloc(room->cell->n_cpus + 1, sizeof(Core));
+        Core *cores = calloc(capacity->cell->n_cpus + 1, sizeof(Core));
         size_t n = 0;
 
         if (!cores)
                 return -ENOMEM;
-        for (size_t i = 0; i < room->cell->n_cpus; i++) {
+        for (size_t i = 0; i < capacity->cell->n_cpus; i++) {
                 Core *core = &cores[n];
 
-                core->id = room->cell->cpus[i].core;
-                if (core->id != room->cell->cpus[i].id)
+                core->id = capacity->cell->cpus[i].core;
+                if (core->id != capacity->cell->cpus[i].id)
                         continue;
-                count_threads(host, room->cell, core->id, &core->n, &core->n_free);
+                count_threads(host, capacity->cell, core->id, &core->n, &core->n_free);
                 n += threads == NUMA_THREADS_ISOLATE   ? core->n_free > 0 && core->n_free == core->n
                      : threads == NUMA_THREADS_REQUIRE ? core->n_free >= 2
                                                        : core->n_free >= 1;
@@ -542,19 +548,19 @@ static int list_cores(const NumaHost *host, const NumaRoom *room, NumaThreads th
 
 /* Chooses host CPUs for n guest CPUs, in their order. Adds them to held, with the other threads
  * that isolate holds. */
-static int choose_cpus(const NumaHost *host, const NumaRoom *room, NumaThreads threads, size_t n,
-                       unsigned *ret, CpuSet *held)
+static int choose_cpus(const NumaHost *host, const NumaCapacity *capacity, NumaThreads threads,
+                       size_t n, unsigned *ret, CpuSet *held)
 {
         _cleanup_free_ Core *cores = NULL;
         size_t n_cores, n_chosen = 0;
 
-        if (list_cores(host, room, threads, &cores, &n_cores) < 0)
+        if (list_cores(host, capacity, threads, &cores, &n_cores) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < n_cores && n_chosen < n; i++) {
                 size_t n_of_core = 0;
 
-                for (size_t j = 0; j < room->cell->n_cpus; j++) {
-                        const HostCpu *cpu = &room->cell->cpus[j];
+                for (size_t j = 0; j < capacity->cell->n_cpus; j++) {
+                        const HostCpu *cpu = &capacity->cell->cpus[j];
                         bool isolate = threads == NUMA_THREADS_ISOLATE;
 
                         if (cpu->core != cores[i].id || !is_free(host, cpu))
@@ -581,22 +587,22 @@ static int add_shared(const HostCell *cell, CpuSet *ret)
 }
 
 int numa_host_lay_out(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
-                      size_t room_index, uint64_t page_kib, Layout *layout)
+                      size_t capacity_index, uint64_t page_kib, Layout *layout)
 {
         const NumaRequest *numa = &request->numa;
         const NumaRequestCell *asked = &numa->cells[guest_cell];
-        const NumaRoom *room = &host->rooms[room_index];
+        const NumaCapacity *capacity = &host->capacities[capacity_index];
         uint64_t n = cpu_set_count_common(&asked->vcpus, &numa->dedicated), next = 0;
         _cleanup_free_ unsigned *chosen = calloc(n + 1, sizeof(unsigned));
         LayoutCell *cell = layout_add_cell(layout);
 
         cell->cell = (unsigned)guest_cell;
-        cell->host_cell = room->cell->id;
+        cell->host_cell = capacity->cell->id;
         cell->memory_mb = asked->memory_mb;
         cell->page_kib = page_kib;
         cell->n_shared = cpu_set_count(&asked->vcpus) - n;
         if (!chosen || cpu_set_copy(&cell->vcpus, &asked->vcpus) < 0 ||
-            choose_cpus(host, room, numa->threads, n, chosen, &layout->held) < 0)
+            choose_cpus(host, capacity, numa->threads, n, chosen, &layout->held) < 0)
                 return -ENOMEM;
         CPU_SET_FOREACH(vcpu, &asked->vcpus) {
                 LayoutCpu *cpu = layout_add_cpu(layout);
@@ -604,7 +610,7 @@ int numa_host_lay_out(const NumaHost *host, const ResourceRequest *request, size
                 cpu->vcpu = vcpu;
                 cpu->dedicated = cpu_set_contains(&numa->dedicated, vcpu);
                 if (cpu->dedicated ? cpu_set_add(&cpu->cpus, chosen[next++]) < 0
-                                   : add_shared(room->cell, &cpu->cpus) < 0)
+                                   : add_shared(capacity->cell, &cpu->cpus) < 0)
                         return -ENOMEM;
         }
         return 0;

@@ -18,7 +18,7 @@ typedef enum NumaClass {
 extern const char *const numa_class_names[_NUMA_CLASS_MAX];
 
 /* The resources of one host cell. */
-typedef struct NumaRoom {
+typedef struct NumaCapacity {
         const HostCell *cell;
         size_t provider;   /* index in the view; SIZE_MAX: it has none */
         uint64_t n_cpus;   /* host CPUs that guests share */
@@ -29,15 +29,15 @@ typedef struct NumaRoom {
         uint64_t memory_limit_mb, memory_used_mb;         /* MiB in pages of all sizes */
         uint64_t small_mb, small_limit_mb, small_used_mb; /* MiB in small pages */
         uint64_t n_devices; /* number of providers of this cell's devices */
-} NumaRoom;
+} NumaCapacity;
 
 typedef struct NumaHost {
         const HostView *view;
         const HostFacts *facts;
         const Consumer *placed; /* upper bounds by provider and class; NULL: none */
         size_t root;
-        NumaRoom *rooms; /* by the id of the cell */
-        size_t n_rooms;
+        NumaCapacity *capacities; /* by the id of the cell */
+        size_t n_capacities;
         bool by_cell[_NUMA_CLASS_MAX]; /* true if providers of cells have the class */
         int *device_cells; /* by provider of a device: its cell or HOST_CELL_NONE; for other
                               providers NUMA_HOST_NO_DEVICE */
@@ -81,11 +81,11 @@ typedef struct NumaVerdict {
  * Other terms come from the cell's provider. The amounts that it counts must fit there
  * (inventory_fit()), and must not exceed the placed ones. */
 void numa_host_fit(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
-                   size_t room, NumaVerdict *ret);
+                   size_t capacity, NumaVerdict *ret);
 
 /* Adds the guest cell in that host cell to the layout, with the CPUs that it gets. The caller has
  * reserved the items of the layout. Cores with most free threads come first, then lower ids, and
  * all threads of one core before the next. With isolate, one thread of each core is used, by id.
  * The guest cell must fit. Returns -ENOMEM on failure. */
 int numa_host_lay_out(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
-                      size_t room, uint64_t page_kib, Layout *layout);
+                      size_t capacity, uint64_t page_kib, Layout *layout);

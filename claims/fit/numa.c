@@ -15,25 +15,25 @@
 #include "base/text.h"
 #include "claims/fit/numa-host.h"
 
-#define NOBODY SIZE_MAX
+#define NO_CELL SIZE_MAX
 
 /* The provider of a device, and its host cell. */
 typedef struct NumaDevice {
         size_t provider;
-        size_t room;   /* SIZE_MAX: its cell does not exist */
-        bool homeless; /* its cell is unknown */
+        size_t capacity;   /* SIZE_MAX: its cell does not exist */
+        bool cell_unknown; /* its cell is unknown */
 } NumaDevice;
 
 typedef struct NumaSearch {
         const NumaHost *host;
         const ResourceRequest *request;
         const char *node;
-        ResourceRequest rest;                   /* the part of the request for fit_groups() */
-        NumaVerdict *verdicts;                  /* guest cell * n_rooms + room */
-        size_t *order;                          /* rooms by rank */
-        bool *chosen;                           /* by room: in the current set */
-        size_t room_of[NUMA_REQUEST_CELLS_MAX]; /* by guest cell; SIZE_MAX: none */
-        FitTrial *trial;                        /* fits rest */
+        ResourceRequest rest;                       /* the part of the request for fit_groups() */
+        NumaVerdict *verdicts;                      /* guest cell * n_capacities + room */
+        size_t *order;                              /* rooms by rank */
+        bool *chosen;                               /* by room: in the current set */
+        size_t capacity_of[NUMA_REQUEST_CELLS_MAX]; /* by guest cell; SIZE_MAX: none */
+        FitTrial *trial;                            /* fits rest */
         NumaDevice *devices;
         size_t n_devices;
         bool *near;            /* by room: the affinity allows devices there */
@@ -64,17 +64,17 @@ static uint64_t count_missing(const NumaVerdict *verdict)
         return verdict->asked > verdict->free_amount ? verdict->asked - verdict->free_amount : 0;
 }
 
-static const NumaVerdict *verdict_at(const NumaSearch *search, size_t guest, size_t room)
+static const NumaVerdict *verdict_at(const NumaSearch *search, size_t guest, size_t capacity)
 {
-        return &search->verdicts[guest * search->host->n_rooms + room];
+        return &search->verdicts[guest * search->host->n_capacities + capacity];
 }
 
-static const NumaRoom *room_of_cell(const NumaHost *host, int cell, size_t *ret)
+static const NumaCapacity *capacity_of_cell(const NumaHost *host, int cell, size_t *ret)
 {
-        for (size_t i = 0; i < host->n_rooms; i++)
-                if (cell >= 0 && host->rooms[i].cell->id == (unsigned)cell) {
+        for (size_t i = 0; i < host->n_capacities; i++)
+                if (cell >= 0 && host->capacities[i].cell->id == (unsigned)cell) {
                         *ret = i;
-                        return &host->rooms[i];
+                        return &host->capacities[i];
                 }
         return NULL;
 }
@@ -109,17 +109,17 @@ static int order_amounts(uint64_t a, uint64_t b, bool most_first)
 
 /* Orders rooms by free memory without the ratio. Sums avoid negative numbers if memory is
  * overcommitted. */
-static int order_memory(const NumaRoom *x, const NumaRoom *y, bool pack)
+static int order_memory(const NumaCapacity *x, const NumaCapacity *y, bool pack)
 {
         return order_amounts(x->cell->memory_mb + y->memory_used_mb,
                              y->cell->memory_mb + x->memory_used_mb, !pack);
 }
 
-static int order_rooms(const void *a, const void *b, void *context)
+static int order_capacities(const void *a, const void *b, void *context)
 {
         const NumaSearch *search = context;
         size_t i = *(const size_t *)a, j = *(const size_t *)b;
-        const NumaRoom *x = &search->host->rooms[i], *y = &search->host->rooms[j];
+        const NumaCapacity *x = &search->host->capacities[i], *y = &search->host->capacities[j];
         bool pack = search->request->numa.pack,
              dedicates = cpu_set_count(&search->request->numa.dedicated) > 0;
         int order = order_amounts(x->n_devices, y->n_devices, search->asks_devices);
@@ -138,11 +138,13 @@ static int leave_out_pages(const NumaHost *host, const NumaRequest *numa, Resour
 {
         if (numa->pages == NUMA_PAGES_DEFAULT || numa->pages == NUMA_PAGES_SMALL)
                 return 0;
-        for (size_t i = 0; i < host->n_rooms; i++) {
-                const NumaRoom *room = &host->rooms[i];
+        for (size_t i = 0; i < host->n_capacities; i++) {
+                const NumaCapacity *capacity = &host->capacities[i];
 
-                for (size_t j = 0; j < room->cell->n_pages && room->provider != SIZE_MAX; j++)
-                        if (resources_set(resources, room->cell->pages[j].resource_class, 0) < 0)
+                for (size_t j = 0; j < capacity->cell->n_pages && capacity->provider != SIZE_MAX;
+                     j++)
+                        if (resources_set(resources, capacity->cell->pages[j].resource_class, 0) <
+                            0)
                                 return -ENOMEM;
         }
         return 0;
@@ -177,9 +179,9 @@ static int list_devices(NumaSearch *search)
                 if (cell == NUMA_HOST_NO_DEVICE)
                         continue;
                 *device = (NumaDevice){ .provider = i,
-                                        .room = NOBODY,
-                                        .homeless = cell == HOST_CELL_NONE };
-                (void)room_of_cell(host, cell, &device->room);
+                                        .capacity = NO_CELL,
+                                        .cell_unknown = cell == HOST_CELL_NONE };
+                (void)capacity_of_cell(host, cell, &device->capacity);
                 search->n_devices++;
         }
         return 0;
@@ -187,7 +189,7 @@ static int list_devices(NumaSearch *search)
 
 static int search_init(NumaSearch *search)
 {
-        size_t n = search->host->n_rooms, n_cells = search->request->numa.n_cells;
+        size_t n = search->host->n_capacities, n_cells = search->request->numa.n_cells;
 
         search->verdicts = calloc(n * n_cells + 1, sizeof(NumaVerdict));
         search->order = calloc(n + 1, sizeof(size_t));
@@ -203,29 +205,29 @@ static int search_init(NumaSearch *search)
         for (size_t i = 0; i < n_cells; i++)
                 for (size_t j = 0; j < n; j++) {
                         (void)fit_effort_spend(search->effort,
-                                               1 + search->host->rooms[j].cell->n_cpus / 4);
+                                               1 + search->host->capacities[j].cell->n_cpus / 4);
                         numa_host_fit(search->host, search->request, i, j,
                                       &search->verdicts[i * n + j]);
                 }
         for (size_t i = 0; i < n; i++)
                 search->order[i] = i;
-        qsort_r(search->order, n, sizeof(size_t), order_rooms, search);
+        qsort_r(search->order, n, sizeof(size_t), order_capacities, search);
         return 0;
 }
 
 /* Assigns the room to a guest cell, and moves other assignments if needed. The first fixed guest
  * cells keep theirs. seen: bits of the guest cells that were visited. Returns false if there is no
  * such assignment. */
-static bool augment(NumaSearch *search, size_t room, size_t fixed, uint64_t *seen)
+static bool augment(NumaSearch *search, size_t capacity, size_t fixed, uint64_t *seen)
 {
         for (size_t i = fixed; i < search->request->numa.n_cells; i++) {
                 (void)fit_effort_spend(search->effort, 1);
-                if ((*seen >> i & 1) || verdict_at(search, i, room)->term)
+                if ((*seen >> i & 1) || verdict_at(search, i, capacity)->term)
                         continue;
                 *seen |= UINT64_C(1) << i;
-                if (search->room_of[i] == NOBODY ||
-                    augment(search, search->room_of[i], fixed, seen)) {
-                        search->room_of[i] = room;
+                if (search->capacity_of[i] == NO_CELL ||
+                    augment(search, search->capacity_of[i], fixed, seen)) {
+                        search->capacity_of[i] = capacity;
                         return true;
                 }
         }
@@ -237,14 +239,14 @@ static bool augment(NumaSearch *search, size_t room, size_t fixed, uint64_t *see
 static bool match_others(NumaSearch *search, size_t fixed)
 {
         for (size_t i = fixed; i < search->request->numa.n_cells; i++)
-                search->room_of[i] = NOBODY;
-        for (size_t room = 0; room < search->host->n_rooms; room++) {
-                bool taken = !search->chosen[room];
+                search->capacity_of[i] = NO_CELL;
+        for (size_t capacity = 0; capacity < search->host->n_capacities; capacity++) {
+                bool taken = !search->chosen[capacity];
                 uint64_t seen = 0;
 
                 for (size_t i = 0; i < fixed && !taken; i++)
-                        taken = search->room_of[i] == room;
-                if (!taken && !augment(search, room, fixed, &seen))
+                        taken = search->capacity_of[i] == capacity;
+                if (!taken && !augment(search, capacity, fixed, &seen))
                         return false;
         }
         return true;
@@ -255,15 +257,16 @@ static bool match_others(NumaSearch *search, size_t fixed)
 static void match_in_order(NumaSearch *search)
 {
         for (size_t guest = 0; guest < search->request->numa.n_cells; guest++)
-                for (size_t i = 0; i < search->host->n_rooms; i++) {
-                        size_t room = search->order[i];
-                        bool taken = !search->chosen[room] || verdict_at(search, guest, room)->term;
+                for (size_t i = 0; i < search->host->n_capacities; i++) {
+                        size_t capacity = search->order[i];
+                        bool taken = !search->chosen[capacity] ||
+                                     verdict_at(search, guest, capacity)->term;
 
                         for (size_t j = 0; j < guest && !taken; j++)
-                                taken = search->room_of[j] == room;
+                                taken = search->capacity_of[j] == capacity;
                         if (taken)
                                 continue;
-                        search->room_of[guest] = room;
+                        search->capacity_of[guest] = capacity;
                         if (match_others(search, guest + 1))
                                 break;
                 }
@@ -272,27 +275,28 @@ static void match_in_order(NumaSearch *search)
 /* Marks the chosen rooms or, with the affinity "socket", all rooms in their sockets. */
 static void mark_near(NumaSearch *search)
 {
-        const NumaRoom *rooms = search->host->rooms;
-        size_t n = search->host->n_rooms;
+        const NumaCapacity *capacities = search->host->capacities;
+        size_t n = search->host->n_capacities;
 
         memcpy(search->near, search->chosen, n * sizeof(bool));
         for (size_t i = 0; search->affinity == NUMA_AFFINITY_SOCKET && i < n; i++)
                 for (size_t j = 0; j < n && !search->near[i]; j++)
-                        search->near[i] = search->chosen[j] && rooms[j].cell->socket >= 0 &&
-                                          rooms[j].cell->socket == rooms[i].cell->socket;
+                        search->near[i] = search->chosen[j] && capacities[j].cell->socket >= 0 &&
+                                          capacities[j].cell->socket == capacities[i].cell->socket;
 }
 
 /* Bars the devices that the affinity excludes. The second pass of "preferred" bars none. */
 static void bar_devices(NumaSearch *search)
 {
-        bool homeless_do = search->affinity == NUMA_AFFINITY_LEGACY,
+        bool cell_unknown_fits = search->affinity == NUMA_AFFINITY_LEGACY,
              all_do = search->affinity == NUMA_AFFINITY_PREFERRED;
 
         mark_near(search);
         for (size_t i = 0; i < search->n_devices; i++) {
                 const NumaDevice *device = &search->devices[i];
-                bool is_near = device->room == NOBODY ? device->homeless && homeless_do
-                                                      : search->near[device->room];
+                bool is_near = device->capacity == NO_CELL
+                                       ? device->cell_unknown && cell_unknown_fits
+                                       : search->near[device->capacity];
 
                 search->barred[device->provider] = !all_do && !is_near;
         }
@@ -328,14 +332,14 @@ static int try_set(NumaSearch *search)
         int r;
 
         bar_devices(search);
-        for (size_t i = 0; i < search->host->n_rooms && gives_by_cell(search); i++)
-                if (search->chosen[i] && search->host->rooms[i].provider != SIZE_MAX)
-                        providers[given.n_providers++] = search->host->rooms[i].provider;
+        for (size_t i = 0; i < search->host->n_capacities && gives_by_cell(search); i++)
+                if (search->chosen[i] && search->host->capacities[i].provider != SIZE_MAX)
+                        providers[given.n_providers++] = search->host->capacities[i].provider;
         fit_done(&search->fit);
         r = fit_trial_run(search->trial, &given, &search->fit,
                           search->n_sets == 0 ? &search->words : NULL);
         search->n_sets++;
-        (void)fit_effort_spend(search->effort, search->n_devices + search->host->n_rooms);
+        (void)fit_effort_spend(search->effort, search->n_devices + search->host->n_capacities);
         if (r == 0)
                 match_in_order(search);
         if (r <= 0)
@@ -351,22 +355,22 @@ static int search_sets(NumaSearch *search, size_t first, size_t n_chosen)
 
         if (n_chosen == n_cells)
                 return try_set(search);
-        for (size_t i = first; i + (n_cells - n_chosen) <= search->host->n_rooms; i++) {
-                size_t room = search->order[i];
+        for (size_t i = first; i + (n_cells - n_chosen) <= search->host->n_capacities; i++) {
+                size_t capacity = search->order[i];
                 uint64_t seen = 0;
                 int r;
 
                 if (fit_effort_is_spent(search->effort))
                         return SET_E_STOP;
-                memcpy(saved, search->room_of, sizeof(saved));
-                if (augment(search, room, 0, &seen)) {
-                        search->chosen[room] = true;
+                memcpy(saved, search->capacity_of, sizeof(saved));
+                if (augment(search, capacity, 0, &seen)) {
+                        search->chosen[capacity] = true;
                         r = search_sets(search, i + 1, n_chosen + 1);
                         if (r != SET_E_TRY_NEXT)
                                 return r;
-                        search->chosen[room] = false;
+                        search->chosen[capacity] = false;
                 }
-                memcpy(search->room_of, saved, sizeof(saved));
+                memcpy(search->capacity_of, saved, sizeof(saved));
         }
         return SET_E_TRY_NEXT;
 }
@@ -376,8 +380,8 @@ static int search_pass(NumaSearch *search, NumaAffinity affinity)
 {
         search->affinity = affinity;
         for (size_t i = 0; i < NUMA_REQUEST_CELLS_MAX; i++)
-                search->room_of[i] = NOBODY;
-        for (size_t i = 0; i < search->host->n_rooms; i++)
+                search->capacity_of[i] = NO_CELL;
+        for (size_t i = 0; i < search->host->n_capacities; i++)
                 search->chosen[i] = false;
         return search_sets(search, 0, 0);
 }
@@ -400,8 +404,8 @@ static int add_piece(Fit *fit, size_t provider, const char *resource_class, uint
 }
 
 /* Adds the resources of a guest cell that its host cell's provider counts. */
-static int add_cell_pieces(const NumaHost *host, const NumaRoom *room, const LayoutCell *cell,
-                           const Resources *resources, Fit *fit)
+static int add_cell_pieces(const NumaHost *host, const NumaCapacity *capacity,
+                           const LayoutCell *cell, const Resources *resources, Fit *fit)
 {
         const uint64_t amounts[_NUMA_CLASS_MAX] = {
                 [NUMA_CLASS_VCPU] = cell->n_shared,
@@ -410,20 +414,20 @@ static int add_cell_pieces(const NumaHost *host, const NumaRoom *room, const Lay
         };
 
         for (size_t i = 0; i < _NUMA_CLASS_MAX; i++)
-                if (host->by_cell[i] && room->provider != SIZE_MAX &&
-                    provider_find_inventory(host->view->tree->providers[room->provider],
+                if (host->by_cell[i] && capacity->provider != SIZE_MAX &&
+                    provider_find_inventory(host->view->tree->providers[capacity->provider],
                                             numa_class_names[i]) &&
-                    add_piece(fit, room->provider, borrow_class(resources, numa_class_names[i]),
+                    add_piece(fit, capacity->provider, borrow_class(resources, numa_class_names[i]),
                               amounts[i]) < 0)
                         return -ENOMEM;
-        for (size_t i = 0; i < room->cell->n_pages && room->provider != SIZE_MAX; i++) {
-                const HostPages *pages = &room->cell->pages[i];
+        for (size_t i = 0; i < capacity->cell->n_pages && capacity->provider != SIZE_MAX; i++) {
+                const HostPages *pages = &capacity->cell->pages[i];
 
                 if (pages->size_kib == cell->page_kib &&
-                    provider_find_inventory(host->view->tree->providers[room->provider],
+                    provider_find_inventory(host->view->tree->providers[capacity->provider],
                                             pages->resource_class) &&
-                    numa_host_placed(host, room->provider, pages->resource_class) > 0 &&
-                    add_piece(fit, room->provider, pages->resource_class,
+                    numa_host_placed(host, capacity->provider, pages->resource_class) > 0 &&
+                    add_piece(fit, capacity->provider, pages->resource_class,
                               cell->memory_mb * 1024 / pages->size_kib) < 0)
                         return -ENOMEM;
         }
@@ -466,12 +470,14 @@ static int write_fit(NumaSearch *search, Fit *ret)
         if (layout_reserve(&fit->layout, numa->n_cells, n_cpus) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < numa->n_cells; i++) {
-                size_t room = search->room_of[i];
+                size_t capacity = search->capacity_of[i];
 
-                if (numa_host_lay_out(search->host, search->request, i, room,
-                                      verdict_at(search, i, room)->page_kib, &fit->layout) < 0 ||
-                    add_cell_pieces(search->host, &search->host->rooms[room], &fit->layout.cells[i],
-                                    &search->request->groups[0].resources, fit) < 0)
+                if (numa_host_lay_out(search->host, search->request, i, capacity,
+                                      verdict_at(search, i, capacity)->page_kib,
+                                      &fit->layout) < 0 ||
+                    add_cell_pieces(search->host, &search->host->capacities[capacity],
+                                    &fit->layout.cells[i], &search->request->groups[0].resources,
+                                    fit) < 0)
                         return -ENOMEM;
         }
         layout_sort_cpus(&fit->layout);
@@ -498,17 +504,17 @@ static int stage_of(const char *term)
  * least. SIZE_MAX if one fits. */
 static size_t find_nearest(const NumaSearch *search, size_t guest)
 {
-        size_t nearest = NOBODY;
+        size_t nearest = NO_CELL;
         uint64_t least = UINT64_MAX;
         int furthest = 0;
 
-        for (size_t i = 0; i < search->host->n_rooms; i++) {
+        for (size_t i = 0; i < search->host->n_capacities; i++) {
                 const NumaVerdict *verdict = verdict_at(search, guest, search->order[i]);
                 uint64_t missing = count_missing(verdict);
 
                 if (!verdict->term)
-                        return NOBODY;
-                if (nearest == NOBODY || stage_of(verdict->term) > furthest ||
+                        return NO_CELL;
+                if (nearest == NO_CELL || stage_of(verdict->term) > furthest ||
                     (stage_of(verdict->term) == furthest && missing < least)) {
                         nearest = search->order[i];
                         least = missing;
@@ -522,25 +528,26 @@ static size_t find_nearest(const NumaSearch *search, size_t guest)
  * few cells. */
 static void explain_cells(const NumaSearch *search, Error *reterr)
 {
-        size_t n_cells = search->request->numa.n_cells, n_rooms = search->host->n_rooms;
+        size_t n_cells = search->request->numa.n_cells, n_capacities = search->host->n_capacities;
 
-        if (n_rooms == 0) {
+        if (n_capacities == 0) {
                 error_setf(reterr, ENOSPC, "The hypervisor reports no NUMA cells");
                 return;
         }
         for (size_t i = 0; i < n_cells; i++) {
-                size_t room = find_nearest(search, i);
+                size_t capacity = find_nearest(search, i);
 
-                if (room == NOBODY)
+                if (capacity == NO_CELL)
                         continue;
                 error_setf(reterr, ENOSPC, "Guest cell %zu (%s) on host cell %u: %s", i,
-                           verdict_at(search, i, room)->resource_class,
-                           search->host->rooms[room].cell->id, verdict_at(search, i, room)->text);
+                           verdict_at(search, i, capacity)->resource_class,
+                           search->host->capacities[capacity].cell->id,
+                           verdict_at(search, i, capacity)->text);
                 return;
         }
-        if (n_cells > n_rooms)
+        if (n_cells > n_capacities)
                 error_setf(reterr, ENOSPC, "The guest has %zu cells, but the host has %zu", n_cells,
-                           n_rooms);
+                           n_capacities);
         else
                 error_setf(reterr, ENOSPC,
                            "Every guest NUMA cell fits, but not all on different host cells");
@@ -619,10 +626,10 @@ static int add_verdict(const NumaSearch *search, size_t guest, size_t index, Fit
 {
         const NumaHost *host = search->host;
         const NumaVerdict *from = verdict_at(search, guest, index);
-        const NumaRoom *room = &host->rooms[index];
+        const NumaCapacity *capacity = &host->capacities[index];
         const Provider *provider =
-                host->view->tree
-                        ->providers[room->provider == SIZE_MAX ? host->root : room->provider];
+                host->view->tree->providers[capacity->provider == SIZE_MAX ? host->root
+                                                                           : capacity->provider];
         FitVerdict verdict = {
                 .provider = provider->uuid,
                 .resource_class = strdup(from->resource_class),
@@ -635,7 +642,7 @@ static int add_verdict(const NumaSearch *search, size_t guest, size_t index, Fit
 
         verdict.suffix = text_format("cell %zu", guest);
         verdict.provider_name = text_format(
-                "%s, cell %u", host->view->tree->providers[host->root]->name, room->cell->id);
+                "%s, cell %u", host->view->tree->providers[host->root]->name, capacity->cell->id);
         if (array_grow(&verdicts->items, sizeof(FitVerdict), verdicts->n_items,
                        &verdicts->n_allocated) < 0) {
                 fit_verdict_done(&verdict);
@@ -668,7 +675,7 @@ int fit_explain_numa(const HostView *view, const HostFacts *facts, const char *n
         if (r < 0)
                 return error_oom(reterr);
         for (size_t i = 0; i < request->numa.n_cells; i++)
-                for (size_t j = 0; j < host.n_rooms; j++)
+                for (size_t j = 0; j < host.n_capacities; j++)
                         if (add_verdict(&search, i, j, ret) < 0) {
                                 fit_verdicts_done(ret);
                                 return error_oom(reterr);
@@ -683,9 +690,11 @@ static int force_cells(const NumaHost *host, const Resources *resources, const L
 {
         for (size_t i = 0; i < layout->n_cells; i++) {
                 size_t index;
-                const NumaRoom *room = room_of_cell(host, (int)layout->cells[i].host_cell, &index);
+                const NumaCapacity *capacity =
+                        capacity_of_cell(host, (int)layout->cells[i].host_cell, &index);
 
-                if (room && add_cell_pieces(host, room, &layout->cells[i], resources, fit) < 0)
+                if (capacity &&
+                    add_cell_pieces(host, capacity, &layout->cells[i], resources, fit) < 0)
                         return -ENOMEM;
         }
         return 0;

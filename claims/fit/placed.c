@@ -166,7 +166,8 @@ static int compare_sums(const Share *share, const ResourceRequest *request, Erro
 
 /* Checks that claims left enough capacity for a placed amount. Returns CLAIM_E_NO_CAPACITY with
  * words if not, or if the provider does not have the class. */
-static int check_room(const Share *share, size_t index, const ResourceAmount *amount, Error *reterr)
+static int check_capacity(const Share *share, size_t index, const ResourceAmount *amount,
+                          Error *reterr)
 {
         const Provider *provider = share->view->tree->providers[index];
         const Inventory *inventory = provider_find_inventory(provider, amount->resource_class);
@@ -187,7 +188,7 @@ static int check_room(const Share *share, size_t index, const ResourceAmount *am
         return CLAIM_E_NO_CAPACITY;
 }
 
-static int check_rooms(const Share *share, Error *reterr)
+static int check_capacities(const Share *share, Error *reterr)
 {
         for (size_t i = 0; i < share->holding->n_allocations; i++) {
                 const Allocation *allocation = &share->holding->allocations[i];
@@ -195,7 +196,8 @@ static int check_rooms(const Share *share, Error *reterr)
 
                 for (size_t j = 0;
                      is_ours(share, allocation, &index) && j < allocation->resources.n_items; j++) {
-                        int r = check_room(share, index, &allocation->resources.items[j], reterr);
+                        int r = check_capacity(share, index, &allocation->resources.items[j],
+                                               reterr);
 
                         if (r != 0)
                                 return r;
@@ -230,7 +232,7 @@ int placed_make(const HostView *view, const char *node, const ResourceRequest *r
                 return CLAIM_E_OTHER;
         }
         if ((r = compare_sums(&share, &bound, reterr)) != 0 ||
-            (r = check_rooms(&share, reterr)) != 0)
+            (r = check_capacities(&share, reterr)) != 0)
                 return r;
         if (mappings)
                 placed_bind_groups(&bound, mappings);

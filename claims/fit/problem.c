@@ -2,9 +2,9 @@
 
 /* Prepares a request and a host for the search, and counts the cost of a fit. All data that the
  * search reads are computed once here: rooms by provider and class, items with their candidates,
- * and the kinds of equal items and equal providers (twins). Each function spends effort for its
- * work. If that ends early, the problem is incomplete, and no try is made with it. The classes are
- * sorted, so that a class is an index everywhere else.
+ * and the kinds of equal items and equal providers (equal_providers). Each function spends effort
+ * for its work. If that ends early, the problem is incomplete, and no try is made with it. The
+ * classes are sorted, so that a class is an index everywhere else.
  *
  * Tests: tests/unit/claims/fit/test-search.c tests/unit/claims/fit/test-fit.c */
 
@@ -62,10 +62,10 @@ FitProblem *fit_problem_free(FitProblem *problem)
         free(problem->items);
         free(problem->usable);
         free(problem->classes);
-        free(problem->rooms);
+        free(problem->capacities);
         free(problem->narrowed);
         free(problem->ranks);
-        free(problem->twins);
+        free(problem->equal_providers);
         free(problem->trait_bits);
         free(problem->takes);
         free(problem);
@@ -146,49 +146,51 @@ static const HostLimit *find_limit(const HostView *view, size_t provider,
 
 /* Computes the free capacity of a class: the inventory, reduced to the placed amount and to the
  * free devices. */
-static FitRoom make_room(FitProblem *problem, const Consumer *placed, size_t provider,
-                         const char *resource_class)
+static FitCapacity make_room(FitProblem *problem, const Consumer *placed, size_t provider,
+                             const char *resource_class)
 {
         const Provider *of = problem->view->tree->providers[provider];
         const Inventory *inventory = provider_find_inventory(of, resource_class);
-        uint64_t capacity, claimed, unclaimed;
-        FitRoom room = { 0 };
+        uint64_t limit, claimed, unclaimed;
+        FitCapacity capacity = { 0 };
 
         if (!inventory)
-                return room;
+                return capacity;
         claimed = resources_get(&problem->view->providers[provider].used, resource_class);
         if (placed)
                 inventory = narrow(problem, inventory, claimed,
                                    consumer_get(placed, &of->uuid, resource_class));
         if (!inventory)
-                return (FitRoom){ 0 };
-        room.inventory = inventory;
-        capacity = inventory_capacity(inventory);
-        unclaimed = capacity - MIN(claimed, capacity);
-        room.devices = find_limit(problem->view, provider, resource_class);
-        room.free_amount = room.devices ? MIN(unclaimed, room.devices->n_free) : unclaimed;
-        room.n_of_guests = unclaimed - room.free_amount;
-        room.used = claimed + room.n_of_guests;
-        room.limit = MIN(room.free_amount, inventory->max_unit);
-        return room;
+                return (FitCapacity){ 0 };
+        capacity.inventory = inventory;
+        limit = inventory_capacity(inventory);
+        unclaimed = limit - MIN(claimed, limit);
+        capacity.devices = find_limit(problem->view, provider, resource_class);
+        capacity.free_amount =
+                capacity.devices ? MIN(unclaimed, capacity.devices->n_free) : unclaimed;
+        capacity.n_of_guests = unclaimed - capacity.free_amount;
+        capacity.used = claimed + capacity.n_of_guests;
+        capacity.limit = MIN(capacity.free_amount, inventory->max_unit);
+        return capacity;
 }
 
 /* Computes all rooms. The array narrowed has one item for each placed amount, so narrow() never
  * needs more. */
-static int collect_rooms(FitProblem *problem, const Consumer *placed)
+static int collect_capacities(FitProblem *problem, const Consumer *placed)
 {
         size_t n = 0;
 
         for (size_t i = 0; placed && i < placed->n_allocations; i++)
                 n += placed->allocations[i].resources.n_items;
-        problem->rooms = calloc(problem->n_providers * problem->n_classes + 1, sizeof(FitRoom));
+        problem->capacities =
+                calloc(problem->n_providers * problem->n_classes + 1, sizeof(FitCapacity));
         problem->narrowed = calloc(n + 1, sizeof(Inventory));
-        if (!problem->rooms || !problem->narrowed)
+        if (!problem->capacities || !problem->narrowed)
                 return -ENOMEM;
         for (size_t i = 0;
              i < problem->n_providers && fit_effort_spend(problem->effort, problem->n_classes); i++)
                 for (size_t j = 0; j < problem->n_classes; j++)
-                        problem->rooms[i * problem->n_classes + j] =
+                        problem->capacities[i * problem->n_classes + j] =
                                 make_room(problem, placed, i, problem->classes[j]);
         return 0;
 }
@@ -247,11 +249,11 @@ static bool fits_alone(const FitProblem *problem, const FitItem *item, size_t pr
                           &problem->request->groups[item->group], item->suffixed, NULL))
                 return false;
         for (size_t i = 0; i < item->n_needs; i++) {
-                const FitRoom *room =
-                        fit_problem_room(problem, provider, item->needs[i].resource_class);
+                const FitCapacity *capacity =
+                        fit_problem_capacity(problem, provider, item->needs[i].resource_class);
 
-                if (!room->inventory || inventory_fit(room->inventory, room->used,
-                                                      item->needs[i].amount) != INVENTORY_FITS)
+                if (!capacity->inventory || inventory_fit(capacity->inventory, capacity->used,
+                                                          item->needs[i].amount) != INVENTORY_FITS)
                         return false;
         }
         return true;
@@ -418,8 +420,8 @@ static int collect_traits(FitProblem *problem)
 static int compare_providers(const FitProblem *problem, size_t a, size_t b)
 {
         for (size_t i = 0; i < problem->n_classes; i++) {
-                uint64_t x = fit_problem_room(problem, a, i)->limit,
-                         y = fit_problem_room(problem, b, i)->limit;
+                uint64_t x = fit_problem_capacity(problem, a, i)->limit,
+                         y = fit_problem_capacity(problem, b, i)->limit;
 
                 if (x != y)
                         return x < y ? -1 : 1;
@@ -448,15 +450,15 @@ static int collect_takes(FitProblem *problem)
 }
 
 /* Gives providers that no item distinguishes the same number, by sorting them. */
-static int number_twins(FitProblem *problem)
+static int number_equal_providers(FitProblem *problem)
 {
         _cleanup_free_ size_t *order = calloc(problem->n_providers + 1, sizeof(size_t));
 
-        problem->twins = calloc(problem->n_providers + 1, sizeof(size_t));
-        if (!order || !problem->twins)
+        problem->equal_providers = calloc(problem->n_providers + 1, sizeof(size_t));
+        if (!order || !problem->equal_providers)
                 return -ENOMEM;
         for (size_t i = 0; i < problem->n_providers; i++)
-                order[i] = problem->twins[i] = i;
+                order[i] = problem->equal_providers[i] = i;
         /* With subtrees, the position in the tree matters, so no two providers are equal. */
         if (problem->request->n_subtrees > 0 || problem->n_providers == 0)
                 return 0;
@@ -466,10 +468,10 @@ static int number_twins(FitProblem *problem)
         if (collect_takes(problem) < 0)
                 return -ENOMEM;
         qsort_r(order, problem->n_providers, sizeof(size_t), compare_twins, problem);
-        problem->twins[order[0]] = 0;
+        problem->equal_providers[order[0]] = 0;
         for (size_t i = 1; i < problem->n_providers; i++)
-                problem->twins[order[i]] =
-                        problem->twins[order[i - 1]] +
+                problem->equal_providers[order[i]] =
+                        problem->equal_providers[order[i - 1]] +
                         (compare_providers(problem, order[i - 1], order[i]) != 0);
         return 0;
 }
@@ -487,9 +489,9 @@ static int collect(FitProblem *problem, const char *node, const Consumer *placed
         host_view_usable(view, node, problem->usable);
         if (!host_view_root(view, node, &problem->root))
                 problem->root = SIZE_MAX;
-        if ((r = collect_classes(problem)) < 0 || (r = collect_rooms(problem, placed)) < 0 ||
+        if ((r = collect_classes(problem)) < 0 || (r = collect_capacities(problem, placed)) < 0 ||
             (r = collect_traits(problem)) < 0 || (r = collect_items(problem)) < 0 ||
-            (r = rank_names(problem)) < 0 || (r = number_twins(problem)) < 0)
+            (r = rank_names(problem)) < 0 || (r = number_equal_providers(problem)) < 0)
                 return r;
         number_kinds(problem);
         return fit_effort_is_spent(problem->effort) ? CLAIM_E_TOO_HARD : 0;
@@ -513,7 +515,8 @@ int fit_problem_new(FitProblem **ret, const HostView *view, const char *node,
         return r;
 }
 
-/* Twins remain twins among the providers that are left, because an item can use both or neither. */
+/* Twins remain equal_providers among the providers that are left, because an item can use both or
+ * neither. */
 void fit_problem_give(FitProblem *problem, const FitGiven *given)
 {
         problem->barred = given ? given->barred : NULL;

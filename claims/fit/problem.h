@@ -8,7 +8,7 @@
 #include "claims/fit/fit.h"
 
 /* The free capacity of one class on one provider. */
-typedef struct FitRoom {
+typedef struct FitCapacity {
         const Inventory *inventory; /* NULL: the provider does not have the class, or nothing was
                                        placed there */
         uint64_t used;              /* by claims, and by devices of guests without a claim */
@@ -16,7 +16,7 @@ typedef struct FitRoom {
         const HostLimit *devices;   /* limit of devices of the class here; NULL: none */
         uint64_t free_amount;       /* capacity minus used */
         uint64_t limit;             /* largest amount for one fit: free_amount, at most max_unit */
-} FitRoom;
+} FitCapacity;
 
 typedef struct FitNeed {
         size_t resource_class; /* index into the problem's classes */
@@ -47,15 +47,15 @@ typedef struct FitProblem {
         bool *usable;         /* by provider: claims on this node can use it */
         const char **classes; /* of the request, sorted; borrowed from it */
         size_t n_classes;
-        FitRoom *rooms;      /* provider * n_classes + class */
-        Inventory *narrowed; /* copies of inventories, reduced to the placed amounts */
+        FitCapacity *capacities; /* provider * n_classes + class */
+        Inventory *narrowed;     /* copies of inventories, reduced to the placed amounts */
         size_t n_narrowed;
         FitItem *items; /* the hardest to place first */
         size_t n_items;
         size_t n_kinds;
-        size_t root;          /* SIZE_MAX: none */
-        size_t *ranks;        /* by provider: its position in the order of names */
-        size_t *twins;        /* by provider: equal for providers that no item distinguishes */
+        size_t root;             /* SIZE_MAX: none */
+        size_t *ranks;           /* by provider: its position in the order of names */
+        size_t *equal_providers; /* by provider: equal for providers that no item distinguishes */
         bool *takes;          /* provider * n_items + item, before the items are sorted: true for a
                                  candidate; NULL if there are subtrees */
         uint64_t *trait_bits; /* by provider: its required traits of the unsuffixed group */
@@ -95,10 +95,10 @@ bool fit_problem_tree_allows(const FitProblem *problem, const FitItem *item, siz
 const char *fit_bad_trait(const Provider *provider, const RequestGroup *group, bool whole,
                           bool *ret_forbidden);
 
-static inline const FitRoom *fit_problem_room(const FitProblem *problem, size_t provider,
-                                              size_t resource_class)
+static inline const FitCapacity *fit_problem_capacity(const FitProblem *problem, size_t provider,
+                                                      size_t resource_class)
 {
-        return &problem->rooms[provider * problem->n_classes + resource_class];
+        return &problem->capacities[provider * problem->n_classes + resource_class];
 }
 
 /* Returns how many more items like this one fit on the provider, beside the amounts that are placed
@@ -111,7 +111,7 @@ static inline uint64_t fit_problem_places(const FitProblem *problem, const FitIt
 
         for (size_t i = 0; i < item->n_needs; i++) {
                 size_t resource_class = item->needs[i].resource_class;
-                uint64_t limit = fit_problem_room(problem, provider, resource_class)->limit;
+                uint64_t limit = fit_problem_capacity(problem, provider, resource_class)->limit;
                 uint64_t taken = placed ? placed[resource_class] : 0;
 
                 places = MIN(places, (limit - MIN(taken, limit)) / item->needs[i].amount);

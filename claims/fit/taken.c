@@ -167,29 +167,30 @@ TakenBlock taken_blocks_mdevs(const Taken *taken, const char *address, const cha
 
 /* Free devices. */
 
-void device_rooms_done(DeviceRooms *rooms)
+void device_capacities_done(DeviceCapacities *capacities)
 {
-        free(rooms->items);
-        *rooms = (DeviceRooms){ 0 };
+        free(capacities->items);
+        *capacities = (DeviceCapacities){ 0 };
 }
 
 /* Compares keys without regard to case, because PCI addresses come in either case. */
-static int order_rooms(const void *a, const void *b)
+static int order_capacities(const void *a, const void *b)
 {
-        const DeviceRoom *x = a, *y = b;
+        const DeviceCapacity *x = a, *y = b;
         int order = strcasecmp(x->key, y->key);
 
         return order ? order : strcmp(x->resource_class, y->resource_class);
 }
 
-static DeviceRoom *find_room(const DeviceRooms *rooms, const char *key, const char *resource_class)
+static DeviceCapacity *find_capacity(const DeviceCapacities *capacities, const char *key,
+                                     const char *resource_class)
 {
-        const DeviceRoom wanted = { .key = key, .resource_class = resource_class };
+        const DeviceCapacity wanted = { .key = key, .resource_class = resource_class };
         bool found;
-        size_t i = array_find(rooms->items, sizeof(DeviceRoom), rooms->n_items, &wanted,
-                              order_rooms, &found);
+        size_t i = array_find(capacities->items, sizeof(DeviceCapacity), capacities->n_items,
+                              &wanted, order_capacities, &found);
 
-        return found ? &rooms->items[i] : NULL;
+        return found ? &capacities->items[i] : NULL;
 }
 
 /* One device of the facts, with its counters. */
@@ -283,108 +284,111 @@ static void count_mdevs(Counting *counting)
 }
 
 /* Counts the free devices of a room as blocked. */
-static void block_room(DeviceRoom *room, TakenBlock block, const char *blocker)
+static void block_capacity(DeviceCapacity *capacity, TakenBlock block, const char *blocker)
 {
-        room->n_blocked = room->n_free;
-        room->n_free = 0;
-        room->blocker = blocker;
-        room->in_part = block == TAKEN_BLOCK_PART;
+        capacity->n_blocked = capacity->n_free;
+        capacity->n_free = 0;
+        capacity->blocker = blocker;
+        capacity->in_part = block == TAKEN_BLOCK_PART;
 }
 
 /* Adds the room of a device with mdevs. Claimed mdevs that do not exist yet reduce the number that
  * can be made. */
-static void add_room_of_mdevs(const Counting *counting, const Count *count, DeviceRooms *rooms)
+static void add_capacity_of_mdevs(const Counting *counting, const Count *count,
+                                  DeviceCapacities *capacities)
 {
         uint64_t available = count->device->available;
-        DeviceRoom *room = &rooms->items[rooms->n_items++];
+        DeviceCapacity *capacity = &capacities->items[capacities->n_items++];
         const char *blocker;
         TakenBlock block = taken_blocks_mdevs(counting->taken, count->device->address, &blocker);
 
-        *room = (DeviceRoom){
+        *capacity = (DeviceCapacity){
                 .key = count->device->name,
                 .resource_class = count->device->resource_class,
                 .n_free = count->n_free + available - MIN(count->n_unmade, available),
                 .cell = count->device->cell,
         };
         if (block != TAKEN_BLOCK_NONE)
-                block_room(room, block, blocker);
+                block_capacity(capacity, block, blocker);
 }
 
 /* Adds the room of one PCI device. A taken device has a room without free devices. */
-static void add_room_of_pci(const Counting *counting, const HostPci *pci, DeviceRooms *rooms)
+static void add_capacity_of_pci(const Counting *counting, const HostPci *pci,
+                                DeviceCapacities *capacities)
 {
-        DeviceRoom *room = &rooms->items[rooms->n_items++];
+        DeviceCapacity *capacity = &capacities->items[capacities->n_items++];
         const char *blocker;
         TakenBlock block = taken_blocks_pci(counting->taken, pci->address, &blocker);
 
-        *room = (DeviceRoom){
+        *capacity = (DeviceCapacity){
                 .key = pci->provider,
                 .resource_class = pci->resource_class,
                 .n_free = block != TAKEN_BLOCK_SELF,
                 .cell = pci->cell,
         };
         if (block == TAKEN_BLOCK_CARD || block == TAKEN_BLOCK_PART)
-                block_room(room, block, blocker);
+                block_capacity(capacity, block, blocker);
 }
 
-static void add_rooms(const Counting *counting, DeviceRooms *rooms)
+static void add_capacities(const Counting *counting, DeviceCapacities *capacities)
 {
         const HostFacts *facts = counting->facts;
 
         for (size_t i = 0; i < facts->n_devices; i++)
-                add_room_of_mdevs(counting, &counting->counts[i], rooms);
+                add_capacity_of_mdevs(counting, &counting->counts[i], capacities);
         for (size_t i = 0; i < facts->n_pci; i++)
-                add_room_of_pci(counting, &facts->pci[i], rooms);
+                add_capacity_of_pci(counting, &facts->pci[i], capacities);
 }
 
 /* Adds a room to another one of the same provider and class. */
-static void add_to_room(DeviceRoom *room, const DeviceRoom *other)
+static void add_to_capacity(DeviceCapacity *capacity, const DeviceCapacity *other)
 {
-        room->n_free += other->n_free;
-        room->n_blocked += other->n_blocked;
-        if (!room->blocker) {
-                room->blocker = other->blocker;
-                room->in_part = other->in_part;
+        capacity->n_free += other->n_free;
+        capacity->n_blocked += other->n_blocked;
+        if (!capacity->blocker) {
+                capacity->blocker = other->blocker;
+                capacity->in_part = other->in_part;
         }
 }
 
 /* Merges the rooms of each provider and class, for example of virtual functions of one card. */
-static void merge_rooms(DeviceRooms *rooms)
+static void merge_capacities(DeviceCapacities *capacities)
 {
         size_t n = 0;
 
-        qsort(rooms->items, rooms->n_items, sizeof(DeviceRoom), order_rooms);
-        for (size_t i = 0; i < rooms->n_items; i++)
-                if (n > 0 && order_rooms(&rooms->items[n - 1], &rooms->items[i]) == 0)
-                        add_to_room(&rooms->items[n - 1], &rooms->items[i]);
+        qsort(capacities->items, capacities->n_items, sizeof(DeviceCapacity), order_capacities);
+        for (size_t i = 0; i < capacities->n_items; i++)
+                if (n > 0 &&
+                    order_capacities(&capacities->items[n - 1], &capacities->items[i]) == 0)
+                        add_to_capacity(&capacities->items[n - 1], &capacities->items[i]);
                 else
-                        rooms->items[n++] = rooms->items[i];
-        rooms->n_items = n;
+                        capacities->items[n++] = capacities->items[i];
+        capacities->n_items = n;
 }
 
-int device_rooms_make(DeviceRooms *ret, const HostFacts *facts, const Taken *taken)
+int device_capacities_make(DeviceCapacities *ret, const HostFacts *facts, const Taken *taken)
 {
         _cleanup_(counting_done) Counting counting = { .facts = facts, .taken = taken };
-        DeviceRooms rooms = { .items = calloc(facts->n_devices + facts->n_pci + 1,
-                                              sizeof(DeviceRoom)) };
+        DeviceCapacities capacities = { .items = calloc(facts->n_devices + facts->n_pci + 1,
+                                                        sizeof(DeviceCapacity)) };
 
-        if (!rooms.items || counting_init(&counting) < 0) {
-                device_rooms_done(&rooms);
+        if (!capacities.items || counting_init(&counting) < 0) {
+                device_capacities_done(&capacities);
                 return -ENOMEM;
         }
         count_mdevs(&counting);
-        add_rooms(&counting, &rooms);
-        merge_rooms(&rooms);
-        *ret = rooms;
+        add_capacities(&counting, &capacities);
+        merge_capacities(&capacities);
+        *ret = capacities;
         return 0;
 }
 
-const DeviceRoom *device_rooms_find(const DeviceRooms *rooms, const char *node,
-                                    const char *provider_name, const char *resource_class)
+const DeviceCapacity *device_capacities_find(const DeviceCapacities *capacities, const char *node,
+                                             const char *provider_name, const char *resource_class)
 {
         size_t n = strlen(node);
 
         if (strncmp(provider_name, node, n) != 0 || provider_name[n] != '_')
                 return NULL;
-        return find_room(rooms, provider_name + n + 1, resource_class);
+        return find_capacity(capacities, provider_name + n + 1, resource_class);
 }

@@ -61,7 +61,7 @@ TakenBlock taken_blocks_pci(const Taken *taken, const char *address, const char 
 TakenBlock taken_blocks_mdevs(const Taken *taken, const char *address, const char **ret_blocker);
 
 /* Free devices of one class on one provider, and their host cell. */
-typedef struct DeviceRoom {
+typedef struct DeviceCapacity {
         const char *key; /* end of the provider's name; borrowed, like the class */
         const char *resource_class;
         uint64_t n_free;
@@ -70,19 +70,19 @@ typedef struct DeviceRoom {
         const char *blocker; /* PCI address of the taken device; NULL: none is blocked */
         bool in_part;        /* a part of the blocker is taken, not the whole */
         int cell;            /* HOST_CELL_NONE if it has none */
-} DeviceRoom;
+} DeviceCapacity;
 
-typedef struct DeviceRooms {
-        DeviceRoom *items; /* by key, then class */
+typedef struct DeviceCapacities {
+        DeviceCapacity *items; /* by key, then class */
         size_t n_items;
-} DeviceRooms;
+} DeviceCapacities;
 
-void device_rooms_done(DeviceRooms *rooms);
+void device_capacities_done(DeviceCapacities *capacities);
 
 /* Counts all devices of the host, by the rules of device_choose(). Borrows from facts. Returns
  * -ENOMEM on failure. */
-int device_rooms_make(DeviceRooms *ret, const HostFacts *facts, const Taken *taken);
+int device_capacities_make(DeviceCapacities *ret, const HostFacts *facts, const Taken *taken);
 
 /* Returns NULL if the class on that provider counts no devices. */
-const DeviceRoom *device_rooms_find(const DeviceRooms *rooms, const char *node,
-                                    const char *provider_name, const char *resource_class);
+const DeviceCapacity *device_capacities_find(const DeviceCapacities *capacities, const char *node,
+                                             const char *provider_name, const char *resource_class);

@@ -384,7 +384,7 @@ static int read_events(Claims *claims, Error *reterr)
         return 0;
 }
 
-static int read_owed(Claims *claims, Error *reterr)
+static int read_pending_writes(Claims *claims, Error *reterr)
 {
         StoreUnplaced claim;
         ClaimRemoval removal;
@@ -416,7 +416,7 @@ static int read_everything(Claims *claims, Error *reterr)
         if (r >= 0)
                 r = claims_list_identities(claims, &devices, reterr);
         if (r >= 0)
-                r = read_owed(claims, reterr);
+                r = read_pending_writes(claims, reterr);
         return r < 0 ? r : read_events(claims, reterr);
 }
 

@@ -23,9 +23,10 @@
 #include "claims/store/object.h"
 
 /* The conditions of the indexes claims_unheld and claims_write_state, word for word: SQLite uses an
- * index only for an equal condition. IS_UNHELD: the consumer was read, and it had no allocation. */
-#define IS_UNHELD    "write_state = '' AND reported_generation < 0"
-#define IS_UNDER_WAY "write_state IN ('pending', 'owed', 'sent')"
+ * index only for an equal condition. IS_UNALLOCATED: the consumer was read, and it had no
+ * allocation. */
+#define IS_UNALLOCATED "write_state = '' AND reported_generation < 0"
+#define IS_UNDER_WAY   "write_state IN ('pending', 'owed', 'sent')"
 
 #define MEMORY_MAX UINT64_C(0x7fffffffff) /* MiB; a larger value is damage */
 
@@ -36,7 +37,7 @@ extern const Row allocation_row, device_row, cell_row, cpu_row;
 extern const Row held_row, share_row, taken_row, identity_row, unplaced_row;
 extern const Row provider_row, generation_row, inventory_row, trait_row, aggregate_row, usage_row;
 extern const Row cell_usage_row;
-extern const Row integer_row, event_row, removal_row, move_row, owed_row;
+extern const Row integer_row, event_row, removal_row, move_row, pending_writes_row;
 
 /* Runs a statement that yields no rows. Returns otherwise if it changed no row; rows that triggers
  * change do not count. With CLAIM_DONE, no change is no error. */

@@ -120,7 +120,7 @@ int store_next_unplaced(Claims *claims, int64_t after, StoreUnplaced *ret, Error
 
 /* Stores the text that identifies the guest of a living claim. Returns CLAIM_E_NOT_FOUND if there
  * is none. */
-int store_set_life(Claims *claims, int64_t id, const char *life, Error *reterr);
+int store_set_process(Claims *claims, int64_t id, const char *process, Error *reterr);
 
 /* Adds every device of a living claim. */
 int store_taken(Claims *claims, Taken *ret, Error *reterr);

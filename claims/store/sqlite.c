@@ -126,7 +126,7 @@ static void set_patience(Sqlite *sqlite, bool patient)
 {
         uint64_t msec = patient ? sqlite->busy_usec / USEC_PER_MSEC : 0;
 
-        sqlite->impatient = !patient;
+        sqlite->lock_timed_out = !patient;
         sqlite3_busy_timeout(sqlite->db, (int)MIN(msec, UINT64_C(3600000)));
 }
 
@@ -280,7 +280,7 @@ int sqlite_begin_write(Sqlite *sqlite, Error *reterr)
         int moved = 0;
         int r = sqlite_exec(sqlite, "BEGIN IMMEDIATE", reterr);
 
-        if (r == -EBUSY || (r == 0 && sqlite->impatient))
+        if (r == -EBUSY || (r == 0 && sqlite->lock_timed_out))
                 set_patience(sqlite, r == 0);
         if (r < 0)
                 return r;

@@ -22,7 +22,7 @@ typedef struct Sqlite {
         sqlite3 *db;
         char *path;
         uint64_t busy_usec;
-        bool impatient; /* the last wait for another process's lock failed */
+        bool lock_timed_out; /* the last wait for another process's lock failed */
 } Sqlite;
 
 /* Opens the file, which must exist, for reading and writing. A wait for another process's lock ends

@@ -76,7 +76,7 @@ STATEMENT(NEXT_UNPLACED, "SELECT % FROM claims WHERE placed = 0 AND id > ?1 ORDE
 STATEMENT(CONFIRM, "UPDATE claims SET state = 'confirmed', expires_usec = 0 WHERE id = ?1"
                    " AND write_state <> 'pending'")
 STATEMENT(EXTEND, "UPDATE claims SET expires_usec = ?2 WHERE id = ?1 AND state = 'claimed'")
-STATEMENT(SET_LIFE, "UPDATE claims SET life = ?2 WHERE id = ?1")
+STATEMENT(SET_PROCESS, "UPDATE claims SET life = ?2 WHERE id = ?1")
 STATEMENT(PROMOTE, "UPDATE claims SET resize_target = 0 WHERE resize_target = 1"
                    " AND state = 'confirmed' AND instance_uuid = ?1 AND NOT EXISTS"
                    " (SELECT 1 FROM claims WHERE instance_uuid = ?1 AND resize_target = 0)")
@@ -193,7 +193,7 @@ STATEMENT(NEXT_WRITE,
                  " SELECT min(id) FROM claims WHERE write_state = 'sent'"
                  " AND " IS_UNDER_WAY " AND id > ?1))",
           LIVING_ROWS)
-STATEMENT(COUNT_OWED, "SELECT %", &owed_row)
+STATEMENT(COUNT_PENDING_WRITES, "SELECT %", &pending_writes_row)
 STATEMENT(NEXT_REMOVAL,
           "SELECT % FROM removals WHERE id > ?1 AND (?2 = '' OR consumer = ?2) ORDER BY id LIMIT 1",
           &removal_row)

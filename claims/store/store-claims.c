@@ -39,10 +39,10 @@ ROW(living, Claim, "claim",
     COLUMN("state", Claim, state, .max = _CLAIM_STATE_MAX - 1, .to_text = claim_state_to_text),
     COLUMN("write_state", Claim, write_state, .max = _CLAIM_WRITE_MAX - 1,
            .to_text = claim_write_state_to_text),
-    COLUMN("guest", Claim, guest, .optional = true), COLUMN("life", Claim, life));
+    COLUMN("guest", Claim, guest, .optional = true), COLUMN("life", Claim, process));
 
 ROW(reported, Claim, "claim", COLUMN("reported_elsewhere <> ''", Claim, was_read),
-    COLUMN(IS_UNHELD, Claim, is_unheld));
+    COLUMN(IS_UNALLOCATED, Claim, is_unallocated));
 
 ROW(ended, Claim, "claim", COLUMN("ended_usec", Claim, ended_usec),
     COLUMN("end_reason", Claim, end_reason));
@@ -99,7 +99,7 @@ static int read_claim(Claims *claims, sqlite3_stmt *statement, const Row *const 
                         claim->was_read = true;
                 }
         }
-        if (claim->write_state == CLAIM_WRITE_PENDING)
+        if (claim->write_state == CLAIM_WRITE_UNANSWERED)
                 claim->state = CLAIM_STATE_PENDING;
         if (r == 0 && claim_list_add(list, claim) < 0)
                 r = error_oom(reterr);

@@ -23,13 +23,13 @@ ROW(removal, ClaimRemoval, "removal", COLUMN("id", ClaimRemoval, id),
 ROW(move, ClaimMove, "move", COLUMN("id", ClaimMove, id), COLUMN("from_consumer", ClaimMove, from),
     COLUMN("to_consumer", ClaimMove, to), COLUMN("to_type", ClaimMove, to_type));
 
-ROW(owed, ClaimsOwed, "the pending writes",
+ROW(pending_writes, PendingWrites, "the pending writes",
     COLUMN("(SELECT COUNT(*) FROM claims WHERE " IS_UNDER_WAY " AND write_state <> 'pending')",
-           ClaimsOwed, n_writes),
-    COLUMN("(SELECT COUNT(*) FROM removals)", ClaimsOwed, n_removals),
-    COLUMN("(SELECT COUNT(*) FROM moves)", ClaimsOwed, n_moves),
-    COLUMN("(SELECT ifnull(max(id), 0) FROM removals)", ClaimsOwed, last_removal),
-    COLUMN("(SELECT COUNT(*) FROM claims WHERE " IS_UNHELD ")", ClaimsOwed, n_unheld));
+           PendingWrites, n_writes),
+    COLUMN("(SELECT COUNT(*) FROM removals)", PendingWrites, n_removals),
+    COLUMN("(SELECT COUNT(*) FROM moves)", PendingWrites, n_moves),
+    COLUMN("(SELECT ifnull(max(id), 0) FROM removals)", PendingWrites, last_removal),
+    COLUMN("(SELECT COUNT(*) FROM claims WHERE " IS_UNALLOCATED ")", PendingWrites, n_unallocated));
 
 int claims_forget_reported(Claims *claims, Error *reterr)
 {
@@ -42,9 +42,9 @@ int claims_forget_reported(Claims *claims, Error *reterr)
         return store_end(claims, r, reterr);
 }
 
-int claims_count_owed(Claims *claims, ClaimsOwed *ret, Error *reterr)
+int claims_count_pending_writes(Claims *claims, PendingWrites *ret, Error *reterr)
 {
-        return store_get(claims, STATEMENT_COUNT_OWED, NO_VALUES, ret, reterr);
+        return store_get(claims, STATEMENT_COUNT_PENDING_WRITES, NO_VALUES, ret, reterr);
 }
 
 int claims_next_removal(Claims *claims, int64_t after, const Uuid *consumer, ClaimRemoval *ret,

@@ -158,7 +158,7 @@ static int insert_row(Claims *claims, const StoreClaim *claim, int64_t *ret_id, 
                 .state = claim->confirmed ? CLAIM_STATE_CONFIRMED : CLAIM_STATE_CLAIMED,
                 .consumer_type = (char *)request->consumer_type,
                 .write_state = claim->write_state,
-                .life = (char *)request->life,
+                .process = (char *)request->process,
         };
         char created_at[48];
         int r;
@@ -341,10 +341,10 @@ int claims_confirm(Claims *claims, int64_t id, Error *reterr)
         return r == CLAIM_E_NOT_FOUND ? store_not_found(id, reterr) : r;
 }
 
-int store_set_life(Claims *claims, int64_t id, const char *life, Error *reterr)
+int store_set_process(Claims *claims, int64_t id, const char *process, Error *reterr)
 {
-        return store_run_alone(claims, STATEMENT_SET_LIFE, VALUES(id, life), CLAIM_E_NOT_FOUND,
-                               reterr);
+        return store_run_alone(claims, STATEMENT_SET_PROCESS, VALUES(id, process),
+                               CLAIM_E_NOT_FOUND, reterr);
 }
 
 int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *reterr)
@@ -501,13 +501,13 @@ int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reter
         int r = store_begin(claims, reterr);
 
         if (r == 0)
-                r = set_write_state(claims, id, CLAIM_WRITE_PENDING, CLAIM_WRITE_NONE, NULL,
+                r = set_write_state(claims, id, CLAIM_WRITE_UNANSWERED, CLAIM_WRITE_NONE, NULL,
                                     reterr);
         if (r == 0)
                 r = end_claim(claims, id, false, &note, clock_usec(CLOCK_REALTIME), reterr);
         if (r == 0)
                 r = forget_events(claims, id, reterr);
-        return note_state(store_end(claims, r, reterr), id, CLAIM_WRITE_PENDING, reterr);
+        return note_state(store_end(claims, r, reterr), id, CLAIM_WRITE_UNANSWERED, reterr);
 }
 
 /* Yields the id of the expired claim that expired first, 0 if there is none. */

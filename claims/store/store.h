@@ -21,10 +21,10 @@ typedef struct Claims Claims;
 typedef struct ClaimsRules {
         uint64_t expiry_usec; /* [DEFAULT] claim_expiry_time; 0: claims never expire */
 
-        /* Claims of claims_prepare() are written to Placement (CLAIM_WRITE_OWED). Without it,
+        /* Claims of claims_prepare() are written to Placement (CLAIM_WRITE_UNSENT). Without it,
          * claims_adopt() makes such claims if an earlier claim of the guest left a removal: then
          * the agent wrote the allocations in Placement. */
-        bool owes_guests;
+        bool writes_guests;
 
         /* Reason to reject new claims; NULL: none are rejected. A consumer with a claim still gets
          * that claim, and running guests are counted. */
@@ -136,7 +136,7 @@ int claims_forget_reported(Claims *claims, Error *reterr);
 int claims_next_write(Claims *claims, int64_t after, Claim **ret, Error *reterr);
 
 /* Counts the pending writes, without a list. */
-int claims_count_owed(Claims *claims, ClaimsOwed *ret, Error *reterr);
+int claims_count_pending_writes(Claims *claims, PendingWrites *ret, Error *reterr);
 
 /* Yields the first removal with an id above after (of a consumer, or NULL: of any). Returns
  * CLAIM_E_NOT_FOUND if there is none. */

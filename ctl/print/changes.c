@@ -81,7 +81,7 @@ static void print_nothing(const json_t *status, CtlPage *page)
         const char *state = ctl_json_text(status, "sync_state"),
                    *error = ctl_json_text(status, "sync_error");
 
-        if (strcmp(state, SYNC_STATE_SYNCED) == 0 || strcmp(state, SYNC_STATE_LEFT) == 0)
+        if (strcmp(state, SYNC_STATE_SYNCED) == 0 || strcmp(state, SYNC_STATE_LEFT_TO_NOVA) == 0)
                 ctl_page_write(page, CTL_PLAIN, "Nothing to do: Placement is equal to this host.");
         else if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
                 ctl_page_write(page, CTL_PLAIN, "Nothing to send: no Placement is configured.");

@@ -283,7 +283,7 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
                 return add_finding(
                         findings, "placement", "ok", NULL,
                         "No [placement] section: the agent publishes nothing to Placement");
-        if (strcmp(state, SYNC_STATE_LEFT) == 0)
+        if (strcmp(state, SYNC_STATE_LEFT_TO_NOVA) == 0)
                 return add_finding(
                         findings, "placement", "ok", NULL,
                         "[agent] nova is %s, so nova-compute publishes the resources of this host",

@@ -49,8 +49,8 @@ int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what
  * either case. Borrowed, or NULL. */
 const json_t *ctl_host_find_device(const json_t *host, const char *what);
 
-/* Checks whether claims can be searched for that word. Known words are a device, guest, cpu:N or
- * cell:N of the host's document. Any uuid counts too, because ended guests are not in the
+/* Checks whether claims can be searched for that word. NamedDevice words are a device, guest, cpu:N
+ * or cell:N of the host's document. Any uuid counts too, because ended guests are not in the
  * document. */
 bool ctl_host_has(const json_t *host, const char *what);
 

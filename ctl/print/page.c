@@ -38,7 +38,7 @@ static const char *const sequences[_CTL_COLOUR_MAX] = {
 };
 
 /* Checks for a word that systemd reads as false. */
-static bool means_no(const char *text)
+static bool is_false(const char *text)
 {
         static const char *const words[] = { "0", "no", "n", "false", "f", "off" };
 
@@ -56,7 +56,7 @@ static bool detect_colours(bool terminal)
                    *term = getenv("TERM");
 
         if (wish && wish[0])
-                return !means_no(wish);
+                return !is_false(wish);
         if (no && no[0])
                 return false;
         return terminal && term && strcmp(term, "dumb") != 0;

@@ -35,10 +35,10 @@ static bool has_text(const json_t *object, const char *key)
 
 /* Returns the number of pending writes: allocations that Placement does not have yet, removals and
  * moves. */
-static uint64_t count_owed(const json_t *status)
+static uint64_t count_pending_writes(const json_t *status)
 {
-        return ctl_json_u64(status, "n_owed_writes") + ctl_json_u64(status, "n_owed_removals") +
-               ctl_json_u64(status, "n_owed_moves");
+        return ctl_json_u64(status, "n_pending_writes") +
+               ctl_json_u64(status, "n_pending_removals") + ctl_json_u64(status, "n_pending_moves");
 }
 
 json_t *ctl_status_make_not_running(const char *why)
@@ -133,7 +133,7 @@ static void print_sync(const json_t *status, CtlPage *page)
                 print_timed_field(page, "Sync", state, "last published",
                                   "not published since the start",
                                   ctl_json_u64(status, "last_sync_usec"));
-        if (strcmp(state, SYNC_STATE_LEFT) == 0) {
+        if (strcmp(state, SYNC_STATE_LEFT_TO_NOVA) == 0) {
                 ctl_page_field(
                         page, LABEL_WIDTH, "", CTL_PLAIN,
                         "[agent] nova is %s. %" PRIu64
@@ -159,13 +159,13 @@ static void print_figures(const json_t *status, CtlPage *page)
                        ctl_json_u64(status, "n_providers"));
         ctl_page_field(page, LABEL_WIDTH, "Claims", CTL_PLAIN, "%" PRIu64,
                        ctl_json_u64(status, "n_claims"));
-        if (count_owed(status) > 0)
+        if (count_pending_writes(status) > 0)
                 ctl_page_field(page, LABEL_WIDTH, "Pending", CTL_YELLOW,
                                "%" PRIu64 " to write to Placement, %" PRIu64 " to remove, %" PRIu64
                                " to move",
-                               ctl_json_u64(status, "n_owed_writes"),
-                               ctl_json_u64(status, "n_owed_removals"),
-                               ctl_json_u64(status, "n_owed_moves"));
+                               ctl_json_u64(status, "n_pending_writes"),
+                               ctl_json_u64(status, "n_pending_removals"),
+                               ctl_json_u64(status, "n_pending_moves"));
         if (strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STANDALONE) != 0)
                 ctl_page_field(page, LABEL_WIDTH, "Placement", CTL_PLAIN,
                                "%" PRIu64 " requests, %" PRIu64 " writes, %" PRIu64 " conflicts",

@@ -39,7 +39,7 @@ static bool is_roomy(const CtlStyle *style)
 }
 
 /* Checks whether the column is narrowed if the terminal is too narrow. */
-static bool gives_way(CtlColumnKind kind)
+static bool is_narrowed(CtlColumnKind kind)
 {
         return kind == CTL_COLUMN_CUT || kind == CTL_COLUMN_WRAP;
 }
@@ -298,8 +298,8 @@ static int fit_columns(CtlTable *table)
                 size_t width = measure_column(table, i);
 
                 wanted += width;
-                taken += gives_way(table->kinds[i]) ? 0 : width;
-                n_left += gives_way(table->kinds[i]);
+                taken += is_narrowed(table->kinds[i]) ? 0 : width;
+                n_left += is_narrowed(table->kinds[i]);
         }
         if (table->page->style.width == 0 || table->page->style.all ||
             wanted <= table->page->style.width)
@@ -308,7 +308,7 @@ static int fit_columns(CtlTable *table)
         for (size_t i = 0; i < n_columns; i++) {
                 size_t width = measure_column(table, i), share;
 
-                if (!gives_way(table->kinds[i]))
+                if (!is_narrowed(table->kinds[i]))
                         continue;
                 share = MAX(MIN(width, rest / n_left), (size_t)WIDTH_MIN);
                 rest -= MIN(share, rest);

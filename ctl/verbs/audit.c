@@ -96,7 +96,7 @@ static void keep_findings(json_t *document, const char *consumer)
 
 /* Explains why nothing was found for a consumer. Returns 0 if it has neither allocations nor a
  * claim here. Returns -EBUSY with words if the agent keeps its allocations. */
-static int explain_nothing(const json_t *document, const char *consumer, Error *reterr)
+static int explain_no_findings(const json_t *document, const char *consumer, Error *reterr)
 {
         const json_t *held = find_item(json_object_get(document, "consumers"), consumer);
         uint64_t claim = held ? ctl_json_u64(held, "claim") : 0;
@@ -138,7 +138,7 @@ static int heal_one(Ctl *ctl, const char *consumer, Error *reterr)
         if (r < 0)
                 return r;
         if (!find_item(json_object_get(document, "findings"), consumer)) {
-                r = explain_nothing(document, consumer, reterr);
+                r = explain_no_findings(document, consumer, reterr);
                 if (r < 0)
                         return r;
                 if (!ctl_wants_json(ctl) && !ctl->options.quiet) {

@@ -189,7 +189,7 @@ static int start_server(const char *direct, Private *ret, Error *reterr)
 
 /* Gives the socket to the owner of the state folder, because the agent drops the rights of root. An
  * unusable configuration is not reported here: the agent does that. */
-static int let_in(const Private *private, const char *file, Error *reterr)
+static int give_socket_to_owner(const Private *private, const char *file, Error *reterr)
 {
         _cleanup_(config_freep) Config *config = NULL;
         uid_t user;
@@ -211,7 +211,7 @@ static int run_agent(const char *config, const Private *private, Error *reterr)
         int status = 0, r;
         pid_t pid;
 
-        r = let_in(private, config, reterr);
+        r = give_socket_to_owner(private, config, reterr);
         if (r < 0)
                 return r;
         ctl_find_program(path, AGENT, SBINDIR);

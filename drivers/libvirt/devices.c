@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads the node devices of a host into a snapshot. Known devices come from the cache; others cost
- * one call each. A poll without a listing reads only the devices that change silently. A device
- * that vanishes is skipped, and one that cannot be read is a problem of the snapshot. A failed
- * read marks the device in the cache, so the next poll lists the devices again.
+/* Reads the node devices of a host into a snapshot. NamedDevice devices come from the cache; others
+ * cost one call each. A poll without a listing reads only the devices that change silently. A
+ * device that vanishes is skipped, and one that cannot be read is a problem of the snapshot. A
+ * failed read marks the device in the cache, so the next poll lists the devices again.
  *
  * Tests: tests/unit/drivers/libvirt/test-poll.c tests/unit/drivers/libvirt/test-driver.c */
 

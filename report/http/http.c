@@ -176,7 +176,7 @@ static void transfer_deactivate(HttpTransfer *transfer)
 
 /* Checks whether a transfer has waited long for its first byte on a connection that was made for
  * it. */
-static bool seems_to_stand(const HttpTransfer *transfer, uint64_t now)
+static bool is_stalled(const HttpTransfer *transfer, uint64_t now)
 {
         const HttpLanes *lanes = &transfer->client->lanes;
         curl_off_t first_byte_usec = 0;
@@ -199,13 +199,13 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *userdata)
 
         client->watching = false;
         TAILQ_FOREACH(transfer, &client->active, link)
-                n_standing += seems_to_stand(transfer, now);
+                n_standing += is_stalled(transfer, now);
         /* If no other connection is served, the server is slow or away. */
         n_served = client->n_active - n_standing + http_loop_count_idle(client->loop);
         if (n_standing > 0 && n_served > 0) {
                 client->n_standing = 0;
                 TAILQ_FOREACH(transfer, &client->active, link)
-                        client->n_standing += transfer->stands = seems_to_stand(transfer, now);
+                        client->n_standing += transfer->stands = is_stalled(transfer, now);
                 http_lanes_note_crowd(&client->lanes, n_served, now);
                 http_loop_close_idle(client->loop);
         }

@@ -471,7 +471,8 @@ int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *r
 
 /* Adds the free amounts of one provider: capacity without the used part. Overcommitted use gives
  * 0. */
-static int add_room(const json_t *summary, const Uuid *provider, Consumer *room, Error *reterr)
+static int add_capacity(const json_t *summary, const Uuid *provider, Consumer *free_capacity,
+                        Error *reterr)
 {
         const char *resource_class;
         json_t *resources, *item;
@@ -485,23 +486,23 @@ static int add_room(const json_t *summary, const Uuid *provider, Consumer *room,
                 if ((r = json_read_u64(item, "capacity", &capacity, reterr)) < 0 ||
                     (r = json_read_u64(item, "used", &used, reterr)) < 0)
                         return r;
-                if (consumer_set(room, provider, resource_class, capacity - MIN(used, capacity)) <
-                    0)
+                if (consumer_set(free_capacity, provider, resource_class,
+                                 capacity - MIN(used, capacity)) < 0)
                         return error_oom(reterr);
         }
         return 0;
 }
 
-int placement_read_room(const json_t *body, Consumer **ret, Error *reterr)
+int placement_read_capacity(const json_t *body, Consumer **ret, Error *reterr)
 {
-        _cleanup_(consumer_freep) Consumer *room = NULL;
+        _cleanup_(consumer_freep) Consumer *free_capacity = NULL;
         json_t *object, *summary;
         const char *key;
         int r = json_read_object(body, "provider_summaries", &object, reterr);
 
         if (r < 0)
                 return r;
-        if (consumer_new(&room, &UUID_NULL) < 0)
+        if (consumer_new(&free_capacity, &UUID_NULL) < 0)
                 return error_oom(reterr);
         json_object_foreach(object, key, summary) {
                 Uuid provider;
@@ -509,10 +510,10 @@ int placement_read_room(const json_t *body, Consumer **ret, Error *reterr)
                 r = read_uuid(key, &provider, reterr);
                 if (r < 0)
                         return error_prefixf(reterr, r, "\"provider_summaries\"");
-                r = add_room(summary, &provider, room, reterr);
+                r = add_capacity(summary, &provider, free_capacity, reterr);
                 if (r < 0)
                         return r;
         }
-        *ret = TAKE_PTR(room);
+        *ret = TAKE_PTR(free_capacity);
         return 0;
 }

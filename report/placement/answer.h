@@ -73,7 +73,7 @@ int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *r
 /* Reads the same answer as a single consumer. A consumer without allocations has generation -1. */
 int placement_read_whole(const json_t *body, const Uuid *uuid, Consumer **ret, Error *reterr);
 
-/* Reads the answer to placement_get_room(). The free amounts of each provider (capacity without the
- * used part) become the allocations of a consumer with a null uuid. It is empty if no provider can
- * allocate the requested amount. */
-int placement_read_room(const json_t *body, Consumer **ret, Error *reterr);
+/* Reads the answer to placement_get_capacity(). The free amounts of each provider (capacity without
+ * the used part) become the allocations of a consumer with a null uuid. It is empty if no provider
+ * can allocate the requested amount. */
+int placement_read_capacity(const json_t *body, Consumer **ret, Error *reterr);

@@ -74,7 +74,7 @@ ReportWritten report_outcome_of_write(int outcome, int status)
         if (outcome == REPORT_E_CONFLICT)
                 return REPORT_WRITTEN_RACED;
         if (status == HTTP_CONFLICT)
-                return REPORT_WRITTEN_NO_ROOM;
+                return REPORT_WRITTEN_NO_CAPACITY;
         return status >= HTTP_BAD_REQUEST && status < HTTP_SERVER_ERROR &&
                                status != HTTP_REQUEST_TIMEOUT
                        ? REPORT_WRITTEN_REFUSED
@@ -209,8 +209,8 @@ static bool is_everywhere(const PlacementRequest *request)
 }
 
 /* Judges an answer that Placement never sends. */
-static int judge_stranger(const PlacementRequest *request, const HttpResponse *response,
-                          Error *reterr)
+static int judge_unknown(const PlacementRequest *request, const HttpResponse *response,
+                         Error *reterr)
 {
         if (response->status == 404 && is_everywhere(request))
                 error_setf(
@@ -255,7 +255,7 @@ static int judge_not_acceptable(const PlacementRequest *request, const HttpRespo
                                 const Fault *fault, Error *reterr)
 {
         if (!fault->found)
-                return judge_stranger(request, response, reterr);
+                return judge_unknown(request, response, reterr);
         error_setf(reterr, EPROTONOSUPPORT,
                    "Placement is too old: it has microversions %s to %s, but " REQUEST_FORMAT
                    " needs %s",
@@ -287,7 +287,7 @@ static int judge_refusal(const PlacementRequest *request, const HttpResponse *re
                          const Fault *fault, Error *reterr)
 {
         if (!fault->found || (response->status == 404 && is_everywhere(request)))
-                return judge_stranger(request, response, reterr);
+                return judge_unknown(request, response, reterr);
         error_setf(reterr, EREMOTEIO, "Placement refuses " REQUEST_FORMAT " (%d): %s",
                    REQUEST_ARGUMENTS(request), response->status,
                    fault->detail[0] ? fault->detail : "no reason given");
@@ -348,7 +348,7 @@ static int judge_status(const PlacementRequest *request, const HttpResponse *res
                 return judge_unavailable(request, response, fault, reterr);
         if (status >= 400)
                 return judge_refusal(request, response, fault, reterr);
-        return judge_stranger(request, response, reterr);
+        return judge_unknown(request, response, reterr);
 }
 
 PlacementVerdict placement_judge(const PlacementRequest *request, const HttpResponse *response,

@@ -44,11 +44,11 @@ bool report_outcome_is_away(int outcome);
 /* The result of a write of allocations by PUT or POST /allocations. */
 typedef enum ReportWritten {
         REPORT_WRITTEN,
-        REPORT_WRITTEN_RACED,   /* another writer was first, or the write itself was done: after a
-                                 * broken connection curl sends it twice */
-        REPORT_WRITTEN_NO_ROOM, /* an amount does not fit (any more); nothing was written */
-        REPORT_WRITTEN_REFUSED, /* nothing was written */
-        REPORT_WRITTEN_UNKNOWN, /* unknown; the write can still arrive */
+        REPORT_WRITTEN_RACED, /* another writer was first, or the write itself was done: after a
+                               * broken connection curl sends it twice */
+        REPORT_WRITTEN_NO_CAPACITY, /* an amount does not fit (any more); nothing was written */
+        REPORT_WRITTEN_REFUSED,     /* nothing was written */
+        REPORT_WRITTEN_UNKNOWN,     /* unknown; the write can still arrive */
 } ReportWritten;
 
 /* Returns the result of a write. status is that of the answer; 0: no answer. */

@@ -348,7 +348,8 @@ PlacementRequest placement_post_consumers(const Allocations *consumers, bool old
         return request;
 }
 
-PlacementRequest placement_get_room(const Uuid *root, const char *resource_class, uint64_t amount)
+PlacementRequest placement_get_capacity(const Uuid *root, const char *resource_class,
+                                        uint64_t amount)
 {
         return (PlacementRequest){
                 .method = "GET",

@@ -117,4 +117,5 @@ PlacementRequest placement_post_consumers(const Allocations *consumers, bool old
  * that amount of the class. They are the summaries of GET /allocation_candidates, which cover the
  * whole tree even if the answer has few candidates. So one request is enough for a tree of any
  * size. */
-PlacementRequest placement_get_room(const Uuid *root, const char *resource_class, uint64_t amount);
+PlacementRequest placement_get_capacity(const Uuid *root, const char *resource_class,
+                                        uint64_t amount);

@@ -67,7 +67,7 @@ struct Executor {
         Session *session;
         Mirror *mirror;
         const Plan *plan;
-        ExecutorManners *manners;
+        ExecutorMemory *memory;
         ExecutorStep *steps; /* one for each step of the plan */
         Lane *lanes;
         size_t n_lanes;
@@ -221,10 +221,10 @@ static void step_retry(ExecutorStep *step, const SessionAnswer *answer, int resu
         Executor *executor = step->executor;
 
         executor->serial = true;
-        executor->manners->serial_writes |= answer->verdict.database_locked;
+        executor->memory->serial_writes |= answer->verdict.database_locked;
         if (!executor->stopping && step->n_tries < EXECUTOR_TRIES_MAX &&
             (step_wait_turn(step, answer) || step_pause(step))) {
-                executor->manners->n_retries++;
+                executor->memory->n_retries++;
                 log_debug("%s; next attempt in %llu ms", error->text,
                           (unsigned long long)(step->pause_usec / USEC_PER_MSEC));
                 return;
@@ -397,9 +397,9 @@ static void step_done(ExecutorStep *step, const json_t *body)
                 step_fail(step, r == -EBADMSG ? REPORT_E_UNAVAILABLE : r, &error);
         else
                 step_set_state(step, STEP_DONE);
-        if (r >= 0 && step->step->op == PLAN_DELETE_PROVIDER && executor->manners->deleted)
-                executor->manners->deleted(&step->step->provider, step->step->name,
-                                           executor->manners->userdata);
+        if (r >= 0 && step->step->op == PLAN_DELETE_PROVIDER && executor->memory->deleted)
+                executor->memory->deleted(&step->step->provider, step->step->name,
+                                          executor->memory->userdata);
 }
 
 static void step_refused(ExecutorStep *step, int result, const Error *error)
@@ -463,7 +463,7 @@ static void note_access(ExecutorStep *step, const SessionAnswer *answer)
         ReshaperAccess access = reshaper_access_of(answer->status, answer->verdict.from_placement);
 
         if (step->step->op == PLAN_RESHAPE && access != RESHAPER_UNKNOWN)
-                step->executor->manners->reshaper = access;
+                step->executor->memory->reshaper = access;
 }
 
 static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
@@ -555,12 +555,12 @@ static void pump(Executor *executor)
  * by one, because single writes lose fewer races. */
 static void note_batch(Executor *executor)
 {
-        ExecutorManners *manners = executor->manners;
+        ExecutorMemory *memory = executor->memory;
 
-        manners->n_batch_races = executor->batch_raced ? manners->n_batch_races + 1 : 0;
-        manners->batch_failed |= executor->batch_raced
-                                         ? manners->n_batch_races >= EXECUTOR_BATCH_RACES_MAX
-                                         : !executor->batch_done;
+        memory->n_batch_races = executor->batch_raced ? memory->n_batch_races + 1 : 0;
+        memory->batch_failed |= executor->batch_raced
+                                        ? memory->n_batch_races >= EXECUTOR_BATCH_RACES_MAX
+                                        : !executor->batch_done;
 }
 
 /* Runs twice: first to start the plan, so that no callback runs inside executor_new(), and last to
@@ -641,7 +641,7 @@ static int make_steps(Executor *executor)
 }
 
 int executor_new(Executor **ret, sd_event *event, Session *session, Mirror *mirror,
-                 const Plan *plan, ExecutorManners *manners, ExecutorDone done, void *userdata,
+                 const Plan *plan, ExecutorMemory *memory, ExecutorDone done, void *userdata,
                  Error *reterr)
 {
         _cleanup_(executor_freep) Executor *executor = calloc(1, sizeof(Executor));
@@ -652,8 +652,8 @@ int executor_new(Executor **ret, sd_event *event, Session *session, Mirror *mirr
         executor->session = session;
         executor->mirror = mirror;
         executor->plan = plan;
-        executor->manners = manners;
-        executor->serial = manners->serial_writes;
+        executor->memory = memory;
+        executor->serial = memory->serial_writes;
         executor->done = done;
         executor->userdata = userdata;
         if (make_lanes(executor) < 0 || make_steps(executor) < 0 ||

@@ -40,7 +40,7 @@
 #define EXECUTOR_BATCH_RACES_MAX 3
 
 /* Knowledge about the service that the caller keeps from plan to plan. */
-typedef struct ExecutorManners {
+typedef struct ExecutorMemory {
         bool serial_writes;      /* the service cannot do two writes at a time */
         ReshaperAccess reshaper; /* set by the answer to a reshape */
         bool batch_failed;       /* the batch of a plan (plan.h) was not done */
@@ -49,7 +49,7 @@ typedef struct ExecutorManners {
         /* Called after Placement deleted a provider; NULL: none. */
         void (*deleted)(const Uuid *provider, const char *name, void *userdata);
         void *userdata;
-} ExecutorManners;
+} ExecutorMemory;
 
 typedef struct Executor Executor;
 
@@ -59,7 +59,7 @@ typedef void (*ExecutorDone)(int result, const Error *error, void *userdata);
 
 /* Starts a plan. Everything is borrowed and must outlive the executor. -ENOMEM. */
 int executor_new(Executor **ret, sd_event *event, Session *session, Mirror *mirror,
-                 const Plan *plan, ExecutorManners *manners, ExecutorDone done, void *userdata,
+                 const Plan *plan, ExecutorMemory *memory, ExecutorDone done, void *userdata,
                  Error *reterr);
 
 /* Returns the progress in steps of the plan. */

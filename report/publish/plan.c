@@ -544,7 +544,7 @@ static int make_moves(Builder *builder)
 
 /* Returns a provider for a reshape that changes only allocations, because Placement demands at
  * least one inventory. */
-static const Provider *pick_witness(const Builder *builder)
+static const Provider *pick_unchanged_provider(const Builder *builder)
 {
         const Allocations *allocations = builder->plan->allocations;
 
@@ -611,7 +611,7 @@ static int choose_reshaped(Builder *builder)
 {
         const ProviderTree *desired = builder->desired, *mirror = builder->mirror;
         Plan *plan = builder->plan;
-        const Provider *witness;
+        const Provider *unchanged;
 
         plan->reshaped = calloc(desired->n_providers + mirror->n_providers + 1, sizeof(Uuid));
         if (!plan->reshaped)
@@ -627,9 +627,9 @@ static int choose_reshaped(Builder *builder)
                 if (mirror->providers[i]->n_inventories > 0 &&
                     !provider_tree_find(desired, &mirror->providers[i]->uuid))
                         plan->reshaped[plan->n_reshaped++] = mirror->providers[i]->uuid;
-        witness = plan->n_reshaped == 0 ? pick_witness(builder) : NULL;
-        if (witness)
-                plan->reshaped[plan->n_reshaped++] = witness->uuid;
+        unchanged = plan->n_reshaped == 0 ? pick_unchanged_provider(builder) : NULL;
+        if (unchanged)
+                plan->reshaped[plan->n_reshaped++] = unchanged->uuid;
         return 0;
 }
 
@@ -745,7 +745,7 @@ static int build(Builder *builder)
 
 /* Checks whether the provider is new and can be created before the reshape: its name is free and
  * its parent exists or is created too. */
-static bool can_be_laid(const Builder *builder, const Provider *provider)
+static bool is_groundwork(const Builder *builder, const Provider *provider)
 {
         const Node *parent = table_find(&builder->creates, &provider->parent);
 
@@ -768,7 +768,7 @@ static int build_groundwork(Builder *builder)
         if (make_names(builder) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < desired->n_providers; i++)
-                if (can_be_laid(builder, desired->providers[i]) &&
+                if (is_groundwork(builder, desired->providers[i]) &&
                     add_create(builder, desired->providers[i]) < 0)
                         return -ENOMEM;
         for (size_t i = 0; i < desired->n_providers; i++)

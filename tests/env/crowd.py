@@ -14,7 +14,7 @@ from tests.env.agent import Agent, build_folder
 from tests.env.bus import Bus
 from tests.env.scratch import wait_until
 
-NOBODY = 65534
+NO_CELL = 65534
 
 
 class Answers(NamedTuple):
@@ -80,7 +80,7 @@ class CrowdedAgent:
         self.agent.start()
         wait_until(lambda: self.agent.status().get('n_providers'), 60, 'the host')
 
-    def spawn(self, kind, n=1, seconds=0, user=NOBODY, how=()):
+    def spawn(self, kind, n=1, seconds=0, user=NO_CELL, how=()):
         """Starts a bench/bus-caller."""
         child = subprocess.Popen(
             [str(build_folder() / 'bench/bus-caller'), kind, str(n), str(seconds), *how],
@@ -101,7 +101,7 @@ class CrowdedAgent:
             raise RuntimeError('a caller failed')
         return Answers(*map(int, words[:4]), *map(float, words[4:6]), words[6])
 
-    def call(self, kind, n=1, seconds=0, user=NOBODY):
+    def call(self, kind, n=1, seconds=0, user=NO_CELL):
         """Sends such calls and returns their figures at the end."""
         return self.answers(self.spawn(kind, n, seconds, user))
 

@@ -7,15 +7,15 @@
 #include "tests/fixtures/claims.h"
 #include "tests/unit/test.h"
 
-typedef enum FakeKind { FAKE_READ, FAKE_WRITE, FAKE_ROOM } FakeKind;
+typedef enum FakeKind { FAKE_READ, FAKE_WRITE, FAKE_CAPACITY } FakeKind;
 
 struct ConsumersCall {
         sd_event_source *source;
         FakeKind kind;
         Uuid uuid;
         Allocations *written;
-        Consumer *room; /* as of the time of the request: other writers can change it before the
-                         * answer */
+        Consumer *free_capacity; /* as of the time of the request: other writers can change it
+                                  * before the answer */
         ConsumersDone done;
         void *userdata;
 };
@@ -92,7 +92,8 @@ static uint64_t used(const Uuid *provider, const char *resource_class, const All
         return sum;
 }
 
-static uint64_t room(const Uuid *provider, const char *resource_class, const Allocations *but)
+static uint64_t free_capacity(const Uuid *provider, const char *resource_class,
+                              const Allocations *but)
 {
         const Provider *found = provider_tree_find(fake.tree, provider);
         const Inventory *inventory = found ? provider_find_inventory(found, resource_class) : NULL;
@@ -106,8 +107,8 @@ static bool fits(const Allocations *written, const Consumer *consumer)
                 const Allocation *held = &consumer->allocations[i];
 
                 for (size_t j = 0; j < held->resources.n_items; j++)
-                        if (room(&held->provider, held->resources.items[j].resource_class,
-                                 written) < held->resources.items[j].amount)
+                        if (free_capacity(&held->provider, held->resources.items[j].resource_class,
+                                          written) < held->resources.items[j].amount)
                                 return false;
         }
         return true;
@@ -167,7 +168,7 @@ void fake_placement_arrive(bool all)
 
 /* Answers. */
 
-static Consumer *find_room(const Uuid *root)
+static Consumer *find_capacity(const Uuid *root)
 {
         const Uuid nobody = UUID_NULL;
         Consumer *left;
@@ -182,7 +183,8 @@ static Consumer *find_room(const Uuid *root)
                         const char *resource_class = provider->inventories[j].resource_class;
 
                         assert_true(consumer_set(left, &provider->uuid, resource_class,
-                                                 room(&provider->uuid, resource_class, NULL)) >= 0);
+                                                 free_capacity(&provider->uuid, resource_class,
+                                                               NULL)) >= 0);
                 }
         }
         return left;
@@ -216,8 +218,8 @@ static void answer_well(ConsumersCall *call, int *result, ConsumersAnswer *answe
         answer->status = 200;
         if (call->kind == FAKE_WRITE)
                 answer->status = write_all(call->written, result);
-        else if (call->kind == FAKE_ROOM)
-                answer->consumer = TAKE_PTR(call->room);
+        else if (call->kind == FAKE_CAPACITY)
+                answer->consumer = TAKE_PTR(call->free_capacity);
         else if (found)
                 assert_int_equal(consumer_copy(&answer->consumer, found), 0);
         else
@@ -232,7 +234,7 @@ static void answer_ill(FakeTrouble trouble, int *result, ConsumersAnswer *answer
         if (trouble < FAKE_TROUBLE_RACE)
                 return;
         answer->status = 409;
-        *result = trouble == FAKE_TROUBLE_NO_ROOM ? REPORT_E_REFUSED : REPORT_E_CONFLICT;
+        *result = trouble == FAKE_TROUBLE_NO_CAPACITY ? REPORT_E_REFUSED : REPORT_E_CONFLICT;
 }
 
 static int on_turn(sd_event_source *source, void *userdata)
@@ -288,7 +290,7 @@ ConsumersCall *consumers_cancel(ConsumersCall *call)
                 return NULL;
         sd_event_source_disable_unref(call->source);
         allocations_free(call->written);
-        consumer_free(call->room);
+        consumer_free(call->free_capacity);
         free(call);
         return NULL;
 }
@@ -324,11 +326,12 @@ int consumers_move(ConsumersCall **ret, Session *session, const Allocations *con
         return 0;
 }
 
-int room_read(ConsumersCall **ret, Session *session, const Uuid *root, const char *resource_class,
-              uint64_t amount, ConsumersDone done, void *userdata, Error *reterr)
+int capacity_read(ConsumersCall **ret, Session *session, const Uuid *root,
+                  const char *resource_class, uint64_t amount, ConsumersDone done, void *userdata,
+                  Error *reterr)
 {
-        *ret = begin_call(FAKE_ROOM, done, userdata);
-        (*ret)->room = find_room(root);
+        *ret = begin_call(FAKE_CAPACITY, done, userdata);
+        (*ret)->free_capacity = find_capacity(root);
         return 0;
 }
 

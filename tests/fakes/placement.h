@@ -13,15 +13,15 @@
 /* The fate of a request. */
 typedef enum FakeTrouble {
         FAKE_TROUBLE_NONE,
-        FAKE_TROUBLE_LOST,    /* no answer, and not done */
-        FAKE_TROUBLE_CUT,     /* no answer, and done */
-        FAKE_TROUBLE_LATE,    /* no answer; fake_placement_arrive() does the write */
-        FAKE_TROUBLE_ERROR,   /* 500 */
-        FAKE_TROUBLE_HANG,    /* never an answer, and not done: the agent will crash */
-        FAKE_TROUBLE_HUNG,    /* never an answer, and done */
-        FAKE_TROUBLE_RACE,    /* a write: 409 for its generation, and not done */
-        FAKE_TROUBLE_TWICE,   /* a write: 409 for its generation, and done */
-        FAKE_TROUBLE_NO_ROOM, /* a write: 409 for its capacity */
+        FAKE_TROUBLE_LOST,        /* no answer, and not done */
+        FAKE_TROUBLE_CUT,         /* no answer, and done */
+        FAKE_TROUBLE_LATE,        /* no answer; fake_placement_arrive() does the write */
+        FAKE_TROUBLE_ERROR,       /* 500 */
+        FAKE_TROUBLE_HANG,        /* never an answer, and not done: the agent will crash */
+        FAKE_TROUBLE_HUNG,        /* never an answer, and done */
+        FAKE_TROUBLE_RACE,        /* a write: 409 for its generation, and not done */
+        FAKE_TROUBLE_TWICE,       /* a write: 409 for its generation, and done */
+        FAKE_TROUBLE_NO_CAPACITY, /* a write: 409 for its capacity */
         _FAKE_TROUBLE_MAX,
 } FakeTrouble;
 

@@ -52,7 +52,7 @@ static ProviderTree *make_tree(Uuid *root)
         return tree;
 }
 
-static void ignore_news(const LedgerDevice *device, DeviceNews news, void *userdata)
+static void ignore_device_change(const LedgerDevice *device, DeviceChange change, void *userdata)
 {
 }
 
@@ -63,15 +63,15 @@ static void try_ledger(const json_t *json)
         _cleanup_(device_ledger_done) DeviceLedger again = DEVICE_LEDGER_INIT;
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         _cleanup_json_ json_t *written = NULL;
-        DeviceMoment moment = { .now_usec = USEC_PER_SEC, .hold_usec = USEC_PER_SEC };
+        DeviceUpdateInput input = { .now_usec = USEC_PER_SEC, .hold_usec = USEC_PER_SEC };
         Uuid root;
 
         if (device_ledger_from_json(json, &ledger, NULL) < 0)
                 return;
         tree = make_tree(&root);
-        assert(device_ledger_update(&ledger, &nothing, tree, &root, &moment, ignore_news, NULL,
-                                    NULL) == 0);
-        (void)device_ledger_due_usec(&ledger, &moment);
+        assert(device_ledger_update(&ledger, &nothing, tree, &root, &input, ignore_device_change,
+                                    NULL, NULL) == 0);
+        (void)device_ledger_due_usec(&ledger, &input);
         written = device_ledger_to_json(&ledger);
         assert(written && device_ledger_from_json(written, &again, NULL) == 0);
         assert(again.n_devices == ledger.n_devices);

@@ -125,9 +125,9 @@ static int start(Probe *probe, char *const *argv)
         if (strcmp(argv[2], "room") == 0 && argv[4] && argv[5])
                 return uuid_from_text(argv[3], &uuid) < 0
                                ? -EINVAL
-                               : room_read(&probe->call, session, &uuid, argv[4],
-                                           strtoull(argv[5], NULL, 10), on_done, probe,
-                                           &probe->error);
+                               : capacity_read(&probe->call, session, &uuid, argv[4],
+                                               strtoull(argv[5], NULL, 10), on_done, probe,
+                                               &probe->error);
         return -EINVAL;
 }
 

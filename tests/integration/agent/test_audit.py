@@ -148,7 +148,7 @@ class TestAudit(AuditCase):
         self.allocate({root: {'VCPU': 1, 'MEMORY_MB': 40, 'DISK_GB': 1}}, guest)
         migration = self.leak(agent, {root: {'VCPU': 3, 'MEMORY_MB': 48}}, 'MIGRATION')
         self.allocate({}, bare)
-        self.wait_findings(agent, {guest: 'amount', migration: 'migration', bare: 'untold'})
+        self.wait_findings(agent, {guest: 'amount', migration: 'migration', bare: 'missing'})
         self.wait_remedy(agent, guest, 'write-claim')
         self.assertEqual(self.audit(agent, 'heal')[0], 4)
         self.assertEqual(self.audit(agent), (0, {}))
@@ -261,7 +261,7 @@ class TestHealTrouble(AuditCase):
         root, guest = agent.root(), self.libvirtd.start_guest('bare', memory_mib=40, vcpus=1)
         agent.ctl('sync')
         leaked = self.leak(agent, {root: {'VCPU': 1}})
-        self.wait_findings(agent, {guest: 'unheld', leaked: 'leaked'})
+        self.wait_findings(agent, {guest: 'unallocated', leaked: 'leaked'})
         written = {root: {'VCPU': 2}, other: {'VCPU': 1}}
         self.allocate({root: {'VCPU': 1, 'MEMORY_MB': 40}}, guest)
         code, findings = self.race(agent, proxy, leaked, written)

@@ -334,17 +334,17 @@ class TestOperations(BusCase):
         self.agent.ctl('sync', check=False)
         self.agent.wait_state('offline')
         claim = self.agent.claim('VCPU=1')
-        reports('n_owed_writes', 1)
+        reports('n_pending_writes', 1)
         self.proxy.clear()
         self.agent.ctl('sync', check=False)
-        reports('n_owed_writes', 0)
+        reports('n_pending_writes', 0)
         # The removal is sent as soon as the claim ends. Without this outage the pending write would end before a signal shows it.
         self.proxy.add(server_error(503))
         self.agent.ctl('release', claim['id'])
-        reports('n_owed_removals', 1)
+        reports('n_pending_removals', 1)
         self.proxy.clear()
         self.agent.ctl('sync', check=False)
-        reports('n_owed_removals', 0)
+        reports('n_pending_removals', 0)
 
     def test_a_sync_that_fails(self):
         self.proxy.add(server_error(503))

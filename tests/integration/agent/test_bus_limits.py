@@ -5,7 +5,7 @@ import os
 import time
 import unittest
 
-from tests.env.crowd import NOBODY, CrowdedAgent
+from tests.env.crowd import NO_CELL, CrowdedAgent
 from tests.env.hostile import NAME, PATH
 from tests.env.scratch import Scratch, wait_until
 from tests.env.wire import Wire
@@ -137,7 +137,7 @@ class TestBusLimits(unittest.TestCase):
 
     def test_a_late_reader_gets_all_answers(self):
         """The answers are larger than the limit of unread bytes, the socket, and the calls that are served at once."""
-        late = Wire(self.crowd.bus.socket_path, NOBODY, seconds=60)
+        late = Wire(self.crowd.bus.socket_path, NO_CELL, seconds=60)
         self.addCleanup(late.close)
         serials = [late.send_call(NAME, PATH, NAME, 'Describe', 's', ('claims',)) for _ in range(8)]
         time.sleep(1)

@@ -213,7 +213,7 @@ class TestDeleted(AuditCase):
         """F8 1679750: the domain still runs, because nova-compute was down during the deletion."""
         agent, guest = self.start_with_guest()
         self.placement.request('DELETE', '/allocations/%s' % guest)
-        self.wait_findings(agent, {guest: 'unheld'})
+        self.wait_findings(agent, {guest: 'unallocated'})
         for verb in ('audit', 'heal'):
             found = findings_of(agent, verb)[guest]
             self.assertEqual((found['remedy'], found['outcome']), ('none', 'found'))

@@ -110,30 +110,30 @@ class WithPlacement(EnvCase):
         self.proxy.refuse()
         self.agent.ctl('sync', check=False)
         claim = self.agent.ctl_json('claim', '--consumer', CONSUMER, '--resources', 'VCPU=1')
-        self.wait_metric('placement_owed{action="write"}', '1')
+        self.wait_metric('placement_pending_writes{action="write"}', '1')
         self.proxy.add(server_error(500, method='PUT', path='^/allocations/'))
         self.proxy.listen()
         wait_until(lambda: self.agent.ctl('sync', check=False) and
                    'Cannot report all claims to Placement: ' in self.agent.log(), 20, 'a try', step=0.2)
-        self.wait_metric('placement_owed{action="write"}', '1')
+        self.wait_metric('placement_pending_writes{action="write"}', '1')
         shown = self.agent.status()
-        self.assertEqual((shown['state'], shown['n_owed_writes'], shown['n_owed_removals'],
-                          shown['n_owed_moves']), ('degraded', 1, 0, 0))
-        self.assertIn('500', shown['owed_error'])
+        self.assertEqual((shown['state'], shown['n_pending_writes'], shown['n_pending_removals'],
+                          shown['n_pending_moves']), ('degraded', 1, 0, 0))
+        self.assertIn('500', shown['pending_writes_error'])
         self.assertIn('1 not reported yet', shown['status'])
         done = self.agent.ctl('status', code=4)
         self.assertIn('not all claims are reported to Placement yet', done.stdout)
         self.assertIn('Pending: 1 to write to Placement', done.stdout)
         self.proxy.clear()
-        self.wait_metric('placement_owed{action="write"}', '0')
+        self.wait_metric('placement_pending_writes{action="write"}', '0')
         self.proxy.refuse()
         self.agent.ctl('release', claim['id'])
-        self.wait_metric('placement_owed{action="remove"}', '1')
+        self.wait_metric('placement_pending_writes{action="remove"}', '1')
         self.proxy.listen()
-        self.wait_metric('placement_owed{action="remove"}', '0')
+        self.wait_metric('placement_pending_writes{action="remove"}', '0')
         self.assertIn('All claims are reported to Placement', self.agent.log())
         shown = self.agent.status()
-        self.assertEqual((shown['state'], shown['n_owed_removals'], shown['owed_error']),
+        self.assertEqual((shown['state'], shown['n_pending_removals'], shown['pending_writes_error']),
                          ('ok', 0, ''))
 
     def test_findings_of_an_audit_are_metrics(self):

@@ -72,7 +72,7 @@ class TestPrometheus(EnvCase):
         self.wait_alerts('ComputeAgentAuditFindings')
         self.proxy.refuse()
         self.agent.claim('VCPU=1')
-        self.wait_alerts('ComputeAgentAuditFindings', 'ComputeAgentOwesPlacement', 'ComputeAgentDegraded')
+        self.wait_alerts('ComputeAgentAuditFindings', 'ComputeAgentWritesPending', 'ComputeAgentDegraded')
         self.agent.stop()
         self.file.unlink()  # systemd also removes the folder of a service that ended
         wait_until(lambda: self.prometheus.alerts() == {'ComputeAgentSilent'}, 60, 'the alert of an agent that ended', step=0.5)

@@ -52,7 +52,7 @@ class TestVerdict(GuestCase):
         guest = self.libvirtd.virsh('domuuid', 'fits').strip()
         page = self.wait_said(agent, 'warning')
         self.assertIn('Placement is equal to this host, but some guests have no allocations', page)
-        self.assertIn('compute_agent_claims_unheld 1\n', self.metrics.read_text())
+        self.assertIn('compute_agent_claims_unallocated 1\n', self.metrics.read_text())
         # The allocation is written later, and the next audit finds it.
         self.placement.place(guest, {agent.root(): {'VCPU': 2, 'MEMORY_MB': 64}})
         agent.ctl('audit', check=False)

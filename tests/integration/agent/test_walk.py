@@ -317,7 +317,7 @@ class Walk:
     def release(self, server):
         """Releases the claim of a server without a scheduler, and waits until the agent removed its allocation."""
         server.host.agent.ctl('release', server.claim['id'], check=False)
-        wait_until(lambda: server.host.agent.status()['n_owed_removals'] == 0, 60, 'the removal')
+        wait_until(lambda: server.host.agent.status()['n_pending_removals'] == 0, 60, 'the removal')
         del self.books[server.uuid]
 
     def delete(self, server):

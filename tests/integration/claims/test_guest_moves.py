@@ -193,7 +193,7 @@ class TestCourses(MoveCase):
         minutes, so trouble ends the wait."""
         host.agent.ctl('release', claim, *more)
         with contextlib.suppress(EnvTimeout):
-            wait_until(lambda: self.in_trouble() or not host.agent.status()['n_owed_removals'], 1, 'the removal')
+            wait_until(lambda: self.in_trouble() or not host.agent.status()['n_pending_removals'], 1, 'the removal')
 
     def vgpu(self, consumer, host):
         """Returns the GPUs of the host on which the consumer has an allocation."""

@@ -234,7 +234,7 @@ class TestClaims(PlacementClaimCase):
 
     def release_in_trouble(self, claim, consumer, rest, fault, *options):
         """Releases a claim with a fault at its n-th request. Returns False if the removal ended before the fault."""
-        before = self.agent.status()['n_owed_removals']  # including those of other tests
+        before = self.agent.status()['n_pending_removals']  # including those of other tests
         self.proxy.add(fault)
         self.agent.ctl('release', claim, *options)
         wait_until(lambda: fault.hits or self.held(consumer) == rest, 20, 'trouble or removal')
@@ -244,7 +244,7 @@ class TestClaims(PlacementClaimCase):
         self.agent.ctl('sync')
         wait_until(lambda: self.held(consumer) == rest, 20, 'the removal')
         # A removal without an answer is checked once more after the answer to "sync".
-        wait_until(lambda: self.agent.status()['n_owed_removals'] <= before, 20, 'the agent to know')
+        wait_until(lambda: self.agent.status()['n_pending_removals'] <= before, 20, 'the agent to know')
         self.assertEqual(self.agent.claims(consumer), [])
         mark = self.placement.mark()
         self.agent.ctl('sync')
@@ -303,7 +303,7 @@ class TestClaims(PlacementClaimCase):
         claim = self.claim(resources, consumer)
         with self.proxy.fault(faults.Cut(path='^/allocations/')):
             self.agent.ctl('release', claim['id'])
-            wait_until(lambda: self.agent.status()['owed_error'], 20, 'the trouble')
+            wait_until(lambda: self.agent.status()['pending_writes_error'], 20, 'the trouble')
             yield
 
     def test_an_allocation_written_before_a_late_release_stays(self):

@@ -168,7 +168,7 @@ static void test_copy(void **state)
         assert_int_equal(get(original->consumers[1], 1, "VCPU"), 4);
 }
 
-static void test_one_by_itself(void **state)
+static void test_single_consumer(void **state)
 {
         static const Uuid uuid = { "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa" };
         _cleanup_(allocations_freep) Allocations *allocations = NULL;
@@ -231,5 +231,5 @@ static void test_set_without_memory(void **state)
         assert_int_equal(allocations->n_consumers, 3);
 }
 
-TEST_MAIN(test_consumers, test_set_and_add, test_sum, test_copy, test_one_by_itself,
+TEST_MAIN(test_consumers, test_set_and_add, test_sum, test_copy, test_single_consumer,
           test_copy_without_memory, test_set_without_memory)

@@ -95,7 +95,7 @@ static void test_nothing_happens(void **state)
 /* A pending claim has no listed event: Placement is being asked, and can refuse. */
 static void test_pending(void **state)
 {
-        static const ClaimPlacing pending = { .write_state = CLAIM_WRITE_PENDING };
+        static const ClaimPlacing pending = { .write_state = CLAIM_WRITE_UNANSWERED };
         Fixture *fixture = *state;
 
         fixture_create(fixture, "host VCPU=8");
@@ -112,7 +112,7 @@ static void test_pending(void **state)
         assert_events(fixture, "");
         assert_int_equal(claims_withdraw(fixture->claims, 1, "refused", NULL), 0);
         assert_int_equal(claims_release(fixture->claims, 2, "not finished", NULL), 0);
-        assert_int_equal(claims_set_write_state(fixture->claims, 3, CLAIM_WRITE_PENDING,
+        assert_int_equal(claims_set_write_state(fixture->claims, 3, CLAIM_WRITE_UNANSWERED,
                                                 CLAIM_WRITE_WRITTEN, NULL, NULL),
                          0);
         assert_events(fixture, "claimed 3 0 [root (computectl, pid 7)] \n");

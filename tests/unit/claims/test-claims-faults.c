@@ -61,7 +61,7 @@ static void prepare_claims(Fixture *fixture)
 /* Claim 4 is pending: its caller has no answer yet. */
 static void prepare_pending(Fixture *fixture)
 {
-        static const ClaimPlacing pending = { .write_state = CLAIM_WRITE_PENDING };
+        static const ClaimPlacing pending = { .write_state = CLAIM_WRITE_UNANSWERED };
 
         prepare_claims(fixture);
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);

@@ -140,7 +140,7 @@ static void test_the_fit_knows_what_guests_have(void **state)
 }
 
 /* The device of a renamed provider is not offered (drivers/tree/child-provider.h). */
-static void test_what_somebody_renamed_gives_nothing(void **state)
+static void test_device_of_renamed_provider_is_not_offered(void **state)
 {
         Fixture *fixture = *state;
         _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree("host VCPU=8");
@@ -165,7 +165,7 @@ static void test_what_somebody_renamed_gives_nothing(void **state)
         assert_store_sane(fixture->path);
 }
 
-static void test_an_mdev_is_taken_whatever_its_device_is_called(void **state)
+static void test_mdev_of_renamed_device_is_taken(void **state)
 {
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *first = NULL, *second = NULL;
@@ -331,7 +331,7 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
         assert_int_equal(claim->write_state, CLAIM_WRITE_NONE);
         free(run_sql(fixture->path, "UPDATE claims SET write_state = 'written'"));
         claims_set_rules(fixture->claims,
-                         &(ClaimsRules){ .expiry_usec = USEC_PER_SEC, .owes_guests = true });
+                         &(ClaimsRules){ .expiry_usec = USEC_PER_SEC, .writes_guests = true });
         assert_int_equal(claim->n_devices, 2);
         assert_true(claim_has_mdev(claim, &facts.mdevs[2].uuid));
         assert_true(claim_has_mdev(claim, &facts.mdevs[3].uuid));
@@ -340,7 +340,7 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
         /* The next start can have another domain, and makes another claim. */
         assert_int_equal(prepare(fixture, &facts, 'g', 4, "3", &again, &ended), CLAIM_DONE);
         assert_int_equal(ended->id, claim->id);
-        assert_int_equal(again->write_state, CLAIM_WRITE_OWED);
+        assert_int_equal(again->write_state, CLAIM_WRITE_UNSENT);
         assert_int_equal(claims_next_removal(fixture->claims, 0, &again->consumer, &removal, NULL),
                          0);
         assert_int_equal(removal.claim, claim->id);
@@ -351,7 +351,7 @@ static void test_a_guest_that_starts_gets_what_it_names(void **state)
 
 /* Another host can have deleted it: allocations that the agent did not write are not written by
  * it. */
-static void test_a_guest_that_is_met_running_is_owed_nothing(void **state)
+static void test_claim_of_running_guest_is_not_written(void **state)
 {
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *claim = NULL, *again = NULL;
@@ -360,7 +360,7 @@ static void test_a_guest_that_is_met_running_is_owed_nothing(void **state)
         open_host(fixture, &facts);
         facts_guest(&facts, 'g', "1");
         claims_set_rules(fixture->claims,
-                         &(ClaimsRules){ .expiry_usec = USEC_PER_SEC, .owes_guests = true });
+                         &(ClaimsRules){ .expiry_usec = USEC_PER_SEC, .writes_guests = true });
         assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &claim, NULL),
                          CLAIM_DONE);
         assert_int_equal(claim->write_state, CLAIM_WRITE_NONE);
@@ -370,7 +370,7 @@ static void test_a_guest_that_is_met_running_is_owed_nothing(void **state)
         assert_int_equal(claims_release(fixture->claims, claim->id, "by hand", NULL), CLAIM_DONE);
         assert_int_equal(claims_adopt(fixture->claims, &facts.domains[0], &again, NULL),
                          CLAIM_DONE);
-        assert_int_equal(again->write_state, CLAIM_WRITE_OWED);
+        assert_int_equal(again->write_state, CLAIM_WRITE_UNSENT);
 }
 
 static void test_a_guest_that_does_not_fit_gets_nothing(void **state)
@@ -413,7 +413,7 @@ static void test_a_guest_that_does_not_fit_gets_nothing(void **state)
 }
 
 /* A scheduler that placed the guest made a claim for it, and keeps that claim. */
-static void test_a_claim_of_somebody_else_is_kept(void **state)
+static void test_scheduler_keeps_its_claim(void **state)
 {
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *adopted = NULL, *claim = NULL, *ended = NULL;
@@ -444,10 +444,9 @@ static void test_a_claim_of_somebody_else_is_kept(void **state)
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_a_claim_names_its_devices, test_a_claim_is_completed,
                 test_no_device_is_no_claim, test_the_fit_knows_what_guests_have,
-                test_what_somebody_renamed_gives_nothing,
-                test_an_mdev_is_taken_whatever_its_device_is_called,
-                test_not_before_the_host_is_known, test_adoption,
-                test_adoption_of_what_does_not_fit, test_checking_again,
+                test_device_of_renamed_provider_is_not_offered,
+                test_mdev_of_renamed_device_is_taken, test_not_before_the_host_is_known,
+                test_adoption, test_adoption_of_what_does_not_fit, test_checking_again,
                 test_a_guest_that_starts_gets_what_it_names,
-                test_a_guest_that_is_met_running_is_owed_nothing,
-                test_a_guest_that_does_not_fit_gets_nothing, test_a_claim_of_somebody_else_is_kept)
+                test_claim_of_running_guest_is_not_written,
+                test_a_guest_that_does_not_fit_gets_nothing, test_scheduler_keeps_its_claim)

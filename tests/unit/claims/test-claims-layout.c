@@ -236,7 +236,7 @@ static void test_check_again(void **state)
 
 /* A list of claims with gaps: among many without parts, next to ended ones, and far from the last
  * id. Each claim of the list has its own parts only. */
-static void test_a_list_has_each_ones_own(void **state)
+static void test_list_has_parts_of_each_claim(void **state)
 {
         static const unsigned laid_out[] = { 1, 2, 40, 59 }, with_device[] = { 2, 41 };
         Fixture *fixture = *state;
@@ -286,4 +286,4 @@ static void test_a_list_has_each_ones_own(void **state)
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_claim,
                 test_placed_hugepages, test_cpus_are_held_once, test_pci, test_adopt,
-                test_check_again, test_a_list_has_each_ones_own)
+                test_check_again, test_list_has_parts_of_each_claim)

@@ -27,7 +27,7 @@ static const NumaCellSpec specs[] = { { 4, 4, 1, 65536, 0, 0, 0 }, { 4, 4, 1, 65
 #define HOST "host VCPU=64 PCPU=8; host_a<host VGPU=4; host_b<host VGPU=4"
 
 typedef struct ModelClaim {
-        bool lives, confirmed;
+        bool processes, confirmed;
         int64_t id;
         unsigned n_pcpus, n_vgpus;
         Uuid mdevs[MDEVS_MAX]; /* in the claim */
@@ -150,7 +150,7 @@ static void add_guest(Model *model, unsigned i, const bool pins[static N_CPUS], 
 static bool is_held(const Model *model, unsigned cpu)
 {
         for (size_t i = 0; i < N_CONSUMERS; i++)
-                if (model->claims[i].lives && model->claims[i].held[cpu])
+                if (model->claims[i].processes && model->claims[i].held[cpu])
                         return true;
         return false;
 }
@@ -158,7 +158,8 @@ static bool is_held(const Model *model, unsigned cpu)
 static bool is_named(const Model *model, const Uuid *mdev)
 {
         for (size_t i = 0; i < N_CONSUMERS; i++)
-                for (unsigned j = 0; model->claims[i].lives && j < model->claims[i].n_mdevs; j++)
+                for (unsigned j = 0; model->claims[i].processes && j < model->claims[i].n_mdevs;
+                     j++)
                         if (uuid_equal(&model->claims[i].mdevs[j], mdev))
                                 return true;
         return false;
@@ -169,7 +170,7 @@ static unsigned sum_pcpus(const Model *model)
         unsigned sum = 0;
 
         for (size_t i = 0; i < N_CONSUMERS; i++)
-                sum += model->claims[i].lives ? model->claims[i].n_pcpus : 0;
+                sum += model->claims[i].processes ? model->claims[i].n_pcpus : 0;
         return sum;
 }
 
@@ -194,7 +195,7 @@ static void take_claim(Model *model, unsigned i, const Claim *claim)
 {
         ModelClaim *to = &model->claims[i];
 
-        *to = (ModelClaim){ .lives = true,
+        *to = (ModelClaim){ .processes = true,
                             .id = claim->id,
                             .n_pcpus = (unsigned)claim_sum(claim, "PCPU"),
                             .n_vgpus = (unsigned)claim_sum(claim, "VGPU"),
@@ -205,17 +206,17 @@ static void take_claim(Model *model, unsigned i, const Claim *claim)
         for (size_t j = 0; j < claim->n_devices; j++) {
                 Uuid mdev = claim->devices[j].mdev;
 
-                to->lives = false; /* compare with other claims only */
+                to->processes = false; /* compare with other claims only */
                 assert_false(is_named(model, &mdev));
-                to->lives = true;
+                to->processes = true;
                 to->mdevs[to->n_mdevs++] = mdev;
         }
-        to->lives = false;
+        to->processes = false;
         CPU_SET_FOREACH(cpu, &claim->layout.held) {
                 assert_true(cpu < N_CPUS && cpu % 8 >= 4 && !is_held(model, cpu));
                 to->held[cpu] = true;
         }
-        to->lives = true;
+        to->processes = true;
 }
 
 static bool facts_has_guest_with(const HostFacts *facts, const Uuid *mdev)
@@ -233,7 +234,7 @@ static void do_claim(Fixture *fixture, Model *model)
         ClaimRequest request = { .consumer = consumer_uuid(i) };
         _cleanup_(claim_freep) Claim *claim = NULL;
         const NumaOptions options = { 0 };
-        bool had = model->claims[i].lives;
+        bool had = model->claims[i].processes;
         RequestGroup *group;
         int r;
 
@@ -277,7 +278,7 @@ static void do_confirm(Fixture *fixture, Model *model)
 {
         ModelClaim *claim = &model->claims[roll(N_CONSUMERS)];
 
-        if (!claim->lives)
+        if (!claim->processes)
                 return;
         assert_int_equal(claims_confirm(fixture->claims, claim->id, NULL), CLAIM_DONE);
         claim->confirmed = true;
@@ -288,7 +289,7 @@ static void do_release(Fixture *fixture, Model *model)
         unsigned i = roll(N_CONSUMERS);
 
         assert_int_equal(claims_release(fixture->claims, model->claims[i].id, "done", NULL),
-                         model->claims[i].lives ? CLAIM_DONE : CLAIM_E_NOT_FOUND);
+                         model->claims[i].processes ? CLAIM_DONE : CLAIM_E_NOT_FOUND);
         model->claims[i] = (ModelClaim){ 0 };
 }
 
@@ -341,7 +342,7 @@ static void model_check(Fixture *fixture, Model *model, const ReconcileAction *a
         assert_int_equal(claims_get(fixture->claims, action->claim_id, &claim, NULL), 0);
         /* it can have got devices and a layout: none that another claim has */
         since = model->claims[i].missing_since;
-        model->claims[i].lives = false;
+        model->claims[i].processes = false;
         model->last_id = claim->id - 1;
         take_claim(model, i, claim);
         model->claims[i].missing_since = since;
@@ -353,7 +354,7 @@ static void act(Fixture *fixture, Model *model, const ReconcileAction *action)
         int64_t last_id = model->last_id;
 
         for (size_t i = 0; i < N_CONSUMERS; i++)
-                if (model->claims[i].lives && model->claims[i].id == action->claim_id)
+                if (model->claims[i].processes && model->claims[i].id == action->claim_id)
                         claim = &model->claims[i];
         switch (action->type) {
         case RECONCILE_ADOPT:
@@ -393,7 +394,7 @@ static void do_reconcile(Fixture *fixture, Model *model)
         for (size_t i = 0; i < N_CONSUMERS; i++) {
                 ModelClaim *claim = &model->claims[i];
 
-                if (!claim->lives || !claim->confirmed || model->guests[i].there)
+                if (!claim->processes || !claim->confirmed || model->guests[i].there)
                         claim->missing_since = 0;
                 else if (claim->missing_since == 0)
                         claim->missing_since = model->now;
@@ -406,7 +407,7 @@ static void do_reconcile(Fixture *fixture, Model *model)
         /* a guest has a claim, unless another claim has all of its resources */
         for (size_t i = 0; i < N_CONSUMERS; i++)
                 if (model->guests[i].there && cpu_set_count(&model->guests[i].domain.layout.held))
-                        assert_true(model->claims[i].lives);
+                        assert_true(model->claims[i].processes);
 }
 
 /* Operations on guests, each with a reconciliation. */
@@ -418,7 +419,7 @@ static void do_start(Fixture *fixture, Model *model)
         ModelClaim *claim = &model->claims[i];
         _cleanup_(claim_freep) Claim *read = NULL;
 
-        if (!claim->lives || model->guests[i].there)
+        if (!claim->processes || model->guests[i].there)
                 return;
         assert_int_equal(claims_get(fixture->claims, claim->id, &read, NULL), 0);
         for (size_t j = 0; j < read->n_devices; j++)
@@ -436,7 +437,7 @@ static void do_start_without_claim(Fixture *fixture, Model *model)
         bool takes_mdev = roll(2);
         size_t gpu = roll(N_GPUS);
 
-        if (model->guests[i].there || model->claims[i].lives)
+        if (model->guests[i].there || model->claims[i].processes)
                 return;
         for (unsigned j = 0; j < n; j++)
                 pins[first + j] = true;
@@ -469,7 +470,7 @@ static void compare_claim(const Model *model, const Claim *claim)
         unsigned i = 0;
 
         for (; i < N_CONSUMERS && !expected; i++)
-                if (model->claims[i].lives && model->claims[i].id == claim->id)
+                if (model->claims[i].processes && model->claims[i].id == claim->id)
                         expected = &model->claims[i];
         assert_non_null(expected);
         assert_int_equal(claim->state == CLAIM_STATE_CONFIRMED, expected->confirmed);
@@ -489,7 +490,7 @@ static void compare(Fixture *fixture, const Model *model)
         size_t n = 0;
 
         for (size_t i = 0; i < N_CONSUMERS; i++)
-                n += model->claims[i].lives;
+                n += model->claims[i].processes;
         assert_int_equal(claims_list(fixture->claims, CLAIMS_LIVING, NULL, &list, NULL), 0);
         assert_int_equal(list.n_claims, n);
         for (size_t i = 0; i < n; i++)

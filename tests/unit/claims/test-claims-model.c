@@ -24,7 +24,7 @@ static const struct {
 };
 
 typedef struct ModelClaim {
-        bool lives, confirmed;
+        bool processes, confirmed;
         int64_t id;
         unsigned consumer;
         bool target;
@@ -44,7 +44,7 @@ static unsigned used_vcpus(const Model *model)
         unsigned sum = 0;
 
         for (size_t i = 0; i < CLAIMS_MAX; i++)
-                sum += model->claims[i].lives ? model->claims[i].vcpus : 0;
+                sum += model->claims[i].processes ? model->claims[i].vcpus : 0;
         return sum;
 }
 
@@ -53,7 +53,7 @@ static unsigned used_vgpus(const Model *model, size_t gpu)
         unsigned sum = 0;
 
         for (size_t i = 0; i < CLAIMS_MAX; i++)
-                if (model->claims[i].lives && model->claims[i].gpu == gpu)
+                if (model->claims[i].processes && model->claims[i].gpu == gpu)
                         sum += model->claims[i].vgpus;
         return sum;
 }
@@ -61,7 +61,7 @@ static unsigned used_vgpus(const Model *model, size_t gpu)
 static ModelClaim *find(Model *model, unsigned consumer, bool target)
 {
         for (size_t i = 0; i < CLAIMS_MAX; i++)
-                if (model->claims[i].lives && model->claims[i].consumer == consumer &&
+                if (model->claims[i].processes && model->claims[i].consumer == consumer &&
                     model->claims[i].target == target)
                         return &model->claims[i];
         return NULL;
@@ -70,7 +70,7 @@ static ModelClaim *find(Model *model, unsigned consumer, bool target)
 static ModelClaim *find_id(Model *model, int64_t id)
 {
         for (size_t i = 0; i < CLAIMS_MAX; i++)
-                if (model->claims[i].lives && model->claims[i].id == id)
+                if (model->claims[i].processes && model->claims[i].id == id)
                         return &model->claims[i];
         return NULL;
 }
@@ -103,9 +103,9 @@ static ClaimOutcome model_claim(Model *model, unsigned consumer, bool target, un
                                                                       : CLAIM_E_CONFLICT;
         if (used_vcpus(model) + vcpus > hosts[model->host].vcpus || gpu == N_GPUS)
                 return CLAIM_E_NO_CAPACITY;
-        for (claim = model->claims; claim->lives; claim++)
+        for (claim = model->claims; claim->processes; claim++)
                 ;
-        *claim = (ModelClaim){ .lives = true,
+        *claim = (ModelClaim){ .processes = true,
                                .id = ++model->last_id,
                                .consumer = consumer,
                                .target = target,
@@ -126,7 +126,7 @@ static void model_promote(Model *model, unsigned consumer)
 
 static void model_end(Model *model, ModelClaim *claim)
 {
-        claim->lives = false;
+        claim->processes = false;
         model_promote(model, claim->consumer);
 }
 
@@ -159,7 +159,7 @@ static void compare(Fixture *fixture, Model *model)
         size_t n = 0;
 
         for (size_t i = 0; i < CLAIMS_MAX; i++)
-                n += model->claims[i].lives;
+                n += model->claims[i].processes;
         assert_int_equal(claims_list(fixture->claims, CLAIMS_LIVING, NULL, &list, NULL), 0);
         assert_int_equal(list.n_claims, n);
         for (size_t i = 0; i < n; i++) {
@@ -199,7 +199,7 @@ static int64_t pick_id(Model *model)
         for (int i = 0; i < 20; i++) {
                 const ModelClaim *claim = &model->claims[roll(CLAIMS_MAX)];
 
-                if (claim->lives)
+                if (claim->processes)
                         return claim->id;
         }
         return roll((unsigned)model->last_id + 3);
@@ -268,7 +268,7 @@ static void do_expire(Fixture *fixture, Model *model)
         for (size_t i = 0; i < CLAIMS_MAX; i++) {
                 ModelClaim *claim = &model->claims[i];
 
-                if (!claim->lives || claim->confirmed || claim->expires > now)
+                if (!claim->processes || claim->confirmed || claim->expires > now)
                         continue;
                 model_end(model, claim);
                 expected++;

@@ -37,7 +37,7 @@ static void format_moves(const StoreShift *moves, size_t n_moves, char *text, si
                                       moves[i].to_class);
 }
 
-static void test_what_leads_from_one_to_the_other(void **state)
+static void test_moves_between_two_trees(void **state)
 {
         static const struct {
                 const char *before, *after, *moves;
@@ -109,7 +109,7 @@ static void move(Fixture *fixture, int64_t claim, const char *before, const char
         assert_store_sane(fixture->path);
 }
 
-static void test_claims_hold_it_elsewhere_then(void **state)
+static void test_allocations_follow_a_move(void **state)
 {
         Fixture *fixture = *state;
         _cleanup_(claim_freep) Claim *claim = NULL, *other = NULL;
@@ -166,5 +166,5 @@ static void test_devices_go_along(void **state)
         }
 }
 
-TEST_MAIN_WITH(set_up, fixture_teardown, test_what_leads_from_one_to_the_other,
-               test_claims_hold_it_elsewhere_then, test_devices_go_along)
+TEST_MAIN_WITH(set_up, fixture_teardown, test_moves_between_two_trees,
+               test_allocations_follow_a_move, test_devices_go_along)

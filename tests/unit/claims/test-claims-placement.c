@@ -45,7 +45,7 @@ static void test_pending(void **state)
         int64_t id;
 
         open_host(fixture);
-        id = claim_as(fixture, "a", CLAIM_WRITE_PENDING);
+        id = claim_as(fixture, "a", CLAIM_WRITE_UNANSWERED);
         assert_state(fixture, id, CLAIM_STATE_PENDING, "");
         /* Its caller has no answer yet. */
         assert_int_equal(claims_confirm(fixture->claims, id, NULL), CLAIM_E_NOT_FOUND);
@@ -55,28 +55,29 @@ static void test_pending(void **state)
         assert_int_equal(list.n_claims, 1);
         assert_int_equal(list.claims[0]->id, id);
         claim_list_done(&list);
-        assert_int_equal(claims_set_write_state(fixture->claims, id, CLAIM_WRITE_PENDING,
+        assert_int_equal(claims_set_write_state(fixture->claims, id, CLAIM_WRITE_UNANSWERED,
                                                 CLAIM_WRITE_WRITTEN, NULL, NULL),
                          0);
-        assert_int_equal(claims_set_write_state(fixture->claims, id, CLAIM_WRITE_PENDING,
+        assert_int_equal(claims_set_write_state(fixture->claims, id, CLAIM_WRITE_UNANSWERED,
                                                 CLAIM_WRITE_WRITTEN, NULL, &fixture->error),
                          CLAIM_E_NOT_FOUND);
         assert_int_equal(claims_confirm(fixture->claims, id, NULL), 0);
         assert_state(fixture, id, CLAIM_STATE_CONFIRMED, "");
 }
 
-static void assert_owed(Fixture *fixture, uint64_t claims, uint64_t removals, uint64_t moves)
+static void assert_pending_writes(Fixture *fixture, uint64_t claims, uint64_t removals,
+                                  uint64_t moves)
 {
-        ClaimsOwed owed;
+        PendingWrites pending_writes;
 
-        assert_int_equal(claims_count_owed(fixture->claims, &owed, NULL), 0);
-        assert_int_equal(owed.n_writes, claims);
-        assert_int_equal(owed.n_removals, removals);
-        assert_int_equal(owed.n_moves, moves);
-        assert_int_equal(claims_owed_sum(&owed), claims + removals + moves);
+        assert_int_equal(claims_count_pending_writes(fixture->claims, &pending_writes, NULL), 0);
+        assert_int_equal(pending_writes.n_writes, claims);
+        assert_int_equal(pending_writes.n_removals, removals);
+        assert_int_equal(pending_writes.n_moves, moves);
+        assert_int_equal(pending_writes_sum(&pending_writes), claims + removals + moves);
 }
 
-static void test_owed_is_counted(void **state)
+static void test_pending_writes_are_counted(void **state)
 {
         static const char *const names[_CLAIM_WRITE_MAX] = { "a", "b", "c", "d", "e" };
         Fixture *fixture = *state;
@@ -84,17 +85,17 @@ static void test_owed_is_counted(void **state)
         ClaimMove move;
 
         open_host(fixture);
-        assert_owed(fixture, 0, 0, 0);
+        assert_pending_writes(fixture, 0, 0, 0);
         for (ClaimWriteState write_state = 0; write_state < _CLAIM_WRITE_MAX; write_state++)
                 claim_as(fixture, names[write_state], write_state);
-        assert_owed(fixture, 2, 0, 0); /* owed and sent */
+        assert_pending_writes(fixture, 2, 0, 0); /* owed and sent */
         assert_int_equal(
                 claims_begin_move(fixture->claims, &written, &other, "MIGRATION", &move, NULL), 0);
-        assert_owed(fixture, 2, 0, 1);
+        assert_pending_writes(fixture, 2, 0, 1);
         claim_move_done(&move);
         for (int64_t id = 1; id <= _CLAIM_WRITE_MAX; id++)
                 assert_int_equal(claims_release(fixture->claims, id, "", NULL), 0);
-        assert_owed(fixture, 0, 3, 1);
+        assert_pending_writes(fixture, 0, 3, 1);
 }
 
 /* Nothing was written of the claim: it ends without a removal, and only while it is pending. */
@@ -106,7 +107,7 @@ static void test_withdrawn(void **state)
         int64_t id;
 
         open_host(fixture);
-        id = claim_as(fixture, "a", CLAIM_WRITE_PENDING);
+        id = claim_as(fixture, "a", CLAIM_WRITE_UNANSWERED);
         assert_int_equal(claims_withdraw(fixture->claims, id, "refused", NULL), 0);
         assert_int_equal(claims_next_removal(fixture->claims, 0, NULL, &removal, NULL),
                          CLAIM_E_NOT_FOUND);
@@ -127,8 +128,8 @@ static void test_removals(void **state)
                 ClaimWriteState write_state;
                 bool departs;
         } cases[] = {
-                { CLAIM_WRITE_NONE, false },   { CLAIM_WRITE_OWED, false },
-                { CLAIM_WRITE_SENT, true },    { CLAIM_WRITE_PENDING, true },
+                { CLAIM_WRITE_NONE, false },   { CLAIM_WRITE_UNSENT, false },
+                { CLAIM_WRITE_SENT, true },    { CLAIM_WRITE_UNANSWERED, true },
                 { CLAIM_WRITE_WRITTEN, true },
         };
         Fixture *fixture = *state;
@@ -252,7 +253,7 @@ static void assert_departs(Fixture *fixture, const ClaimReported *reported)
 }
 
 /* A removal has the consumer's last state in Placement, from each call that can report it. */
-static void test_told(void **state)
+static void test_removal_has_last_reported_state(void **state)
 {
         const ClaimReported first = { .generation = -1,
                                       .elsewhere = make_uuid("first"),
@@ -268,9 +269,9 @@ static void test_told(void **state)
 
         open_host(fixture);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                int64_t id = claim_reported(fixture, "a", CLAIM_WRITE_PENDING, first);
+                int64_t id = claim_reported(fixture, "a", CLAIM_WRITE_UNANSWERED, first);
 
-                assert_int_equal(claims_set_write_state(fixture->claims, id, CLAIM_WRITE_PENDING,
+                assert_int_equal(claims_set_write_state(fixture->claims, id, CLAIM_WRITE_UNANSWERED,
                                                         CLAIM_WRITE_WRITTEN,
                                                         cases[i].second ? &second : NULL, NULL),
                                  0);
@@ -297,7 +298,7 @@ static void test_move_is_ours(void **state)
                 { CLAIM_WRITE_NONE, false, false, CLAIM_WRITE_NONE, false },
                 { CLAIM_WRITE_NONE, true, false, CLAIM_WRITE_WRITTEN, true },
                 { CLAIM_WRITE_WRITTEN, false, false, CLAIM_WRITE_WRITTEN, true },
-                { CLAIM_WRITE_OWED, true, false, CLAIM_WRITE_OWED, false },
+                { CLAIM_WRITE_UNSENT, true, false, CLAIM_WRITE_UNSENT, false },
                 { CLAIM_WRITE_NONE, true, true, CLAIM_WRITE_NONE, true },
                 { CLAIM_WRITE_NONE, false, true, CLAIM_WRITE_NONE, false },
         };
@@ -405,5 +406,6 @@ static void test_mapped_but_not_placed(void **state)
 }
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_pending,
-                test_owed_is_counted, test_removals, test_withdrawn, test_move, test_told,
-                test_move_is_ours, test_placed, test_mapped_but_not_placed)
+                test_pending_writes_are_counted, test_removals, test_withdrawn, test_move,
+                test_removal_has_last_reported_state, test_move_is_ours, test_placed,
+                test_mapped_but_not_placed)

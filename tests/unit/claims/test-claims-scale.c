@@ -183,7 +183,7 @@ static void test_cost_of_an_ended_claim_does_not_grow(void **state)
 }
 
 /* Returns the CPU time of a pass over all pending writes, as settling does it. */
-static uint64_t measure_owed(Fixture *fixture, size_t n)
+static uint64_t measure_pending_writes(Fixture *fixture, size_t n)
 {
         uint64_t start = clock_usec(CLOCK_PROCESS_CPUTIME_ID);
         int64_t after = 0;
@@ -206,7 +206,7 @@ static uint64_t measure_owed(Fixture *fixture, size_t n)
 }
 
 /* Ten times as many pending writes cost ten times as much, not a hundred times. */
-static void test_cost_of_owed_is_linear(void **state)
+static void test_cost_of_pending_writes_is_linear(void **state)
 {
         Fixture *fixture = *state;
         uint64_t few = UINT64_MAX, many = UINT64_MAX;
@@ -216,14 +216,14 @@ static void test_cost_of_owed_is_linear(void **state)
         free(run_sql(fixture->path, "UPDATE claims SET write_state = iif(id % 2, 'owed', 'sent')"
                                     " WHERE id % 20 = 1 OR id % 20 = 2"));
         for (int pass = 0; pass < N_PASSES; pass++)
-                few = MIN(few, measure_owed(fixture, N_MANY / 10));
+                few = MIN(few, measure_pending_writes(fixture, N_MANY / 10));
         free(run_sql(fixture->path, "UPDATE claims SET write_state = iif(id % 2, 'owed', 'sent')"));
-        many = MIN(many, measure_owed(fixture, N_MANY));
+        many = MIN(many, measure_pending_writes(fixture, N_MANY));
         if (many > few * 30)
                 fail_msg("%" PRIu64 " usec for %d owed, %" PRIu64 " usec for %d", few, N_MANY / 10,
                          many, N_MANY);
 }
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_cost_does_not_grow,
-                test_plans_use_indexes, test_cost_of_owed_is_linear,
+                test_plans_use_indexes, test_cost_of_pending_writes_is_linear,
                 test_cost_of_an_ended_claim_does_not_grow)

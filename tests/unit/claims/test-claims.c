@@ -81,25 +81,25 @@ static void test_claim(void **state)
 
 /* The text that identifies the guest is stored, and replaced by a later equal request. The owner
  * stays. */
-static void test_life(void **state)
+static void test_process(void **state)
 {
-        static const char *const lives[] = { "process 1", "", "process 2", "process 2" };
+        static const char *const processes[] = { "process 1", "", "process 2", "process 2" };
         static const char *const known[] = { "process 1", "process 1", "process 2", "process 2" };
         Fixture *fixture = *state;
         ClaimRequest request = { .consumer = make_uuid("vm"), .project_id = "p", .user_id = "u" };
 
         make_request(&request.resources, "VCPU=2");
-        for (size_t i = 0; i < ARRAY_SIZE(lives); i++) {
+        for (size_t i = 0; i < ARRAY_SIZE(processes); i++) {
                 _cleanup_(claim_freep) Claim *claim = NULL, *stored = NULL;
 
-                snprintf(request.life, sizeof(request.life), "%s", lives[i]);
+                snprintf(request.process, sizeof(request.process), "%s", processes[i]);
                 assert_int_equal(claims_claim(fixture->claims, &request, NULL, &claim, NULL, NULL),
                                  CLAIM_DONE);
-                assert_string_equal(claim->life, known[i]);
+                assert_string_equal(claim->process, known[i]);
                 fixture_close(fixture);
                 assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
                 assert_int_equal(claims_get(fixture->claims, claim->id, &stored, NULL), 0);
-                assert_string_equal(stored->life, known[i]);
+                assert_string_equal(stored->process, known[i]);
                 assert_string_equal(stored->project_id, "p");
                 assert_string_equal(stored->user_id, "u");
         }
@@ -466,7 +466,7 @@ static void test_closed(void **state)
 }
 
 TEST_MAIN_WITH(open_host, fixture_teardown, test_closed, test_changed_expiry_is_of_new_claims,
-               test_claim, test_life, test_same_consumer, test_no_fit, test_confirm_and_expire,
+               test_claim, test_process, test_same_consumer, test_no_fit, test_confirm_and_expire,
                test_expired_claim_asked_again, test_release, test_history_is_bounded, test_resize,
                test_resize_first_goes_early, test_providers_written_once, test_vanished_provider,
                test_root_replaced, test_invalid_inventory)

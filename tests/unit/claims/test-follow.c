@@ -4,14 +4,14 @@
 
 #include "tests/fixtures/reconcile.h"
 
-#define CAN_ASK RECONCILE_CAN_ASK
-#define AWAY    RECONCILE_AWAY
-#define ALONE   RECONCILE_ALONE
+#define CAN_ASK RECONCILE_CAN_READ
+#define AWAY    RECONCILE_NO_READS
+#define ALONE   RECONCILE_NO_PLACEMENT
 
 typedef struct Row {
         const char *name;
         const char *claim; /* the guest has 2 VCPUs */
-        ReconcileWord word;
+        ReconcileAccess access;
         uint64_t placed; /* VCPUs in Placement; 0: not read */
         const char *actions, *problem;
 } Row;
@@ -39,12 +39,12 @@ static void check(const Row *row)
 {
         _cleanup_(look_done) Look look;
         _cleanup_(consumer_freep) Consumer *holding = make_holding(row->placed);
-        const PictureConsumer answer = { .consumer = make_guest('g'),
-                                         .here = true,
-                                         .holding = holding };
+        const ConsumerRead answer = { .consumer = make_guest('g'),
+                                      .here = true,
+                                      .holding = holding };
 
         look_begin(&look);
-        look.input.word = row->word;
+        look.input.access = row->access;
         look.input.answers = &answer;
         look.input.n_answers = row->placed > 0 ? 1 : 0;
         facts_guest(&look.facts, 'g', "");
@@ -81,7 +81,7 @@ static void test_follows(void **state)
 {
         static const struct {
                 const char *name, *claim;
-                ReconcileWord word;
+                ReconcileAccess access;
                 uint64_t on_root, placed; /* VCPUs by each of the two reads; 0: not read */
                 const char *actions, *problem;
         } rows[] = {
@@ -121,15 +121,15 @@ static void test_follows(void **state)
                 _cleanup_(allocations_freep) Allocations *held = NULL;
                 _cleanup_(host_view_freep) HostView *view =
                         look_make_view("host VCPU=4096 PCPU=4096 MEMORY_MB=4096");
-                const PictureConsumer answer = { .consumer = make_guest('g'),
-                                                 .here = true,
-                                                 .holding = holding };
+                const ConsumerRead answer = { .consumer = make_guest('g'),
+                                              .here = true,
+                                              .holding = holding };
                 Consumer *on_root = make_holding(rows[i].on_root);
 
                 look_begin(&look);
                 assert_int_equal(allocations_new(&held), 0);
                 assert_int_equal(allocations_add(held, on_root), 0);
-                look.input.word = rows[i].word;
+                look.input.access = rows[i].access;
                 look.input.view = view;
                 look.input.held = rows[i].on_root > 0 ? held : NULL;
                 look.input.answers = &answer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "claims/picture.h"
+#include "claims/guest-index.h"
 
 #include "tests/fixtures/audit.h"
 #include "tests/fixtures/reconcile.h"
@@ -14,49 +14,49 @@ static void test_consumers(void **state)
                 bool here;
                 const char *type;
                 const char *claims;
-                char guest; /* a domain; 0: none */
-                bool lives; /* a process is its guest */
-                PicturePlace place;
+                char guest;     /* a domain; 0: none */
+                bool processes; /* a process is its guest */
+                ConsumerPlace place;
                 bool migration, claimed;
                 size_t n_own; /* claims of its own */
         } rows[] = {
-                { "not asked", NULL, .type = "unknown", .claims = "", .place = PICTURE_UNREAD,
+                { "not asked", NULL, .type = "unknown", .claims = "", .place = CONSUMER_UNREAD,
                   .migration = true },
-                { "here", "VCPU=1@host", true, "unknown", "", .place = PICTURE_HERE,
+                { "here", "VCPU=1@host", true, "unknown", "", .place = CONSUMER_HERE,
                   .migration = true },
-                { "elsewhere", "VCPU=1@other", false, "unknown", "", .place = PICTURE_ELSEWHERE,
+                { "elsewhere", "VCPU=1@other", false, "unknown", "", .place = CONSUMER_ELSEWHERE,
                   .migration = true },
-                { "nowhere", "", false, "unknown", "", .place = PICTURE_NOWHERE,
+                { "nowhere", "", false, "unknown", "", .place = CONSUMER_NOWHERE,
                   .migration = true },
                 { "a migration by its type", "VCPU=1@host", true, "MIGRATION", "",
-                  .place = PICTURE_HERE, .migration = true },
+                  .place = CONSUMER_HERE, .migration = true },
                 { "no migration by its type", "VCPU=1@host", true, "INSTANCE", "",
-                  .place = PICTURE_HERE },
+                  .place = CONSUMER_HERE },
                 { "it has a guest", "VCPU=1@host", true, "unknown", "", 'x',
-                  .place = PICTURE_HERE },
-                { "its guest is a process", "VCPU=1@host", true, "unknown", "", .lives = true,
-                  .place = PICTURE_HERE },
+                  .place = CONSUMER_HERE },
+                { "its guest is a process", "VCPU=1@host", true, "unknown", "", .processes = true,
+                  .place = CONSUMER_HERE },
                 { "a guest of another consumer", "VCPU=1@host", true, "unknown", "", 'y',
-                  .place = PICTURE_HERE, .migration = true },
+                  .place = CONSUMER_HERE, .migration = true },
                 { "it has a claim", "VCPU=1@host", true, "INSTANCE", "y confirmed;x confirmed",
-                  .place = PICTURE_HERE, .claimed = true, .n_own = 1 },
+                  .place = CONSUMER_HERE, .claimed = true, .n_own = 1 },
                 { "it has the two claims of a resize", "VCPU=1@host", true, "INSTANCE",
-                  "x confirmed;y confirmed;x claimed target", .place = PICTURE_HERE,
+                  "x confirmed;y confirmed;x claimed target", .place = CONSUMER_HERE,
                   .claimed = true, .n_own = 2 },
                 { "a migration has its claim", "VCPU=1@other", false, "INSTANCE",
-                  "m confirmed guest=x", 'x', .place = PICTURE_ELSEWHERE, .claimed = true },
+                  "m confirmed guest=x", 'x', .place = CONSUMER_ELSEWHERE, .claimed = true },
                 { "the same, and one of its own", "VCPU=1@host", true, "INSTANCE",
-                  "m confirmed guest=x;x confirmed", 'x', .place = PICTURE_HERE, .claimed = true,
+                  "m confirmed guest=x;x confirmed", 'x', .place = CONSUMER_HERE, .claimed = true,
                   .n_own = 1 },
         };
         const Uuid x = make_guest('x');
-        const HostDomain life = { .uuid = x, .name = "process 1" };
+        const HostDomain process = { .uuid = x, .name = "process 1" };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 _cleanup_(allocations_freep) Allocations *read = NULL;
                 _cleanup_(look_done) Look look;
-                PictureConsumer answer = { .consumer = x, .here = rows[i].here };
-                Picture picture;
+                ConsumerRead answer = { .consumer = x, .here = rows[i].here };
+                GuestIndex index;
                 const Claim *first, *second;
 
                 assert_int_equal(allocations_new(&read), 0);
@@ -66,29 +66,29 @@ static void test_consumers(void **state)
                 if (rows[i].guest)
                         facts_guest(&look.facts, rows[i].guest, "");
                 look_add_claims(&look, rows[i].claims);
-                picture = (Picture){ .claims = &look.claims,
-                                     .facts = &look.facts.facts,
-                                     .lives = &life,
-                                     .n_lives = rows[i].lives,
-                                     .consumers = &answer,
-                                     .n_consumers = rows[i].held ? 1 : 0 };
-                assert_int_equal(picture_make(&picture), 0);
-                first = picture_claim(&picture, &x);
-                second = picture_second_claim(&picture, &x);
-                if (picture_place(&picture, &x) != rows[i].place ||
-                    picture_can_be_migration(&picture, answer.holding) != rows[i].migration ||
-                    picture_has_claim(&picture, &x, NULL) != rows[i].claimed ||
+                index = (GuestIndex){ .claims = &look.claims,
+                                      .facts = &look.facts.facts,
+                                      .processes = &process,
+                                      .n_processes = rows[i].processes,
+                                      .consumers = &answer,
+                                      .n_consumers = rows[i].held ? 1 : 0 };
+                assert_int_equal(guest_index_make(&index), 0);
+                first = guest_index_claim(&index, &x);
+                second = guest_index_second_claim(&index, &x);
+                if (guest_index_place(&index, &x) != rows[i].place ||
+                    guest_index_can_be_migration(&index, answer.holding) != rows[i].migration ||
+                    guest_index_has_claim(&index, &x, NULL) != rows[i].claimed ||
                     (size_t)(first != NULL) + (second != NULL) != rows[i].n_own)
                         fail_msg("%s", rows[i].name);
                 if (second)
                         assert_true(first->id < second->id);
                 if (first)
-                        assert_int_equal(picture_has_claim(&picture, &x, first),
+                        assert_int_equal(guest_index_has_claim(&index, &x, first),
                                          second || rows[i].guest);
                 for (size_t j = 0; j < look.claims.n_claims; j++)
-                        if (picture_guest(&picture, look.claims.claims[j]))
+                        if (guest_index_guest(&index, look.claims.claims[j]))
                                 assert_int_equal(rows[i].guest, 'x');
-                picture_done(&picture);
+                guest_index_done(&index);
         }
 }
 

@@ -109,19 +109,19 @@ static void test_orphan_with_a_folder(void **state)
         }
 }
 
-#define ALONE   RECONCILE_ALONE
-#define AWAY    RECONCILE_AWAY
-#define CAN_ASK RECONCILE_CAN_ASK
+#define ALONE   RECONCILE_NO_PLACEMENT
+#define AWAY    RECONCILE_NO_READS
+#define CAN_ASK RECONCILE_CAN_READ
 /* A guest's claim whose allocations were read and existed; the guest is off. */
 #define OFF          "g confirmed read type=LIBVIRT"
 #define ONLY_STOPPED .started_only = true, .stopped = true, .guest = 'g'
 
 typedef struct WordRow {
         const char *name, *claim;
-        ReconcileWord word;
+        ReconcileAccess access;
         char answer; /* 'h': its consumer has an allocation here, 'n': none; 0: not read */
         const char *actions;
-        bool urgent, touched, started_only, stopped;
+        bool urgent, recent, started_only, stopped;
         bool folder, unread_folders; /* Nova has a folder of the claim's consumer */
         char guest;
 } WordRow;
@@ -129,19 +129,18 @@ typedef struct WordRow {
 static void check_row(const WordRow *row)
 {
         _cleanup_(look_done) Look look;
-        const ReconcileTouched touched = { .claim_id = 1, .when_usec = 1000 * USEC_PER_SEC };
-        const PictureConsumer answer = { .consumer =
-                                                 make_guest(row->claim[0] ? row->claim[0] : 'g'),
-                                         .here = row->answer == 'h' };
+        const ReconcileRecent recent = { .claim_id = 1, .when_usec = 1000 * USEC_PER_SEC };
+        const ConsumerRead answer = { .consumer = make_guest(row->claim[0] ? row->claim[0] : 'g'),
+                                      .here = row->answer == 'h' };
 
         look_begin(&look);
         look.input.started_only = row->started_only;
-        look.input.word = row->word;
+        look.input.access = row->access;
         look.input.answers = &answer;
         look.input.n_answers = row->answer ? 1 : 0;
         look.input.urgent = row->urgent;
-        look.input.touched = &touched;
-        look.input.n_touched = row->touched;
+        look.input.recent = &recent;
+        look.input.n_recent = row->recent;
         look.facts.facts.folders = &answer.consumer;
         look.facts.facts.n_folders = row->folder;
         look.facts.facts.folders_unknown = row->unread_folders ? "it hangs" : NULL;
@@ -183,9 +182,9 @@ static void test_unconfirmed_by_placement(void **state)
                 { "not expired, and room is wanted", "g claimed expires=1001", CAN_ASK,
                   .actions = "ask 1", .urgent = true },
                 { "that was just answered with", "g claimed expires=1001", CAN_ASK, .actions = "",
-                  .urgent = true, .touched = true },
+                  .urgent = true, .recent = true },
                 { "the same, late", "g claimed expires=1001", AWAY, 'n', .actions = "",
-                  .touched = true },
+                  .recent = true },
                 { "and it has no allocations in Placement", "g claimed expires=1001", AWAY, 'n',
                   .actions = "release 1" },
                 { "or has it", "g claimed expires=1001", AWAY, 'h', .actions = "" },
@@ -214,7 +213,7 @@ static void test_confirmed_by_placement(void **state)
                 { "Placement has nothing, either", "g confirmed", AWAY, 'n',
                   .actions = "release 1" },
                 { "that was confirmed since the poll began", "g confirmed", AWAY, 'n',
-                  .actions = "", .touched = true },
+                  .actions = "", .recent = true },
                 { "Placement still has it", "g confirmed", AWAY, 'h', .actions = "" },
                 { "Placement cannot be asked", "g confirmed", AWAY, .actions = "" },
                 { "a migration's, whose guest is not here", "m confirmed guest=g", CAN_ASK,
@@ -254,10 +253,10 @@ static void test_adopted_by_placement(void **state)
 
 /* A confirmed claim stays while Placement has its allocations, and is listed after the expiry time.
  * It is asked about again after twice the time, at most once each expiry time. */
-static void test_asked_seldomer(void **state)
+static void test_pause_between_reads_grows(void **state)
 {
         static const unsigned expected[] = { 1000, 1060, 1120, 1240, 1480, 1780, 2080 };
-        const PictureConsumer answer = { .consumer = make_guest('g'), .here = true };
+        const ConsumerRead answer = { .consumer = make_guest('g'), .here = true };
         _cleanup_(look_done) Look look;
         size_t n = 0;
 
@@ -266,7 +265,7 @@ static void test_asked_seldomer(void **state)
         look.input.answers = &answer;
         for (unsigned at = 1000; at < 2200; at += 60) {
                 look.facts.facts.taken_usec = at * USEC_PER_SEC;
-                look.input.word = CAN_ASK;
+                look.input.access = CAN_ASK;
                 look.input.n_answers = 0;
                 look_run(&look);
                 assert_int_equal(look.result.problems.n_items, at >= 1300);
@@ -274,7 +273,7 @@ static void test_asked_seldomer(void **state)
                         continue;
                 assert_string_equal(look.actions, "ask 1");
                 assert_int_equal(expected[n++], at);
-                look.input.word = AWAY;
+                look.input.access = AWAY;
                 look.input.n_answers = 1;
                 look_run(&look);
                 assert_string_equal(look.actions, "");
@@ -288,7 +287,7 @@ static void test_recorded(void **state)
         _cleanup_(look_done) Look look;
 
         look_begin(&look);
-        look.input.word = CAN_ASK;
+        look.input.access = CAN_ASK;
         look.input.recorded = true;
         facts_guest(&look.facts, 'x', "");
         look_add_claims(&look, "g confirmed;h claimed expires=1000");
@@ -297,7 +296,7 @@ static void test_recorded(void **state)
 }
 
 /* A guest that another host has is not adopted, unless it runs here. */
-static void test_away(void **state)
+static void test_guest_of_another_host_is_not_adopted(void **state)
 {
         const Uuid away = make_guest('g');
         _cleanup_(look_done) Look look;
@@ -586,7 +585,7 @@ static void test_identities(void **state)
 
                 strcpy(function.identity, cases[i].there);
                 look_begin(&look);
-                look.input.word = RECONCILE_ALONE;
+                look.input.access = RECONCILE_NO_PLACEMENT;
                 look.facts.facts.functions = &function;
                 look.facts.facts.n_functions = 1;
                 look.facts.facts.pci = &pci;
@@ -629,31 +628,32 @@ static void test_lives(void **state)
         static const struct {
                 const char *name;
                 const char *claim;
-                bool recorded, lives;
+                bool recorded, processes;
                 uint64_t missing_sec; /* missing for this time */
                 const char *actions;
         } rows[] = {
-                { "runs", "x claimed life=1", false, true, 0, "confirm 1" },
-                { "runs where no guests are listed", "x claimed life=1", true, true, 0,
+                { "runs", "x claimed process=1", false, true, 0, "confirm 1" },
+                { "runs where no guests are listed", "x claimed process=1", true, true, 0,
                   "confirm 1" },
-                { "runs, and is confirmed", "x confirmed life=1", false, true, 500, "" },
-                { "the same there", "x confirmed life=1", true, true, 500, "" },
-                { "ended just now", "x confirmed life=1", true, false, 0, "" },
-                { "ended", "x confirmed life=1", true, false, 300, "release 1" },
-                { "ended, beside domains", "x confirmed life=1", false, false, 300, "release 1" },
-                { "was never seen", "x claimed life=1", true, false, 300, "" },
+                { "runs, and is confirmed", "x confirmed process=1", false, true, 500, "" },
+                { "the same there", "x confirmed process=1", true, true, 500, "" },
+                { "ended just now", "x confirmed process=1", true, false, 0, "" },
+                { "ended", "x confirmed process=1", true, false, 300, "release 1" },
+                { "ended, beside domains", "x confirmed process=1", false, false, 300,
+                  "release 1" },
+                { "was never seen", "x claimed process=1", true, false, 300, "" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 _cleanup_(look_done) Look look;
-                const HostDomain life = { .uuid = make_guest('x'),
-                                          .name = "process 1",
-                                          .running = true,
-                                          .unread = true };
+                const HostDomain process = { .uuid = make_guest('x'),
+                                             .name = "process 1",
+                                             .running = true,
+                                             .unread = true };
 
                 look_begin(&look);
-                look.input.lives = &life;
-                look.input.n_lives = rows[i].lives;
+                look.input.processes = &process;
+                look.input.n_processes = rows[i].processes;
                 look.input.recorded = rows[i].recorded;
                 look_add_claims(&look, rows[i].claim);
                 look.memory.items = calloc(1, sizeof(ReconcileMissing));
@@ -732,8 +732,9 @@ static void test_cost_is_linear(void **state)
         assert_true(many < few * 30);
 }
 
-TEST_MAIN(test_table, test_unread_guest, test_started_only, test_away, test_layouts, test_held_cpus,
+TEST_MAIN(test_table, test_unread_guest, test_started_only,
+          test_guest_of_another_host_is_not_adopted, test_layouts, test_held_cpus,
           test_a_device_that_the_host_does_not_list, test_identities, test_orphan,
           test_orphan_with_a_folder, test_unconfirmed_by_placement, test_confirmed_by_placement,
-          test_adopted_by_placement, test_asked_seldomer, test_recorded, test_no_orphans,
+          test_adopted_by_placement, test_pause_between_reads_grows, test_recorded, test_no_orphans,
           test_moved, test_more_than_there_is, test_lives, test_cost_is_linear)

@@ -4,9 +4,9 @@
 
 #include "tests/fixtures/reconcile.h"
 
-#define CAN_ASK RECONCILE_CAN_ASK
-#define AWAY    RECONCILE_AWAY
-#define ALONE   RECONCILE_ALONE
+#define CAN_ASK RECONCILE_CAN_READ
+#define AWAY    RECONCILE_NO_READS
+#define ALONE   RECONCILE_NO_PLACEMENT
 
 /* Claim 1 has the old flavor, claim 2 the new one; the guest has 2 VCPUs and no device. */
 #define OLD_NEW  "g confirmed vcpus=1;g confirmed target vcpus=2"
@@ -16,7 +16,7 @@
 
 typedef struct Row {
         const char *name, *claims;
-        ReconcileWord word;
+        ReconcileAccess access;
         bool complete;
         uint64_t placed;    /* VCPUs of the guest's consumer; 0: none */
         uint64_t migration; /* VCPUs of another consumer without a guest; 0: none */
@@ -28,7 +28,7 @@ typedef struct Row {
 
 typedef struct Placed {
         Consumer *consumers[2];
-        PictureConsumer answers[2];
+        ConsumerRead answers[2];
         size_t n;
 } Placed;
 
@@ -38,7 +38,7 @@ static void add_consumer(Placed *placed, char letter, uint64_t vcpus)
 
         placed->consumers[placed->n] = consumer;
         placed->answers[placed->n++] =
-                (PictureConsumer){ .consumer = consumer->uuid, .holding = consumer, .here = true };
+                (ConsumerRead){ .consumer = consumer->uuid, .holding = consumer, .here = true };
 }
 
 static void placed_done(Placed *placed)
@@ -63,7 +63,7 @@ static void check(const Row *row)
                 look_set_text(&placed.consumers[1]->type, row->type);
         look_begin(&look);
         look.input.view = view;
-        look.input.word = row->word;
+        look.input.access = row->access;
         look.input.complete = row->complete;
         look.input.answers = placed.answers;
         look.input.n_answers = placed.n;
@@ -143,7 +143,7 @@ static void test_pairs(void **state)
 }
 
 /* Only a known migration is asked about, at growing intervals. */
-static void test_migration_is_followed(void **state)
+static void test_known_migration_is_read_again(void **state)
 {
         _cleanup_(host_view_freep) HostView *view = look_make_view("host");
         _cleanup_(look_done) Look look;
@@ -155,7 +155,7 @@ static void test_migration_is_followed(void **state)
         look.input.view = view;
         facts_guest(&look.facts, 'g', "");
         look_add_claims(&look, OLD_NEW);
-        look.input.word = AWAY;
+        look.input.access = AWAY;
         look.input.complete = true;
         look.input.answers = placed.answers;
         look.input.n_answers = 2;
@@ -163,19 +163,19 @@ static void test_migration_is_followed(void **state)
         look_expect(&look, "found", "", NULL);
         look.input.complete = false;
         look.input.n_answers = 0;
-        look.input.word = CAN_ASK;
+        look.input.access = CAN_ASK;
         look.facts.facts.taken_usec += LATER;
         look_run(&look);
         assert_string_equal(look.actions, "ask 1");
         assert_true(uuid_equal(&look.result.actions[0].consumer, &placed.answers[1].consumer));
         assert_false(look.result.wants_all);
         /* The migration is gone: all consumers are read again. */
-        look.input.word = AWAY;
-        look.input.answers = &(PictureConsumer){ .consumer = make_guest('m') };
+        look.input.access = AWAY;
+        look.input.answers = &(ConsumerRead){ .consumer = make_guest('m') };
         look.input.n_answers = 1;
         look_run(&look);
         look_expect(&look, "gone", "", NULL);
-        look.input.word = CAN_ASK;
+        look.input.access = CAN_ASK;
         look.input.n_answers = 0;
         look_run(&look);
         assert_true(look.result.wants_all);
@@ -186,7 +186,7 @@ static void test_unread(void **state)
 {
         static const struct {
                 const char *name, *claims;
-                ReconcileWord word;
+                ReconcileAccess access;
                 bool complete, guest;
                 const char *actions;
                 bool wants_all;
@@ -209,7 +209,7 @@ static void test_unread(void **state)
                 add_consumer(&placed, 'm', 1);
                 look_begin(&look);
                 look.input.unread = true;
-                look.input.word = rows[i].word;
+                look.input.access = rows[i].access;
                 look.input.complete = rows[i].complete;
                 look.input.answers = placed.answers;
                 look.input.n_answers = rows[i].complete ? 1 : 0;
@@ -225,4 +225,4 @@ static void test_unread(void **state)
         }
 }
 
-TEST_MAIN(test_pairs, test_migration_is_followed, test_unread)
+TEST_MAIN(test_pairs, test_known_migration_is_read_again, test_unread)

@@ -50,7 +50,7 @@ static void test_hook_alone(void **state)
         assert_non_null(strstr(error.text, "[hook] enabled"));
 }
 
-static void test_defaults_lent(void **state)
+static void test_defaults_of_host_and_reporter(void **state)
 {
         _cleanup_(config_freep) Config *c = load_text(*state, "");
         const HostConfig *d = &c->driver.host;
@@ -345,7 +345,7 @@ static void test_refused(void **state)
 }
 
 /* "SECRET" is in each of these files, and in no message. */
-static void test_secrets_are_not_told(void **state)
+static void test_messages_have_no_secrets(void **state)
 {
         static const char *const texts[] = {
                 "[placement]\ntoken = SECRET word\n",
@@ -760,10 +760,10 @@ static void test_out_of_memory(void **state)
         assert_true(n > 50);
 }
 
-TEST_MAIN_WITH(setup, teardown, test_defaults, test_hook_alone, test_defaults_lent,
+TEST_MAIN_WITH(setup, teardown, test_defaults, test_hook_alone, test_defaults_of_host_and_reporter,
                test_everything_set, test_placement, test_pasted_from_nova, test_log_level,
                test_refused, test_host_options_a4, test_vcpu_pin_set, test_several_times_over_files,
-               test_secrets_are_not_told, test_warnings, test_readable_secret, test_drop_ins,
+               test_messages_have_no_secrets, test_warnings, test_readable_secret, test_drop_ins,
                test_h5_repeated_device_spec, test_named_file_missing, test_credentials,
                test_bad_credentials, test_mdev_types, test_mdev_default_type, test_mdev_refused,
                test_table, test_out_of_memory)

@@ -32,7 +32,7 @@ static char *uncomment(void)
         return text;
 }
 
-static void test_as_it_is(void **state)
+static void test_example_is_valid(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
         _cleanup_free_ char *path = scratch_path(folder, "x.conf");
@@ -116,4 +116,4 @@ static void test_every_option(void **state)
                          file.n_entries);
 }
 
-TEST_MAIN(test_as_it_is, test_uncommented, test_every_option)
+TEST_MAIN(test_example_is_valid, test_uncommented, test_every_option)

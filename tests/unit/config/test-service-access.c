@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NOBODY 4711 /* a user id without a name */
+#define NO_CELL 4711 /* a user id without a name */
 
 static void note(const char *text, void *userdata)
 {
@@ -46,7 +46,7 @@ static void test_files_of_a_start(void **state)
         assert_int_equal(chmod(folder, 0755), 0);
         assert_int_equal(chmod(conf, 0600), 0);
         if (root)
-                assert_int_equal(service_rights_find_id(&rights, NOBODY, NOBODY, NULL), 0);
+                assert_int_equal(service_rights_find_id(&rights, NO_CELL, NO_CELL, NULL), 0);
         else
                 rights.name = strdup("me");
         assert_int_equal(service_access_check_config(&rights, conf, &error), root ? -EACCES : 0);
@@ -65,7 +65,7 @@ static void test_files_of_a_start(void **state)
         /* the state folder now belongs to the service */
         scratch_write(folder, "ca", "x");
         assert_int_equal(chmod(ca, 0644), 0);
-        assert_int_equal(root ? chown(folder, NOBODY, NOBODY) : 0, 0);
+        assert_int_equal(root ? chown(folder, NO_CELL, NO_CELL) : 0, 0);
         words[0] = '\0';
         assert_int_equal(service_access_check_rest(&rights, &config, note, words, NULL), 0);
         assert_string_equal(words, "");

@@ -191,7 +191,7 @@ static void test_paths(void **state)
         expect_run(NULL, 0, 0, 0);
 }
 
-static void test_which_folders_count(void **state)
+static void test_instance_folders(void **state)
 {
         static const char *const names[] = {
                 B, A "_resize", A, C "_del", C "x", "_base", "locks", "compute_nodes", "11111111",
@@ -223,4 +223,4 @@ static void test_a_path_that_cannot_be_read_is_an_error(void **state)
 }
 
 TEST_MAIN(test_a_file_system_that_hangs, test_errors_keep_the_last_good_figure, test_paths,
-          test_which_folders_count, test_a_path_that_cannot_be_read_is_an_error)
+          test_instance_folders, test_a_path_that_cannot_be_read_is_an_error)

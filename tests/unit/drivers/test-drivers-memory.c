@@ -163,7 +163,7 @@ static int make_empty_snapshot(void)
         return snapshot_new(&snapshot);
 }
 
-static void test_readers(void **state)
+static void test_parsers_without_memory(void **state)
 {
         static const struct {
                 const char *name;
@@ -225,4 +225,4 @@ static void test_update(void **state)
         assert_true(n > 10);
 }
 
-TEST_MAIN(test_readers, test_update)
+TEST_MAIN(test_parsers_without_memory, test_update)

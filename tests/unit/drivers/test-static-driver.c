@@ -53,7 +53,7 @@ static void poll_driver(Fixture *fixture, DriverEvent *ret)
         assert_int_equal(poll(&fd, 1, 0), 0);
 }
 
-static void test_file_is_read_anew(void **state)
+static void test_changed_file_is_read_again(void **state)
 {
         Fixture *fixture = *state;
         DriverEvent event;
@@ -126,4 +126,5 @@ static void test_no_regular_files(void **state)
         assert_non_null(strstr(event.error.text, "Larger than 64 MiB"));
 }
 
-TEST_MAIN_WITH(set_up, tear_down, test_file_is_read_anew, test_bad_files, test_no_regular_files)
+TEST_MAIN_WITH(set_up, tear_down, test_changed_file_is_read_again, test_bad_files,
+               test_no_regular_files)

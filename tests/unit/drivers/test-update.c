@@ -339,7 +339,7 @@ static void test_empty_gpu_with_foreign_child(void **state)
 
 /* Sharing providers and children of other services never belong to the driver, whatever their
  * name. */
-static void test_foreign_roots(void **state)
+static void test_foreign_providers_are_not_changed(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(NULL), *before = NULL;
         HostConfig config = config_make(type_a, 1);
@@ -543,5 +543,5 @@ static void test_reshape_table(void **state)
 TEST_MAIN(test_disk_of_unknown_size, test_root_table, test_reserved_too_much, test_ratio_table,
           test_root_ownership_c10, test_no_owner_trait, test_gpus, test_adopt,
           test_class_by_type_g2_6, test_gone_g2_5, test_empty_gpu_with_foreign_child,
-          test_foreign_roots, test_root_missing, test_name_too_long, test_reshape_needed,
-          test_no_gpus_no_reshape, test_reshape, test_reshape_table)
+          test_foreign_providers_are_not_changed, test_root_missing, test_name_too_long,
+          test_reshape_needed, test_no_gpus_no_reshape, test_reshape, test_reshape_table)

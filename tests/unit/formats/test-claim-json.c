@@ -135,7 +135,7 @@ static void test_allocations_stand_by_name(void **state)
 }
 
 /* A guest without a domain is named by its process or unit. */
-static void test_life(void **state)
+static void test_process(void **state)
 {
         static const char *const rows[][2] = {
                 { "process 12, started at 3 of boot 0123", "process 12" },
@@ -147,8 +147,8 @@ static void test_life(void **state)
                 _cleanup_(json_decrefp) json_t *made = NULL;
 
                 assert_int_equal(claim_new(&claim), 0);
-                free(claim->life);
-                claim->life = strdup(rows[i][0]);
+                free(claim->process);
+                claim->process = strdup(rows[i][0]);
                 made = claim_to_json(claim, NULL);
                 assert_string_equal(json_string_value(json_object_get(made, "guest")), rows[i][1]);
         }
@@ -210,5 +210,5 @@ static void test_damaged_events(void **state)
                                  "\"allocations\":[{}],\"devices\":[],\"reason\":\"\"}");
 }
 
-TEST_MAIN(test_whole, test_beyond_the_domain, test_allocations_stand_by_name, test_life,
+TEST_MAIN(test_whole, test_beyond_the_domain, test_allocations_stand_by_name, test_process,
           test_events, test_damaged_events)

@@ -192,27 +192,28 @@ static void test_move(void **state)
         assert_string_equal(fake_http_log(), "POST /allocations");
 }
 
-static int read_room(Fixture *fixture)
+static int read_capacity(Fixture *fixture)
 {
         Uuid root = make_uuid("host");
         ConsumersCall *call;
 
         assert_int_equal(
-                room_read(&call, fixture->session, &root, "VCPU", 2, on_done, fixture, NULL), 0);
+                capacity_read(&call, fixture->session, &root, "VCPU", 2, on_done, fixture, NULL),
+                0);
         return wait_done(fixture);
 }
 
-static void test_room(void **state)
+static void test_capacity(void **state)
 {
         Fixture *fixture = *state;
 
         fake_http_begin(SCRIPT(ANSWER("", 200, "{'provider_summaries':{}}")), "host");
-        assert_int_equal(read_room(fixture), REPORT_DONE);
+        assert_int_equal(read_capacity(fixture), REPORT_DONE);
         assert_int_equal(fixture->consumer->n_allocations, 0);
         assert_string_equal(fake_http_log(),
                             "GET /allocation_candidates?limit=1&resources=VCPU:2&in_tree=host");
         fake_http_begin(SCRIPT(ANSWER("", 200, "{}")), "host");
-        assert_int_equal(read_room(fixture), REPORT_E_UNAVAILABLE);
+        assert_int_equal(read_capacity(fixture), REPORT_E_UNAVAILABLE);
         assert_non_null(strstr(fixture->error.text, "provider_summaries"));
 }
 
@@ -230,4 +231,4 @@ static void test_cancel(void **state)
         assert_int_equal(fixture->n_calls, 0);
 }
 
-TEST_MAIN_WITH(set_up, tear_down, test_read, test_write, test_move, test_room, test_cancel)
+TEST_MAIN_WITH(set_up, tear_down, test_read, test_write, test_move, test_capacity, test_cancel)

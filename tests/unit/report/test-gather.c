@@ -109,7 +109,7 @@ static void format_names(const Allocations *allocations, char text[static 16])
         }
 }
 
-static void test_who_is_read_whole(void **state)
+static void test_consumers_are_read_completely(void **state)
 {
         static const struct {
                 const char *about, *of_host, *of_gpu, *classes;
@@ -161,7 +161,7 @@ static void test_who_is_read_whole(void **state)
         }
 }
 
-static void test_what_goes_wrong(void **state)
+static void test_failed_reads(void **state)
 {
         static const struct {
                 const char *about;
@@ -240,5 +240,5 @@ static void test_no_more_at_a_time_than_connections(void **state)
         assert_int_equal(fake_http_get_n_requests(), ARRAY_SIZE(providers));
 }
 
-TEST_MAIN_WITH(set_up, tear_down, test_who_is_read_whole, test_what_goes_wrong, test_given_up,
-               test_no_more_at_a_time_than_connections)
+TEST_MAIN_WITH(set_up, tear_down, test_consumers_are_read_completely, test_failed_reads,
+               test_given_up, test_no_more_at_a_time_than_connections)

@@ -270,7 +270,7 @@ static void test_gather_while_the_ground_cannot_be_laid(void **state)
 
 /* A refresh that failed changes nothing. The next one continues, but reads again the providers that
  * changed since. */
-static void test_what_was_read_is_kept(void **state)
+static void test_failed_refresh_continues(void **state)
 {
         static const struct {
                 int host, a; /* the generations at the second refresh */
@@ -660,7 +660,7 @@ static void test_bad_configurations(void **state)
 }
 
 TEST_MAIN_WITH(set_up, tear_down, test_new_host, test_prepare, test_gather_and_lay_the_ground,
-               test_gather_while_the_ground_cannot_be_laid, test_what_was_read_is_kept,
+               test_gather_while_the_ground_cannot_be_laid, test_failed_refresh_continues,
                test_existing_host_and_quiet_cycles, test_only_what_moved_is_read, test_torn_reads,
                test_torn_reads_for_ever, test_failed_refreshes, test_renamed_host,
                test_one_attempt_at_a_time, test_conflict_wants_a_refresh, test_lookup_fails,

@@ -91,7 +91,7 @@ static const char *known(const Fixture *fixture, char *text, size_t size)
         return text;
 }
 
-static void test_when_it_asks(void **state)
+static void test_times_of_reads(void **state)
 {
         static const struct {
                 const char *tree;
@@ -179,7 +179,7 @@ static void test_cancel(void **state)
 
 /* A generation changes with each allocation of the provider, so it alone is no reason to read
  * again. */
-static void test_when_parts_are_read_again(void **state)
+static void test_generation_alone_causes_no_read(void **state)
 {
         static const struct {
                 const char *list;
@@ -237,7 +237,7 @@ static void test_a_part_that_cannot_be_read_leaves_what_was_known(void **state)
                 provider_find_inventory(sharing_get(fixture->sharing)->providers[0], "DISK_GB"));
 }
 
-static void test_when_the_usage_of_local_disk_is_read(void **state)
+static void test_reads_of_local_disk_usage(void **state)
 {
         static const struct {
                 const char *tree, *inventories, *usages;
@@ -293,7 +293,7 @@ static void test_when_the_usage_of_local_disk_is_read(void **state)
         assert_false(sharing_get_disk_use(fixture->sharing, &(uint64_t){ 0 }));
 }
 
-TEST_MAIN_WITH(set_up, tear_down, test_when_it_asks, test_g4_17_many_aggregates, test_cancel,
-               test_when_parts_are_read_again,
+TEST_MAIN_WITH(set_up, tear_down, test_times_of_reads, test_g4_17_many_aggregates, test_cancel,
+               test_generation_alone_causes_no_read,
                test_a_part_that_cannot_be_read_leaves_what_was_known,
-               test_when_the_usage_of_local_disk_is_read)
+               test_reads_of_local_disk_usage)

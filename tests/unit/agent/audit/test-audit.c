@@ -10,7 +10,7 @@
 #define GRACE (300 * USEC_PER_SEC)
 #define NOW   (1000 * USEC_PER_SEC)
 
-typedef struct Picture {
+typedef struct GuestIndex {
         Allocations *consumers;
         ProviderTree *tree;
         ClaimList claims, ended;
@@ -19,56 +19,56 @@ typedef struct Picture {
         AuditMemory memory;
         Audit audit;
         AuditInput input;
-} Picture;
+} GuestIndex;
 
-static void begin(Picture *picture)
+static void begin(GuestIndex *index)
 {
-        *picture = (Picture){ 0 };
-        assert_int_equal(allocations_new(&picture->consumers), 0);
-        picture->tree = make_tree(HOST);
-        make_facts(&picture->facts);
-        picture->input = (AuditInput){ .consumers = picture->consumers,
-                                       .tree = picture->tree,
-                                       .root = make_uuid("host"),
-                                       .claims = &picture->claims,
-                                       .ended = &picture->ended,
-                                       .history = &picture->history,
-                                       .facts = &picture->facts.facts,
-                                       .now_usec = NOW,
-                                       .boot_usec = NOW,
-                                       .grace_usec = GRACE };
+        *index = (GuestIndex){ 0 };
+        assert_int_equal(allocations_new(&index->consumers), 0);
+        index->tree = make_tree(HOST);
+        make_facts(&index->facts);
+        index->input = (AuditInput){ .consumers = index->consumers,
+                                     .tree = index->tree,
+                                     .root = make_uuid("host"),
+                                     .claims = &index->claims,
+                                     .ended = &index->ended,
+                                     .history = &index->history,
+                                     .facts = &index->facts.facts,
+                                     .now_usec = NOW,
+                                     .boot_usec = NOW,
+                                     .grace_usec = GRACE };
 }
 
-static void end(Picture *picture)
+static void end(GuestIndex *index)
 {
-        allocations_free(picture->consumers);
-        provider_tree_free(picture->tree);
-        claim_list_done(&picture->claims);
-        claim_list_done(&picture->ended);
-        event_list_done(&picture->history);
-        audit_memory_done(&picture->memory);
-        audit_done(&picture->audit);
+        allocations_free(index->consumers);
+        provider_tree_free(index->tree);
+        claim_list_done(&index->claims);
+        claim_list_done(&index->ended);
+        event_list_done(&index->history);
+        audit_memory_done(&index->memory);
+        audit_done(&index->audit);
 }
 
-static Claim *add_claim(Picture *picture, char letter, const char *held)
+static Claim *add_claim(GuestIndex *index, char letter, const char *held)
 {
         Claim *claim = audit_claim(letter, held);
 
-        assert_int_equal(claim_list_add(&picture->claims, claim), 0);
+        assert_int_equal(claim_list_add(&index->claims, claim), 0);
         return claim;
 }
 
 /* Adds an ended claim of the consumer. It ended 100 s ago, and the consumer's allocations are 1000
  * s old. */
-static void add_end(Picture *picture, char letter)
+static void add_end(GuestIndex *index, char letter)
 {
         const Uuid uuid = make_guest(letter);
-        Consumer *consumer = allocations_find(picture->consumers, &uuid);
+        Consumer *consumer = allocations_find(index->consumers, &uuid);
         Event *event;
 
-        picture->input.placement_sec = 5000;
+        index->input.placement_sec = 5000;
         consumer->modified_sec = 4000;
-        assert_int_equal(event_list_add(&picture->history, &event), 0);
+        assert_int_equal(event_list_add(&index->history, &event), 0);
         *event = (Event){ .usec = NOW - 100 * USEC_PER_SEC,
                           .claim = 5,
                           .kind = strdup(EVENT_RELEASED),
@@ -77,22 +77,22 @@ static void add_end(Picture *picture, char letter)
                           .reason = strdup("deleted") };
 }
 
-static void look(Picture *picture)
+static void look(GuestIndex *index)
 {
-        audit_done(&picture->audit);
-        assert_int_equal(audit_make(&picture->input, &picture->memory, &picture->audit), 0);
+        audit_done(&index->audit);
+        assert_int_equal(audit_make(&index->input, &index->memory, &index->audit), 0);
 }
 
-static void look_later(Picture *picture)
+static void look_later(GuestIndex *index)
 {
-        picture->input.boot_usec += GRACE;
-        look(picture);
+        index->input.boot_usec += GRACE;
+        look(index);
 }
 
 /* Compares the findings with expected, as in "leaked release-share, …". */
-static void assert_findings(const Picture *picture, const char *about, const char *expected)
+static void assert_findings(const GuestIndex *index, const char *about, const char *expected)
 {
-        const Audit *audit = &picture->audit;
+        const Audit *audit = &index->audit;
         char text[256] = "";
         size_t n = 0;
 
@@ -105,11 +105,11 @@ static void assert_findings(const Picture *picture, const char *about, const cha
 }
 
 /* Audits twice, so that nothing is young in the second audit. */
-static void look_twice(Picture *picture, const char *about, const char *expected)
+static void look_twice(GuestIndex *index, const char *about, const char *expected)
 {
-        look(picture);
-        look_later(picture);
-        assert_findings(picture, about, expected);
+        look(index);
+        look_later(index);
+        assert_findings(index, about, expected);
 }
 
 static void add_device(Claim *claim, const char *provider)
@@ -162,11 +162,12 @@ static const struct {
           .findings = "" },
         { "G2.7: of another host alone", "VCPU=1@elsewhere", NULL, false, false, .findings = "" },
         { "a claim that Placement does not know", NULL, GUEST, false, false,
-          .findings = "unheld none", .words = "neither a guest here nor" },
+          .findings = "unallocated none", .words = "neither a guest here nor" },
         { "14.4: deleted by others, and it runs", NULL, GUEST, true, true,
-          .findings = "unheld none",
+          .findings = "unallocated none",
           .words = "runs here (claim 103), but has no allocations in Placement" },
-        { "14.4: deleted by others, shut off", NULL, GUEST, true, false, .findings = "unheld none",
+        { "14.4: deleted by others, shut off", NULL, GUEST, true, false,
+          .findings = "unallocated none",
           .words = "is defined here (claim 103), but has no allocations" },
         { "a smaller amount", "VCPU=1@host MEMORY_MB=512@host", GUEST, true, true,
           .findings = "amount write-claim", .words = "has 2 VCPU, Placement 1" },
@@ -224,13 +225,13 @@ static const struct {
           GUEST " VGPU=1@host_b", true, true, .findings = "provider write-claim", .mdevs = "4",
           .device = "host_b" },
         { "we wrote it, and it is gone from there", NULL, GUEST, true, true,
-          .findings = "untold write-claim", .write_state = CLAIM_WRITE_WRITTEN },
+          .findings = "missing write-claim", .write_state = CLAIM_WRITE_WRITTEN },
         { "the same, and its guest is not here", NULL, GUEST, false, false,
-          .findings = "untold none", .write_state = CLAIM_WRITE_WRITTEN },
+          .findings = "missing none", .write_state = CLAIM_WRITE_WRITTEN },
         { "it is being written", NULL, GUEST, true, true, .findings = "",
-          .write_state = CLAIM_WRITE_PENDING, .n_in_flight = 1 },
+          .write_state = CLAIM_WRITE_UNANSWERED, .n_in_flight = 1 },
         { "it is still to be written", NULL, GUEST, true, true, .findings = "",
-          .write_state = CLAIM_WRITE_OWED, .n_in_flight = 1 },
+          .write_state = CLAIM_WRITE_UNSENT, .n_in_flight = 1 },
         { "and may be there", NULL, GUEST, true, true, .findings = "",
           .write_state = CLAIM_WRITE_SENT, .n_in_flight = 1 },
 };
@@ -238,26 +239,26 @@ static const struct {
 static void test_table(void **state)
 {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(end) Picture picture;
+                _cleanup_(end) GuestIndex index;
 
-                begin(&picture);
+                begin(&index);
                 if (cases[i].held)
-                        audit_consumer(picture.consumers, 'g', "INSTANCE", cases[i].held);
+                        audit_consumer(index.consumers, 'g', "INSTANCE", cases[i].held);
                 if (cases[i].ended)
-                        add_end(&picture, 'g');
+                        add_end(&index, 'g');
                 if (cases[i].claimed)
-                        add_claim(&picture, 'g', cases[i].claimed)->write_state =
+                        add_claim(&index, 'g', cases[i].claimed)->write_state =
                                 cases[i].write_state;
                 if (cases[i].device)
-                        add_device(picture.claims.claims[0], cases[i].device);
+                        add_device(index.claims.claims[0], cases[i].device);
                 if (cases[i].guest)
-                        facts_guest(&picture.facts, 'g', cases[i].mdevs ? cases[i].mdevs : "")
+                        facts_guest(&index.facts, 'g', cases[i].mdevs ? cases[i].mdevs : "")
                                 ->running = cases[i].running;
-                look_twice(&picture, cases[i].name, cases[i].findings);
-                if (picture.audit.n_in_flight != cases[i].n_in_flight)
-                        fail_msg("%s: %zu in flight", cases[i].name, picture.audit.n_in_flight);
-                if (cases[i].words && !strstr(picture.audit.items[0].text, cases[i].words))
-                        fail_msg("%s: %s", cases[i].name, picture.audit.items[0].text);
+                look_twice(&index, cases[i].name, cases[i].findings);
+                if (index.audit.n_in_flight != cases[i].n_in_flight)
+                        fail_msg("%s: %zu in flight", cases[i].name, index.audit.n_in_flight);
+                if (cases[i].words && !strstr(index.audit.items[0].text, cases[i].words))
+                        fail_msg("%s: %s", cases[i].name, index.audit.items[0].text);
         }
 }
 
@@ -265,52 +266,52 @@ static void test_table(void **state)
 static void test_in_flight(void **state)
 {
         Consumer *consumer;
-        Picture picture;
+        GuestIndex index;
         Claim *claim;
 
-        begin(&picture);
-        consumer = audit_consumer(picture.consumers, 'x', "INSTANCE", GUEST);
-        look(&picture);
-        assert_int_equal(picture.audit.n_items, 0);
-        assert_int_equal(picture.audit.n_in_flight, 1);
-        assert_int_equal(picture.audit.n_consumers, 1);
-        picture.input.boot_usec += GRACE - 1;
-        look(&picture);
-        assert_int_equal(picture.audit.n_items, 0);
-        picture.input.boot_usec++;
-        look(&picture);
-        assert_int_equal(picture.audit.n_items, 1);
+        begin(&index);
+        consumer = audit_consumer(index.consumers, 'x', "INSTANCE", GUEST);
+        look(&index);
+        assert_int_equal(index.audit.n_items, 0);
+        assert_int_equal(index.audit.n_in_flight, 1);
+        assert_int_equal(index.audit.n_consumers, 1);
+        index.input.boot_usec += GRACE - 1;
+        look(&index);
+        assert_int_equal(index.audit.n_items, 0);
+        index.input.boot_usec++;
+        look(&index);
+        assert_int_equal(index.audit.n_items, 1);
         /* A scheduler writes the consumer. */
         consumer->generation++;
-        look(&picture);
-        assert_int_equal(picture.audit.n_items, 0);
-        assert_int_equal(picture.audit.n_in_flight, 1);
-        picture.input.boot_usec += GRACE;
-        look(&picture);
-        assert_int_equal(picture.audit.n_items, 1);
+        look(&index);
+        assert_int_equal(index.audit.n_items, 0);
+        assert_int_equal(index.audit.n_in_flight, 1);
+        index.input.boot_usec += GRACE;
+        look(&index);
+        assert_int_equal(index.audit.n_items, 1);
         /* The consumer got a claim and lost it, so it is new again. */
-        claim = add_claim(&picture, 'x', GUEST);
-        look(&picture);
-        assert_int_equal(picture.audit.n_items, 0);
-        claim_list_done(&picture.claims);
-        look(&picture);
-        assert_int_equal(picture.audit.n_in_flight, 1);
-        end(&picture);
+        claim = add_claim(&index, 'x', GUEST);
+        look(&index);
+        assert_int_equal(index.audit.n_items, 0);
+        claim_list_done(&index.claims);
+        look(&index);
+        assert_int_equal(index.audit.n_in_flight, 1);
+        end(&index);
 
         /* Claims that are not confirmed, just made, or being resized (F8 1790204). */
-        begin(&picture);
-        claim = add_claim(&picture, 'g', GUEST);
+        begin(&index);
+        claim = add_claim(&index, 'g', GUEST);
         claim->state = CLAIM_STATE_CLAIMED;
-        claim = add_claim(&picture, 'y', GUEST);
+        claim = add_claim(&index, 'y', GUEST);
         claim->created_usec = NOW - GRACE + 1;
-        (void)add_claim(&picture, 'r', GUEST);
-        claim = add_claim(&picture, 'r', GUEST);
+        (void)add_claim(&index, 'r', GUEST);
+        claim = add_claim(&index, 'r', GUEST);
         claim->resize_target = true;
         claim->created_usec = NOW - GRACE + 1;
-        look(&picture);
-        assert_int_equal(picture.audit.n_items, 0);
-        assert_int_equal(picture.audit.n_in_flight, 4);
-        end(&picture);
+        look(&index);
+        assert_int_equal(index.audit.n_items, 0);
+        assert_int_equal(index.audit.n_in_flight, 4);
+        end(&index);
 }
 
 /* One guest has two claims after a resize on this host. */
@@ -330,65 +331,65 @@ static void test_resized(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                _cleanup_(end) Picture picture;
+                _cleanup_(end) GuestIndex index;
                 Claim *second;
 
-                begin(&picture);
-                audit_consumer(picture.consumers, 'g', "unknown", GUEST);
-                (void)add_claim(&picture, 'g', GUEST);
-                second = add_claim(&picture, 'g', "VCPU=4@host MEMORY_MB=512@host");
+                begin(&index);
+                audit_consumer(index.consumers, 'g', "unknown", GUEST);
+                (void)add_claim(&index, 'g', GUEST);
+                second = add_claim(&index, 'g', "VCPU=4@host MEMORY_MB=512@host");
                 second->id++;
                 second->resize_target = true;
                 second->state = rows[i].confirmed ? CLAIM_STATE_CONFIRMED : CLAIM_STATE_CLAIMED;
-                facts_guest(&picture.facts, 'g', "");
+                facts_guest(&index.facts, 'g', "");
                 if (rows[i].m)
-                        audit_consumer(picture.consumers, 'm', "unknown", rows[i].m);
-                look(&picture);
-                assert_findings(&picture, rows[i].name, "");
-                look_later(&picture);
-                assert_findings(&picture, rows[i].name, rows[i].findings);
+                        audit_consumer(index.consumers, 'm', "unknown", rows[i].m);
+                look(&index);
+                assert_findings(&index, rows[i].name, "");
+                look_later(&index);
+                assert_findings(&index, rows[i].name, rows[i].findings);
         }
 }
 
 /* F8 1825537, 1879878, 1953359: while a guest is moved, its migration has its allocations here. */
 static void test_migrations(void **state)
 {
-        Picture picture;
+        GuestIndex index;
 
         /* The agent itself passed the claim to the migration. The guest still runs here and has
          * one. */
-        begin(&picture);
-        audit_consumer(picture.consumers, 'm', "MIGRATION", GUEST);
-        add_claim(&picture, 'm', GUEST)->guest = make_guest('g');
-        facts_guest(&picture.facts, 'g', "")->running = true;
-        look(&picture);
-        picture.input.boot_usec += GRACE;
-        look(&picture);
-        assert_int_equal(picture.audit.n_items, 0);
-        end(&picture);
+        begin(&index);
+        audit_consumer(index.consumers, 'm', "MIGRATION", GUEST);
+        add_claim(&index, 'm', GUEST)->guest = make_guest('g');
+        facts_guest(&index.facts, 'g', "")->running = true;
+        look(&index);
+        index.input.boot_usec += GRACE;
+        look(&index);
+        assert_int_equal(index.audit.n_items, 0);
+        end(&index);
 
-        begin(&picture);
-        audit_consumer(picture.consumers, 'm', "unknown", GUEST);
-        audit_consumer(picture.consumers, 'g', "unknown", "VCPU=2@elsewhere");
-        add_claim(&picture, 'g', GUEST);
-        facts_guest(&picture.facts, 'g', "")->running = false;
-        look_later(&picture);
-        assert_int_equal(picture.audit.n_items, 0);
-        assert_int_equal(picture.audit.n_in_flight, 2);
+        begin(&index);
+        audit_consumer(index.consumers, 'm', "unknown", GUEST);
+        audit_consumer(index.consumers, 'g', "unknown", "VCPU=2@elsewhere");
+        add_claim(&index, 'g', GUEST);
+        facts_guest(&index.facts, 'g', "")->running = false;
+        look_later(&index);
+        assert_int_equal(index.audit.n_items, 0);
+        assert_int_equal(index.audit.n_in_flight, 2);
         /* F8 1848343: the guest was deleted, and its migration remains. */
-        allocations_remove(picture.consumers, &picture.claims.claims[0]->consumer);
-        picture.facts.facts.n_domains = 0;
-        claim_list_done(&picture.claims);
-        look_later(&picture);
-        assert_int_equal(picture.audit.n_items, 1);
-        assert_int_equal(picture.audit.items[0].type, AUDIT_LEAKED);
-        assert_string_equal(picture.audit.items[0].consumer.text, make_guest('m').text);
-        end(&picture);
+        allocations_remove(index.consumers, &index.claims.claims[0]->consumer);
+        index.facts.facts.n_domains = 0;
+        claim_list_done(&index.claims);
+        look_later(&index);
+        assert_int_equal(index.audit.n_items, 1);
+        assert_int_equal(index.audit.items[0].type, AUDIT_LEAKED);
+        assert_string_equal(index.audit.items[0].consumer.text, make_guest('m').text);
+        end(&index);
 }
 
 /* 14.2: m is a consumer without guest; g and h are guests. Checks whether m can be the migration of
  * a guest that is elsewhere or was resized here. */
-static void test_what_may_be_moving(void **state)
+static void test_consumers_that_can_be_migrations(void **state)
 {
         static const struct {
                 const char *name;
@@ -419,31 +420,31 @@ static void test_what_may_be_moving(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                _cleanup_(end) Picture picture;
+                _cleanup_(end) GuestIndex index;
                 Consumer *m;
 
-                begin(&picture);
+                begin(&index);
                 if (rows[i].h) {
-                        audit_consumer(picture.consumers, 'h', "unknown", rows[i].h);
-                        add_claim(&picture, 'h', GUEST);
-                        facts_guest(&picture.facts, 'h', "")->running = false;
+                        audit_consumer(index.consumers, 'h', "unknown", rows[i].h);
+                        add_claim(&index, 'h', GUEST);
+                        facts_guest(&index.facts, 'h', "")->running = false;
                 }
-                audit_consumer(picture.consumers, 'g', "unknown", rows[i].g);
-                add_claim(&picture, 'g', GUEST);
-                facts_guest(&picture.facts, 'g', "")->running = false;
-                m = audit_consumer(picture.consumers, 'm', rows[i].type, rows[i].m);
+                audit_consumer(index.consumers, 'g', "unknown", rows[i].g);
+                add_claim(&index, 'g', GUEST);
+                facts_guest(&index.facts, 'g', "")->running = false;
+                m = audit_consumer(index.consumers, 'm', rows[i].type, rows[i].m);
                 free(m->project_id);
                 m->project_id = strdup(rows[i].project);
-                add_end(&picture, 'm');
-                look_twice(&picture, rows[i].name, rows[i].findings);
-                if (picture.audit.n_in_flight != rows[i].in_flight)
-                        fail_msg("%s: %zu", rows[i].name, picture.audit.n_in_flight);
+                add_end(&index, 'm');
+                look_twice(&index, rows[i].name, rows[i].findings);
+                if (index.audit.n_in_flight != rows[i].in_flight)
+                        fail_msg("%s: %zu", rows[i].name, index.audit.n_in_flight);
         }
 }
 
 /* F8 1790204: the guest runs in its new size with a new claim. Its migration has the old size until
  * the resize is confirmed or reverted. */
-static void test_claimed_anew_and_not_confirmed(void **state)
+static void test_new_claim_of_unconfirmed_resize(void **state)
 {
         static const struct {
                 const char *ended; /* NULL: none */
@@ -461,20 +462,20 @@ static void test_claimed_anew_and_not_confirmed(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                _cleanup_(end) Picture picture;
+                _cleanup_(end) GuestIndex index;
 
-                begin(&picture);
-                audit_consumer(picture.consumers, 'g', "unknown", GUEST);
+                begin(&index);
+                audit_consumer(index.consumers, 'g', "unknown", GUEST);
                 if (rows[i].claimed)
-                        add_claim(&picture, 'g', GUEST);
-                facts_guest(&picture.facts, 'g', "");
-                audit_consumer(picture.consumers, 'm', "unknown", "VCPU=1@host MEMORY_MB=256@host");
-                add_end(&picture, 'm');
+                        add_claim(&index, 'g', GUEST);
+                facts_guest(&index.facts, 'g', "");
+                audit_consumer(index.consumers, 'm', "unknown", "VCPU=1@host MEMORY_MB=256@host");
+                add_end(&index, 'm');
                 if (rows[i].ended)
-                        assert_int_equal(claim_list_add(&picture.ended,
+                        assert_int_equal(claim_list_add(&index.ended,
                                                         audit_claim(rows[i].of, rows[i].ended)),
                                          0);
-                look_twice(&picture, rows[i].ended ? rows[i].ended : "nothing ended",
+                look_twice(&index, rows[i].ended ? rows[i].ended : "nothing ended",
                            rows[i].findings);
         }
 }
@@ -489,21 +490,21 @@ static void test_hindrances(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
-                _cleanup_(end) Picture picture;
+                _cleanup_(end) GuestIndex index;
 
-                begin(&picture);
-                picture.input.waits = waits[i];
-                audit_consumer(picture.consumers, 'a', "unknown", "VCPU=1@host MEMORY_MB=512@host");
-                add_claim(&picture, 'a', GUEST);
-                facts_guest(&picture.facts, 'a', "");
-                audit_consumer(picture.consumers, 'e', "INSTANCE", "VCPU=2@elsewhere");
-                add_claim(&picture, 'e', GUEST);
-                audit_consumer(picture.consumers, 'x', "INSTANCE", GUEST);
-                add_end(&picture, 'x');
-                facts_guest(&picture.facts, 'n', "");
-                look_twice(&picture, __func__, findings[i]);
-                for (size_t j = 0; waits[i] && j + 1 < picture.audit.n_items; j++)
-                        assert_non_null(strstr(picture.audit.items[j].text, waits[i]));
+                begin(&index);
+                index.input.waits = waits[i];
+                audit_consumer(index.consumers, 'a', "unknown", "VCPU=1@host MEMORY_MB=512@host");
+                add_claim(&index, 'a', GUEST);
+                facts_guest(&index.facts, 'a', "");
+                audit_consumer(index.consumers, 'e', "INSTANCE", "VCPU=2@elsewhere");
+                add_claim(&index, 'e', GUEST);
+                audit_consumer(index.consumers, 'x', "INSTANCE", GUEST);
+                add_end(&index, 'x');
+                facts_guest(&index.facts, 'n', "");
+                look_twice(&index, __func__, findings[i]);
+                for (size_t j = 0; waits[i] && j + 1 < index.audit.n_items; j++)
+                        assert_non_null(strstr(index.audit.items[j].text, waits[i]));
         }
 }
 
@@ -520,20 +521,20 @@ static void test_a_claim_that_follows(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                _cleanup_(end) Picture picture;
+                _cleanup_(end) GuestIndex index;
                 Claim *claim;
 
-                begin(&picture);
-                audit_consumer(picture.consumers, 'g', "INSTANCE", rows[i].placed);
-                claim = add_claim(&picture, 'g', "VCPU=3@host MEMORY_MB=512@host");
+                begin(&index);
+                audit_consumer(index.consumers, 'g', "INSTANCE", rows[i].placed);
+                claim = add_claim(&index, 'g', "VCPU=3@host MEMORY_MB=512@host");
                 claim->was_read = true;
                 free(claim->consumer_type);
                 claim->consumer_type = strdup(CLAIM_TYPE_GUEST);
-                facts_guest(&picture.facts, 'g', "");
-                look_twice(&picture, rows[i].placed, rows[i].findings);
-                if (rows[i].words && !strstr(picture.audit.items[0].text, rows[i].words))
-                        fail_msg("%s: %s", rows[i].placed, picture.audit.items[0].text);
-                assert_int_equal(audit_count_open(&picture.audit),
+                facts_guest(&index.facts, 'g', "");
+                look_twice(&index, rows[i].placed, rows[i].findings);
+                if (rows[i].words && !strstr(index.audit.items[0].text, rows[i].words))
+                        fail_msg("%s: %s", rows[i].placed, index.audit.items[0].text);
+                assert_int_equal(audit_count_open(&index.audit),
                                  strncmp(rows[i].findings, "amount", 6) == 0);
         }
 }
@@ -542,21 +543,21 @@ static void test_a_claim_that_follows(void **state)
 static void test_a_consumer_that_was_just_written(void **state)
 {
         Consumer *consumer;
-        _cleanup_(end) Picture picture;
+        _cleanup_(end) GuestIndex index;
 
-        begin(&picture);
+        begin(&index);
         consumer =
-                audit_consumer(picture.consumers, 'g', "unknown", "VCPU=1@host MEMORY_MB=512@host");
-        add_claim(&picture, 'g', GUEST);
-        facts_guest(&picture.facts, 'g', "");
-        look(&picture);
-        assert_findings(&picture, __func__, "amount none");
-        assert_non_null(strstr(picture.audit.items[0].text, "a moment ago"));
-        look_later(&picture);
-        assert_findings(&picture, __func__, "amount write-claim");
+                audit_consumer(index.consumers, 'g', "unknown", "VCPU=1@host MEMORY_MB=512@host");
+        add_claim(&index, 'g', GUEST);
+        facts_guest(&index.facts, 'g', "");
+        look(&index);
+        assert_findings(&index, __func__, "amount none");
+        assert_non_null(strstr(index.audit.items[0].text, "a moment ago"));
+        look_later(&index);
+        assert_findings(&index, __func__, "amount write-claim");
         consumer->generation++;
-        look(&picture);
-        assert_findings(&picture, __func__, "amount none");
+        look(&index);
+        assert_findings(&index, __func__, "amount none");
 }
 
 /* A consumer without evidence keeps its allocations until the operator names it. */
@@ -578,30 +579,31 @@ static void test_a_named_consumer_is_released(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
                 const Uuid folder = named;
-                _cleanup_(end) Picture picture;
+                _cleanup_(end) GuestIndex index;
 
-                begin(&picture);
-                audit_consumer(picture.consumers, 'x', "INSTANCE", GUEST);
+                begin(&index);
+                audit_consumer(index.consumers, 'x', "INSTANCE", GUEST);
                 if (rows[i].claimed)
-                        add_claim(&picture, 'x', GUEST);
-                look(&picture);
-                picture.input.waits = rows[i].waits;
-                picture.input.named = rows[i].named;
-                picture.input.named_by = "root (computectl)";
-                look_later(&picture);
-                assert_findings(&picture, rows[i].findings, rows[i].findings);
+                        add_claim(&index, 'x', GUEST);
+                look(&index);
+                index.input.waits = rows[i].waits;
+                index.input.named = rows[i].named;
+                index.input.named_by = "root (computectl)";
+                look_later(&index);
+                assert_findings(&index, rows[i].findings, rows[i].findings);
                 if (strcmp(rows[i].findings, "leaked release-share") == 0)
-                        assert_string_equal(picture.audit.items[0].evidence,
+                        assert_string_equal(index.audit.items[0].evidence,
                                             "root (computectl) asked to heal it");
                 /* A failed deletion can leave a folder, so the operator's word counts more. */
-                picture.facts.facts.folders = &folder;
-                picture.facts.facts.n_folders = 1;
-                look_later(&picture);
-                assert_findings(&picture, "with a folder",
+                index.facts.facts.folders = &folder;
+                index.facts.facts.n_folders = 1;
+                look_later(&index);
+                assert_findings(&index, "with a folder",
                                 rows[i].named == &named ? rows[i].findings : "");
         }
 }
 
-TEST_MAIN(test_table, test_in_flight, test_resized, test_migrations, test_what_may_be_moving,
-          test_claimed_anew_and_not_confirmed, test_hindrances, test_a_claim_that_follows,
-          test_a_consumer_that_was_just_written, test_a_named_consumer_is_released)
+TEST_MAIN(test_table, test_in_flight, test_resized, test_migrations,
+          test_consumers_that_can_be_migrations, test_new_claim_of_unconfirmed_resize,
+          test_hindrances, test_a_claim_that_follows, test_a_consumer_that_was_just_written,
+          test_a_named_consumer_is_released)

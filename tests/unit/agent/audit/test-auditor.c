@@ -205,7 +205,8 @@ static void test_runs(void **state)
                         assert_int_equal(fixture_claim(fixture, "i", "VCPU=1", NULL), 0);
                 assert_int_equal(auditor_new(&auditor, &config), 0);
                 if (rows[i].heal || !rows[i].at_start)
-                        auditor_ask(auditor, rows[i].heal ? AUDITOR_WISH_HEAL : AUDITOR_WISH_LOOK,
+                        auditor_ask(auditor,
+                                    rows[i].heal ? AUDITOR_REQUEST_HEAL : AUDITOR_REQUEST_AUDIT,
                                     NULL, NULL);
                 assert_true(auditor_is_due(auditor));
                 run(auditor, rows[i].gathered);
@@ -245,7 +246,7 @@ static void test_due(void **state)
         run(auditor, 0);
         assert_string_equal(trace, "gaHdgahd");
 
-        auditor_ask(auditor, AUDITOR_WISH_HEAL, NULL, NULL);
+        auditor_ask(auditor, AUDITOR_REQUEST_HEAL, NULL, NULL);
         error_setf(&error, EBUSY, "no Placement");
         auditor_give_up(auditor, &error);
         assert_string_equal(auditor_get_state(auditor)->error.text, "no Placement");

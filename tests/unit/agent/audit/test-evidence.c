@@ -13,7 +13,7 @@
 
 typedef struct Case {
         const char *about;
-        AuditLife life;
+        AuditServerState server;
         const char *words;
         const char *kind, *author, *reason; /* newest event of the consumer; kind NULL: none */
         uint64_t ended_sec;                 /* seconds since that event */
@@ -29,46 +29,46 @@ typedef struct Case {
 #define AGO(ended, written) .ended_sec = (ended), .written_sec = (written)
 
 static const Case cases[] = {
-        { "no record", AUDIT_LIFE_UNKNOWN, "no record", .written_sec = 4000 },
-        { "released by a caller", AUDIT_LIFE_ENDED,
+        { "no record", AUDIT_SERVER_UNKNOWN, "no record", .written_sec = 4000 },
+        { "released by a caller", AUDIT_SERVER_ENDED,
           "claim 5 was released at 1970-01-02 03:40:00 UTC by root (computectl) (deleted)",
           RELEASED_BY_CALLER, AGO(400, 4000) },
-        { "its guest was gone", AUDIT_LIFE_ENDED, "(orphan: its guest is gone)",
+        { "its guest was gone", AUDIT_SERVER_ENDED, "(orphan: its guest is gone)",
           EVENT(EVENT_RELEASED, "", CLAIM_ORPHAN), AGO(400, 4000) },
-        { "not confirmed in time: a slow build", AUDIT_LIFE_UNKNOWN, "no record",
+        { "not confirmed in time: a slow build", AUDIT_SERVER_UNKNOWN, "no record",
           EVENT(EVENT_EXPIRED, "", CLAIM_EXPIRED), AGO(400, 4000) },
-        { "expired, and Placement held nothing then", AUDIT_LIFE_UNKNOWN, "no record",
+        { "expired, and Placement held nothing then", AUDIT_SERVER_UNKNOWN, "no record",
           EVENT(EVENT_RELEASED, "", CLAIM_EXPIRED), AGO(400, 4000) },
-        { "claimed again after a resize", AUDIT_LIFE_UNKNOWN, "no record",
+        { "claimed again after a resize", AUDIT_SERVER_UNKNOWN, "no record",
           EVENT(EVENT_RELEASED, "", CLAIM_RESIZED), AGO(400, 4000) },
-        { "evacuated: it can come back", AUDIT_LIFE_UNKNOWN, "no record",
+        { "evacuated: it can come back", AUDIT_SERVER_UNKNOWN, "no record",
           EVENT(EVENT_RELEASED, "", "evacuated"), AGO(400, 4000) },
-        { "claimed again since", AUDIT_LIFE_UNKNOWN, "no record", RELEASED_BY_CALLER,
+        { "claimed again since", AUDIT_SERVER_UNKNOWN, "no record", RELEASED_BY_CALLER,
           AGO(400, 4000), EVENT_CLAIMED },
-        { "placed again since: unshelved, or built again", AUDIT_LIFE_UNKNOWN,
+        { "placed again since: unshelved, or built again", AUDIT_SERVER_UNKNOWN,
           "written after its claim ended", RELEASED_BY_CALLER, AGO(4000, 400) },
-        { "times of Placement are whole seconds", AUDIT_LIFE_UNKNOWN,
+        { "times of Placement are whole seconds", AUDIT_SERVER_UNKNOWN,
           "written after its claim ended", RELEASED_BY_CALLER, AGO(400, 401) },
-        { "written just before the end", AUDIT_LIFE_ENDED, "claim 5", RELEASED_BY_CALLER,
+        { "written just before the end", AUDIT_SERVER_ENDED, "claim 5", RELEASED_BY_CALLER,
           AGO(400, 402) },
-        { "written a moment ago", AUDIT_LIFE_ALIVE, "a moment ago", RELEASED_BY_CALLER,
+        { "written a moment ago", AUDIT_SERVER_ALIVE, "a moment ago", RELEASED_BY_CALLER,
           AGO(100, 299) },
-        { "the folder of the server", AUDIT_LIFE_ALIVE, "has its folder", RELEASED_BY_CALLER,
+        { "the folder of the server", AUDIT_SERVER_ALIVE, "has its folder", RELEASED_BY_CALLER,
           AGO(400, 4000), .folder = true },
-        { "folders that cannot be read", AUDIT_LIFE_UNKNOWN, "it hangs", RELEASED_BY_CALLER,
+        { "folders that cannot be read", AUDIT_SERVER_UNKNOWN, "it hangs", RELEASED_BY_CALLER,
           AGO(400, 4000), .folders_unknown = "it hangs" },
-        { "a migration of its owner", AUDIT_LIFE_ALIVE, "a migration of its project",
+        { "a migration of its owner", AUDIT_SERVER_ALIVE, "a migration of its project",
           RELEASED_BY_CALLER, AGO(400, 4000), .migration = "p" },
-        { "a migration of another project", AUDIT_LIFE_ENDED, "claim 5", RELEASED_BY_CALLER,
+        { "a migration of another project", AUDIT_SERVER_ENDED, "claim 5", RELEASED_BY_CALLER,
           AGO(400, 4000), .migration = "q" },
-        { "a migration is not its own", AUDIT_LIFE_ENDED, "claim 5", RELEASED_BY_CALLER,
+        { "a migration is not its own", AUDIT_SERVER_ENDED, "claim 5", RELEASED_BY_CALLER,
           AGO(400, 4000), .migration = "p", .is_migration = true },
-        { "Placement's clock is not known", AUDIT_LIFE_UNKNOWN, "does not say when",
+        { "Placement's clock is not known", AUDIT_SERVER_UNKNOWN, "does not say when",
           RELEASED_BY_CALLER, AGO(400, 4000), .no_clock = true },
-        { "a Placement without last-modified", AUDIT_LIFE_UNKNOWN, "does not say when",
+        { "a Placement without last-modified", AUDIT_SERVER_UNKNOWN, "does not say when",
           RELEASED_BY_CALLER, AGO(400, 4000), .no_modified = true },
-        { "this host's clock was set back", AUDIT_LIFE_UNKNOWN, "written after", RELEASED_BY_CALLER,
-          AGO(UINT64_MAX, 4000) },
+        { "this host's clock was set back", AUDIT_SERVER_UNKNOWN, "written after",
+          RELEASED_BY_CALLER, AGO(UINT64_MAX, 4000) },
 };
 
 static void add_event(EventList *history, const char *kind, const Case *row)
@@ -107,14 +107,14 @@ static void check(const Case *row, const AuditInput *input, const Consumer *cons
 {
         char text[AUDIT_EVIDENCE_SIZE] = "";
         AuditEvidence evidence = { 0 };
-        AuditLife life;
+        AuditServerState server;
 
         assert_int_equal(audit_evidence_make(input, &evidence), 0);
-        life = audit_judge_life(&evidence, consumer, text);
+        server = audit_judge_server(&evidence, consumer, text);
         audit_evidence_done(&evidence);
-        if (life != row->life || !strstr(text, row->words))
-                fail_msg("%s: %d \"%s\"", row->about, life, text);
-        if (life == AUDIT_LIFE_UNKNOWN && !strstr(text, "computectl heal 4444"))
+        if (server != row->server || !strstr(text, row->words))
+                fail_msg("%s: %d \"%s\"", row->about, server, text);
+        if (server == AUDIT_SERVER_UNKNOWN && !strstr(text, "computectl heal 4444"))
                 fail_msg("%s: no advice: \"%s\"", row->about, text);
 }
 

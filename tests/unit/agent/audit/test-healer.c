@@ -70,7 +70,7 @@ typedef struct Case {
         bool only_ends;
         const char *refused;
         bool only_other;       /* the operator named the other consumer */
-        bool in_hand;          /* a claim is made for the consumer */
+        bool locked;           /* a claim is made for the consumer */
         const char *meanwhile; /* allocations that another client writes; NULL: none */
         FakeTrouble trouble;
         bool lasts;
@@ -121,7 +121,7 @@ static void heal(Agent *agent, const Case *row, AuditFinding findings[static 2])
         if (row->meanwhile)
                 fake_placement_put(&i, row->meanwhile);
         fake_placement_trouble(row->trouble, 0, row->lasts);
-        agent->n_healed = row->in_hand;
+        agent->n_healed = row->locked;
         assert_int_equal(healer_begin(&healer, &order, on_healed, NULL), 0);
         run(agent);
         healer_free(healer);
@@ -180,7 +180,7 @@ static void test_table(void **state)
                   .trace = "ed", .left = HELD },
                 { "claimed since", HELD, "VCPU=2", .remedy = AUDIT_REMEDY_RELEASE_SHARE,
                   .trace = "d", .left = HELD },
-                { "being claimed", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE, .in_hand = true,
+                { "being claimed", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE, .locked = true,
                   .outcomes = { AUDIT_FAILED }, .trace = "d", .left = HELD },
                 { "a conflict that was none", HELD, .remedy = AUDIT_REMEDY_RELEASE_SHARE,
                   .trouble = FAKE_TROUBLE_RACE, .outcomes = { AUDIT_HEALED }, .trace = "rd",

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "agent/bus/turns.h"
+#include "agent/bus/call-queue.h"
 #include "base/macros.h"
 #include "tests/unit/test.h"
 
 /* Adds a call. In a name such as "a1", the letter is the user ("0": root), and the digit the
  * connection. */
-static void add(BusTurns *turns, const char *name, size_t size, bool is_long)
+static void add(BusCallQueue *queue, const char *name, size_t size, bool is_long)
 {
         BusSender *sender;
         BusCall call = { .size = size, .is_long = is_long };
 
-        assert_int_equal(bus_turns_sender(turns, name, &sender), 0);
+        assert_int_equal(bus_call_queue_sender(queue, name, &sender), 0);
         if (!sender->is_known)
-                bus_turns_set_user(turns, sender, (uid_t)name[0], name[0] == '0');
+                bus_call_queue_set_user(queue, sender, (uid_t)name[0], name[0] == '0');
         call.message = sender;
-        assert_true(bus_turns_has_room(turns, sender, size));
-        assert_int_equal(bus_turns_add(sender, &call), 0);
+        assert_true(bus_call_queue_has_capacity(queue, sender, size));
+        assert_int_equal(bus_call_queue_add(sender, &call), 0);
 }
 
 static void test_order(void **state)
@@ -35,182 +35,182 @@ static void test_order(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                BusTurns turns = { 0 };
+                BusCallQueue queue = { 0 };
                 char name[16], served[128] = "";
                 BusCall call;
                 int n;
 
                 for (const char *p = cases[i].calls; sscanf(p, "%7s%n", name, &n) == 1; p += n)
-                        add(&turns, name, 0, false);
-                while (bus_turns_next(&turns, true, &call)) {
+                        add(&queue, name, 0, false);
+                while (bus_call_queue_next(&queue, true, &call)) {
                         strcat(served, served[0] ? " " : "");
                         strcat(served, ((const BusSender *)call.message)->name);
                 }
                 assert_string_equal(served, cases[i].served);
-                bus_turns_done(&turns);
+                bus_call_queue_done(&queue);
         }
 }
 
 /* Only one long answer is made at a time. Calls behind a long call of the same connection wait. */
 static void test_long(void **state)
 {
-        BusTurns turns = { 0 };
+        BusCallQueue queue = { 0 };
         BusCall call;
 
-        add(&turns, "a1", 0, true);
-        add(&turns, "a1", 0, false);
-        add(&turns, "b1", 0, true);
-        add(&turns, "01", 0, true);
-        assert_true(bus_turns_next(&turns, false, &call));
+        add(&queue, "a1", 0, true);
+        add(&queue, "a1", 0, false);
+        add(&queue, "b1", 0, true);
+        add(&queue, "01", 0, true);
+        assert_true(bus_call_queue_next(&queue, false, &call));
         assert_string_equal(((const BusSender *)call.message)->name, "01");
-        assert_false(bus_turns_next(&turns, false, &call));
-        add(&turns, "b2", 0, false);
-        assert_true(bus_turns_next(&turns, false, &call));
+        assert_false(bus_call_queue_next(&queue, false, &call));
+        add(&queue, "b2", 0, false);
+        assert_true(bus_call_queue_next(&queue, false, &call));
         assert_string_equal(((const BusSender *)call.message)->name, "b2");
         for (int i = 0; i < 3; i++)
-                assert_true(bus_turns_next(&turns, true, &call));
-        assert_false(bus_turns_next(&turns, true, &call));
-        bus_turns_done(&turns);
+                assert_true(bus_call_queue_next(&queue, true, &call));
+        assert_false(bus_call_queue_next(&queue, true, &call));
+        bus_call_queue_done(&queue);
 }
 
 static void test_limits(void **state)
 {
-        BusTurns turns = { 0 };
+        BusCallQueue queue = { 0 };
         BusSender *sender, *root;
         char name[16];
 
         /* The limit of a user, over all connections. */
         for (int i = 0; i < BUS_CALLS_PER_USER; i++) {
                 snprintf(name, sizeof(name), "a%d", i);
-                add(&turns, name, 0, false);
+                add(&queue, name, 0, false);
         }
-        assert_false(bus_turns_has_room(&turns, bus_turns_find(&turns, "a1"), 0));
+        assert_false(bus_call_queue_has_capacity(&queue, bus_call_queue_find(&queue, "a1"), 0));
         /* Other users have their own limits, up to the limit of all users. */
         for (int i = BUS_CALLS_PER_USER; i < BUS_CALLS_OF_ALL; i++) {
                 snprintf(name, sizeof(name), "%c1", 'b' + i / BUS_CALLS_PER_USER);
-                add(&turns, name, 0, false);
+                add(&queue, name, 0, false);
         }
-        assert_int_equal(bus_turns_sender(&turns, "z1", &sender), 0);
-        bus_turns_set_user(&turns, sender, 'z', false);
-        assert_false(bus_turns_has_room(&turns, sender, 0));
+        assert_int_equal(bus_call_queue_sender(&queue, "z1", &sender), 0);
+        bus_call_queue_set_user(&queue, sender, 'z', false);
+        assert_false(bus_call_queue_has_capacity(&queue, sender, 0));
         /* Root has no limit. */
-        assert_int_equal(bus_turns_sender(&turns, "01", &root), 0);
-        bus_turns_set_user(&turns, root, 0, true);
-        assert_true(bus_turns_has_room(&turns, root, BUS_CALLS_SIZE + 1));
-        bus_turns_done(&turns);
+        assert_int_equal(bus_call_queue_sender(&queue, "01", &root), 0);
+        bus_call_queue_set_user(&queue, root, 0, true);
+        assert_true(bus_call_queue_has_capacity(&queue, root, BUS_CALLS_SIZE + 1));
+        bus_call_queue_done(&queue);
 }
 
 static void test_size(void **state)
 {
-        BusTurns turns = { 0 };
+        BusCallQueue queue = { 0 };
 
-        add(&turns, "a1", BUS_CALLS_SIZE - 10, false);
-        assert_true(bus_turns_has_room(&turns, bus_turns_find(&turns, "a1"), 10));
-        assert_false(bus_turns_has_room(&turns, bus_turns_find(&turns, "a1"), 11));
-        bus_turns_done(&turns);
+        add(&queue, "a1", BUS_CALLS_SIZE - 10, false);
+        assert_true(bus_call_queue_has_capacity(&queue, bus_call_queue_find(&queue, "a1"), 10));
+        assert_false(bus_call_queue_has_capacity(&queue, bus_call_queue_find(&queue, "a1"), 11));
+        bus_call_queue_done(&queue);
 }
 
 /* Calls of an unknown user are held. When the user is known, the excess is taken out again. */
 static void test_unknown(void **state)
 {
-        BusTurns turns = { 0 };
+        BusCallQueue queue = { 0 };
         BusSender *sender;
         BusCall call = { 0 };
         int n = 0;
 
-        assert_int_equal(bus_turns_sender(&turns, ":1", &sender), 0);
-        while (bus_turns_has_room(&turns, sender, 0)) {
+        assert_int_equal(bus_call_queue_sender(&queue, ":1", &sender), 0);
+        while (bus_call_queue_has_capacity(&queue, sender, 0)) {
                 call.message = (void *)(uintptr_t)++n;
-                assert_int_equal(bus_turns_add(sender, &call), 0);
+                assert_int_equal(bus_call_queue_add(sender, &call), 0);
         }
         assert_int_equal(n, BUS_CALLS_HELD);
-        assert_false(bus_turns_next(&turns, true, &call));
-        bus_turns_set_user(&turns, sender, 'a', false);
-        assert_true(bus_turns_take_over(&turns, sender, &call));
+        assert_false(bus_call_queue_next(&queue, true, &call));
+        bus_call_queue_set_user(&queue, sender, 'a', false);
+        assert_true(bus_call_queue_take_over(&queue, sender, &call));
         assert_int_equal((uintptr_t)call.message, BUS_CALLS_HELD);
-        for (n = 1; bus_turns_take_over(&turns, sender, &call);)
+        for (n = 1; bus_call_queue_take_over(&queue, sender, &call);)
                 n++;
         assert_int_equal(n, BUS_CALLS_HELD - BUS_CALLS_PER_USER);
-        assert_true(bus_turns_next(&turns, true, &call));
+        assert_true(bus_call_queue_next(&queue, true, &call));
         assert_int_equal((uintptr_t)call.message, 1);
-        bus_turns_done(&turns);
+        bus_call_queue_done(&queue);
 }
 
 /* A sender without calls is removed before a new sender is refused. */
 static void test_many_senders(void **state)
 {
-        BusTurns turns = { 0 };
+        BusCallQueue queue = { 0 };
         BusSender *sender;
         char name[16];
 
         for (int i = 0; i < BUS_SENDERS_MAX; i++) {
                 snprintf(name, sizeof(name), ":1.%d", i);
-                assert_int_equal(bus_turns_sender(&turns, name, &sender), 0);
-                assert_int_equal(bus_turns_add(sender, &(BusCall){ 0 }), 0);
+                assert_int_equal(bus_call_queue_sender(&queue, name, &sender), 0);
+                assert_int_equal(bus_call_queue_add(sender, &(BusCall){ 0 }), 0);
         }
-        assert_int_equal(bus_turns_sender(&turns, "new", &sender), -EBUSY);
-        bus_turns_find(&turns, ":1.7")->n_calls = 0;
-        assert_int_equal(bus_turns_sender(&turns, "new", &sender), 0);
-        assert_null(bus_turns_find(&turns, ":1.7"));
-        assert_int_equal(turns.n_senders, BUS_SENDERS_MAX);
-        bus_turns_done(&turns);
+        assert_int_equal(bus_call_queue_sender(&queue, "new", &sender), -EBUSY);
+        bus_call_queue_find(&queue, ":1.7")->n_calls = 0;
+        assert_int_equal(bus_call_queue_sender(&queue, "new", &sender), 0);
+        assert_null(bus_call_queue_find(&queue, ":1.7"));
+        assert_int_equal(queue.n_senders, BUS_SENDERS_MAX);
+        bus_call_queue_done(&queue);
 }
 
 /* A user that does not read is not served on any connection. Other users and root are served. */
 static void test_reading(void **state)
 {
-        BusTurns turns = { 0 };
+        BusCallQueue queue = { 0 };
         BusSender *first, *second, *root;
         BusCall call;
 
-        add(&turns, "a1", 0, false);
-        add(&turns, "a2", 0, false);
-        add(&turns, "b1", 0, false);
-        add(&turns, "01", 0, false);
-        first = bus_turns_find(&turns, "a1");
-        second = bus_turns_find(&turns, "a2");
-        root = bus_turns_find(&turns, "01");
-        assert_false(bus_turns_answered(&turns, first, BUS_ANSWERS_ASK - 1));
-        assert_int_equal(bus_turns_reading(&turns, second), BUS_READS);
-        assert_true(bus_turns_answered(&turns, second, 1));
-        assert_true(bus_turns_answered(&turns, second, BUS_ANSWERS_MAX - BUS_ANSWERS_ASK));
-        assert_int_equal(bus_turns_reading(&turns, first), BUS_READS_PERHAPS);
-        assert_true(bus_turns_next(&turns, true, &call));
+        add(&queue, "a1", 0, false);
+        add(&queue, "a2", 0, false);
+        add(&queue, "b1", 0, false);
+        add(&queue, "01", 0, false);
+        first = bus_call_queue_find(&queue, "a1");
+        second = bus_call_queue_find(&queue, "a2");
+        root = bus_call_queue_find(&queue, "01");
+        assert_false(bus_call_queue_answered(&queue, first, BUS_ANSWERS_ASK - 1));
+        assert_int_equal(bus_call_queue_reading(&queue, second), BUS_READS);
+        assert_true(bus_call_queue_answered(&queue, second, 1));
+        assert_true(bus_call_queue_answered(&queue, second, BUS_ANSWERS_MAX - BUS_ANSWERS_ASK));
+        assert_int_equal(bus_call_queue_reading(&queue, first), BUS_READS_PERHAPS);
+        assert_true(bus_call_queue_next(&queue, true, &call));
         assert_ptr_equal(call.message, root);
-        assert_true(bus_turns_next(&turns, true, &call));
+        assert_true(bus_call_queue_next(&queue, true, &call));
         assert_string_equal(((const BusSender *)call.message)->name, "b1");
-        assert_false(bus_turns_next(&turns, true, &call));
+        assert_false(bus_call_queue_next(&queue, true, &call));
         first->n_answers = second->n_answers = 0;
         second->unread = BUS_UNREAD_MAX + 1;
-        assert_int_equal(bus_turns_reading(&turns, first), BUS_READS_NOT);
+        assert_int_equal(bus_call_queue_reading(&queue, first), BUS_READS_NOT);
         second->unread = BUS_UNREAD_MAX;
-        assert_int_equal(bus_turns_reading(&turns, first), BUS_READS);
-        turns.unread = BUS_UNREAD_OF_ALL + 1;
-        assert_int_equal(bus_turns_reading(&turns, first), BUS_READS_NOT);
-        assert_int_equal(bus_turns_reading(&turns, root), BUS_READS);
-        assert_false(bus_turns_answered(&turns, root, BUS_ANSWERS_MAX));
-        turns.is_blind = true;
-        assert_int_equal(bus_turns_reading(&turns, first), BUS_READS);
-        bus_turns_done(&turns);
+        assert_int_equal(bus_call_queue_reading(&queue, first), BUS_READS);
+        queue.unread = BUS_UNREAD_OF_ALL + 1;
+        assert_int_equal(bus_call_queue_reading(&queue, first), BUS_READS_NOT);
+        assert_int_equal(bus_call_queue_reading(&queue, root), BUS_READS);
+        assert_false(bus_call_queue_answered(&queue, root, BUS_ANSWERS_MAX));
+        queue.no_unread_counts = true;
+        assert_int_equal(bus_call_queue_reading(&queue, first), BUS_READS);
+        bus_call_queue_done(&queue);
 }
 
 /* Among senders without calls, one that has read everything is removed first. */
-static void test_who_reads_is_forgotten_first(void **state)
+static void test_sender_without_unread_answers_is_removed_first(void **state)
 {
-        BusTurns turns = { 0 };
+        BusCallQueue queue = { 0 };
         BusSender *sender;
         char name[16];
 
         for (unsigned i = 0; i < BUS_SENDERS_MAX; i++) {
                 snprintf(name, sizeof(name), "a%u", i);
-                assert_int_equal(bus_turns_sender(&turns, name, &sender), 0);
-                (void)bus_turns_answered(&turns, sender, i == 7 ? 0 : 1);
+                assert_int_equal(bus_call_queue_sender(&queue, name, &sender), 0);
+                (void)bus_call_queue_answered(&queue, sender, i == 7 ? 0 : 1);
         }
-        assert_int_equal(bus_turns_sender(&turns, "b1", &sender), 0);
-        assert_null(bus_turns_find(&turns, "a7"));
-        assert_int_equal(turns.n_senders, BUS_SENDERS_MAX);
-        bus_turns_done(&turns);
+        assert_int_equal(bus_call_queue_sender(&queue, "b1", &sender), 0);
+        assert_null(bus_call_queue_find(&queue, "a7"));
+        assert_int_equal(queue.n_senders, BUS_SENDERS_MAX);
+        bus_call_queue_done(&queue);
 }
 
 TEST_MAIN(test_order, test_long, test_limits, test_size, test_unknown, test_many_senders,
-          test_reading, test_who_reads_is_forgotten_first)
+          test_reading, test_sender_without_unread_answers_is_removed_first)

@@ -135,7 +135,7 @@ static void take(const char *step, char *ret)
 /* Steps: "n" notes a change. "ra" is a read by a client, and the content is "a" if the document is
  * made. "sa" is the signal timer, with the same meaning of "a". Results: the content of each read;
  * "m" if the timer made the document; "+" if the timer sent a signal, else "-". */
-static void test_who_is_signalled(void **state)
+static void test_signal_follows_a_read(void **state)
 {
         static const struct {
                 const char *about, *steps, *expected;
@@ -197,7 +197,7 @@ static void test_long_documents_are_given_up(void **state)
         claims.claims = NULL;
 }
 
-static void test_what_cannot_be_read(void **state)
+static void test_unreadable_parts(void **state)
 {
         static const struct {
                 const char *name, *error;
@@ -218,5 +218,5 @@ static void test_what_cannot_be_read(void **state)
         end();
 }
 
-TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_who_is_signalled,
-               test_long_documents_are_given_up, test_what_cannot_be_read)
+TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_signal_follows_a_read,
+               test_long_documents_are_given_up, test_unreadable_parts)

@@ -97,11 +97,11 @@ static void test_a_tree(void **state)
         assert_lines(text, lines, ARRAY_SIZE(lines));
 }
 
-static void test_owed_and_audit(void **state)
+static void test_pending_writes_and_audit(void **state)
 {
-        static const char *const lines[] = { "placement_owed{action=\"write\"} 1",
-                                             "placement_owed{action=\"remove\"} 2",
-                                             "placement_owed{action=\"move\"} 3",
+        static const char *const lines[] = { "placement_pending_writes{action=\"write\"} 1",
+                                             "placement_pending_writes{action=\"remove\"} 2",
+                                             "placement_pending_writes{action=\"move\"} 3",
                                              "audit_findings 4",
                                              "last_audit_timestamp_seconds 1700000000.000001",
                                              "reshape_failed 1" };
@@ -112,7 +112,7 @@ static void test_owed_and_audit(void **state)
 
         facts.status = &status;
         facts.audit = &audit;
-        facts.owed = (ClaimsOwed){ .n_writes = 1, .n_removals = 2, .n_moves = 3 };
+        facts.pending_writes = (PendingWrites){ .n_writes = 1, .n_removals = 2, .n_moves = 3 };
         text = print(&facts, NULL);
         assert_lines(text, lines, ARRAY_SIZE(lines));
 }
@@ -174,4 +174,5 @@ static void test_the_file(void **state)
         assert_non_null(strstr(error.text, "Cannot write "));
 }
 
-TEST_MAIN(test_before_the_first_poll, test_a_tree, test_owed_and_audit, test_devices, test_the_file)
+TEST_MAIN(test_before_the_first_poll, test_a_tree, test_pending_writes_and_audit, test_devices,
+          test_the_file)

@@ -8,11 +8,21 @@
 #include "tests/unit/test.h"
 
 static const char *const phases[_CYCLE_PHASE_MAX] = {
-        [CYCLE_IDLE] = "idle",       [CYCLE_POLL] = "poll",         [CYCLE_READ] = "read",
-        [CYCLE_HOLDERS] = "holders", [CYCLE_CONTEST] = "contest",   [CYCLE_CHECK] = "check",
-        [CYCLE_REMOVE] = "remove",   [CYCLE_RESHAPE] = "reshape",   [CYCLE_WITNESS] = "witness",
-        [CYCLE_PUBLISH] = "publish", [CYCLE_PREPARE] = "prepare",   [CYCLE_RESERVE] = "reserve",
-        [CYCLE_AUDIT] = "audit",     [CYCLE_RECONCILE] = "compare", [CYCLE_END] = "end",
+        [CYCLE_IDLE] = "idle",
+        [CYCLE_POLL] = "poll",
+        [CYCLE_READ] = "read",
+        [CYCLE_HOLDERS] = "holders",
+        [CYCLE_OVERWRITES] = "overwrites",
+        [CYCLE_CHECK] = "check",
+        [CYCLE_REMOVE] = "remove",
+        [CYCLE_RESHAPE] = "reshape",
+        [CYCLE_CONSUMERS] = "consumers",
+        [CYCLE_PUBLISH] = "publish",
+        [CYCLE_PREPARE] = "prepare",
+        [CYCLE_RESERVE] = "reserve",
+        [CYCLE_AUDIT] = "audit",
+        [CYCLE_RECONCILE] = "compare",
+        [CYCLE_END] = "end",
 };
 
 static const char *const outcomes[_CYCLE_OUTCOME_MAX] = {
@@ -36,10 +46,11 @@ static const struct {
         OrderFacts facts;
 } rows[] = {
         { "a cycle", "skipped",
-          "idle poll read holders contest check reshape witness publish audit compare end idle",
+          "idle poll read holders overwrites check reshape consumers publish audit compare end idle",
           FACTS() },
-        { "the holders of inventories that go", "done", "read holders contest check", FACTS() },
-        { "a consumer for which a claim waits", "done", "witness publish audit compare", FACTS() },
+        { "the holders of inventories that go", "done", "read holders overwrites check", FACTS() },
+        { "a consumer for which a claim waits", "done", "consumers publish audit compare",
+          FACTS() },
         { "a reshape reads the tree again", "done", "reshape read", FACTS() },
 
         { "nothing is published before the first poll", "done", "poll compare end idle",
@@ -54,13 +65,13 @@ static const struct {
         { "before the first attempt", "done", "poll read", { .owns_tree = true } },
 
         { "nova-compute owns the tree", "skipped",
-          "read holders contest check reshape witness prepare reserve audit compare", LEFT() },
+          "read holders overwrites check reshape consumers prepare reserve audit compare", LEFT() },
         { "reserved amounts beside nova-compute", "done", "prepare reserve audit", LEFT() },
-        { "a dry run", "skipped", "witness prepare compare end", FACTS(.dry_run = true) },
-        { "a dry run beside nova-compute", "skipped", "witness prepare reserve audit compare",
+        { "a dry run", "skipped", "consumers prepare compare end", FACTS(.dry_run = true) },
+        { "a dry run beside nova-compute", "skipped", "consumers prepare reserve audit compare",
           LEFT(.dry_run = true) },
 
-        { "a retirement that is only shown or not possible", "done", "check witness", FACTS() },
+        { "a retirement that is only shown or not possible", "done", "check consumers", FACTS() },
         { "a retirement", "done", "check remove", FACTS(.removes = true) },
         { "the host is removed: nothing to publish or audit", "done", "remove compare",
           FACTS(.scope = CYCLE_RETIRED) },

@@ -2,9 +2,9 @@
 
 /* A second writer against the agent, cycle by cycle. */
 
-#include "tests/unit/test.h"
-#include "agent/cycle/contest.h"
+#include "agent/cycle/overwrites.h"
 #include "tests/fixtures/claims.h"
+#include "tests/unit/test.h"
 
 #define MINUTE (60 * USEC_PER_SEC)
 #define HOST   "demo VCPU=8 +CUSTOM_A; demo_gpu<demo"
@@ -13,16 +13,16 @@
 
 /* Runs a cycle: reads remote, and writes wanted unless its value is in a pause. Returns whether it
  * was written. */
-static bool cycle(Contest *contest, const ProviderTree *wanted, const ProviderTree *remote,
+static bool cycle(Overwrites *overwrites, const ProviderTree *wanted, const ProviderTree *remote,
                   uint64_t now)
 {
         _cleanup_(provider_tree_freep) ProviderTree *sent = NULL;
         const Uuid root = make_uuid("demo");
 
-        assert_int_equal(contest_look(contest, wanted, remote, &root, now), 0);
+        assert_int_equal(overwrites_update(overwrites, wanted, remote, &root, now), 0);
         assert_int_equal(provider_tree_copy(&sent, wanted), 0);
-        assert_int_equal(contest_give_in(contest, sent, remote, now), 0);
-        contest_leave(contest, sent);
+        assert_int_equal(overwrites_yield(overwrites, sent, remote, now), 0);
+        overwrites_keep_tree(overwrites, sent);
         return !provider_tree_equal(sent, remote);
 }
 
@@ -31,16 +31,16 @@ static bool cycle(Contest *contest, const ProviderTree *wanted, const ProviderTr
 static size_t count_writes(const ProviderTree *wanted, const ProviderTree *remote,
                            const char *words)
 {
-        _cleanup_(contest_done) Contest contest = { 0 };
+        _cleanup_(overwrites_done) Overwrites overwrites = { 0 };
         _cleanup_free_ char *text = NULL;
         size_t n = 0;
 
         for (uint64_t minute = 0; minute < 7 * 24 * 60; minute++) {
-                n += cycle(&contest, wanted, remote, minute * MINUTE);
+                n += cycle(&overwrites, wanted, remote, minute * MINUTE);
                 if (minute == 3) {
-                        text = contest_describe(&contest);
+                        text = overwrites_describe(&overwrites);
                         assert_string_equal(text, words);
-                        assert_int_equal(contest_count(&contest), 1);
+                        assert_int_equal(overwrites_count(&overwrites), 1);
                 }
         }
         return n;
@@ -72,52 +72,54 @@ static void test_no_ping_pong(void **state)
 }
 
 /* The other writer acts every 5 minutes, as Nova does, with successful cycles in between. */
-static void test_seldom(void **state)
+static void test_slow_second_reporter(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(HOST),
                                                     *remote = make_tree(BARE);
-        _cleanup_(contest_done) Contest contest = { 0 };
+        _cleanup_(overwrites_done) Overwrites overwrites = { 0 };
 
         for (uint64_t minute = 0; minute <= 15; minute++)
-                (void)cycle(&contest, wanted, minute % 5 == 4 ? remote : wanted, minute * MINUTE);
-        assert_int_equal(contest_count(&contest), 1);
-        assert_int_equal(contest.n_undone, 3);
+                (void)cycle(&overwrites, wanted, minute % 5 == 4 ? remote : wanted,
+                            minute * MINUTE);
+        assert_int_equal(overwrites_count(&overwrites), 1);
+        assert_int_equal(overwrites.n_undone, 3);
 }
 
 /* A single change is an operator, and a change by the host itself is not another writer. */
-static void test_what_is_none(void **state)
+static void test_single_change_is_no_second_reporter(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *eight = make_tree(HOST),
                                                     *four = make_tree(FOUR);
-        _cleanup_(contest_done) Contest contest = { 0 };
+        _cleanup_(overwrites_done) Overwrites overwrites = { 0 };
 
         for (uint64_t minute = 0; minute < 60; minute++) {
                 const ProviderTree *wanted = minute % 2 ? eight : four;
 
                 /* Placement has the value of the last write. */
-                (void)cycle(&contest, wanted, minute % 2 ? four : eight, minute * MINUTE);
+                (void)cycle(&overwrites, wanted, minute % 2 ? four : eight, minute * MINUTE);
         }
-        assert_int_equal(contest.n_undone, 0);
+        assert_int_equal(overwrites.n_undone, 0);
         for (uint64_t hour = 2; hour < 100; hour += 2)
-                assert_true(cycle(&contest, eight, four, hour * 60 * MINUTE));
-        assert_int_equal(contest_count(&contest), 0);
+                assert_true(cycle(&overwrites, eight, four, hour * 60 * MINUTE));
+        assert_int_equal(overwrites_count(&overwrites), 0);
 }
 
 /* The other writer is gone: the value is written after its pause, and forgotten. */
-static void test_it_ends(void **state)
+static void test_value_is_written_after_the_second_reporter_ends(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *wanted = make_tree(HOST),
                                                     *remote = make_tree(FOUR);
-        _cleanup_(contest_done) Contest contest = { 0 };
+        _cleanup_(overwrites_done) Overwrites overwrites = { 0 };
         uint64_t minute = 0;
 
         for (; minute <= 3; minute++)
-                (void)cycle(&contest, wanted, remote, minute * MINUTE);
-        assert_false(cycle(&contest, wanted, remote, minute * MINUTE));
-        assert_true(cycle(&contest, wanted, remote, (minute + 15) * MINUTE));
+                (void)cycle(&overwrites, wanted, remote, minute * MINUTE);
+        assert_false(cycle(&overwrites, wanted, remote, minute * MINUTE));
+        assert_true(cycle(&overwrites, wanted, remote, (minute + 15) * MINUTE));
         for (minute += 16; minute < 120; minute++)
-                assert_false(cycle(&contest, wanted, wanted, minute * MINUTE));
-        assert_int_equal(contest.n_parts, 0);
+                assert_false(cycle(&overwrites, wanted, wanted, minute * MINUTE));
+        assert_int_equal(overwrites.n_parts, 0);
 }
 
-TEST_MAIN(test_no_ping_pong, test_seldom, test_what_is_none, test_it_ends)
+TEST_MAIN(test_no_ping_pong, test_slow_second_reporter, test_single_change_is_no_second_reporter,
+          test_value_is_written_after_the_second_reporter_ends)

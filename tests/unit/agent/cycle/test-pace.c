@@ -12,7 +12,7 @@
 
 /* The pause after a number of failures. The kernel supplies the randomness, so each case is drawn
  * 100 times. */
-static void test_how_long_placement_is_left_alone(void **state)
+static void test_pause_after_failures(void **state)
 {
         static const struct {
                 const char *about;
@@ -53,7 +53,7 @@ static void test_how_long_placement_is_left_alone(void **state)
 }
 
 /* A pause that a server asked for stays in force during later failures, until a success. */
-static void test_what_was_asked_for_is_not_forgotten(void **state)
+static void test_requested_pause_outlasts_failures(void **state)
 {
         CyclePace pace = { .interval_usec = 60 * SECONDS };
 
@@ -78,7 +78,7 @@ static uint64_t find_full_read(CyclePace *pace, uint64_t from_usec)
 }
 
 /* Full reads happen once a day on average, and each host has its own time. */
-static void test_all_is_read_anew_now_and_then(void **state)
+static void test_full_read_once_a_day(void **state)
 {
         uint64_t earliest = UINT64_MAX, latest = 0;
 
@@ -99,7 +99,7 @@ static void test_all_is_read_anew_now_and_then(void **state)
 }
 
 /* A requested full read happens, and counts as the last one. */
-static void test_all_is_read_anew_when_asked(void **state)
+static void test_full_read_on_request(void **state)
 {
         CyclePace pace = { .interval_usec = 60 * SECONDS };
 
@@ -112,7 +112,7 @@ static void test_all_is_read_anew_when_asked(void **state)
 }
 
 /* A fleet does not read everything in the minute after an outage of two days. */
-static void test_what_fell_due_in_an_outage(void **state)
+static void test_full_reads_spread_after_an_outage(void **state)
 {
         unsigned n_at_once = 0;
 
@@ -151,7 +151,7 @@ static void test_a_hypervisor_that_fails(void **state)
                     3 * CYCLE_RETRY_FIRST_USEC);
 }
 
-static void test_the_next_cycle(void **state)
+static void test_time_of_the_next_cycle(void **state)
 {
         CyclePace pace = { .interval_usec = UINT64_MAX };
 
@@ -166,7 +166,7 @@ static void test_the_next_cycle(void **state)
 }
 
 /* The delay of the start grows with the number of its requests. */
-static void test_the_start(void **state)
+static void test_start_delay_grows_with_requests(void **state)
 {
         static const struct {
                 uint64_t jitter;
@@ -198,7 +198,7 @@ static void test_the_start(void **state)
         }
 }
 
-TEST_MAIN(test_all_is_read_anew_now_and_then, test_all_is_read_anew_when_asked,
-          test_what_fell_due_in_an_outage, test_how_long_placement_is_left_alone,
-          test_what_was_asked_for_is_not_forgotten, test_a_hypervisor_that_fails,
-          test_the_next_cycle, test_the_start)
+TEST_MAIN(test_full_read_once_a_day, test_full_read_on_request,
+          test_full_reads_spread_after_an_outage, test_pause_after_failures,
+          test_requested_pause_outlasts_failures, test_a_hypervisor_that_fails,
+          test_time_of_the_next_cycle, test_start_delay_grows_with_requests)

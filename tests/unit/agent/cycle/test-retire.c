@@ -100,7 +100,7 @@ static void test_providers(void **state)
 }
 
 /* The provider of a device that is gone is recognised by its uuid. */
-static void test_left_over(void **state)
+static void test_leftover(void **state)
 {
         const Uuid root = make_uuid("host"), uuid = uuid_make_child(&root, "host_gone");
 
@@ -184,5 +184,5 @@ static void test_request_during_a_removal(void **state)
         retirement_done(&retirement);
 }
 
-TEST_MAIN(test_providers, test_left_over, test_holders, test_the_end_of_a_removal,
+TEST_MAIN(test_providers, test_leftover, test_holders, test_the_end_of_a_removal,
           test_request_during_a_removal)

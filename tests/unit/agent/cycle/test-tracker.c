@@ -128,17 +128,17 @@ void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot)
 {
 }
 
-void claim_service_reconcile(ClaimService *service, ReconcileWord word)
+void claim_service_reconcile(ClaimService *service, ReconcileAccess word)
 {
 }
 
-int claim_witness_begin(ClaimWitness **ret, ClaimService *service, Reporter *reporter,
-                        const Uuid *root, ClaimWitnessDone done, void *userdata)
+int comparison_run_begin(ComparisonRun **ret, ClaimService *service, Reporter *reporter,
+                         const Uuid *root, ComparisonRunDone done, void *userdata)
 {
         return 0;
 }
 
-ClaimWitness *claim_witness_free(ClaimWitness *witness)
+ComparisonRun *comparison_run_free(ComparisonRun *run)
 {
         return NULL;
 }
@@ -194,7 +194,7 @@ Auditor *auditor_free(Auditor *auditor)
         return NULL;
 }
 
-void auditor_ask(Auditor *auditor, AuditorWish wish, const Uuid *consumer, const EventAuthor *by)
+void auditor_ask(Auditor *auditor, AuditorRequest wish, const Uuid *consumer, const EventAuthor *by)
 {
         world.audit_due = true;
 }
@@ -406,8 +406,8 @@ static void let_come(const char *events)
                 else if (strcmp(word, "audit-fails") == 0)
                         world.audit_fails = true;
                 else if (strcmp(word, "audit") == 0)
-                        auditor_ask(tracker_view(world.tracker).auditor, AUDITOR_WISH_LOOK, NULL,
-                                    NULL);
+                        auditor_ask(tracker_view(world.tracker).auditor, AUDITOR_REQUEST_AUDIT,
+                                    NULL, NULL);
                 else if (strcmp(word, "retire") == 0)
                         ask_retirement(RETIRE_DO);
                 else if (strcmp(word, "retire-show") == 0)

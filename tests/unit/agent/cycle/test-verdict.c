@@ -19,8 +19,8 @@ typedef struct Case {
         const char *sync_error, *hypervisor_error, *claim_error, *part_error;
         uint64_t n_differences, vcpus, vgpus, vgpus_gone;
         bool missing, held, undone;
-        ClaimsOwed owed;
-        const char *owed_trouble, *host_cordoned, *devices_cordoned;
+        PendingWrites pending_writes;
+        const char *pending_writes_error, *host_cordoned, *devices_cordoned;
         size_t n_disagreements, n_findings;
         bool config_warning;
 } Case;
@@ -28,7 +28,7 @@ typedef struct Case {
 static const Case cases[] = {
         { "Placement is equal to this host", "", .sync = SYNC_SYNCED },
         { "standalone, nothing is published", "", .sync = SYNC_STANDALONE },
-        { "nova-compute reports this host to Placement", "", .sync = SYNC_LEFT },
+        { "nova-compute reports this host to Placement", "", .sync = SYNC_LEFT_TO_NOVA },
         { "a change is not published yet", "placement pending", .sync = SYNC_PENDING },
         { "the host was not polled yet", "hypervisor pending", .sync = SYNC_PENDING,
           .not_polled = true },
@@ -69,26 +69,27 @@ static const Case cases[] = {
           .sync_error = "guest x", .part_error = "guest x" },
         /* Pending work with Placement */
         { "not all claims are reported to Placement yet", "placement pending", .sync = SYNC_SYNCED,
-          .owed = { .n_writes = 1 } },
-        { "not all claims are reported to Placement yet", "placement pending", .sync = SYNC_LEFT,
-          .owed = { .n_moves = 1 } },
+          .pending_writes = { .n_writes = 1 } },
+        { "not all claims are reported to Placement yet", "placement pending",
+          .sync = SYNC_LEFT_TO_NOVA, .pending_writes = { .n_moves = 1 } },
         { "not all claims are reported to Placement yet", "placement degraded", .sync = SYNC_SYNCED,
-          .owed = { .n_removals = 1 }, .owed_trouble = "forbidden" },
-        { "Placement is equal to this host", "", .sync = SYNC_SYNCED, .owed_trouble = "long ago" },
+          .pending_writes = { .n_removals = 1 }, .pending_writes_error = "forbidden" },
+        { "Placement is equal to this host", "", .sync = SYNC_SYNCED,
+          .pending_writes_error = "long ago" },
         { "Placement cannot be used", "placement degraded", .sync = SYNC_OFFLINE, .sync_error = "x",
-          .owed = { .n_writes = 1 } },
+          .pending_writes = { .n_writes = 1 } },
         { "standalone, nothing is published", "", .sync = SYNC_STANDALONE,
-          .owed = { .n_writes = 1 } },
+          .pending_writes = { .n_writes = 1 } },
         { "Placement is equal to this host, but some guests have no allocations", "claims warning",
-          .sync = SYNC_SYNCED, .owed = { .n_unheld = 320 } },
+          .sync = SYNC_SYNCED, .pending_writes = { .n_unallocated = 320 } },
         { "standalone, nothing is published", "", .sync = SYNC_STANDALONE,
-          .owed = { .n_unheld = 320 } },
+          .pending_writes = { .n_unallocated = 320 } },
         /* A retired host has nothing in Placement, which is correct. */
         { "Placement has no provider of this host, but this is expected, because the host is retired",
           "placement warning", .sync = SYNC_RETIRED, .host_cordoned = "by ann" },
         /* Other writers */
         { "nova-compute reports this host to Placement, but with differences from this agent",
-          "placement warning", .sync = SYNC_LEFT, .n_differences = 3 },
+          "placement warning", .sync = SYNC_LEFT_TO_NOVA, .n_differences = 3 },
         { "another writer changes this host's tree in Placement", "second reporter degraded",
           .sync = SYNC_SYNCED, .undone = true },
         { "Placement is equal to this host, but claims and guests disagree (and 1 more)",
@@ -100,7 +101,7 @@ static const Case cases[] = {
         { "claims exceed the capacity of the host (and 5 more)",
           "claims degraded; devices degraded; second reporter degraded; claims warning; service warning; devices warning",
           .sync = SYNC_SYNCED, .vcpus = 324, .vgpus_gone = 2, .missing = true, .undone = true,
-          .owed = { .n_unheld = 320 }, .host_cordoned = "by ann" },
+          .pending_writes = { .n_unallocated = 320 }, .host_cordoned = "by ann" },
 };
 
 static void set_error(Error *error, const char *text)
@@ -119,12 +120,12 @@ static void judge(const Case *c, Verdict *ret)
                                 .resource_class = (char *)"VGPU",
                                 .missing = c->missing,
                                 .held = c->held };
-        ContestPart part = { .kind = CONTEST_TRAIT,
-                             .name = (char *)"host",
-                             .part = (char *)"HW_A",
-                             .how = (char *)"removed",
-                             .n = c->undone ? CONTEST_MAX : 1 };
-        const Contest contest = { .parts = &part, .n_parts = 1 };
+        Overwrite part = { .kind = OVERWRITE_TRAIT,
+                           .name = (char *)"host",
+                           .part = (char *)"HW_A",
+                           .how = (char *)"removed",
+                           .n = c->undone ? OVERWRITES_MAX : 1 };
+        const Overwrites overwrites = { .parts = &part, .n_parts = 1 };
         const DeviceLedger devices = { .devices = &device, .n_devices = 1 };
         _cleanup_(host_view_freep) HostView *view = make_view(HOST);
         const AuditorState audit = { .n_open = c->n_findings };
@@ -148,11 +149,11 @@ static void judge(const Case *c, Verdict *ret)
                                           .tree = view->tree,
                                           .view = view,
                                           .devices = &devices,
-                                          .contest = &contest,
+                                          .overwrites = &overwrites,
                                           .audit = &audit,
                                           .n_claims = 2,
-                                          .owed = c->owed,
-                                          .owed_trouble = c->owed_trouble,
+                                          .pending_writes = c->pending_writes,
+                                          .pending_writes_error = c->pending_writes_error,
                                           .host_cordoned = c->host_cordoned,
                                           .devices_cordoned = c->devices_cordoned,
                                           .n_disagreements = c->n_disagreements },
@@ -212,7 +213,7 @@ static void test_words(void **state)
                   "at growing intervals: trait HW_A of host: removed (overwritten 3 times)" },
                 { { .sync = SYNC_SYNCED, .config_warning = true },
                   "x.conf:1: unknown option [agent] x, ignoring" },
-                { { .sync = SYNC_SYNCED, .owed = { .n_unheld = 2 } },
+                { { .sync = SYNC_SYNCED, .pending_writes = { .n_unallocated = 2 } },
                   "Placement has no allocation of 2 of 2 claims" },
         };
 
@@ -228,7 +229,7 @@ static void test_line(void **state)
 {
         const Case well = { .sync = SYNC_SYNCED }, bad = { .sync = SYNC_OFFLINE,
                                                            .sync_error = "no route",
-                                                           .owed = { .n_removals = 1 } };
+                                                           .pending_writes = { .n_removals = 1 } };
         char text[VERDICT_LINE_MAX], little[8];
         Verdict verdict;
 
@@ -273,12 +274,12 @@ static void test_words_of_drivers(void **state)
 static void test_nothing_is_healed_beside_another_writer(void **state)
 {
         const TrackerStatus status = { .sync_state = SYNC_SYNCED };
-        ContestPart part = { .kind = CONTEST_TRAIT, .n = CONTEST_MAX - 1 };
-        const Contest contest = { .parts = &part, .n_parts = 1 };
+        Overwrite part = { .kind = OVERWRITE_TRAIT, .n = OVERWRITES_MAX - 1 };
+        const Overwrites overwrites = { .parts = &part, .n_parts = 1 };
 
-        assert_null(tracker_status_find_hindrance(&status, &contest));
-        part.n = CONTEST_MAX;
-        assert_non_null(strstr(tracker_status_find_hindrance(&status, &contest),
+        assert_null(tracker_status_find_hindrance(&status, &overwrites));
+        part.n = OVERWRITES_MAX;
+        assert_non_null(strstr(tracker_status_find_hindrance(&status, &overwrites),
                                "another writer changes this host's tree"));
 }
 

@@ -133,7 +133,7 @@ static void assert_ours(const OursCase *one)
 }
 
 /* Distinguishes a leftover of a claim from an allocation that another client wrote since. */
-static void test_ours(void **state)
+static void test_leftover_is_distinguished_from_new_allocation(void **state)
 {
         static const OursCase cases[] = {
                 { "written, and nobody wrote since", "", -1, true, "host VCPU=2", "host VCPU=2", 1,
@@ -304,4 +304,5 @@ static void test_completes_a_claim(void **state)
         }
 }
 
-TEST_MAIN(test_shares, test_is, test_ours, test_completes_a_claim)
+TEST_MAIN(test_shares, test_is, test_leftover_is_distinguished_from_new_allocation,
+          test_completes_a_claim)

@@ -59,7 +59,7 @@ static void check_answers(const ReconcileInput *order, const Allocations *holdin
                                                      : strlen(world.wanted));
         assert_int_equal(order->complete, world.all);
         for (size_t i = 0; i < order->n_answers; i++) {
-                const PictureConsumer *answer = &order->answers[i];
+                const ConsumerRead *answer = &order->answers[i];
 
                 assert_int_equal(answer->here, uuid_equal(&answer->consumer, &here));
                 assert_ptr_equal(answer->holding, allocations_find(holding, &answer->consumer));
@@ -72,7 +72,7 @@ int claim_reconcile(ClaimService *service, const ReconcileInput *order, ClaimWan
 {
         const Allocations *holding = service->comparison.holding;
 
-        assert_int_equal(wanted != NULL, order->word == RECONCILE_CAN_ASK);
+        assert_int_equal(wanted != NULL, order->access == RECONCILE_CAN_READ);
         if (order->held)
                 note('h');
         if (holding) {
@@ -80,7 +80,7 @@ int claim_reconcile(ClaimService *service, const ReconcileInput *order, ClaimWan
                 world.n_answered = holding->n_consumers;
                 check_answers(order, holding);
         }
-        note(order->word == RECONCILE_CAN_ASK ? 'c' : 'w');
+        note(order->access == RECONCILE_CAN_READ ? 'c' : 'w');
         if (!wanted)
                 return 0;
         wanted->all = world.all;
@@ -201,10 +201,10 @@ static void add_follower(Fixture *fixture)
 
 static void on_done(void *userdata)
 {
-        ClaimWitness **witness = userdata;
+        ComparisonRun **run = userdata;
 
         note('d');
-        *witness = claim_witness_free(*witness);
+        *run = comparison_run_free(*run);
 }
 
 typedef struct Row {
@@ -223,15 +223,15 @@ typedef struct Row {
         size_t absent; /* number of consumers in the request that Placement does not have */
 } Row;
 
-static void answer(const Row *row, ClaimWitness **witness)
+static void answer(const Row *row, ComparisonRun **run)
 {
         if (world.looked)
                 world.looked(row->looked, row->looked == 0 ? make_consumers("") : NULL,
                              row->looked == 0 ? make_consumers("") : NULL, &ERROR_NULL,
                              world.userdata);
-        if (*witness && world.all_gathered)
+        if (*run && world.all_gathered)
                 world.all_gathered(NULL, row->result, &ERROR_NULL, world.userdata);
-        if (*witness && world.gathered)
+        if (*run && world.gathered)
                 world.gathered(row->result,
                                row->result == 0 ? make_consumers(row->wanted + strlen(row->wanted) -
                                                                  world.n_asked + row->absent)
@@ -243,7 +243,7 @@ static void check(const Fixture *fixture, const Row *row)
 {
         _cleanup_(snapshot_unrefp) Snapshot *poll = make_poll("", 10);
         ClaimService *service = open_service(fixture, poll);
-        ClaimWitness *witness = NULL;
+        ComparisonRun *run = NULL;
         const Uuid root = make_uuid("host");
 
         memset(&world, 0, sizeof(world));
@@ -261,14 +261,14 @@ static void check(const Fixture *fixture, const Row *row)
         service->comparison.held_stamp = row->moved ? 11 : 12;
         if (row->no_claims)
                 service->claims = claims_free(service->claims);
-        if (claim_witness_begin(&witness, service, NULL, &root, on_done, &witness) > 0)
+        if (comparison_run_begin(&run, service, NULL, &root, on_done, &run) > 0)
                 note('|');
-        assert_int_equal(witness != NULL, strchr(row->trace, '|') != NULL);
+        assert_int_equal(run != NULL, strchr(row->trace, '|') != NULL);
         if (row->cancelled)
-                witness = claim_witness_free(witness);
-        else if (witness)
-                answer(row, &witness);
-        if (witness || strcmp(trace, row->trace) != 0)
+                run = comparison_run_free(run);
+        else if (run)
+                answer(row, &run);
+        if (run || strcmp(trace, row->trace) != 0)
                 fail_msg("%s: %s", row->about, trace);
         assert_int_equal(world.n_asked, row->n_asked);
         assert_int_equal(world.n_answered, row->n_answered);
@@ -339,15 +339,15 @@ static void test_ends(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(snapshot_unrefp) Snapshot *poll = make_poll("", cases[i].taken_usec);
                 ClaimService *service = open_service(*state, poll);
-                ClaimWitness *witness = NULL;
+                ComparisonRun *run = NULL;
                 const Uuid root = make_uuid("host");
 
                 memset(&world, 0, sizeof(world));
                 trace[0] = '\0';
                 world.wanted = cases[i].wanted;
                 service->comparison.urgent_usec = 10;
-                (void)claim_witness_begin(&witness, service, NULL, &root, on_done, &witness);
-                claim_witness_free(witness);
+                (void)comparison_run_begin(&run, service, NULL, &root, on_done, &run);
+                comparison_run_free(run);
                 assert_int_equal(service->comparison.is_due, cases[i].due);
                 assert_int_equal(service->comparison.urgent_usec, cases[i].urgent_after ? 10 : 0);
                 claim_service_free(service);
@@ -366,18 +366,18 @@ static void test_polls(void **state)
         claim_service_set_guests(service, second); /* before the first poll: no effect */
         assert_null(service->facts);
         claim_service_touch(service, 1);
-        service->comparison.touched[0].when_usec = 5;
+        service->comparison.recent[0].when_usec = 5;
         claim_service_touch(service, 2);
         claim_service_set_snapshot(service, first);
         assert_int_equal(service->facts->n_domains, 1);
-        assert_int_equal(service->comparison.n_touched, 1);
-        assert_int_equal(service->comparison.touched[0].claim_id, 2);
+        assert_int_equal(service->comparison.n_recent, 1);
+        assert_int_equal(service->comparison.recent[0].claim_id, 2);
 
         claim_service_set_guests(service, second);
         assert_int_equal(service->facts->n_domains, 0);
-        assert_int_equal(service->comparison.n_touched, 1);
+        assert_int_equal(service->comparison.n_recent, 1);
         claim_service_set_snapshot(service, second);
-        assert_int_equal(service->comparison.n_touched, 0);
+        assert_int_equal(service->comparison.n_recent, 0);
         claim_service_free(service);
 }
 
@@ -418,7 +418,7 @@ static void test_jumps(void **state)
         }
 }
 
-static void test_which_moments_move(void **state)
+static void test_clock_jump_moves_earlier_times(void **state)
 {
         static const struct {
                 int64_t by;
@@ -464,15 +464,15 @@ static void test_a_clock_that_is_set_moves_times(void **state)
         uint64_t touched_usec;
 
         claim_service_touch(service, 1);
-        touched_usec = comparison->touched[0].when_usec;
+        touched_usec = comparison->recent[0].when_usec;
         comparison->memory.items = calloc(1, sizeof(ReconcileMissing));
         comparison->memory.items[0] = (ReconcileMissing){ .claim_id = 1, .since_usec = 2 * NOW };
         comparison->memory.n_items = comparison->memory.n_allocated = 1;
-        claim_service_reconcile(service, RECONCILE_ALONE);
-        assert_int_equal(comparison->touched[0].when_usec, touched_usec);
+        claim_service_reconcile(service, RECONCILE_NO_PLACEMENT);
+        assert_int_equal(comparison->recent[0].when_usec, touched_usec);
         comparison->clock.real_usec -= YEAR; /* one year forward */
-        claim_service_reconcile(service, RECONCILE_ALONE);
-        assert_in_range(comparison->touched[0].when_usec, touched_usec + YEAR - SEC,
+        claim_service_reconcile(service, RECONCILE_NO_PLACEMENT);
+        assert_in_range(comparison->recent[0].when_usec, touched_usec + YEAR - SEC,
                         touched_usec + YEAR + SEC);
         assert_in_range(comparison->memory.items[0].since_usec, 2 * NOW + YEAR - SEC,
                         2 * NOW + YEAR + SEC);
@@ -491,4 +491,5 @@ static int set_up(void **state)
 }
 
 TEST_MAIN_WITH(set_up, fixture_teardown, test_asks_placement, test_ends, test_polls, test_jumps,
-               test_which_moments_move, test_ends_of_time, test_a_clock_that_is_set_moves_times)
+               test_clock_jump_moves_earlier_times, test_ends_of_time,
+               test_a_clock_that_is_set_moves_times)

@@ -100,7 +100,7 @@ static void test_results(void **state)
         }
 }
 
-static void test_no_way_in(void **state)
+static void test_database_folder_is_missing(void **state)
 {
         const Fixture fixture = { .path = (char *)"/nonexistent/claims" };
         ClaimService *service = open_service(&fixture);
@@ -166,20 +166,20 @@ static void test_changed_expiry_keeps_the_database_open(void **state)
         claim_service_free(service);
 }
 
-static void test_one_hand_at_a_time(void **state)
+static void test_consumer_is_locked_once(void **state)
 {
         const Uuid a = make_uuid("a"), b = make_uuid("b");
         ClaimService *service = open_service(*state);
 
-        assert_true(claim_service_take_in_hand(service, &a));
-        assert_true(claim_service_take_in_hand(service, &b));
-        assert_false(claim_service_take_in_hand(service, &a));
-        claim_service_let_go(service, &a);
-        assert_false(claim_service_take_in_hand(service, &b));
-        assert_true(claim_service_take_in_hand(service, &a));
+        assert_true(claim_service_lock_consumer(service, &a));
+        assert_true(claim_service_lock_consumer(service, &b));
+        assert_false(claim_service_lock_consumer(service, &a));
+        claim_service_unlock_consumer(service, &a);
+        assert_false(claim_service_lock_consumer(service, &b));
+        assert_true(claim_service_lock_consumer(service, &a));
         claim_service_free(service);
 }
 
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_notify_does_not_close_the_database,
-               test_results, test_no_way_in, test_has_guest,
-               test_changed_expiry_keeps_the_database_open, test_one_hand_at_a_time)
+               test_results, test_database_folder_is_missing, test_has_guest,
+               test_changed_expiry_keeps_the_database_open, test_consumer_is_locked_once)

@@ -23,12 +23,12 @@ static void make_late_facts(FactsFixture *ret)
         ret->facts.taken_usec = UINT64_MAX / 4;
 }
 
-static int look(const Fixture *fixture, const FactsFixture *facts, const PictureConsumer *answer,
-                ReconcileWord word, ReconcileProblems *problems, ClaimWanted *wanted)
+static int look(const Fixture *fixture, const FactsFixture *facts, const ConsumerRead *answer,
+                ReconcileAccess access, ReconcileProblems *problems, ClaimWanted *wanted)
 {
         const ReconcileInput order = { .facts = &facts->facts,
                                        .expiry_usec = 1,
-                                       .word = word,
+                                       .access = access,
                                        .answers = answer,
                                        .n_answers = answer ? 1 : 0 };
         ClaimService service = { .claims = fixture->claims,
@@ -38,7 +38,7 @@ static int look(const Fixture *fixture, const FactsFixture *facts, const Picture
 
         *problems = service.comparison.problems;
         reconcile_memory_done(&service.comparison.memory);
-        free(service.comparison.touched);
+        free(service.comparison.recent);
         return r;
 }
 
@@ -88,7 +88,8 @@ static void test_acts(void **state)
                 fixture_set_host(fixture, HOST);
                 if (cases[i].claim)
                         (void)make_claim(fixture, CLAIM_WRITE_NONE, cases[i].confirmed);
-                assert_int_equal(look(fixture, &facts, NULL, RECONCILE_ALONE, &problems, NULL), 0);
+                assert_int_equal(
+                        look(fixture, &facts, NULL, RECONCILE_NO_PLACEMENT, &problems, NULL), 0);
                 if (strcmp(trace, cases[i].told) != 0 || problems.n_items != cases[i].n_problems)
                         fail_msg("%s: \"%s\", %zu problem(s): %s", cases[i].about, trace,
                                  problems.n_items,
@@ -129,7 +130,8 @@ static void test_a_poll_is_older_than_the_end_of_a_claim(void **state)
                                 0);
                 if (steps[i].later)
                         facts.facts.taken_usec = UINT64_MAX / 4;
-                assert_int_equal(look(fixture, &facts, NULL, RECONCILE_ALONE, &problems, NULL), 0);
+                assert_int_equal(
+                        look(fixture, &facts, NULL, RECONCILE_NO_PLACEMENT, &problems, NULL), 0);
                 assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
                 assert_int_equal(n, steps[i].n_claims);
         }
@@ -139,7 +141,7 @@ static void test_a_poll_is_older_than_the_end_of_a_claim(void **state)
 /* Actions that need an answer about their consumer are left to the second call. */
 static void test_wanted(void **state)
 {
-        const PictureConsumer nothing = { .consumer = make_guest('g') };
+        const ConsumerRead nothing = { .consumer = make_guest('g') };
         Fixture *fixture = *state;
         ReconcileProblems problems = { 0 };
         ClaimWanted wanted = { 0 };
@@ -151,12 +153,12 @@ static void test_wanted(void **state)
         fixture_set_host(fixture, HOST);
         (void)make_claim(fixture, CLAIM_WRITE_NONE, false);
         assert_int_equal(reconcile_add_problem(&problems, &nothing.consumer, 0, "of before"), 0);
-        assert_int_equal(look(fixture, &facts, NULL, RECONCILE_CAN_ASK, &problems, &wanted), 0);
+        assert_int_equal(look(fixture, &facts, NULL, RECONCILE_CAN_READ, &problems, &wanted), 0);
         assert_int_equal(wanted.n_uuids, 1);
         assert_true(uuid_equal(&wanted.uuids[0], &nothing.consumer));
         assert_string_equal(trace, "");
         assert_int_equal(problems.n_items, 1);
-        assert_int_equal(look(fixture, &facts, &nothing, RECONCILE_AWAY, &problems, NULL), 0);
+        assert_int_equal(look(fixture, &facts, &nothing, RECONCILE_NO_READS, &problems, NULL), 0);
         assert_string_equal(trace, "-");
         assert_int_equal(problems.n_items, 0);
         claim_wanted_done(&wanted);
@@ -182,13 +184,13 @@ static void test_complete(void **state)
 
         assert_true(fixture_open(fixture) >= 0);
         fixture_set_host(fixture, HOST);
-        id = make_claim(fixture, CLAIM_WRITE_OWED, false);
+        id = make_claim(fixture, CLAIM_WRITE_UNSENT, false);
         assert_int_equal(consumer_new(&holding, &guest), 0);
         assert_int_equal(consumer_set(holding, &host, "VCPU", 2), 0);
         assert_int_equal(claim_complete(fixture->claims, id, holding, NULL), CLAIM_E_NOT_FOUND);
         assert_int_equal(claims_confirm(fixture->claims, id, NULL), 0);
         assert_int_equal(claim_complete(fixture->claims, id, NULL, NULL), 0);
-        assert_write_state(fixture, id, CLAIM_WRITE_OWED);
+        assert_write_state(fixture, id, CLAIM_WRITE_UNSENT);
         assert_int_equal(claim_complete(fixture->claims, id, holding, NULL), 0);
         assert_write_state(fixture, id, CLAIM_WRITE_NONE);
 }

@@ -81,7 +81,7 @@ static void test_judge(void **state)
         }
 }
 
-static void test_what_is_allowed(void **state)
+static void test_permitted_actions(void **state)
 {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(identity_facts_done) IdentityFacts facts = { 0 };
@@ -158,4 +158,4 @@ static void test_plan_rename(void **state)
         assert_int_equal(plan.n_items, 3);
 }
 
-TEST_MAIN(test_judge, test_what_is_allowed, test_advice, test_plan_rename)
+TEST_MAIN(test_judge, test_permitted_actions, test_advice, test_plan_rename)

@@ -73,7 +73,7 @@ static void test_behind_a_healer(void **state)
 
 /* Other consumers have allocations without claims. The refused write shows it, and the fit chooses
  * from the free capacity. */
-static void test_what_others_hold(void **state)
+static void test_fit_skips_capacity_of_other_consumers(void **state)
 {
 #define SHARING                                                              \
         "host VCPU=8 @A; gpu<host VGPU=2; nic<host VGPU=2; disk DISK_GB=100" \
@@ -128,7 +128,7 @@ static void test_modes(void **state)
                 int result;
                 ClaimWriteState write_state;
         } cases[] = {
-                { CLAIM_MODE_AUTO, true, 0, CLAIM_WRITE_OWED },
+                { CLAIM_MODE_AUTO, true, 0, CLAIM_WRITE_UNSENT },
                 { CLAIM_MODE_WRITE, true, CLAIM_QUEUE_E_PLACEMENT, 0 },
                 { CLAIM_MODE_VERIFY, true, CLAIM_QUEUE_E_PLACEMENT, 0 },
                 { CLAIM_MODE_AUTO, false, 0, CLAIM_WRITE_WRITTEN },
@@ -254,5 +254,5 @@ static void test_refused_guests_wait_for_the_host(void **state)
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_claimed_behind_a_release, test_released_and_claimed_otherwise,
-                test_behind_a_healer, test_what_others_hold, test_modes,
+                test_behind_a_healer, test_fit_skips_capacity_of_other_consumers, test_modes,
                 test_devices_wait_for_guests, test_refused_guests_wait_for_the_host)

@@ -6,26 +6,26 @@
 
 #include "tests/unit/test.h"
 
-static void test_owed_write(void **state)
+static void test_pending_write(void **state)
 {
         static const struct {
                 ClaimWriteState write_state;
                 bool here, same, gone;
                 ClaimWriteState course;
         } cases[] = {
-                { CLAIM_WRITE_OWED, false, false, false, CLAIM_WRITE_SENT },
+                { CLAIM_WRITE_UNSENT, false, false, false, CLAIM_WRITE_SENT },
                 { CLAIM_WRITE_SENT, false, false, false, CLAIM_WRITE_SENT },
                 { CLAIM_WRITE_SENT, true, true, false, CLAIM_WRITE_WRITTEN },
                 { CLAIM_WRITE_SENT, true, false, false, CLAIM_WRITE_NONE },
                 /* Its guest was evacuated. */
-                { CLAIM_WRITE_OWED, false, false, true, CLAIM_WRITE_NONE },
+                { CLAIM_WRITE_UNSENT, false, false, true, CLAIM_WRITE_NONE },
                 /* Nothing was sent, so a scheduler placed it, even if it equals the claim. */
-                { CLAIM_WRITE_OWED, true, true, false, CLAIM_WRITE_NONE },
+                { CLAIM_WRITE_UNSENT, true, true, false, CLAIM_WRITE_NONE },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-                if (claim_decide_owed(cases[i].write_state, cases[i].here, cases[i].same,
-                                      cases[i].gone) != cases[i].course)
+                if (claim_decide_pending_write(cases[i].write_state, cases[i].here, cases[i].same,
+                                               cases[i].gone) != cases[i].course)
                         fail_msg("case %zu", i);
 }
 
@@ -45,13 +45,13 @@ static void test_removal(void **state)
                   { .here = true, .age_usec = CLAIM_REMOVAL_SOON_USEC },
                   CLAIM_REMOVAL_KEEP },
                 { "its guest is here, and gets a claim again",
-                  { .here = true, .ours = true, .lives = true },
+                  { .here = true, .ours = true, .has_guest = true },
                   CLAIM_REMOVAL_WAIT },
                 { "the same, and somebody placed it anew",
-                  { .here = true, .late = true, .lives = true },
+                  { .here = true, .late = true, .has_guest = true },
                   CLAIM_REMOVAL_KEEP },
                 { "its guest is here, and another claim has it",
-                  { .here = true, .ours = true, .lives = true, .inherited = true },
+                  { .here = true, .ours = true, .has_guest = true, .inherited = true },
                   CLAIM_REMOVAL_END },
                 { "late, and nobody wrote it",
                   { .here = true, .ours = true, .late = true, .age_usec = UINT64_MAX },
@@ -118,4 +118,4 @@ static void test_move(void **state)
                         fail_msg("%s", cases[i].name);
 }
 
-TEST_MAIN(test_owed_write, test_removal, test_move)
+TEST_MAIN(test_pending_write, test_removal, test_move)

@@ -112,8 +112,8 @@ static void assert_end(Agent *agent, const Course *course, const char *what)
             fake_placement_count() != (size_t)(i[0] != '\0') + (m[0] != '\0'))
                 fail_msg("%s: %s\ninstance:  %s\nmigration: %s\nclaims:    %s", course->name, what,
                          i, m, claims);
-        assert_int_equal(count_owed(agent).n_writes, 0);
-        assert_int_equal(count_owed(agent).n_moves, 0);
+        assert_int_equal(count_pending_writes(agent).n_writes, 0);
+        assert_int_equal(count_pending_writes(agent).n_moves, 0);
         assert_store_sane(agent->fixture->path);
 }
 
@@ -203,7 +203,7 @@ static unsigned walk(Fixture *fixture, const Course *course, ClaimMode mode, Fak
         return n_taken;
 }
 
-static void test_courses(void **state)
+static void test_claims_with_placement(void **state)
 {
         for (size_t i = 0; i < ARRAY_SIZE(courses); i++)
                 for (ClaimMode mode = CLAIM_MODE_AUTO; mode < _CLAIM_MODE_MAX; mode++)
@@ -317,6 +317,6 @@ static void test_dismissed(void **state)
         }
 }
 
-TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_courses,
+TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_claims_with_placement,
                 test_trouble_at_every_request, test_twice_at_once, test_one_after_the_other,
                 test_dismissed)

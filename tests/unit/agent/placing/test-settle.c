@@ -51,7 +51,7 @@ static void test_released_though_its_guest_lives(void **state)
                                             "host VCPU=2,gpu VGPU=1" };
 
         for (size_t i = 0; i < ARRAY_SIZE(again); i++) {
-                const ClaimPlacing owed = { .write_state = CLAIM_WRITE_OWED };
+                const ClaimPlacing unsent = { .write_state = CLAIM_WRITE_UNSENT };
                 ClaimRequest request = { .consumer = make_uuid("i"),
                                          .consumer_type = CLAIM_TYPE_GUEST };
                 _cleanup_(claim_freep) Claim *claim = NULL;
@@ -64,12 +64,12 @@ static void test_released_though_its_guest_lives(void **state)
                 assert_int_equal(release(&agent, &(Step){ RELEASE, "i", NULL }), 0);
                 claim_queue_settle(agent.queue);
                 assert_true(holds_always(&agent));
-                assert_int_equal(count_owed(&agent).n_removals, 1);
+                assert_int_equal(count_pending_writes(&agent).n_removals, 1);
 
                 agent.has_guest = false;
                 make_request(&request.resources, again[i]);
                 assert_int_equal(
-                        claims_claim(agent.fixture->claims, &request, &owed, &claim, NULL, NULL),
+                        claims_claim(agent.fixture->claims, &request, &unsent, &claim, NULL, NULL),
                         0);
                 claim_queue_settle(agent.queue);
                 assert_true(holds_always(&agent));
@@ -90,7 +90,7 @@ static void test_released_though_its_guest_lives(void **state)
 
 /* The write is pending because Placement was away, and the guest was evacuated to another host
  * before it was settled. */
-static void test_what_was_evacuated_is_owed_no_more(void **state)
+static void test_evacuated_claim_is_not_written(void **state)
 {
         Uuid instance = make_uuid("i");
 
@@ -118,4 +118,4 @@ static void test_what_was_evacuated_is_owed_no_more(void **state)
 
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_placed_behind_a_release, test_released_though_its_guest_lives,
-                test_what_was_evacuated_is_owed_no_more)
+                test_evacuated_claim_is_not_written)

@@ -150,7 +150,7 @@ static bool has_file(const char *name)
         return access(path, F_OK) == 0;
 }
 
-static void test_when_one_is_due(void **state)
+static void test_conditions_of_a_reshape(void **state)
 {
         enum { NONE = -1 };
         static const struct {
@@ -331,6 +331,6 @@ static void test_alone(void **state)
         assert_null(tree);
 }
 
-TEST_MAIN_WITH(set_up, tear_down, test_when_one_is_due, test_rounds,
+TEST_MAIN_WITH(set_up, tear_down, test_conditions_of_a_reshape, test_rounds,
                test_a_reshape_that_is_shown_sends_nothing, test_undo,
                test_a_lost_answer_is_settled_at_the_start, test_cancel, test_alone)

@@ -101,7 +101,7 @@ static void test_there_and_back_in_json(void **state)
         assert_true(allocations_equal(again.after.consumers, image.after.consumers));
 }
 
-static void test_a_file_that_is_none(void **state)
+static void test_malformed_image(void **state)
 {
         static const struct {
                 const char *key, *member, *value;
@@ -218,4 +218,4 @@ static void test_undo_of_a_move(void **state)
         allocations_free(shape.consumers);
 }
 
-TEST_MAIN(test_there_and_back_in_json, test_a_file_that_is_none, test_undo, test_undo_of_a_move)
+TEST_MAIN(test_there_and_back_in_json, test_malformed_image, test_undo, test_undo_of_a_move)

@@ -139,7 +139,7 @@ static void test_host(void **state)
         assert_true(is_disabled());
 }
 
-static void test_a_trait_of_somebody_else_stays(void **state)
+static void test_foreign_trait_stays(void **state)
 {
         assert_int_equal(string_set_add(&host_of()->traits, CORDON_TRAIT), 1);
         assert_int_equal(set("", NULL), 0);
@@ -214,7 +214,7 @@ static void test_a_device_that_is_withheld(void **state)
 }
 
 /* The driver sees the reserved amount without the cordon, edits it, and the edit survives. */
-static void test_what_others_reserve_meanwhile(void **state)
+static void test_reserved_changes_under_a_cordon(void **state)
 {
         assert_int_equal(set(GPU, NULL), 0);
         publish();
@@ -235,7 +235,7 @@ static void test_what_others_reserve_meanwhile(void **state)
 }
 
 /* Before Placement was read, no earlier state is stored. */
-static void test_a_first_picture(void **state)
+static void test_first_document(void **state)
 {
         assert_int_equal(set("", NULL), 0);
         assert_int_equal(cordon_apply(scene.cordon, scene.mirror, &scene.root, false, NULL), 0);
@@ -297,7 +297,7 @@ static void test_retired(void **state)
         assert_int_equal(cordon_set_retired(scene.cordon, true, NULL), -ENOENT);
 }
 
-static void test_whose_reserved_nova_keeps(void **state)
+static void test_providers_with_reserved_of_nova(void **state)
 {
         static const struct {
                 const char *name;
@@ -319,7 +319,7 @@ static void test_whose_reserved_nova_keeps(void **state)
         }
 }
 
-TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired, test_whose_reserved_nova_keeps,
-                test_host, test_a_trait_of_somebody_else_stays, test_devices,
-                test_a_device_that_is_withheld, test_what_others_reserve_meanwhile,
-                test_a_first_picture, test_bad_files, test_a_disk_that_cannot_be_written)
+TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired,
+                test_providers_with_reserved_of_nova, test_host, test_foreign_trait_stays,
+                test_devices, test_a_device_that_is_withheld, test_reserved_changes_under_a_cordon,
+                test_first_document, test_bad_files, test_a_disk_that_cannot_be_written)

@@ -27,7 +27,7 @@ typedef struct Cycle {
         const char *boot, *config;
         bool told;            /* the driver makes a provider for the GPU */
         const char *expected; /* "total/reserved"; "": no provider */
-        const char *news;     /* "": none, "-": missing, "+": back */
+        const char *change;   /* "": none, "-": missing, "+": back */
         unsigned seconds;     /* time of the clock */
 } Cycle;
 
@@ -65,11 +65,11 @@ static Retained *make_retained(char use, const Uuid *provider)
         return retained;
 }
 
-static void on_news(const LedgerDevice *device, DeviceNews news, void *userdata)
+static void on_device_change(const LedgerDevice *device, DeviceChange change, void *userdata)
 {
         static const char *const signs[] = { "-", "+", "x" };
 
-        strcat(userdata, signs[news]);
+        strcat(userdata, signs[change]);
 }
 
 /* Checks that the words name the withheld device with its reason, and no other one. */
@@ -102,24 +102,24 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
         ClaimedDevice claimed = { 0 };
         Uuid uuid = uuid_make_child(&root->uuid, "gpu");
         _cleanup_(retained_freep) Retained *retained = make_retained(*placement_says, &uuid);
-        DeviceMoment moment = { .now_usec = cycle->seconds * USEC_PER_SEC,
-                                .hold_usec = hold_sec * USEC_PER_SEC,
-                                .host = &config,
-                                .retained = retained };
-        char news[16] = "", text[32] = "";
+        DeviceUpdateInput input = { .now_usec = cycle->seconds * USEC_PER_SEC,
+                                    .hold_usec = hold_sec * USEC_PER_SEC,
+                                    .host = &config,
+                                    .retained = retained };
+        char change[16] = "", text[32] = "";
         Error error = ERROR_NULL;
         const Inventory *record;
         _cleanup_json_ json_t *before = NULL, *after = NULL;
 
-        moment.claims_unknown = claimed_identity && !claimed_identity[0];
+        input.claims_unknown = claimed_identity && !claimed_identity[0];
         if (claimed_identity && claimed_identity[0]) {
                 strcpy(claimed.address, "0000:41:00.0");
                 strcpy(claimed.identity, claimed_identity);
-                moment.claimed = &claimed;
-                moment.n_claimed = 1;
+                input.claimed = &claimed;
+                input.n_claimed = 1;
         }
-        assert_int_equal(uuid_from_text(cycle->boot, &moment.boot), 0);
-        assert_int_equal(uuid_from_text(cycle->config, &moment.config), 0);
+        assert_int_equal(uuid_from_text(cycle->boot, &input.boot), 0);
+        assert_int_equal(uuid_from_text(cycle->config, &input.config), 0);
         if (cycle->told) {
                 assert_int_equal(provider_tree_add(tree, &uuid, "cn1_pci_0000_41_00_0", &root->uuid,
                                                    &provider, NULL),
@@ -130,8 +130,8 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
         }
         before = device_ledger_to_json(ledger);
         ledger->changed = false;
-        if (device_ledger_update(ledger, host, tree, &root->uuid, &moment, on_news, news, &error) <
-            0)
+        if (device_ledger_update(ledger, host, tree, &root->uuid, &input, on_device_change, change,
+                                 &error) < 0)
                 fail_msg("%s: %s", about, error.text);
         after = device_ledger_to_json(ledger);
         if (ledger->changed == (json_equal(before, after) != 0))
@@ -144,8 +144,8 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
                 assert_true(string_set_contains(&provider->traits, "CUSTOM_T"));
         }
         placement_says += *placement_says != '\0';
-        if (strcmp(text, cycle->expected) != 0 || strcmp(news, cycle->news) != 0)
-                fail_msg("%s: \"%s\" news \"%s\"", about, text, news);
+        if (strcmp(text, cycle->expected) != 0 || strcmp(change, cycle->change) != 0)
+                fail_msg("%s: \"%s\" news \"%s\"", about, text, change);
         check_words(ledger, strcmp(text, "4/4") == 0, strncmp(cycle->host, NO_GPU, 13) != 0,
                     withheld_words, about);
 }
@@ -182,7 +182,7 @@ static void run_cases(const Case *cases, size_t n_cases, unsigned hold_sec)
         }
 }
 
-static void test_pain_2(void **state)
+static void test_devices_after_a_reboot(void **state)
 {
         static const Case cases[] = {
                 { "after a reboot: withheld, told once, released",
@@ -271,15 +271,15 @@ static void test_a_device_that_a_consumer_holds_stays_withheld(void **state)
 }
 
 /* A device that comes and goes in one boot stays withheld. The hold is 30 s. */
-static void test_pain_9_hysteresis(void **state)
+static void test_flapping_device_stays_withheld(void **state)
 {
-#define THERE(expected, news, seconds)                                    \
-        {                                                                 \
-                GPU_MDEV, BOOT_1, CONFIG_1, true, expected, news, seconds \
+#define THERE(expected, change, seconds)                                    \
+        {                                                                   \
+                GPU_MDEV, BOOT_1, CONFIG_1, true, expected, change, seconds \
         }
-#define GONE(expected, news, seconds)                                    \
-        {                                                                \
-                NO_GPU, BOOT_1, CONFIG_1, false, expected, news, seconds \
+#define GONE(expected, change, seconds)                                    \
+        {                                                                  \
+                NO_GPU, BOOT_1, CONFIG_1, false, expected, change, seconds \
         }
         static const Case cases[] = {
                 { "gone and back: offered again after the hold",
@@ -457,7 +457,7 @@ static void test_a_blocked_device_is_withheld(void **state)
         device_ledger_done(&ledger);
 }
 
-static void test_when_it_is_due(void **state)
+static void test_due_time_of_devices(void **state)
 {
         static const Cycle there = THERE("4/0", "", 1000), gone = GONE("4/4", "-", 1010),
                            back = THERE("4/4", "", 1020);
@@ -469,16 +469,16 @@ static void test_when_it_is_due(void **state)
         DeviceLedger ledger = DEVICE_LEDGER_INIT;
 
         for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
-                DeviceMoment moment = { .now_usec = steps[i].now * USEC_PER_SEC,
-                                        .hold_usec = 30 * USEC_PER_SEC };
+                DeviceUpdateInput input = { .now_usec = steps[i].now * USEC_PER_SEC,
+                                            .hold_usec = 30 * USEC_PER_SEC };
                 uint64_t due = steps[i].due ? steps[i].due * USEC_PER_SEC : UINT64_MAX;
 
-                assert_int_equal(uuid_from_text(BOOT_1, &moment.boot), 0);
+                assert_int_equal(uuid_from_text(BOOT_1, &input.boot), 0);
                 if (steps[i].cycle)
                         run_cycle(&ledger, steps[i].cycle, 30, "due");
-                assert_int_equal(device_ledger_due_usec(&ledger, &moment), due);
-                assert_int_equal(uuid_from_text(BOOT_2, &moment.boot), 0);
-                assert_int_equal(device_ledger_due_usec(&ledger, &moment), UINT64_MAX);
+                assert_int_equal(device_ledger_due_usec(&ledger, &input), due);
+                assert_int_equal(uuid_from_text(BOOT_2, &input.boot), 0);
+                assert_int_equal(device_ledger_due_usec(&ledger, &input), UINT64_MAX);
         }
         device_ledger_done(&ledger);
 }
@@ -492,8 +492,8 @@ static void test_the_operators_reservation_survives_another_total(void **state)
                 const char *host;
                 uint64_t total, reserved, expected; /* 0: not reported */
         } cycles[] = { { GPU, 4, 1, 1 }, { GPU, 0, 0, 4 }, { GPU, 8, 4, 1 }, { GPU, 8, 1, 1 } };
-        DeviceMoment moment = { 0 };
-        char news[16] = "";
+        DeviceUpdateInput input = { 0 };
+        char change[16] = "";
 
         for (size_t i = 0; i < ARRAY_SIZE(cycles); i++) {
                 Provider *root, *provider;
@@ -509,15 +509,15 @@ static void test_the_operators_reservation_survives_another_total(void **state)
                                          0);
                         assert_int_equal(provider_set_inventory(provider, "CUSTOM_VF", &record), 0);
                 }
-                assert_int_equal(device_ledger_update(&ledger, host, tree, &root->uuid, &moment,
-                                                      on_news, news, NULL),
+                assert_int_equal(device_ledger_update(&ledger, host, tree, &root->uuid, &input,
+                                                      on_device_change, change, NULL),
                                  0);
                 provider = provider_tree_find_name(tree, "cn1_0000:41:00.0");
                 assert_non_null(provider);
                 assert_int_equal(provider_find_inventory(provider, "CUSTOM_VF")->reserved,
                                  cycles[i].expected);
         }
-        assert_string_equal(news, "-+");
+        assert_string_equal(change, "-+");
         device_ledger_done(&ledger);
 }
 
@@ -526,14 +526,14 @@ static void test_withheld_below_its_cell(void **state)
 {
         DeviceLedger ledger = DEVICE_LEDGER_INIT;
         _cleanup_(snapshot_unrefp) Snapshot *there = host_new(GPU), *missing = host_new(NO_GPU);
-        DeviceMoment moments[2] = { 0 };
+        DeviceUpdateInput inputs[2] = { 0 };
         Uuid cell_uuid = uuid_make_random(), uuid = uuid_make_random();
-        char news[16] = "";
+        char change[16] = "";
 
-        assert_int_equal(uuid_from_text(BOOT_1, &moments[0].boot), 0);
-        assert_int_equal(uuid_from_text(BOOT_2, &moments[1].boot), 0);
-        for (size_t i = 0; i < ARRAY_SIZE(moments); i++)
-                assert_int_equal(uuid_from_text(CONFIG_1, &moments[i].config), 0);
+        assert_int_equal(uuid_from_text(BOOT_1, &inputs[0].boot), 0);
+        assert_int_equal(uuid_from_text(BOOT_2, &inputs[1].boot), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(inputs); i++)
+                assert_int_equal(uuid_from_text(CONFIG_1, &inputs[i].config), 0);
         for (int cycle = 0; cycle < 3; cycle++) {
                 Provider *root, *cell = NULL, *gpu;
                 _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
@@ -550,8 +550,8 @@ static void test_withheld_below_its_cell(void **state)
                                          0);
                 }
                 assert_int_equal(device_ledger_update(&ledger, cycle ? missing : there, tree,
-                                                      &root->uuid, &moments[cycle > 0], on_news,
-                                                      news, NULL),
+                                                      &root->uuid, &inputs[cycle > 0],
+                                                      on_device_change, change, NULL),
                                  0);
                 pass_through_json(&ledger);
                 gpu = provider_tree_find_name(tree, "cn1_pci_0000_41_00_0");
@@ -615,18 +615,18 @@ static void test_bad_json(void **state)
 static void test_a_uuid_that_another_provider_has(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new(NO_GPU);
-        DeviceMoment moment = { 0 };
+        DeviceUpdateInput input = { 0 };
         Provider *root;
         _cleanup_(provider_tree_freep) ProviderTree *tree = tree_new(&root);
         _cleanup_json_ json_t *json = make_json("provider", json_string(root->uuid.text), false);
         DeviceLedger ledger = DEVICE_LEDGER_INIT;
-        char news[16] = "";
+        char change[16] = "";
 
-        assert_int_equal(uuid_from_text(BOOT_2, &moment.boot), 0);
-        assert_int_equal(uuid_from_text(CONFIG_1, &moment.config), 0);
+        assert_int_equal(uuid_from_text(BOOT_2, &input.boot), 0);
+        assert_int_equal(uuid_from_text(CONFIG_1, &input.config), 0);
         assert_int_equal(device_ledger_from_json(json, &ledger, NULL), 0);
-        assert_int_equal(device_ledger_update(&ledger, host, tree, &root->uuid, &moment, on_news,
-                                              news, NULL),
+        assert_int_equal(device_ledger_update(&ledger, host, tree, &root->uuid, &input,
+                                              on_device_change, change, NULL),
                          0);
         assert_int_equal(ledger.n_devices, 0);
         assert_int_equal(tree->n_providers, 1);
@@ -634,7 +634,7 @@ static void test_a_uuid_that_another_provider_has(void **state)
 }
 
 /* A time in the future cannot come from the clock of this boot. */
-static void test_held_since_a_time_to_come(void **state)
+static void test_hold_from_the_future_is_ignored(void **state)
 {
         const Cycle cycle = { GPU, BOOT_1, CONFIG_1, true, "4/0", "+", 5 };
         DeviceLedger ledger = DEVICE_LEDGER_INIT;
@@ -646,9 +646,10 @@ static void test_held_since_a_time_to_come(void **state)
         device_ledger_done(&ledger);
 }
 
-TEST_MAIN(test_pain_2, test_a_listed_device_that_offers_nothing_is_missing,
+TEST_MAIN(test_devices_after_a_reboot, test_a_listed_device_that_offers_nothing_is_missing,
           test_a_device_that_a_consumer_holds_stays_withheld,
-          test_the_operators_reservation_survives_another_total, test_pain_9_hysteresis,
-          test_another_device, test_a_blocked_device_is_withheld, test_when_it_is_due,
-          test_withheld_below_its_cell, test_bad_json, test_a_uuid_that_another_provider_has,
-          test_held_since_a_time_to_come)
+          test_the_operators_reservation_survives_another_total,
+          test_flapping_device_stays_withheld, test_another_device,
+          test_a_blocked_device_is_withheld, test_due_time_of_devices, test_withheld_below_its_cell,
+          test_bad_json, test_a_uuid_that_another_provider_has,
+          test_hold_from_the_future_is_ignored)

@@ -106,7 +106,7 @@ static void check(const char *name, const char *resource_class, const char *expe
         assert_string_equal(text, expected);
 }
 
-static void test_what_is_held_stays_reserved_until_it_is_free(void **state)
+static void test_allocated_inventory_stays_reserved(void **state)
 {
         static const struct {
                 const char *host, *holds, *disk, *gpu, *pf;
@@ -193,7 +193,6 @@ static void test_words(void **state)
         assert_memory_equal(text, "VGPU of gpu (2 used by consumer ", 32);
 }
 
-TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end,
-                test_what_is_held_stays_reserved_until_it_is_free,
+TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_allocated_inventory_stays_reserved,
                 test_a_provider_comes_back_below_its_own, test_unknown_holders_count_as_holders,
                 test_an_old_answer_is_forgotten, test_words)

@@ -91,10 +91,10 @@ static uint64_t choose_all(const HostFacts *facts, const HostDevice *device, Tak
 
 /* The number of free devices for the fit is the number that can be chosen, for all sets of used and
  * claimed mdevs. */
-static void test_rooms_are_what_can_be_chosen(void **state)
+static void test_capacities_are_what_can_be_chosen(void **state)
 {
         for (unsigned i = 0; i < 1 << 10; i++) {
-                _cleanup_(device_rooms_done) DeviceRooms rooms = { 0 };
+                _cleanup_(device_capacities_done) DeviceCapacities capacities = { 0 };
                 _cleanup_(taken_done) Taken taken = { 0 };
                 char used[5] = "", claimed[5] = "";
                 FactsFixture facts;
@@ -109,23 +109,24 @@ static void test_rooms_are_what_can_be_chosen(void **state)
                 facts_guest(&facts, 'g', used);
                 facts.devices[0].available = i >> 8 & 3;
                 make_taken(&taken, &facts.facts, "a", claimed);
-                assert_int_equal(device_rooms_make(&rooms, &facts.facts, &taken), 0);
+                assert_int_equal(device_capacities_make(&capacities, &facts.facts, &taken), 0);
                 for (unsigned j = 0; j < 2; j++) {
                         const char *name = j == 0 ? "host_a" : "host_b";
-                        const DeviceRoom *room = device_rooms_find(&rooms, "host", name, "VGPU");
+                        const DeviceCapacity *capacity =
+                                device_capacities_find(&capacities, "host", name, "VGPU");
 
-                        assert_non_null(room);
-                        assert_int_equal(room->n_free,
+                        assert_non_null(capacity);
+                        assert_int_equal(capacity->n_free,
                                          choose_all(&facts.facts, &facts.devices[j], &taken));
                 }
-                assert_null(device_rooms_find(&rooms, "host", "host_a", "VCPU"));
-                assert_null(device_rooms_find(&rooms, "hos", "host_a", "VGPU"));
+                assert_null(device_capacities_find(&capacities, "host", "host_a", "VCPU"));
+                assert_null(device_capacities_find(&capacities, "hos", "host_a", "VGPU"));
         }
 }
 
 /* Two virtual functions are one room, and a card of another class is another one. A guest and a
  * claim use some of them. */
-static void test_rooms_of_pci_devices(void **state)
+static void test_capacities_of_pci_devices(void **state)
 {
         static const char addresses[][HOST_ADDRESS_SIZE] = { "0000:10:00.1" };
         HostPci pci[] = { { "pci_0000_10_00_1", "0000:10:00.1", "0000:10:00.0", "CUSTOM_VF",
@@ -136,16 +137,18 @@ static void test_rooms_of_pci_devices(void **state)
                             HOST_CELL_NONE, true, "" } };
         HostDomain domain = { .name = "off", .pci = addresses, .n_pci = 1 };
         const HostFacts facts = { .pci = pci, .n_pci = 3, .domains = &domain, .n_domains = 1 };
-        _cleanup_(device_rooms_done) DeviceRooms rooms = { 0 };
+        _cleanup_(device_capacities_done) DeviceCapacities capacities = { 0 };
         _cleanup_(taken_done) Taken taken = { 0 };
 
         assert_int_equal(taken_add(&taken, &UUID_NULL, pci[2].name, pci[2].address), 0);
         assert_int_equal(taken_add_guests(&taken, &facts), 0);
-        assert_int_equal(device_rooms_make(&rooms, &facts, &taken), 0);
-        assert_int_equal(rooms.n_items, 2);
-        assert_int_equal(device_rooms_find(&rooms, "h", "h_0000:10:00.0", "CUSTOM_VF")->n_free, 1);
-        assert_int_equal(device_rooms_find(&rooms, "h", "h_0000:20:0A.0", "CUSTOM_CARD")->n_free,
-                         0);
+        assert_int_equal(device_capacities_make(&capacities, &facts, &taken), 0);
+        assert_int_equal(capacities.n_items, 2);
+        assert_int_equal(
+                device_capacities_find(&capacities, "h", "h_0000:10:00.0", "CUSTOM_VF")->n_free, 1);
+        assert_int_equal(
+                device_capacities_find(&capacities, "h", "h_0000:20:0A.0", "CUSTOM_CARD")->n_free,
+                0);
 }
 
 /* A card with two functions, the second of which has an mdev, and a GPU with an mdev. */
@@ -188,24 +191,24 @@ static void make_cards(Cards *ret)
 }
 
 /* Compares the free devices of all classes with "VF PF GPU VGPU-of-f2 VGPU-of-gpu". */
-static void expect_rooms(const HostFacts *facts, const Taken *taken, const char *name,
-                         const char *expected)
+static void expect_capacities(const HostFacts *facts, const Taken *taken, const char *name,
+                              const char *expected)
 {
         static const char *const providers[][2] = {
                 { "h_" CARD, "CUSTOM_VF" }, { "h_" CARD, "CUSTOM_PF" }, { "h_" GPU, "CUSTOM_GPU" },
                 { "h_f2", "VGPU" },         { "h_gpu", "VGPU" },
         };
-        _cleanup_(device_rooms_done) DeviceRooms rooms = { 0 };
+        _cleanup_(device_capacities_done) DeviceCapacities capacities = { 0 };
         char found[ARRAY_SIZE(providers) + 1] = "";
 
-        assert_int_equal(device_rooms_make(&rooms, facts, taken), 0);
+        assert_int_equal(device_capacities_make(&capacities, facts, taken), 0);
         for (size_t i = 0; i < ARRAY_SIZE(providers); i++) {
-                const DeviceRoom *room =
-                        device_rooms_find(&rooms, "h", providers[i][0], providers[i][1]);
+                const DeviceCapacity *capacity =
+                        device_capacities_find(&capacities, "h", providers[i][0], providers[i][1]);
 
-                assert_non_null(room);
-                found[i] = (char)('0' + room->n_free);
-                assert_int_equal(room->n_blocked > 0, room->blocker != NULL);
+                assert_non_null(capacity);
+                found[i] = (char)('0' + capacity->n_free);
+                assert_int_equal(capacity->n_blocked > 0, capacity->blocker != NULL);
         }
         if (strcmp(found, expected) != 0)
                 fail_msg("%s: %s, not %s", name, found, expected);
@@ -257,7 +260,7 @@ static void test_cards_and_their_parts(void **state)
                 cards.facts.n_domains = 1;
                 taken.facts = &cards.facts;
                 assert_int_equal(taken_add_guests(&taken, &cards.facts), 0);
-                expect_rooms(&cards.facts, &taken, rows[i].name, rows[i].expected);
+                expect_capacities(&cards.facts, &taken, rows[i].name, rows[i].expected);
         }
 }
 
@@ -285,7 +288,7 @@ static void test_claims_of_cards_and_parts(void **state)
                 make_cards(&cards);
                 taken.facts = &cards.facts;
                 assert_int_equal(taken_add(&taken, &mdev, "f2", rows[i].address), 0);
-                expect_rooms(&cards.facts, &taken, rows[i].name, rows[i].expected);
+                expect_capacities(&cards.facts, &taken, rows[i].name, rows[i].expected);
                 assert_int_equal(
                         device_choose(&cards.facts, &cards.devices[0], &taken, &chosen, NULL),
                         rows[i].expected[3] == '0' ? CLAIM_E_NO_CAPACITY : CLAIM_DONE);
@@ -307,4 +310,4 @@ static void test_provider(void **state)
 }
 
 TEST_MAIN(test_cards_and_their_parts, test_claims_of_cards_and_parts, test_choice,
-          test_rooms_are_what_can_be_chosen, test_rooms_of_pci_devices, test_provider)
+          test_capacities_are_what_can_be_chosen, test_capacities_of_pci_devices, test_provider)

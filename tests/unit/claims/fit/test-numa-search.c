@@ -24,7 +24,7 @@ typedef struct Round {
         Consumer *placed;         /* NULL: none */
         uint64_t placed_on[3][3]; /* by cell: shared and dedicated CPUs, MiB */
         size_t placed_gpu;
-        size_t room_of[3];
+        size_t capacity_of[3];
         bool far; /* brute force also tries the second pass of "preferred" */
 } Round;
 
@@ -243,7 +243,7 @@ static bool cell_suffices(const Round *round, size_t cell, size_t guest)
 static bool is_in_set(const Round *round, int cell)
 {
         for (size_t i = 0; i < round->request.numa.n_cells; i++)
-                if ((int)round->room_of[i] == cell)
+                if ((int)round->capacity_of[i] == cell)
                         return true;
         return false;
 }
@@ -260,7 +260,7 @@ static bool device_is_near(const Round *round, const HostDevice *device)
         if (numa->affinity != NUMA_AFFINITY_SOCKET)
                 return is_in_set(round, device->cell);
         for (size_t i = 0; i < numa->n_cells; i++)
-                if (round->specs[round->room_of[i]].socket == round->specs[device->cell].socket)
+                if (round->specs[round->capacity_of[i]].socket == round->specs[device->cell].socket)
                         return true;
         return false;
 }
@@ -280,14 +280,14 @@ static bool brute_force(Round *round, size_t guest)
 
         if (guest == numa->n_cells)
                 return devices_suffice(round);
-        for (size_t room = 0; room < round->n_cells; room++) {
+        for (size_t capacity = 0; capacity < round->n_cells; capacity++) {
                 bool taken = false;
 
                 for (size_t i = 0; i < guest; i++)
-                        taken = taken || round->room_of[i] == room;
-                if (taken || !cell_suffices(round, room, guest))
+                        taken = taken || round->capacity_of[i] == capacity;
+                if (taken || !cell_suffices(round, capacity, guest))
                         continue;
-                round->room_of[guest] = room;
+                round->capacity_of[guest] = capacity;
                 if (brute_force(round, guest + 1))
                         return true;
         }
@@ -327,9 +327,9 @@ static void check_fit(Round *round, const Fit *fit)
         for (size_t i = 0; i < numa->n_cells; i++) {
                 const LayoutCell *cell = &fit->layout.cells[i];
 
-                round->room_of[i] = cell->host_cell;
+                round->capacity_of[i] = cell->host_cell;
                 for (size_t j = 0; j < i; j++)
-                        assert_int_not_equal(round->room_of[j], round->room_of[i]);
+                        assert_int_not_equal(round->capacity_of[j], round->capacity_of[i]);
                 assert_true(cell_suffices(round, cell->host_cell, i));
                 if (numa->pages != NUMA_PAGES_DEFAULT)
                         assert_true(pages_suffice(round, cell->host_cell, cell->page_kib / 1024,

@@ -78,10 +78,10 @@ static void run_cases(const Case *cases, size_t n)
                 run_case(i, &cases[i]);
 }
 
-#define GPUS    "host VCPU=8 MEMORY_MB=1024 DISK_GB=100; gpu_a<host VGPU=4 +A; gpu_b<host VGPU=4 +B"
-#define NO_ROOM (CLAIM_E_NO_CAPACITY)
-#define OTHER   (CLAIM_E_OTHER)
-#define NO_FIT  (10 + CLAIM_E_NO_CAPACITY)
+#define GPUS        "host VCPU=8 MEMORY_MB=1024 DISK_GB=100; gpu_a<host VGPU=4 +A; gpu_b<host VGPU=4 +B"
+#define NO_CAPACITY (CLAIM_E_NO_CAPACITY)
+#define OTHER       (CLAIM_E_OTHER)
+#define NO_FIT      (10 + CLAIM_E_NO_CAPACITY)
 
 static void test_placed(void **state)
 {
@@ -94,10 +94,10 @@ static void test_placed(void **state)
                   false },
                 { GPUS, NULL, "_G:VGPU=1", "gpu_b VGPU=1", NULL, 0, "_G VGPU=1 on gpu_b", false },
                 /* Existing claims of this host count, whatever Placement has. */
-                { GPUS, "gpu_b VGPU=4", "VGPU=1", "gpu_b VGPU=1", NULL, NO_ROOM,
+                { GPUS, "gpu_b VGPU=4", "VGPU=1", "gpu_b VGPU=1", NULL, NO_CAPACITY,
                   "VGPU: Placement allocated 1 of gpu_b to this consumer, but claims of this host have 4 of 4",
                   false },
-                { GPUS, NULL, "VGPU=1", "host VGPU=1", NULL, NO_ROOM,
+                { GPUS, NULL, "VGPU=1", "host VGPU=1", NULL, NO_CAPACITY,
                   "VGPU: host has no inventory of it", false },
                 { GPUS, NULL, "VGPU=1", "gpu_b VGPU=2", NULL, OTHER,
                   "has 2 of VGPU allocated here, but the request asks for 1", false },

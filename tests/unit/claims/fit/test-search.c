@@ -32,8 +32,8 @@ typedef struct Problem {
         size_t chosen[PARTS_MAX];
 } Problem;
 
-/* Returns the words of one provider. The ranges are small, so twins, with and without traits, are
- * frequent. */
+/* Returns the words of one provider. The ranges are small, so equal_providers, with and without
+ * traits, are frequent. */
 static char *random_provider(void)
 {
         char *text = NULL;
@@ -364,7 +364,8 @@ static void test_subtrees_against_brute_force(void **state)
 }
 
 /* Cases that longer runs of the above found. Each fits only if one condition of the cuts is kept:
- * twins need the same number of suffixed groups, the same candidates, and the same placed parts. */
+ * equal_providers need the same number of suffixed groups, the same candidates, and the same placed
+ * parts. */
 static void test_narrow_cases(void **state)
 {
         static const struct {

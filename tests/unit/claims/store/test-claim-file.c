@@ -536,7 +536,7 @@ static void test_moved_away(void **state)
 
 /* A new file has no space to grow: opening returns an error, and works again once there is
  * space. */
-static void test_no_room(void **state)
+static void test_no_capacity(void **state)
 {
         Fixture *fixture = *state;
         int status;
@@ -567,4 +567,4 @@ TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_ne
                 test_damaged_with_log, test_emptied_with_log, test_newer_file,
                 test_newer_file_with_log, test_log_of_another_sqlite, test_foreign_database,
                 test_bad_paths, test_no_permission, test_damaged_in_read_only_folder, test_locked,
-                test_opening_while_locked, test_moved_away, test_no_room)
+                test_opening_while_locked, test_moved_away, test_no_capacity)

@@ -64,7 +64,7 @@ static void test_each_output_is_kept(void **state)
         }
 }
 
-static void test_one_that_hangs_is_killed(void **state)
+static void test_hanging_child_is_killed(void **state)
 {
         CtlChild children[] = { { .data = (char *)"hang" }, { .data = (char *)"out" } };
 
@@ -85,4 +85,4 @@ static void test_a_long_output_is_cut(void **state)
         ctl_children_done(&child, 1);
 }
 
-TEST_MAIN(test_each_output_is_kept, test_one_that_hangs_is_killed, test_a_long_output_is_cut)
+TEST_MAIN(test_each_output_is_kept, test_hanging_child_is_killed, test_a_long_output_is_cut)

@@ -120,7 +120,7 @@ static void test_cells_without_cpus(void **state)
         }
 }
 
-static void test_what_is_missing(void **state)
+static void test_missing_facts(void **state)
 {
         _cleanup_json_ json_t *status = json_pack("{ss}", "state", "not-running"), *document = NULL;
         CtlFacts facts = { .status = status, .disk_free_bytes = 4096 };
@@ -320,7 +320,7 @@ static void summarise(const json_t *findings, char *text, size_t size)
         }
 }
 
-static void test_the_way_to_placement(void **state)
+static void test_findings_about_the_connection(void **state)
 {
         static const struct {
                 const char *connect; /* with ' for " */
@@ -372,7 +372,7 @@ static void test_the_way_to_placement(void **state)
 }
 
 /* A role that the user has already is not advised. */
-static void test_which_role_is_advised(void **state)
+static void test_advice_names_the_missing_role(void **state)
 {
         static const char *const cases[][2] = {
                 { "{'keystone':true,'roles':['reader'],'placement_error':'no','placement_outcome':'forbidden'}",
@@ -415,6 +415,6 @@ static void test_measured(void **state)
         assert_int_equal(facts.disk_error.code, ENOENT);
 }
 
-TEST_MAIN(test_table, test_what_is_missing, test_cells_without_cpus, test_single_findings,
-          test_configuration, test_the_way_to_placement, test_which_role_is_advised, test_wrapped,
-          test_measured)
+TEST_MAIN(test_table, test_missing_facts, test_cells_without_cpus, test_single_findings,
+          test_configuration, test_findings_about_the_connection,
+          test_advice_names_the_missing_role, test_wrapped, test_measured)

@@ -83,7 +83,7 @@ static void assert_colour_of(const char *svg, const char *tooltip, const char *c
                 fail_msg("%s is not %s: %.*s", tooltip, colour, (int)(end - group), group);
 }
 
-static void test_who_holds_what(void **state)
+static void test_colours_of_holders(void **state)
 {
         _cleanup_(capture_done) Capture capture;
         const char *svg;
@@ -182,5 +182,5 @@ static void test_many_virtual_functions_take_rows(void **state)
         assert_contains(capture.text, "<title>0000:52:07.7: free</title>");
 }
 
-TEST_MAIN(test_who_holds_what, test_promised_mdevs, test_well_formed_and_the_same_again,
+TEST_MAIN(test_colours_of_holders, test_promised_mdevs, test_well_formed_and_the_same_again,
           test_many_virtual_functions_take_rows)

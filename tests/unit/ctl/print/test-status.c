@@ -57,7 +57,7 @@ static void test_pages(void **state)
                   .has = { "lacks the role service" } },
                 { WELL ", 'sync_state': 'synced', 'reshape_access': 'allowed'}",
                   .lacks = { "role" } },
-                { WELL ", 'sync_state': 'synced', 'n_owed_writes': 2, 'n_owed_removals': 1}",
+                { WELL ", 'sync_state': 'synced', 'n_pending_writes': 2, 'n_pending_removals': 1}",
                   .has = { "    Pending: 2 to write to Placement, 1 to remove, 0 to move\n" } },
                 { WELL ", 'sync_state': 'synced'}", .lacks = { "Pending" } },
                 { WELL ", 'sync_state': 'standalone'}", .has = { "Sync: standalone\n" },
@@ -92,7 +92,7 @@ static void test_narrow_page(void **state)
         capture_print(
                 &capture, ctl_status_print,
                 parse_quoted(
-                        "{'node': 'compute-with-a-long-name.rack7.example.org', 'n_owed_writes': 4711,"
+                        "{'node': 'compute-with-a-long-name.rack7.example.org', 'n_pending_writes': 4711,"
                         " 'last_poll_usec': 1, 'last_sync_usec': 1, 'sync_state': 'synced',"
                         " 'summary': 'Placement is equal to this host, but the last audit found problems',"
                         " 'reasons': [{'text': 'Cordoned by ann: the second fan of the power supply in rack 7 is broken,"

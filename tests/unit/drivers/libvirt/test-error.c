@@ -80,7 +80,7 @@ static void test_translation(void **state)
 }
 
 /* A part that fails is a problem, unless the connection broke or memory is short. */
-static void test_what_is_left_out(void **state)
+static void test_failed_part_is_left_out(void **state)
 {
         static const struct {
                 int r;
@@ -102,4 +102,4 @@ static void test_what_is_left_out(void **state)
         }
 }
 
-TEST_MAIN(test_translation, test_what_is_left_out)
+TEST_MAIN(test_translation, test_failed_part_is_left_out)

@@ -27,7 +27,7 @@ static void play(HttpLanes *lanes, const char *story)
         }
 }
 
-static void test_stories(void **state)
+static void test_sequences_of_answers(void **state)
 {
         static const struct {
                 const char *about, *story;
@@ -91,7 +91,7 @@ static void test_no_demand_no_growth(void **state)
         assert_int_equal(lanes.limit, 4);
 }
 
-static void test_patience(void **state)
+static void test_timeouts_grow_with_answer_times(void **state)
 {
         static const struct {
                 uint64_t answer_usec, read, write;
@@ -120,5 +120,5 @@ static void test_one_connection(void **state)
         assert_int_equal(lanes.limit_writes, 1);
 }
 
-TEST_MAIN(test_stories, test_may_start, test_no_demand_no_growth, test_patience,
-          test_one_connection)
+TEST_MAIN(test_sequences_of_answers, test_may_start, test_no_demand_no_growth,
+          test_timeouts_grow_with_answer_times, test_one_connection)

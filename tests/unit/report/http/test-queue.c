@@ -230,7 +230,7 @@ static void test_a_new_endpoint(void **state)
         assert_int_equal(fixture->server.n_requests, 2);
 }
 
-static void test_take_back(void **state)
+static void test_cancelled_requests(void **state)
 {
         Fixture *fixture = *state;
         Result results[3] = { 0 };
@@ -351,5 +351,5 @@ static void test_send_inside_callback(void **state)
 
 TEST_MAIN_WITH(set_up, tear_down, test_limit, test_few_workers, test_fewer_workers_than_before,
                test_cancel, test_cancel_lets_the_queue_go_on, test_cancel_while_connecting,
-               test_take_back, test_a_new_endpoint, test_cancel_ended, test_free_with_requests,
-               test_free_inside_callback, test_send_inside_callback)
+               test_cancelled_requests, test_a_new_endpoint, test_cancel_ended,
+               test_free_with_requests, test_free_inside_callback, test_send_inside_callback)

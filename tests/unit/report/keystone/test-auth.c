@@ -319,7 +319,7 @@ static void test_useless_tokens(void **state)
 }
 
 /* A request of an operator ends the pause, except after a failure that Keystone counts. */
-static void test_at_once(void **state)
+static void test_request_ends_the_pause(void **state)
 {
         static const FakeAnswer scripts[] = { GIVES(0, "one", "http://placement"), FAILS(0, 503),
                                               FAILS(0, 401) };
@@ -376,7 +376,7 @@ static void test_describe(void **state)
 
 /* Placement moved: the endpoint is looked up at once, then once a minute. The old one stays in use
  * if that fails. */
-static void test_doubts(void **state)
+static void test_moved_endpoint_is_looked_up(void **state)
 {
         Fixture *fixture = *state;
 
@@ -435,5 +435,6 @@ static void test_free_under_way(void **state)
 
 TEST_MAIN_WITH(set_up, tear_down, test_fixed, test_one_request_for_all, test_renewal,
                test_end_of_life, test_slow_retry, test_refusal_of_another_server,
-               test_refused_token, test_useless_tokens, test_doubts, test_old_token_refused,
-               test_describe, test_at_once, test_keystone_away, test_free_under_way)
+               test_refused_token, test_useless_tokens, test_moved_endpoint_is_looked_up,
+               test_old_token_refused, test_describe, test_request_ends_the_pause,
+               test_keystone_away, test_free_under_way)

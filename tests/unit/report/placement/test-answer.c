@@ -369,21 +369,21 @@ static void test_consumer_needs_an_owner(void **state)
 #define OF(uuid, items)  "'" uuid "':{'resources':{" items "}}"
 #define SUMMARIES(items) "{'allocation_requests':[],'provider_summaries':{" items "}}"
 
-static void test_room(void **state)
+static void test_capacity(void **state)
 {
         _cleanup_json_ json_t *body = fixture_json(SUMMARIES(
                 OF(C, "'VCPU':{'capacity':8,'used':3},'DISK_GB':{'capacity':8,'used':9}") "," //
                 OF(A, "'VGPU':{'capacity':1,'used':1}") "," OF(B, "")));
-        _cleanup_(consumer_freep) Consumer *room = NULL;
+        _cleanup_(consumer_freep) Consumer *free_capacity = NULL;
         Uuid root = { C };
 
-        assert_int_equal(placement_read_room(body, &room, NULL), 0);
-        assert_int_equal(room->n_allocations, 1);
-        assert_int_equal(consumer_get(room, &root, "VCPU"), 5);
-        assert_int_equal(consumer_get(room, &root, "DISK_GB"), 0);
+        assert_int_equal(placement_read_capacity(body, &free_capacity, NULL), 0);
+        assert_int_equal(free_capacity->n_allocations, 1);
+        assert_int_equal(consumer_get(free_capacity, &root, "VCPU"), 5);
+        assert_int_equal(consumer_get(free_capacity, &root, "DISK_GB"), 0);
 }
 
-static void test_bad_room(void **state)
+static void test_bad_capacity(void **state)
 {
         static const char *const texts[] = {
                 "{}",
@@ -397,12 +397,12 @@ static void test_bad_room(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
                 _cleanup_json_ json_t *body = fixture_json(texts[i]);
-                Consumer *room = NULL;
+                Consumer *free_capacity = NULL;
                 Error error = ERROR_NULL;
 
-                assert_int_equal(placement_read_room(body, &room, &error), -EBADMSG);
+                assert_int_equal(placement_read_capacity(body, &free_capacity, &error), -EBADMSG);
                 assert_true(error.text[0] != '\0');
-                assert_null(room);
+                assert_null(free_capacity);
         }
 }
 
@@ -410,4 +410,4 @@ TEST_MAIN(test_tree_is_sorted, test_empty_tree, test_bad_trees, test_too_many_pr
           test_odd_names, test_inventories, test_names, test_too_many_names, test_generations,
           test_consumer_is_read_and_written_alike, test_consumer_without_allocations,
           test_allocations_of_providers_add_up, test_foreign_allocations_are_refused,
-          test_consumer_needs_an_owner, test_room, test_bad_room)
+          test_consumer_needs_an_owner, test_capacity, test_bad_capacity)

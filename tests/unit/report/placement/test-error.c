@@ -194,7 +194,7 @@ static void test_long_detail_is_cut(void **state)
 }
 
 /* Every Placement has a list of providers, in every version. */
-static void test_a_path_that_is_no_placement_s(void **state)
+static void test_endpoint_without_placement(void **state)
 {
         static const char *const bodies[] = { "<html>", FAULT("placement.undefined_code", "gone") };
         Error error;
@@ -221,5 +221,5 @@ static void test_reshaper_role(void **state)
         assert_null(strstr(error.text, "admin"));
 }
 
-TEST_MAIN(test_a_path_that_is_no_placement_s, test_statuses, test_hostile_bodies, test_odd_members,
+TEST_MAIN(test_endpoint_without_placement, test_statuses, test_hostile_bodies, test_odd_members,
           test_detail_is_tidied, test_long_detail_is_cut, test_reshaper_role)

@@ -18,7 +18,7 @@ static void test_texts(void **state)
         assert_string_equal(report_outcome_to_text(_REPORT_OUTCOME_MAX), "unknown");
 }
 
-static void test_worse(void **state)
+static void test_worse_outcome(void **state)
 {
         static const struct {
                 int a, b, worse;
@@ -61,7 +61,7 @@ static void test_write(void **state)
         } cases[] = {
                 { REPORT_DONE, 204, REPORT_WRITTEN },
                 { REPORT_E_CONFLICT, 409, REPORT_WRITTEN_RACED },
-                { REPORT_E_REFUSED, 409, REPORT_WRITTEN_NO_ROOM },
+                { REPORT_E_REFUSED, 409, REPORT_WRITTEN_NO_CAPACITY },
                 { REPORT_E_REFUSED, 400, REPORT_WRITTEN_REFUSED },
                 { REPORT_E_UNAUTHORIZED, 401, REPORT_WRITTEN_REFUSED },
                 { REPORT_E_UNAVAILABLE, 408, REPORT_WRITTEN_UNKNOWN },
@@ -78,7 +78,7 @@ static void test_write(void **state)
                         fail_msg("case %zu", i);
 }
 
-static void test_away(void **state)
+static void test_outcomes_of_an_outage(void **state)
 {
         static const struct {
                 int result;
@@ -95,4 +95,4 @@ static void test_away(void **state)
                         fail_msg("case %zu", i);
 }
 
-TEST_MAIN(test_texts, test_worse, test_fatal, test_write, test_away)
+TEST_MAIN(test_texts, test_worse_outcome, test_fatal, test_write, test_outcomes_of_an_outage)

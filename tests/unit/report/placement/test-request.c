@@ -289,10 +289,10 @@ static void test_post_consumers(void **state)
         }
 }
 
-static void test_room_request(void **state)
+static void test_capacity_request(void **state)
 {
         _cleanup_(placement_request_done) PlacementRequest request =
-                placement_get_room(&root, "VGPU", 3);
+                placement_get_capacity(&root, "VGPU", 3);
 
         assert_string_equal(request.path,
                             "/allocation_candidates?limit=1&resources=VGPU:3&in_tree=" ROOT);
@@ -324,5 +324,5 @@ static void test_consumers_without_owner_are_refused(void **state)
 
 TEST_MAIN(test_plain_requests, test_quoting, test_provider_bodies, test_known_traits_are_split,
           test_one_huge_name_still_goes, test_reshaper, test_reshaper_without_allocations,
-          test_put_consumer, test_post_consumers, test_room_request,
+          test_put_consumer, test_post_consumers, test_capacity_request,
           test_consumers_without_owner_are_refused)

@@ -15,7 +15,7 @@ typedef struct Run {
         Session *session;
         Mirror *mirror;
         Plan *plan;
-        ExecutorManners manners;
+        ExecutorMemory memory;
         Executor *executor;
         unsigned n_calls;
         int result;
@@ -44,7 +44,7 @@ static void run_begin_with(Run *run, const char *mirror, const char *desired, co
         if (plan_make(tree, run->mirror, allocations, may_batch, &run->plan, &error) < 0)
                 fail_msg("%s", error.text);
         assert_int_equal(executor_new(&run->executor, run->event, run->session, run->mirror,
-                                      run->plan, &run->manners, on_done, run, NULL),
+                                      run->plan, &run->memory, on_done, run, NULL),
                          0);
         assert_int_equal(run->n_calls, 0);
 }
@@ -83,7 +83,7 @@ static void run_done(Run *run)
 #define GUEST "cccccccc-0000-4000-8000-000000000001"
 #define HELD  "{'allocations':{'" GUEST "':{'resources':{'VGPU':3}}}}"
 
-static void test_everything_goes_well(void **state)
+static void test_plan_is_executed(void **state)
 {
         _cleanup_(run_done) Run run = { 0 };
 
@@ -123,7 +123,7 @@ static void test_deleted_providers_reach_the_receiver(void **state)
                                              ANSWER("DELETE", 204, NULL),
                                              { 0 } };
         char names[20] = "";
-        _cleanup_(run_done) Run run = { .manners = { .deleted = on_deleted, .userdata = names } };
+        _cleanup_(run_done) Run run = { .memory = { .deleted = on_deleted, .userdata = names } };
 
         run_all(&run, script, "host VCPU=1 | older<host | a<host | b<host", "host VCPU=2", NULL, 1,
                 REPORT_E_IN_USE);
@@ -493,7 +493,7 @@ static void test_locked_database(void **state)
                 "host VCPU=2 | a VCPU=2 | b VCPU=2 | c VCPU=2", NULL, 4, REPORT_DONE);
         assert_int_equal(fake_http_get_n_requests(), 5);
         /* The following plans know it too. */
-        assert_true(run.manners.serial_writes);
+        assert_true(run.memory.serial_writes);
         assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
 }
 
@@ -509,12 +509,12 @@ static void test_a_database_locked_by_ourselves(void **state)
                 assert_true(sd_event_run(run.event, 0) >= 0);
         assert_int_equal(run.n_calls, 1);
         assert_int_equal(run.result, REPORT_DONE);
-        assert_int_equal(run.manners.n_retries, 1);
+        assert_int_equal(run.memory.n_retries, 1);
 }
 
 static void test_serial_manners(void **state)
 {
-        _cleanup_(run_done) Run run = { .manners.serial_writes = true };
+        _cleanup_(run_done) Run run = { .memory.serial_writes = true };
 
         run_all(&run, NULL, "host VCPU=1 | a VCPU=1 | b VCPU=1",
                 "host VCPU=2 | a VCPU=2 | b VCPU=2", NULL, 4, REPORT_DONE);
@@ -528,7 +528,7 @@ static void test_other_500(void **state)
 
         run_all(&run, SCRIPT(ANSWER_ONCE("PUT", 500, "<html>oops</html>")),
                 "host VCPU=1 | a VCPU=1", "host VCPU=2 | a VCPU=2", NULL, 2, REPORT_DONE);
-        assert_false(run.manners.serial_writes);
+        assert_false(run.memory.serial_writes);
 }
 
 static void test_500_for_ever_ends(void **state)
@@ -568,7 +568,7 @@ static void test_reshape_meets_trouble(void **state)
                 if (run.result != cases[i].outcome)
                         fail_msg("case %zu: %d, %s", i, run.result, run.error.text);
                 assert_int_equal(mirror_has_stale(run.mirror), cases[i].forgotten);
-                assert_int_equal(run.manners.reshaper == RESHAPER_FORBIDDEN,
+                assert_int_equal(run.memory.reshaper == RESHAPER_FORBIDDEN,
                                  cases[i].outcome == REPORT_E_FORBIDDEN);
                 /* No step that depends on it was sent. */
                 assert_int_equal(fake_http_count("traits"), 0);
@@ -632,8 +632,8 @@ static void test_batch(void **state)
         assert_non_null(strstr(fake_http_find_body("/reshaper"), "\"allocations\":{}"));
         assert_int_equal(generation_of(run.mirror, "a"), 12);
         assert_non_null(provider_find_inventory(provider_of(run.mirror, "c"), "VGPU"));
-        assert_false(run.manners.batch_failed);
-        assert_int_equal(run.manners.reshaper, RESHAPER_ALLOWED);
+        assert_false(run.memory.batch_failed);
+        assert_int_equal(run.memory.reshaper, RESHAPER_ALLOWED);
 }
 
 /* A batch that fails for any reason is reported to the caller, who plans again, with a batch or
@@ -660,14 +660,14 @@ static void test_batch_meets_trouble(void **state)
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                _cleanup_(run_done) Run run = { .manners.reshaper = RESHAPER_ALLOWED };
+                _cleanup_(run_done) Run run = { .memory.reshaper = RESHAPER_ALLOWED };
 
                 fake_http_begin(SCRIPT(cases[i].answer), NAMES);
                 run_begin_with(&run, BATCH_MIRROR, BATCH_DESIRED, NULL, 2, true);
                 run_end(&run);
-                if (run.result != cases[i].outcome || run.manners.reshaper != cases[i].access ||
+                if (run.result != cases[i].outcome || run.memory.reshaper != cases[i].access ||
                     mirror_has_stale(run.mirror) == cases[i].known ||
-                    run.manners.batch_failed == cases[i].raced)
+                    run.memory.batch_failed == cases[i].raced)
                         fail_msg("case %zu: %d, %s", i, run.result, run.error.text);
                 /* The list will show which providers changed. */
                 assert_int_equal(generation_of(run.mirror, "a"), 10);
@@ -685,10 +685,10 @@ static void test_batch_behind_a_failed_creation(void **state)
         run_end(&run);
         assert_int_equal(run.result, REPORT_E_REFUSED);
         assert_int_equal(fake_http_count("/reshaper"), 0);
-        assert_true(run.manners.batch_failed);
+        assert_true(run.memory.batch_failed);
 }
 
-TEST_MAIN(test_everything_goes_well, test_deleted_providers_reach_the_receiver, test_table,
+TEST_MAIN(test_plan_is_executed, test_deleted_providers_reach_the_receiver, test_table,
           test_parallel_but_one_at_a_time_for_a_provider, test_fatal_outcomes_stop_everything,
           test_used_inventory_is_kept, test_inventory_that_flickers_ends,
           test_kept_inventory_meets_trouble, test_kept_inventory_and_a_locked_database,

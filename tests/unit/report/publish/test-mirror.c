@@ -106,7 +106,7 @@ static void test_first_read(void **state)
         assert_true(string_set_contains(&mirror_get_names(mirror)->known_traits, "CUSTOM_T"));
 }
 
-static void test_what_is_current(void **state)
+static void test_list_marks_stale_providers(void **state)
 {
         static const struct {
                 int64_t host, gpu;
@@ -220,7 +220,7 @@ static void test_writes(void **state)
         assert_int_equal(mirror_get_tree(mirror)->n_providers, 2);
 }
 
-static void test_write_to_nobody(void **state)
+static void test_write_to_unknown_provider(void **state)
 {
         _cleanup_(provider_tree_freep) ProviderTree *desired = make_tree("nobody VCPU=8");
 
@@ -253,7 +253,7 @@ static void test_forgetting(void **state)
 }
 
 /* A creation whose answer was lost: the mirror can lack a provider. */
-static void test_forgetting_a_stranger(void **state)
+static void test_forgetting_an_unknown_provider(void **state)
 {
         _cleanup_(placement_providers_done) PlacementProviders list = list_of(3, 5);
         Mirror *mirror = *state;
@@ -393,7 +393,7 @@ static void test_unknown_traits(void **state)
 }
 
 TEST_MAIN_WITH(set_up, tear_down, test_unknown_traits, test_a_referenced_tree_does_not_change,
-               test_first_read, test_what_is_current, test_unchanged_content_is_kept,
+               test_first_read, test_list_marks_stale_providers, test_unchanged_content_is_kept,
                test_a_rename_is_seen, test_torn_read, test_bad_answers, test_writes,
-               test_write_to_nobody, test_forgetting, test_forgetting_a_stranger, test_names,
-               test_out_of_memory, test_write_out_of_memory)
+               test_write_to_unknown_provider, test_forgetting, test_forgetting_an_unknown_provider,
+               test_names, test_out_of_memory, test_write_out_of_memory)

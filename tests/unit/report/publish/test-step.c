@@ -60,7 +60,7 @@ static void test_stale_provider(void **state)
         assert_int_equal(step_make_request(plan, &plan->steps[0], mirror, &request, NULL), -ESTALE);
 }
 
-static void test_reshape_of_nobody(void **state)
+static void test_reshape_without_owner_is_refused(void **state)
 {
         PlacementRequest request;
         _cleanup_(mirror_freep) Mirror *mirror = mirror_of("host VGPU=8 | a<host");
@@ -206,6 +206,6 @@ static void test_keep_used_cuts_its_words(void **state)
         free(result.inventories);
 }
 
-TEST_MAIN(test_requests_agree_with_the_plan, test_stale_provider, test_reshape_of_nobody,
-          test_apply_bad_answers, test_apply_reshape, test_apply_reshape_beside_a_stale_provider,
-          test_keep_used, test_keep_used_cuts_its_words)
+TEST_MAIN(test_requests_agree_with_the_plan, test_stale_provider,
+          test_reshape_without_owner_is_refused, test_apply_bad_answers, test_apply_reshape,
+          test_apply_reshape_beside_a_stale_provider, test_keep_used, test_keep_used_cuts_its_words)

@@ -34,7 +34,7 @@ static bool tell(SessionPace *pace, const char *story)
         return again;
 }
 
-static void test_stories(void **state)
+static void test_sequences_of_answers(void **state)
 {
         static const struct {
                 const char *about, *story;
@@ -65,7 +65,7 @@ static void test_stories(void **state)
         }
 }
 
-static void test_the_wait(void **state)
+static void test_wait_after_a_busy_answer(void **state)
 {
         static const struct {
                 uint64_t asked_usec, random, wait_usec;
@@ -84,4 +84,4 @@ static void test_the_wait(void **state)
         }
 }
 
-TEST_MAIN(test_stories, test_the_wait)
+TEST_MAIN(test_sequences_of_answers, test_wait_after_a_busy_answer)
