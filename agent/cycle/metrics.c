@@ -154,20 +154,27 @@ static void print_overwrites(const CycleFacts *facts, FILE *output)
         }
 }
 
+/* Prints one sample for each kind of pending writes. */
+static void print_writes(const PendingWrites *pending_writes, const char *name, FILE *output)
+{
+        print_head(output, name);
+        fprintf(output, PREFIX "%s{action=\"write\"} %" PRIu64 "\n", name,
+                pending_writes->n_writes);
+        fprintf(output, PREFIX "%s{action=\"remove\"} %" PRIu64 "\n", name,
+                pending_writes->n_removals);
+        fprintf(output, PREFIX "%s{action=\"move\"} %" PRIu64 "\n", name, pending_writes->n_moves);
+}
+
 /* Prints the pending writes, the claims without an allocation, and the open findings of the last
- * audit. */
+ * audit. The old names of the metrics are printed for one release. */
 static void print_pending_writes(const CycleFacts *facts, FILE *output)
 {
         const PendingWrites *pending_writes = &facts->pending_writes;
 
-        print_head(output, "placement_pending_writes");
-        fprintf(output, PREFIX "placement_pending_writes{action=\"write\"} %zu\n",
-                pending_writes->n_writes);
-        fprintf(output, PREFIX "placement_pending_writes{action=\"remove\"} %zu\n",
-                pending_writes->n_removals);
-        fprintf(output, PREFIX "placement_pending_writes{action=\"move\"} %zu\n",
-                pending_writes->n_moves);
+        print_writes(pending_writes, "placement_pending_writes", output);
+        print_writes(pending_writes, "placement_owed", output);
         print_number(output, "claims_unallocated", pending_writes->n_unallocated);
+        print_number(output, "claims_unheld", pending_writes->n_unallocated);
         print_time(output, "last_audit_timestamp_seconds",
                    facts->audit ? facts->audit->ended_usec : 0);
         print_number(output, "audit_findings", facts->audit ? facts->audit->n_open : 0);

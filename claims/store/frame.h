@@ -24,7 +24,8 @@
 
 /* The conditions of the indexes claims_unheld and claims_write_state, word for word: SQLite uses an
  * index only for an equal condition. IS_UNALLOCATED: the consumer was read, and it had no
- * allocation. */
+ * allocation. The name of its index and the text 'owed' (CLAIM_WRITE_UNSENT) are older than the
+ * names in the code. They stay, because a rename is no reason for a migration. */
 #define IS_UNALLOCATED "write_state = '' AND reported_generation < 0"
 #define IS_UNDER_WAY   "write_state IN ('pending', 'owed', 'sent')"
 

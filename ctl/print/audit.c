@@ -71,13 +71,23 @@ int ctl_audit_exit(const json_t *document)
         return count_problems(findings) > 0 ? CTL_AUDIT_REPAIRED : EXIT_SUCCESS;
 }
 
+/* Returns the type of a finding. An agent of release 0.2 has two types under other names. */
+static const char *get_type(const json_t *finding)
+{
+        const char *type = ctl_json_text(finding, "type");
+
+        return strcmp(type, "untold") == 0   ? "missing"
+               : strcmp(type, "unheld") == 0 ? "unallocated"
+                                             : type;
+}
+
 /* Adds the cells of a finding. The third column is the result if it was healed, else the remedy. */
 static void add_finding(CtlTable *table, const json_t *finding, const CtlStyle *style)
 {
         const char *evidence = ctl_json_text(finding, "evidence");
         bool failed = has_failed(finding);
 
-        ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(finding, "type"));
+        ctl_table_cell(table, CTL_PLAIN, "%s", get_type(finding));
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(finding, "consumer"));
         if (is_healed(finding))
                 ctl_table_cell(table, CTL_GREEN, "%s", "done");

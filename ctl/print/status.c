@@ -22,7 +22,7 @@
 #include <systemd/sd-journal.h>
 #include <time.h>
 
-#define INDENT      2 /* of the verdict */
+#define INDENT      2 /* columns before the verdict */
 #define LABEL_WIDTH 11
 
 #define JOURNAL_INDENT 16 /* columns of the time */
@@ -33,12 +33,15 @@ static bool has_text(const json_t *object, const char *key)
         return ctl_json_text(object, key)[0] != '\0';
 }
 
-/* Returns the number of pending writes: allocations that Placement does not have yet, removals and
- * moves. */
-static uint64_t count_pending_writes(const json_t *status)
+/* Returns the number of pending writes of one kind: writes, removals or moves. An agent of release
+ * 0.2 has it under another name. */
+static uint64_t get_pending(const json_t *status, const char *kind)
 {
-        return ctl_json_u64(status, "n_pending_writes") +
-               ctl_json_u64(status, "n_pending_removals") + ctl_json_u64(status, "n_pending_moves");
+        char name[32], old_name[32];
+
+        snprintf(name, sizeof(name), "n_pending_%s", kind);
+        snprintf(old_name, sizeof(old_name), "n_owed_%s", kind);
+        return ctl_json_u64(status, json_object_get(status, name) ? name : old_name);
 }
 
 json_t *ctl_status_make_not_running(const char *why)
@@ -152,6 +155,9 @@ static void print_sync(const json_t *status, CtlPage *page)
 /* Prints the figures of the agent. Pending writes are shown only if there are any. */
 static void print_figures(const json_t *status, CtlPage *page)
 {
+        uint64_t writes = get_pending(status, "writes"), removals = get_pending(status, "removals"),
+                 moves = get_pending(status, "moves");
+
         if (has_text(status, "local_disk"))
                 ctl_page_field(page, LABEL_WIDTH, "Disk", CTL_PLAIN, "%s",
                                ctl_json_text(status, "local_disk"));
@@ -159,13 +165,11 @@ static void print_figures(const json_t *status, CtlPage *page)
                        ctl_json_u64(status, "n_providers"));
         ctl_page_field(page, LABEL_WIDTH, "Claims", CTL_PLAIN, "%" PRIu64,
                        ctl_json_u64(status, "n_claims"));
-        if (count_pending_writes(status) > 0)
+        if (writes + removals + moves > 0)
                 ctl_page_field(page, LABEL_WIDTH, "Pending", CTL_YELLOW,
                                "%" PRIu64 " to write to Placement, %" PRIu64 " to remove, %" PRIu64
                                " to move",
-                               ctl_json_u64(status, "n_pending_writes"),
-                               ctl_json_u64(status, "n_pending_removals"),
-                               ctl_json_u64(status, "n_pending_moves"));
+                               writes, removals, moves);
         if (strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_STANDALONE) != 0)
                 ctl_page_field(page, LABEL_WIDTH, "Placement", CTL_PLAIN,
                                "%" PRIu64 " requests, %" PRIu64 " writes, %" PRIu64 " conflicts",

@@ -102,6 +102,9 @@ static void test_pending_writes_and_audit(void **state)
         static const char *const lines[] = { "placement_pending_writes{action=\"write\"} 1",
                                              "placement_pending_writes{action=\"remove\"} 2",
                                              "placement_pending_writes{action=\"move\"} 3",
+                                             "placement_pending_writes{action=\"move\"} 3",
+                                             "claims_unallocated 5",
+                                             "claims_unheld 5",
                                              "audit_findings 4",
                                              "last_audit_timestamp_seconds 1700000000.000001",
                                              "reshape_failed 1" };
@@ -112,7 +115,8 @@ static void test_pending_writes_and_audit(void **state)
 
         facts.status = &status;
         facts.audit = &audit;
-        facts.pending_writes = (PendingWrites){ .n_writes = 1, .n_removals = 2, .n_moves = 3 };
+        facts.pending_writes =
+                (PendingWrites){ .n_writes = 1, .n_removals = 2, .n_moves = 3, .n_unallocated = 5 };
         text = print(&facts, NULL);
         assert_lines(text, lines, ARRAY_SIZE(lines));
 }

@@ -24,11 +24,17 @@ static void test_findings(void **state)
                 { FINDING("failed", "refused"), .has = { "failed", "it leaks: refused" } },
                 { "{'findings': [{'text': 'it leaks', 'evidence': 'it ended'}]}",
                   .has = { "it leaks; evidence: it ended" } },
-                /* of an older or newer agent */
+                { "{'findings': [{'type': 'missing'}, {'type': 'unallocated'}]}",
+                  .has = { "missing", "unallocated" } },
+                /* the names of release 0.2 */
+                { "{'findings': [{'type': 'untold'}, {'type': 'unheld'}]}",
+                  .has = { "missing", "unallocated" }, .lacks = { "untold", "unheld" } },
+                /* a document of an older or newer agent */
                 { "{}", .has = { "agree: 0 consumers" } },
         };
         static const int exits[] = { EXIT_SUCCESS,       CTL_AUDIT_FINDINGS, CTL_AUDIT_REPAIRED,
-                                     CTL_AUDIT_FINDINGS, CTL_AUDIT_FINDINGS, EXIT_SUCCESS };
+                                     CTL_AUDIT_FINDINGS, CTL_AUDIT_FINDINGS, CTL_AUDIT_FINDINGS,
+                                     CTL_AUDIT_FINDINGS, EXIT_SUCCESS };
 
         check_rows(ctl_audit_print, rows, ARRAY_SIZE(rows));
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -59,6 +59,9 @@ static void test_pages(void **state)
                   .lacks = { "role" } },
                 { WELL ", 'sync_state': 'synced', 'n_pending_writes': 2, 'n_pending_removals': 1}",
                   .has = { "    Pending: 2 to write to Placement, 1 to remove, 0 to move\n" } },
+                /* the names of release 0.2 */
+                { WELL ", 'sync_state': 'synced', 'n_pending_removals': 3, 'n_pending_moves': 4}",
+                  .has = { "    Pending: 0 to write to Placement, 3 to remove, 4 to move\n" } },
                 { WELL ", 'sync_state': 'synced'}", .lacks = { "Pending" } },
                 { WELL ", 'sync_state': 'standalone'}", .has = { "Sync: standalone\n" },
                   .lacks = { "requests" } },
