@@ -23,7 +23,10 @@ from sources import files, main
 CHECKED = ('README.md', 'HACKING.md', 'SECURITY.md', 'NEWS.md', 'doc/writing.md', 'doc/timing.md', 'doc/costs.md', 'doc/nova.md', 'doc/facts.md',
            'doc/decisions', 'man', 'systemd', 'contrib', 'debian', 'rpm', 'demo', 'check', '.ci/run', 'plugins', 'base', 'config', 'formats', 'bench',
            'tests/README.md', 'tests/integration', 'tests/env', 'tests/run', 'tests/boot', 'tests/cloud', 'tests/nova', 'tests/lint', 'tests/fuzz',
-           'tests/probes', 'tests/shims', 'tests/fixtures', 'tests/fakes', 'tests/unit/cockpit')
+           'tests/probes', 'tests/shims', 'tests/fixtures', 'tests/fakes', 'tests/unit', 'agent', 'ctl', 'cockpit', 'claims', 'report', 'drivers',
+           'doc/guide.md')
+# Texts of Placement, which tests and the parser of its answers quote.
+QUOTED = ('trait(s)',)
 LEFT_OUT = ('tests/lint/english.py', 'tests/lint/selftest.py', 'doc/writing.md')  # these files quote the words
 FIRST_COMMIT = 'doc: state how this project writes'
 MAX_WORDS = 30
@@ -49,10 +52,14 @@ WORDS = [
 ]
 FIRST_WORDS = re.compile(r"(?:What|Who|Whoever|Whose|Whom|Whatever|That which|Of|Nor|Has|Have|Is|Are|Was|Were|May|Once more|Else|"
                          r'All the|So many|Nobody|Somebody|As of|Not)\b(?![^.!?]*\?)')
+FRAGMENT = re.compile(r'(?:of|not|nor|and|or|but|which|whose|what|who|like|that) ')  # a comment that begins with it has no subject
 ABBREVIATION = re.compile(r'\b(e\.g|i\.e|etc|vs|cf|No|Nr|incl|ca|approx)\.$')
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*(.*?)\*/', re.S)  # or a string literal, without a group
 LITERALS = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"\s*(?:PRI\w+\s*)?)+')
+NOT_ENGLISH = re.compile(r'SELECT|INSERT|UPDATE|DELETE|CREATE|(?:INTEGER|TEXT),|</|/>')  # SQL or XML
 NOT_TEXT = re.compile(r'^[^a-zA-Z]*$|^[\w./:%-]+$')
+RIDDLE = r'test_(?:what|who|whoever|whose|which|nobody|somebody)_\w+'  # the name of a test that states no behaviour
+RIDDLES = re.compile(r'^static void (%s)\(' % RIDDLE, re.M)
 SUBJECT = re.compile(r'(?:[\w/.*-]+(?:, )?)+: [a-z]')
 NOT_IMPERATIVE = re.compile(r': (?:\w+(?:ed|ing)|(?!pass|process|address|bypass|focus|discuss|express|access|miss|cross|guess|press|compress|less|dismiss|its|always|this|us|as|is|has|was|does)\w+s)\b')
 
@@ -106,15 +113,21 @@ def judge_c(file):
         for paragraph in re.split(r'\n\s*\n', body):
             for problem in judge(' '.join(paragraph.split()), is_comment=True):
                 yield line_of(file.text, match.start()), problem
+        if FRAGMENT.match(body.strip()):
+            yield line_of(file.text, match.start()), '"%s …": begin with a noun' % ' '.join(body.split()[:4])
     code = COMMENT.sub(lambda match: match.group(0) if match.group(1) is None else re.sub(r'[^\n]', ' ', match.group(0)), file.text)
     code = re.sub(r'^\s*#\s*include.*$', '', code, flags=re.M)
     for match in LITERALS.finditer(code):
         text = ''.join(ast_text(part) for part in re.findall(r'"((?:[^"\\\n]|\\.)*)"', match.group(0)))
-        if NOT_TEXT.match(text) or len(text.split()) < 3 or re.search(r'SELECT|INSERT|UPDATE|DELETE|CREATE', text):
+        if NOT_TEXT.match(text) or len(text.split()) < 3 or NOT_ENGLISH.search(text):
             continue
+        for quoted in QUOTED:
+            text = text.replace(quoted, 'x')
         for paragraph in text.split('\n'):
             for problem in judge(paragraph, starts_sentence=bool(re.match(r'[A-Z]', paragraph))):
                 yield line_of(code, match.start()), problem
+    for match in RIDDLES.finditer(code):
+        yield line_of(code, match.start()), '%s: name the behaviour' % match.group(1)
     if file.name.endswith('.c') and len(file.lines) > FILE_COMMENT_LINES and not file.name.startswith('tests/'):
         head = re.match(r'/\* SPDX[^\n]*\*/\s*/\*', file.text)
         if not head:
@@ -204,7 +217,7 @@ def judge_python(file):
             for paragraph in re.split(r'\n\s*\n', text) if text else ():
                 line = node.body[0].lineno
                 yield from ((line, problem) for problem in judge(' '.join(paragraph.split()), is_comment=True))
-        if isinstance(node, ast.FunctionDef) and re.match(r'test_(what|who|whoever|whose|nobody|somebody)_', node.name):
+        if isinstance(node, ast.FunctionDef) and re.match(RIDDLE, node.name):
             yield node.lineno, '%s: name the behaviour' % node.name
     comments = []
     with open(file.path, 'rb') as stream:

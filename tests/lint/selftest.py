@@ -96,6 +96,8 @@ PLANTS = [
     ('english', 'doc/timing.md', 'x\n\nNobody waits.\n', 3, 'name the actor'),
     ('english', 'doc/timing.md', 'What waits ends.\n', 1, 'begin with the subject'),
     ('english', 'doc/timing.md', 'A word ' + 'and a word ' * 10 + '.\n', 1, 'a sentence has 32 words'),
+    ('english', 'base/a.h', C + 'int n; /* of the last call */\n', 2, 'begin with a noun'),
+    ('english', 'tests/unit/test-a.c', C + 'static void test_who_waits(void **state)\n', 2, 'name the behaviour'),
     ('timing', 'base/a.c', C + '#define A_USEC (3 * USEC_PER_SEC)\n', 2, 'has no row'),
     ('shell', 'tests/a.sh', '#!/bin/sh\n' + HASH + 'cd $1\n', 3, 'SC2086'),
     ('shell', 'check', '#!/bin/bash\n' + HASH + 'for i in x\n', 3, 'SC'),
@@ -118,6 +120,7 @@ ALLOWED = [
     ('length', 'base/a.c', long_function(100)),
     ('length', 'base/a.c', C + '\n' * 899),
     ('length', 'HACKING.md', 'line\n' * 160),
+    ('english', 'tests/unit/test-a.c', C + 'static void test_callers_wait(void **state)\n'),
     ('includes', 'base/a.c', C + '/* #include "agent/bus/bus.h" */\n'),
 ]
 

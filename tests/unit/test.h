@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What every unit test includes: cmocka with the headers that it wants before it. */
+/* Includes cmocka with the headers that it needs, for every unit test. */
 
 #include <errno.h>
 #include <setjmp.h>

@@ -17,7 +17,7 @@
 #define N_GPUS               2
 #define GPU_MDEVS            4 /* largest number on one GPU */
 #define N_CPUS               16
-#define MDEVS_MAX            4 /* of one claim */
+#define MDEVS_MAX            4 /* mdevs of one claim */
 #define EXPIRY_USEC          (300 * USEC_PER_SEC)
 #define START_USEC           (1000 * USEC_PER_SEC)
 

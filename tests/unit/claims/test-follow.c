@@ -106,7 +106,7 @@ static void test_follows(void **state)
                   NULL },
                 { "of a caller, with more than the guest", "g confirmed read type=INSTANCE vcpus=3",
                   CAN_ASK, 4, 0, "", NULL },
-                { "of a caller, which nobody placed", "g confirmed type=INSTANCE vcpus=3", CAN_ASK,
+                { "of a caller, without allocations", "g confirmed type=INSTANCE vcpus=3", CAN_ASK,
                   0, 0, "", "guest g has 2 VCPUs, but its claim has 3" },
                 { "written by the agent",
                   "g confirmed read type=LIBVIRT write_state=written vcpus=2", CAN_ASK, 4, 0, "",

@@ -5,7 +5,7 @@
 #include "tests/fixtures/audit.h"
 #include "tests/fixtures/reconcile.h"
 
-/* Consumer x: the picture of its allocations, claims and guests on this host. */
+/* Consumer x with its allocations, claims and guests on this host. */
 static void test_consumers(void **state)
 {
         static const struct {

@@ -17,7 +17,7 @@ static void test_table(void **state)
                 { "all is well", "g confirmed vcpus=2", "g", "", NULL },
                 { "not confirmed yet", "g claimed expires=1001 vcpus=2", "g", "", NULL },
                 { "never confirmed", "g claimed expires=1000 vcpus=2", "g", "confirm 1", NULL },
-                { "expires by itself", "x claimed expires=1000", "g", "adopt g", NULL },
+                { "expires without a guest", "x claimed expires=1000", "g", "adopt g", NULL },
                 { "another boot", "g confirmed boot=old", "g", "check 1", NULL },
                 { "no device named", "g confirmed vgpus=1", "g", "check 1", NULL },
                 { "more VCPUs", "g confirmed vcpus=1", "g", "",
@@ -567,7 +567,8 @@ static void test_identities(void **state)
                 { "10de:20b0 1", "10de:20b0 2", true, "",
                   "another device is at 0000:05:00.2 (10de:20b0 2), but claim 1 has 10de:20b0 1" },
                 { "10de:20b0", "144d:a808", false, "", "another device is at 0000:05:00.2" },
-                /* of an older schema: recorded if this host offers it */
+                /* A claim of an older schema: the identity is recorded if this host offers the
+                   device. */
                 { "", "10de:20b0 1", true, "check 1", NULL },
                 { "", "144d:a808", false, "", NULL },
                 { "", "", true, "", NULL },

@@ -349,7 +349,7 @@ static void test_foreign_providers_are_not_changed(void **state)
         host_update(&config, "", tree, NULL, DRIVER_UPDATED, NULL);
         assert_non_null(provider_tree_find_name(tree, "cn1_pci_0000_99_00_0"));
 
-        /* but then a device of the driver cannot have this name */
+        /* A device of the driver cannot have this name then. */
         host_update(&config,
                     "'devices': [{'name': 'pci_0000_99_00_0', 'address': '0000:99:00.0',"
                     " 'mdev_types': [{'id': 'A', 'available_instances': 1}]}]",
@@ -391,7 +391,7 @@ static const Uuid guest = { UUID_GUEST }, guest_2 = { UUID_GUEST_2 };
 
 typedef struct Held {
         Uuid consumer;
-        uint64_t amount; /* of VGPU on the root */
+        uint64_t amount; /* VGPU on the root */
 } Held;
 
 /* Makes a tree of Nova before Stein, and the allocations on its root. */

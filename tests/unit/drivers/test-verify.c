@@ -182,7 +182,7 @@ static const Case cases[] = {
           "Install swtpm" },
         { "more than allowed", GOOD EMULATORS GPU, set_type_a_once, "warning",
           "[mdev_A] max_instances", "2 devices of A already exist" },
-        { "nobody has it", GOOD EMULATORS, set_type_b, "warning", "[devices] enabled_mdev_types",
+        { "no device has it", GOOD EMULATORS, set_type_b, "warning", "[devices] enabled_mdev_types",
           "No device offers B" },
         { "a device left out", GOOD EMULATORS GPU, set_type_b, "warning",
           "[devices] enabled_mdev_types", "The device pci_0000_41_00_0 offers" },

@@ -117,8 +117,9 @@ static void test_consumers_are_read_completely(void **state)
                 const char *consumers, *others;
                 size_t n_requests;
         } cases[] = {
-                { "nobody", "", "", "VGPU", "", "", "", "", "", 2 },
-                { "nobody whom it concerns", "a:VCPU b:VCPU", "", "VGPU", "", "", "", "", "ab", 2 },
+                { "no consumer", "", "", "VGPU", "", "", "", "", "", 2 },
+                { "no consumer of the class", "a:VCPU b:VCPU", "", "VGPU", "", "", "", "", "ab",
+                  2 },
                 { "one of three", "a:VCPU b:VCPU", "c:VGPU", "VGPU", "", "", "gpu:VGPU", "c", "ab",
                   3 },
                 { "all", "a:VCPU", "b:VGPU", NULL, "host:VCPU", "gpu:VGPU", "", "ab", "", 4 },

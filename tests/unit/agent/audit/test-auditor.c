@@ -215,7 +215,7 @@ static void test_runs(void **state)
                     auditor_is_due(auditor) != rows[i].due ||
                     (auditor_get_state(auditor)->error.code != 0) != failed ||
                     (auditor_get_state(auditor)->document == NULL) != failed)
-                        fail_msg("%s: \"%s\", %zu finding(s), \"%s\"", rows[i].about, trace,
+                        fail_msg("%s: \"%s\", findings: %zu, \"%s\"", rows[i].about, trace,
                                  auditor_get_state(auditor)->findings.n_items,
                                  auditor_get_state(auditor)->error.text);
                 assert_int_equal(auditor_get_state(auditor)->n_open, rows[i].n_findings);

@@ -140,7 +140,7 @@ static void test_signal_follows_a_read(void **state)
         static const struct {
                 const char *about, *steps, *expected;
         } cases[] = {
-                { "nobody reads", "n s0 ra", "-a" },
+                { "no client reads", "n s0 ra", "-a" },
                 { "signalled once for each reading", "ra sa n n sb sb n sc rc n sd", "a-m+--cm+" },
                 { "the same again is no change, the next one is", "ra n sa n sb", "am-m+" },
                 { "the first reader has the old text", "ra n rb s0 n sc", "ab+m+" },

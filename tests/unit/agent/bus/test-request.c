@@ -185,7 +185,7 @@ static void test_options(void **state)
                 { "color", "s", "red", -EINVAL, "Unknown option \"color\"" },
                 { "numa-nodes", "t", "-1", -EINVAL, "" },
                 { "cpu-policy", "s", "fast", -EINVAL, "" },
-                { "project", "t", "1", -ENXIO, "" }, /* of a wrong type: an error of sd-bus */
+                { "project", "t", "1", -ENXIO, "" }, /* A wrong type is an error of sd-bus. */
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -474,7 +474,7 @@ static const struct {
 static const struct {
         const char *about, *how, *comes, *then;
 } cycles[] = {
-        { "a full one reads anew, once", "", "", "PRW synced" },
+        { "a full one reads again, once", "", "", "PRW synced" },
         { NULL, "", "full", "PFRW synced" },
         { "without a snapshot nothing is published", "", "gone", "Pg pending, unread: gone" },
         { "the last snapshot is kept", "", "", "PRW synced" },
@@ -523,7 +523,7 @@ static const struct {
         { "no audit: nothing can be written", "", "audit W:unavailable",
           "PRWg offline: outcome 2" },
         { "an audit fails", "", "audit audit-fails", "PRWAg synced" },
-        { "nobody loses something while the shape is not as it should be", "", "audit reshape",
+        { "no heal while the tree waits for a reshape", "", "audit reshape",
           "PRWA stale, needed: The tree must change; until the tree is r" },
         { "nor while guests are not known", "", "", "PRW synced" },
         { NULL, "", "audit gone", "PRWA synced, unread: gone; until the hyperviso" },

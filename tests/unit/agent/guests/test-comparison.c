@@ -354,8 +354,8 @@ static void test_ends(void **state)
         }
 }
 
-/* Guests can be newer than devices. Claims that were touched since the poll of the devices are
- * remembered. */
+/* Guests can be newer than devices. Claims that were made or returned since the poll of the devices
+ * are remembered. */
 static void test_polls(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *first = make_poll(GUEST, 10);
@@ -456,24 +456,24 @@ static void test_ends_of_time(void **state)
         assert_int_equal(clock_jump_move(&back, 5), 1);
 }
 
-/* A change of the clock moves the times of touched claims and of missing guests. */
+/* A change of the clock moves the times of recent claims and of missing guests. */
 static void test_a_clock_that_is_set_moves_times(void **state)
 {
         ClaimService *service = open_service(*state, NULL);
         ClaimComparison *comparison = &service->comparison;
-        uint64_t touched_usec;
+        uint64_t recent_usec;
 
         claim_service_touch(service, 1);
-        touched_usec = comparison->recent[0].when_usec;
+        recent_usec = comparison->recent[0].when_usec;
         comparison->memory.items = calloc(1, sizeof(ReconcileMissing));
         comparison->memory.items[0] = (ReconcileMissing){ .claim_id = 1, .since_usec = 2 * NOW };
         comparison->memory.n_items = comparison->memory.n_allocated = 1;
         claim_service_reconcile(service, RECONCILE_NO_PLACEMENT);
-        assert_int_equal(comparison->recent[0].when_usec, touched_usec);
+        assert_int_equal(comparison->recent[0].when_usec, recent_usec);
         comparison->clock.real_usec -= YEAR; /* one year forward */
         claim_service_reconcile(service, RECONCILE_NO_PLACEMENT);
-        assert_in_range(comparison->recent[0].when_usec, touched_usec + YEAR - SEC,
-                        touched_usec + YEAR + SEC);
+        assert_in_range(comparison->recent[0].when_usec, recent_usec + YEAR - SEC,
+                        recent_usec + YEAR + SEC);
         assert_in_range(comparison->memory.items[0].since_usec, 2 * NOW + YEAR - SEC,
                         2 * NOW + YEAR + SEC);
         assert_int_equal(comparison->memory.items[0].asked_usec, 0);

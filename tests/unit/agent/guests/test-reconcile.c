@@ -67,7 +67,7 @@ static void test_acts(void **state)
                 const char *told;
                 size_t n_problems;
         } cases[] = {
-                { "nobody", false, false, 0, "", 0 },
+                { "no guest", false, false, 0, "", 0 },
                 { "a guest without a claim", false, false, 2, "+", 0 },
                 { "more than the host has", false, false, 9, "+", 2 },
                 { "its guest came", true, false, 2, "~", 0 },
@@ -91,7 +91,7 @@ static void test_acts(void **state)
                 assert_int_equal(
                         look(fixture, &facts, NULL, RECONCILE_NO_PLACEMENT, &problems, NULL), 0);
                 if (strcmp(trace, cases[i].told) != 0 || problems.n_items != cases[i].n_problems)
-                        fail_msg("%s: \"%s\", %zu problem(s): %s", cases[i].about, trace,
+                        fail_msg("%s: \"%s\", problems: %zu: %s", cases[i].about, trace,
                                  problems.n_items,
                                  problems.n_items > 0 ? problems.items[0].text : "");
                 reconcile_problems_done(&problems);

@@ -200,7 +200,7 @@ static void test_devices_after_a_reboot(void **state)
                   { { GPU, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
                     { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "-", 0 },
                     { NO_GPU, CONFIG_2, CONFIG_1, false, "4/4", "", 0 } } },
-                { "unplugged, and in nobody's use: gone",
+                { "unplugged, and not in use: gone",
                   { { GPU_MDEV, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
                     { NO_GPU, BOOT_1, CONFIG_1, false, "", "", 0 } } },
                 { "unplugged while a guest has a part of it: kept as long",

@@ -100,9 +100,9 @@ static void test_a12_targets(void **state)
                   "- {identification: {name: agent}, traits: {additional: [CUSTOM_C]}}\n",
                   "cn1: the provider has another entry", "COMPUTE_NODE CUSTOM_A OWNER_NOVA",
                   "CUSTOM_C OWNER_NOVA" },
-                { "- {identification: {name: nobody}, traits: {additional: [CUSTOM_A]}}\n"
+                { "- {identification: {name: unknown}, traits: {additional: [CUSTOM_A]}}\n"
                   "- {identification: {name: cn1}, traits: {additional: [CUSTOM_B]}}\n",
-                  "nobody: there is no such provider", "COMPUTE_NODE CUSTOM_B OWNER_NOVA", "" },
+                  "unknown: there is no such provider", "COMPUTE_NODE CUSTOM_B OWNER_NOVA", "" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

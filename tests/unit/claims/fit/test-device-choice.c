@@ -124,7 +124,7 @@ static void test_capacities_are_what_can_be_chosen(void **state)
         }
 }
 
-/* Two virtual functions are one room, and a card of another class is another one. A guest and a
+/* Two virtual functions are one capacity, and a card of another class is another one. A guest and a
  * claim use some of them. */
 static void test_capacities_of_pci_devices(void **state)
 {

@@ -264,7 +264,7 @@ static void test_devices(void **state)
         numa_fixture_make(&facts, two_cells, 2);
         numa_fixture_device(&facts, "b", 1);
         numa_fixture_device(&facts, "c", HOST_CELL_NONE);
-        numa_fixture_device(&facts, "a", 7); /* of a cell that does not exist */
+        numa_fixture_device(&facts, "a", 7); /* the cell does not exist */
         run_cases(view, &facts.facts, cases, ARRAY_SIZE(cases));
         facts.devices[2].cell = 0;
         facts.cells[1].socket = 0;

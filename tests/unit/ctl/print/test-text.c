@@ -27,7 +27,7 @@ static void test_escape_table(void **state)
                   "\\xe2\\x80\\xaex", "\\xe2\\x80\\xaex" },
                 { "\xe2\x81\xa6", "\\xe2\\x81\\xa6", "\\xe2\\x81\\xa6" },
                 { "\xe2\x80\xa8", "\\xe2\\x80\\xa8", "\\xe2\\x80\\xa8" },
-                /* not UTF-8: alone, cut, overlong, surrogate, too large */
+                /* Bytes that are no UTF-8: alone, cut, overlong, surrogate, too large. */
                 { "\x80", "\\x80", "\\x80" },
                 { "a\xff", "a\\xff", "a\\xff" },
                 { "\xe2\x80", "\\xe2\\x80", "\\xe2\\x80" },

@@ -80,7 +80,8 @@ static void test_emulator(void **state)
                   .has = { "<emulatorpin cpuset='2-3'/>" } },
                 { "{" PINNED ", 'held': '2-5', 'consumer_type': 'LIBVIRT'}",
                   .has = { "<emulatorpin cpuset='4-5'/>" } },
-                /* of a request with the thread policy "isolate": the other threads of the cores */
+                /* A request with the thread policy "isolate" also holds the other threads of the
+                   cores. */
                 { "{" PINNED ", 'held': '2-5', 'consumer_type': 'INSTANCE'}",
                   .has = { "<emulatorpin cpuset='2-3'/>" } },
         };

@@ -143,7 +143,7 @@ static void test_round_trip(void **state)
         second = snapshot_to_json(again);
         assert_true(json_equal(first, second));
 
-        /* and no member of the source was lost */
+        /* No member of the source was lost. */
         assert_int_equal(json_object_size(first), 23);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "devices"), 0)),
                          18);

@@ -23,7 +23,7 @@ static void test_sets_c3(void **state)
                 const char *shared, *dedicated, *pin;
                 bool power;
                 const char *expected_shared, *expected_dedicated;
-                const char *words; /* of a problem */
+                const char *words; /* text of a problem */
                 const char *shared_offline, *dedicated_offline;
         } cases[] = {
                 { NULL, NULL, NULL, false, "0-7", "", NULL, "", "" },

@@ -191,7 +191,7 @@ static void test_cells_that_lack_cpus_or_memory_are_reserved(void **state)
         static const struct {
                 const char *host, *shared, *dedicated;
                 bool power;
-                const char *words; /* of a problem */
+                const char *words; /* text of a problem */
                 const char *cells;
         } cases[] = {
                 { PINNED_HOST("0-7", "4194304"), "0,4", "1-3,5-7", false, NULL,

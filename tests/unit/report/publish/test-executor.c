@@ -163,7 +163,7 @@ static const struct {
           "PUT /resource_providers/a; PUT /resource_providers/b; "
           "PUT /resource_providers/c; POST /reshaper",
           "host=10 d=10 a=13 b=12 c=12" },
-        { "somebody else wrote what is moved (facts E3)",
+        { "another client wrote the moved consumer (facts E3)",
           SCRIPT(ANSWER("PUT", 200, "{'generation':12}")), "host | a<host | b<host",
           "host | a<host | b<a", NULL, 1, 1, REPORT_DONE, "", "PUT /resource_providers/b",
           "host=10 a=10 b=-1" },
@@ -262,7 +262,7 @@ static const struct {
           SCRIPT(ANSWER_ONCE("traits", 500, ""), FAULT("traits", 409, "concurrent_update")), "host",
           "host +HW_A", NULL, 2, 1, REPORT_E_CONFLICT, "",
           "PUT /resource_providers/host/traits; PUT /resource_providers/host/traits", "host=-1" },
-        { "somebody wrote to a provider right after the reshape",
+        { "another client wrote a provider after the reshape",
           SCRIPT(ANSWER("/reshaper", 204, NULL), FAULT("a/traits", 409, "concurrent_update")),
           "host VCPU=8 VGPU=4", "host VCPU=8 +HW_A | a<host VGPU=4 +HW_A", "a", 1, 1,
           REPORT_E_CONFLICT, "",

@@ -45,7 +45,7 @@ static void test_sequences_of_answers(void **state)
                 { "a server that is busy", "..u", true },
                 { "one that was served once", ".u", false },
                 { "all that were under way", "..rrrrrrrr", true },
-                { "a busy server that serves nobody after the wait", "..r r", false },
+                { "a busy server that does not answer after the wait", "..r r", false },
                 { "one that serves a few each second", "..........rrrr ..........r", true },
                 { "credit is bounded", ".................... u u u u u", false },
                 { "bounded, but there", ".................... u u u u", true },
