@@ -11,7 +11,7 @@
 #include "base/uuid.h"
 
 /* Project or user of a consumer whose project or user Placement does not know (facts D1). Nova
- * uses the same value as a sentinel for a consumer that has none. */
+ * uses the same value for a consumer that has none. */
 #define CONSUMER_UNKNOWN_ID "00000000-0000-0000-0000-000000000000"
 
 /* The resources of one consumer on one provider. */

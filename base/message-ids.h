@@ -80,7 +80,7 @@
         "4b8d2f6a0c9e4173a5d7f9e1c3b50d64" /* pending writes to Placement fail */
 #define MESSAGE_PLACEMENT_SETTLED "6c0e4a8d2b7f4295b7f90c13e5d72f86"
 #define MESSAGE_CLAIM_ROLLED_BACK \
-        "8e2f6cba4d1943b7c90b2e35f7a94108" /* not finished before the agent ended */
+        "8e2f6cba4d1943b7c90b2e35f7a94108" /* a claim was not finished before the agent ended */
 #define MESSAGE_SECOND_REPORTER \
         "e6d02a6088a0760588000ece5d6723d3" /* another writer overwrites values of the agent */
 #define MESSAGE_LOCAL_DISK \

@@ -42,7 +42,7 @@ typedef struct ProviderTree {
         size_t n_allocated;
         size_t n_shares;    /* references besides that of the first owner */
         Provider **by_uuid; /* the same providers, sorted by uuid */
-        Provider **by_name; /* and sorted by name, which never changes */
+        Provider **by_name; /* the same, sorted by name, which never changes */
 } ProviderTree;
 
 int provider_tree_new(ProviderTree **ret);

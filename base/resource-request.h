@@ -30,7 +30,8 @@ typedef enum NumaThreads {
 } NumaThreads;
 
 typedef enum NumaPages {
-        NUMA_PAGES_DEFAULT, /* not set: small pages, whose memory can be overcommitted */
+        NUMA_PAGES_DEFAULT, /* the option is not set: small pages, whose memory can be overcommitted
+                             */
         NUMA_PAGES_SMALL,   /* small pages that exist */
         NUMA_PAGES_LARGE,   /* hugepages, the largest that fit */
         NUMA_PAGES_ANY,     /* hugepages, else small pages */

@@ -46,7 +46,7 @@ def measure_wide(agent, placement):
 
 
 def measure_pending_writes(agent, most):
-    print('%11s %10s %10s' % ('owed writes', 's', 'CPU ms each'))
+    print('%14s %10s %10s' % ('pending writes', 's', 'CPU ms each'))
     n = 100
     while n <= most:
         agent.stop()
@@ -54,8 +54,8 @@ def measure_pending_writes(agent, most):
         agent.start()
         begun, used = time.monotonic(), cpu_seconds(agent.child.pid)
         agent.wait_state('synced')
-        wait_until(lambda: agent.status()['n_pending_writes'] == 0, 3600, 'the owed writes')
-        print('%8d %10.2f %10.3f' % (n, time.monotonic() - begun, 1e3 * (cpu_seconds(agent.child.pid) - used) / n),
+        wait_until(lambda: agent.status()['n_pending_writes'] == 0, 3600, 'the pending writes')
+        print('%14d %10.2f %10.3f' % (n, time.monotonic() - begun, 1e3 * (cpu_seconds(agent.child.pid) - used) / n),
               flush=True)
         n *= 10
 

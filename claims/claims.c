@@ -243,7 +243,7 @@ static int fit_placed(Claims *claims, Order *order, const ResourceRequest *bound
 }
 
 /* Fits a request without allocations. The caller can still name providers for its groups
- * (mappings), and Placement can bound the free capacity (room). */
+ * (mappings), and Placement can bound the free capacity. */
 static int fit_freely(Claims *claims, Order *order, ResourceRequest *bound, Fit *ret, Error *reterr)
 {
         const ClaimRequest *request = order->request;

@@ -97,7 +97,7 @@ typedef struct ClaimPlacing {
         const RequestMappings *mappings; /* providers of each request group; NULL: unknown */
         const Consumer *capacity; /* capacity that other consumers leave in the host's tree, an
                                  upper bound for the fit; NULL: all that no claim has */
-        bool others_full;         /* with room: the sharing providers have no capacity left */
+        bool others_full;         /* with capacity: the sharing providers have no capacity left */
         ClaimWriteState write_state;
         ClaimReported reported;
 } ClaimPlacing;

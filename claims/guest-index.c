@@ -2,8 +2,8 @@
 
 /* Sorted arrays of keys that point to claims, guests and devices. A claim has a key for its
  * consumer, and one for its guest if a migration took it over. Keys of one uuid are in the order of
- * claim ids. Everything that keys point to is borrowed, and must live as long as the picture. The
- * functions of a picture that was not made find nothing. */
+ * claim ids. Everything that keys point to is borrowed, and must live as long as the index. The
+ * functions find nothing in an index that was not made. */
 
 #include "claims/guest-index.h"
 

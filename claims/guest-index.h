@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The picture of claims, guests and Placement's consumers that every comparison of these three
- * parties shares: which belongs to which, where a consumer is, and which one can be a migration.
- * Pure.
+/* An index of claims, guests and Placement's consumers that every comparison of the three uses. It
+ * finds the claims of a consumer, the guest of a claim, the place of a consumer, and consumers that
+ * can be migrations. Pure.
  *
  * Two modules decide with it. The reconciler (claims/reconcile.h) runs after each poll, has answers
  * about the consumers that it asked about, and changes only claims. The audit (agent/audit/audit.h)

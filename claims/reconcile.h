@@ -7,17 +7,15 @@
  *   ADOPT     A guest without a claim gets one that is made of its domain.
  *   COMPLETE  A claim that was made of a guest, before its allocations were read, gets these.
  *   RELEASE   A claim ends if its guest is not here, and its consumer has nothing on this host:
- *             two witnesses agree. Where Placement does not decide, it ends by age: unconfirmed
- *             and expired, or confirmed and without its guest for the expiry time.
- *   BOTH      RELEASE and ADOPT replace a claim that was made of a guest. The guest was resized,
- *             and Placement has at least its amounts; or another writer changed the amounts in
- *             Placement, which the claim follows.
- *   CONFIRM   A guest has a claim that expired unconfirmed.
- *   EXTEND    A claim expired unconfirmed, but its consumer has allocations here.
- *   PLACE     A consumer without claim and guest gets a claim of its allocations. This needs the
- *             first complete read for a new claim database.
- *   CHECK     A claim belongs to another boot, or lacks a device, an identity or the cells of its
- *             guest, or holds other host CPUs than the guest's threads use.
+ *             poll and Placement agree. Where Placement does not decide, it ends by age:
+ * unconfirmed and expired, or confirmed and without its guest for the expiry time. BOTH RELEASE and
+ * ADOPT replace a claim that was made of a guest. The guest was resized, and Placement has at least
+ * its amounts; or another writer changed the amounts in Placement, which the claim follows. CONFIRM
+ * A guest has a claim that expired unconfirmed. EXTEND    A claim expired unconfirmed, but its
+ * consumer has allocations here. PLACE     A consumer without claim and guest gets a claim of its
+ * allocations. This needs the first complete read for a new claim database. CHECK     A claim
+ * belongs to another boot, or lacks a device, an identity or the cells of its guest, or holds other
+ * host CPUs than the guest's threads use.
  *
  * A guest is a domain that is defined or runs (with started_only: that runs). The guest and its
  * claim have the same uuid. The expiry time counts from the first poll that missed the guest. So a
@@ -67,9 +65,9 @@ typedef struct ReconcileAction {
         int64_t claim_id; /* 0 for RECONCILE_ADOPT and RECONCILE_PLACE */
         Uuid consumer;
         const HostDomain *domain; /* one of the facts; NULL: no guest */
-        const char *reason;       /* of a release */
-        const char *evidence;     /* of a release: the reason why it is safe; ends a sentence */
-        int64_t other_id;         /* of a release with CLAIM_RESIZE_OVER: the claim that is kept */
+        const char *reason;       /* RECONCILE_RELEASE: reason of the end */
+        const char *evidence;     /* RECONCILE_RELEASE: reason why it is safe; ends a sentence */
+        int64_t other_id;         /* CLAIM_RESIZE_OVER: the claim that is kept */
 } ReconcileAction;
 
 /* The problem of a database that is unread while Placement is away. */
@@ -83,8 +81,8 @@ typedef struct ReconcileMissing {
         int64_t claim_id;
         uint64_t since_usec;
         uint64_t asked_usec; /* last answer of Placement about it; 0: none yet */
-        Uuid migration; /* of the two claims of a resize: the consumer that can own one of them; "":
-                           none */
+        Uuid migration;      /* consumer that can own one of the two claims of a resize; "":
+                                none */
 } ReconcileMissing;
 
 typedef struct ReconcileMemory {
@@ -134,11 +132,11 @@ typedef struct ReconcileInput {
         size_t n_answers;
         bool unread;   /* the claim database is new, and Placement was not read for it yet */
         bool complete; /* every consumer with allocations here has an answer */
-        const Allocations *held; /* of providers of CPUs, memory and disk; NULL: not read now. They
-                                    select the claims to ask about. */
+        const Allocations *held; /* allocations from the providers of CPUs, memory and disk; NULL:
+                                    not read now. They select the claims to ask about. */
         bool urgent;             /* capacity is needed: ask about every claim without a guest */
-        const HostDomain *processes; /* living guests that are no domains, as claims identify them
-                                    (Claim has life); their resources are unknown */
+        const HostDomain *processes; /* living guests that are processes or units, as claims
+                                    identify them; their resources are unknown */
         size_t n_processes;
         const ReconcileRecent *recent; /* a poll that began before such a time cannot show that
                                             the claim's guest is missing */

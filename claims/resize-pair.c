@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Decides which claim of a resize is over, by three witnesses: the domain, Placement and the
- * migrations, in this order. Each one names the claim of the two that it contradicts, or none.
+/* Decides which claim of a resize is over, by three kinds of evidence: the domain, Placement and
+ * the migrations, in this order. Each one names the claim of the two that it contradicts, or none.
  * RESIZE_PAIR_OVER needs domain and Placement to name the same claim, and no migration that can
  * hold it. Missing data, such as no answer about the consumer, leave the pair open. */
 
@@ -25,7 +25,7 @@ bool resize_pair_is(const Claim *first, const Claim *target)
                target->resize_target && is_settled(first) && is_settled(target);
 }
 
-/* First witness: the domain. */
+/* Evidence of the domain */
 
 /* Returns the number of the domain's PCI devices that this host counts. */
 static uint64_t count_counted_pci(const HostFacts *facts, const HostDomain *domain)
@@ -103,7 +103,7 @@ static int find_contradicted(const GuestIndex *index, const Claim *first, const 
         return 0;
 }
 
-/* Second witness: Placement. */
+/* Evidence of Placement */
 
 static uint64_t claimed_of(const Claim *claim, const Uuid *provider, const char *resource_class)
 {
@@ -142,7 +142,7 @@ static bool is_allocated(const HostView *view, const Claim *claim, const Consume
         return true;
 }
 
-/* Third witness: migrations. */
+/* Evidence of migrations */
 
 /* Returns true if the consumer has a claim with a request: then it is no migration. */
 static bool has_requested_claim(const GuestIndex *index, const Uuid *consumer)

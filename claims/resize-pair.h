@@ -5,7 +5,7 @@
  *
  * A guest that is resized on its own host has two claims: the first one, and the resize target.
  * After the resize was confirmed or reverted, one of them holds devices for no guest. A claim is
- * over only if three witnesses agree:
+ * over only if three kinds of evidence agree:
  *
  *   The domain has the resources of the other claim, and not those of this claim.
  *   Placement allocates to the consumer the amounts of the other claim, and not of this one.
@@ -25,22 +25,22 @@
 #include "claims/guest-index.h"
 
 typedef enum ResizePairVerdict {
-        RESIZE_PAIR_OPEN,     /* the witnesses do not contradict one and the same claim */
+        RESIZE_PAIR_OPEN,     /* the evidence does not contradict one and the same claim */
         RESIZE_PAIR_MIGRATES, /* a consumer can be the migration that holds one of the two */
         RESIZE_PAIR_OVER,     /* one of the two is over */
 } ResizePairVerdict;
 
-/* Everything is borrowed from the picture. */
+/* Everything is borrowed from the index. */
 typedef struct ResizePair {
-        const Claim *over, *kept;  /* of RESIZE_PAIR_OVER */
-        bool has_other_devices;    /* the same: kept and the domain differ in devices */
-        const Consumer *migration; /* of RESIZE_PAIR_MIGRATES */
+        const Claim *over, *kept;  /* the two claims of RESIZE_PAIR_OVER; else NULL */
+        bool has_other_devices;    /* RESIZE_PAIR_OVER: kept and the domain differ in devices */
+        const Consumer *migration; /* the consumer of RESIZE_PAIR_MIGRATES; else NULL */
 } ResizePair;
 
 /* Returns true if these are the two claims of a resize, and neither has a pending write. */
 bool resize_pair_is(const Claim *first, const Claim *target);
 
-/* Compares the two claims of a resize. picture: with all consumers of the host; view: NULL if it is
+/* Compares the two claims of a resize. index has all consumers of the host; view: NULL if it is
  * unknown. Returns a verdict, or -ENOMEM. */
 int resize_pair_judge(const GuestIndex *index, const HostView *view, const Claim *first,
                       const Claim *target, const HostDomain *domain, ResizePair *ret);

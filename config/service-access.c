@@ -107,8 +107,8 @@ int service_rights_find_id(ServiceRights *ret, uid_t user, gid_t group, Error *r
 /* The work of the child. Exactly one of both checks runs: the second one if config is set. */
 typedef struct Look {
         const ServiceRights *rights;
-        const char *file;     /* of service_access_check_config() */
-        const Config *config; /* of service_access_check_rest() */
+        const char *file;     /* the argument of service_access_check_config() */
+        const Config *config; /* the argument of service_access_check_rest() */
         FILE *output;
 } Look;
 

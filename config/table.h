@@ -42,7 +42,7 @@ typedef struct ConfigOption {
         ConfigType type;
         size_t offset;             /* in Config, or in HostMdevType */
         const char *default_value; /* as in a file; NULL: the member stays 0 or NULL */
-        const char *allowed;       /* end of the sentence "allowed is …" */
+        const char *allowed;       /* end of the sentence "must be …" */
         double min, max;           /* limits of numbers, before the conversion to microseconds */
         const ConfigWord *words;
         ConfigForm form;       /* form of strings, and of each item of a list */
@@ -64,8 +64,8 @@ const ConfigOption *config_find_option(const ConfigOption *options, const char *
                                        const char *key);
 
 /* Sets the member of base from a text and frees its old value; CONFIG_MULTI adds an item. An empty
- * text means the default if it cannot be a value. Returns -EINVAL with words ("x" is not allowed;
- * allowed is …), which quote no secret, or -ENOMEM. */
+ * text means the default if it cannot be a value. Returns -EINVAL with words ("x": must be
+ * …), which quote no secret, or -ENOMEM. */
 int config_option_set(const ConfigOption *option, void *base, const char *text, Error *reterr);
 
 /* Frees the member of base and sets it to NULL. Secrets are wiped. */

@@ -23,8 +23,8 @@ int config_value_list(const char *text, char ***ret);
 typedef enum ConfigForm {
         CONFIG_FORM_ANY,
         CONFIG_FORM_PATH,
-        CONFIG_FORM_HOST_NAME, /* or empty */
-        CONFIG_FORM_TRAIT,     /* or empty */
+        CONFIG_FORM_HOST_NAME, /* can be empty */
+        CONFIG_FORM_TRAIT,     /* can be empty */
         CONFIG_FORM_TOKEN,
         CONFIG_FORM_DRIVER_URI,
         CONFIG_FORM_ENDPOINT,

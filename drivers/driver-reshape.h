@@ -25,7 +25,7 @@ typedef struct ReshapeAlias {
         Uuid guest; /* uuid of a domain */
 } ReshapeAlias;
 
-/* A consumer whose resources cannot be moved. The class then stays where it is for all
+/* A consumer whose resources cannot be moved. The class then stays on its provider for all
  * consumers. */
 typedef struct ReshapeProblem {
         Uuid consumer;

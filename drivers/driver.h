@@ -41,8 +41,8 @@ typedef struct DriverConfig {
 typedef enum DriverPollKind {
         DRIVER_POLL_CHANGES, /* changes that the hypervisor reported, and changes that it never
                                 reports */
-        DRIVER_POLL_GUESTS,  /* and all guests, because their persistent definitions change without
-                                an event */
+        DRIVER_POLL_GUESTS,  /* the changes and all guests, because their persistent definitions
+                                change without  an event */
         DRIVER_POLL_ALL,
 } DriverPollKind;
 

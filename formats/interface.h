@@ -81,7 +81,7 @@
 
 #define SYNC_STATE_STANDALONE "standalone" /* no [placement] section */
 #define SYNC_STATE_SYNCED     "synced"     /* Placement equals the host */
-#define SYNC_STATE_PENDING    "pending"    /* not published, in part or as a whole */
+#define SYNC_STATE_PENDING    "pending"    /* the tree is not published, in part or as a whole */
 #define SYNC_STATE_STALE      "stale"      /* part of the tree was rejected; see sync_error */
 #define SYNC_STATE_OFFLINE    "offline"    /* Placement cannot be used */
 #define SYNC_STATE_RETIRED    "retired"    /* the host was removed from Placement */
@@ -92,11 +92,13 @@
 #define BUS_ERROR_INVALID       BUS_NAME ".Error.Invalid"
 #define BUS_ERROR_NO_CAPACITY   BUS_NAME ".Error.NoCapacity"
 #define BUS_ERROR_UNKNOWN_CLASS BUS_NAME ".Error.UnknownClass"
-#define BUS_ERROR_TOO_HARD      BUS_NAME ".Error.TooHard" /* not decided within the bound */
-#define BUS_ERROR_CONFLICT      BUS_NAME ".Error.Conflict"
-#define BUS_ERROR_NOT_FOUND     BUS_NAME ".Error.NotFound"
-#define BUS_ERROR_BUSY          BUS_NAME ".Error.Busy"
-#define BUS_ERROR_OTHER         BUS_NAME ".Error.Mismatch" /* the request differs from what was placed */
+#define BUS_ERROR_TOO_HARD                                                    \
+        BUS_NAME ".Error.TooHard" /* the fit was not decided within the bound \
+                                   */
+#define BUS_ERROR_CONFLICT  BUS_NAME ".Error.Conflict"
+#define BUS_ERROR_NOT_FOUND BUS_NAME ".Error.NotFound"
+#define BUS_ERROR_BUSY      BUS_NAME ".Error.Busy"
+#define BUS_ERROR_OTHER     BUS_NAME ".Error.Mismatch" /* the request differs from what was placed */
 #define BUS_ERROR_NOT_PLACED \
         BUS_NAME ".Error.NotPlaced" /* no scheduler placed it, and claim_mode is verify */
 #define BUS_ERROR_REFUSED BUS_NAME ".Error.Refused" /* only nova-compute does this */

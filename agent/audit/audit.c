@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Compares each consumer, each claim and each guest once. An AuditRun has the inputs, the evidence
- * about moves and lives, and the findings so far.
+ * about moves and the states of servers, and the findings so far.
  *
  * Each of the three loops handles one direction: consumers that have neither claim nor guest,
  * claims whose consumer differs, and guests without a claim. The caller of add() passes the remedy

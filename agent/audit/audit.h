@@ -126,7 +126,7 @@ typedef struct AuditInput {
         const EventList *history; /* events of consumers, newest first; NULL: none */
         const Uuid *named; /* consumer that the operator named because its server is deleted; NULL:
                               none */
-        const char *named_by; /* that operator */
+        const char *named_by; /* name of that operator */
         const HostFacts *facts;
         uint64_t now_usec;      /* CLOCK_REALTIME, the clock of claims */
         uint64_t placement_sec; /* Placement's clock at that time, in seconds; 0: not known */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes and uses the evidence about moves and lives. Owners and sizes are kept as texts in sets, so
- * that a look-up for each consumer needs no loop over all guests. The text of an owner is "PROJECT
- * USER", that of a size is "PROJECT USER CPUS MEMORY_MB".
+/* Makes and uses the evidence about moves and the states of servers. Owners and sizes are kept as
+ * texts in sets, so that a look-up for each consumer needs no loop over all guests. The text of an
+ * owner is "PROJECT USER", that of a size is "PROJECT USER CPUS MEMORY_MB".
  *
  * The sets have two sides. Guests that can be moving are in "gone" and "resized". Consumers that
  * can be migrations are in "loose" and "loose_sizes". A consumer of one side is looked up in the
@@ -329,7 +329,7 @@ void audit_evidence_done(AuditEvidence *evidence)
         *evidence = (AuditEvidence){ 0 };
 }
 
-/* The life of a consumer's server */
+/* The state of a consumer's server */
 
 /* Writes the time since the consumer was written to ret, by Placement's clock. Returns false if it
  * is not known. */

@@ -15,7 +15,7 @@
 
 #define BUS_CALLS_PER_USER 16
 #define BUS_CALLS_OF_ALL   128               /* all unprivileged users together */
-#define BUS_CALLS_HELD     1024              /* of senders whose user is not known yet */
+#define BUS_CALLS_HELD     1024              /* calls of senders whose user is unknown */
 #define BUS_CALLS_SIZE     (8 * 1024 * 1024) /* bytes; all waiting calls of unprivileged senders */
 #define BUS_SENDERS_MAX    1024              /* known connections */
 

@@ -43,7 +43,7 @@ typedef struct BusCaller {
 void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret);
 
 /* Logs the caller's change of a claim, with its amounts and devices. The entry has fields for
- * claim, consumer and caller. format yields the change, for example "promised to …" or "released".
+ * claim, consumer and caller. format yields the change, for example "created for …" or "released".
  * reason can be "" or NULL. */
 void bus_caller_note(const BusCaller *caller, const Claim *claim, const char *reason,
                      const char *format, ...) _printf_(4, 5);

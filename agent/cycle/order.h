@@ -6,14 +6,14 @@
  * phase follows, and phases.c implements the phases. All arrows are tested in
  * tests/unit/agent/cycle/test-order.c.
  *
- *   IDLE > POLL > READ > HOLDERS > CONTEST > CHECK > RESHAPE > WITNESS > PUBLISH > AUDIT
- *        > RECONCILE > END > IDLE
+ *   IDLE > POLL > READ > HOLDERS > OVERWRITES > CHECK > RESHAPE > CONSUMERS > PUBLISH
+ *        > AUDIT > RECONCILE > END > IDLE
  *
  *   POLL > RECONCILE                               Without Placement.
  *   CHECK > REMOVE > RECONCILE                     A retirement.
  *   RESHAPE > READ                                 A reshape.
- *   WITNESS > PREPARE > RESERVE > AUDIT            The tree of nova-compute.
- *   WITNESS > PREPARE > RECONCILE                  A dry run.
+ *   CONSUMERS > PREPARE > RESERVE > AUDIT          The tree of nova-compute.
+ *   CONSUMERS > PREPARE > RECONCILE                A dry run.
  *   (any) > READ                                   A conflict.
  *   (any) > AUDIT                                  A refusal of Placement, a local failure.
  *   (any) > RECONCILE                              Placement cannot be used.

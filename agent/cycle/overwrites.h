@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Detects a second writer of this host's tree in Placement. A value counts as undone if three
+/* Detects a second writer of this host's tree in Placement. A value counts as overwritten if three
  * conditions hold: Placement had it as the agent wants it, Placement has another value now, and the
  * agent still wants its value. One such change can be a mistake of a person. Repeated changes are a
  * second reporter. Generations do not show it: both writers read before they write, so neither
  * meets a conflict.
  *
- * After a value was undone OVERWRITES_MAX times, the agent keeps the other writer's value for
- * OVERWRITES_PAUSE_USEC. The pause doubles after each further attempt that was undone. A value that
- * was not undone for OVERWRITES_FORGET_USEC, or twice its last pause, is forgotten. Ratios and
- * foreign traits belong to other writers. The agent wants them as it reads them, so they never
- * count. Pure: no clock, no log. */
+ * After a value was overwritten OVERWRITES_MAX times, the agent keeps the other writer's value for
+ * OVERWRITES_PAUSE_USEC. The pause doubles after each further attempt that was overwritten. A value
+ * that was not overwritten for OVERWRITES_FORGET_USEC, or twice its last pause, is forgotten.
+ * Ratios and foreign traits belong to other writers. The agent wants them as it reads them, so they
+ * never count. Pure: no clock, no log. */
 
 #include "base/provider-tree.h"
 
@@ -28,14 +28,14 @@ typedef enum OverwriteKind {
         OVERWRITE_TRAIT,     /* a trait: removed or added */
 } OverwriteKind;
 
-/* A value that was undone. */
+/* A value that was overwritten. */
 typedef struct Overwrite {
         OverwriteKind kind;
         Uuid uuid;                /* uuid of the provider */
         char *name;               /* name of the provider */
         char *part;               /* class or trait; "" for the provider */
         char *how;                /* the change, for example "reserved 17, not 512" */
-        unsigned n;               /* how often it was undone */
+        unsigned n;               /* how often it was overwritten */
         uint64_t last_usec;       /* time of the last change */
         uint64_t left_until_usec; /* end of the pause; 0: the agent writes the value */
         bool logged;              /* for the caller: it was logged */
@@ -46,7 +46,7 @@ typedef struct Overwrites {
         ProviderTree *left; /* Placement's tree after the last attempt; NULL: unknown */
         Overwrite *parts;
         size_t n_parts, n_allocated;
-        uint64_t n_undone; /* all changes that were undone */
+        uint64_t n_undone; /* all values that were overwritten */
 } Overwrites;
 
 /* Frees the parts and the tree. */

@@ -2,9 +2,9 @@
 
 /* Decides when claims and guests are compared, and with which inputs. A comparison is due once for
  * each poll, and again after an answer of Placement that the first one needs. Placement's answers
- * count for one comparison alone, so they are freed at its end. Claims that were touched since the
- * begin of the poll are remembered until the next one, because the poll can have missed their
- * guests.
+ * count for one comparison alone, so they are freed at its end. Claims that were made or returned
+ * since the begin of the poll are remembered until the next one, because the poll can have missed
+ * their guests.
  *
  * A ComparisonRun is one comparison with answers. It runs through these states: the allocations of
  * providers are read (read_held()), the first comparison finds the consumers to read
@@ -109,7 +109,7 @@ static void move_expiry(ClaimService *service, const ClockJump *jump)
         }
 }
 
-/* Moves the times of missing guests and of touched claims. */
+/* Moves the times of missing guests and of recent claims. */
 static void move_memory(ClaimComparison *comparison, const ClockJump *jump)
 {
         for (size_t i = 0; i < comparison->memory.n_items; i++) {
@@ -165,9 +165,9 @@ static void expire(ClaimService *service, uint64_t usec)
 
 /* Polls */
 
-/* Drops claims that were touched before the begin of the poll, since the poll shows their
+/* Drops claims that were made or returned before the begin of the poll, since the poll shows their
  * guests. */
-static void forget_touched(ClaimComparison *comparison)
+static void forget_recent(ClaimComparison *comparison)
 {
         size_t n = 0;
 
@@ -196,7 +196,7 @@ static bool set_polls(ClaimService *service, const Snapshot *snapshot, const Sna
         comparison->snapshot = (Snapshot *)snapshot;
         comparison->guests = (Snapshot *)guests;
         comparison->facts = facts;
-        forget_touched(comparison);
+        forget_recent(comparison);
         service->facts = &comparison->facts;
         if (service->claims)
                 claims_set_facts(service->claims, service->facts);

@@ -28,17 +28,17 @@ void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests
 
 /* Compares claims and guests and repairs differences (claims/reconcile.h), once per snapshot, when
  * its host is stored. Ends claims that expired. The guests of a recorded host are not here, so only
- * expired claims end. word must not be RECONCILE_CAN_READ: Placement is not read. */
-void claim_service_reconcile(ClaimService *service, ReconcileAccess word);
+ * expired claims end. access must not be RECONCILE_CAN_READ: Placement is not read. */
+void claim_service_reconcile(ClaimService *service, ReconcileAccess access);
 
-/* Compares with answers of Placement. First it reads the allocations from the providers with the
- * amounts of guests, if another writer changed these and a claim follows them. That takes one
- * request for the root, and one for each cell that is a provider. Then it reads the consumers that
- * claims/reconcile.h needs in parallel, or all of this host, and acts. A cycle without a change
- * sends no request. */
+/* A comparison that uses answers of Placement. First it reads the allocations from the providers
+ * with the amounts of guests, if another writer changed these and a claim follows them. That takes
+ * one request for the root, and one for each cell that is a provider. Then it reads the consumers
+ * that claims/reconcile.h needs in parallel, or all of this host, and acts. A cycle without a
+ * change sends no request. */
 typedef struct ComparisonRun ComparisonRun;
 
-/* Reports the end, once, never from inside comparison_run_begin(). It can free the witness. */
+/* Reports the end, once, never from inside comparison_run_begin(). It can free the run. */
 typedef void (*ComparisonRunDone)(void *userdata);
 
 /* Acts at once on differences that need no answer. Returns 1 if a request is on its way, and done

@@ -2,8 +2,8 @@
 
 /* Acts on the differences between claims and guests. One call of claim_reconcile() decides, acts on
  * each action, and decides again to find the problems that are left. Actions borrow from the claims
- * and lives of their decision (Seen). An action that fails is a problem of this cycle and does not
- * stop the others, unless the database itself cannot be used.
+ * and processes of their decision (Seen). An action that fails is a problem of this cycle and does
+ * not stop the others, unless the database itself cannot be used.
  *
  * If the decision needs answers of Placement, the call stops after the actions that need none. The
  * caller reads the answers and calls again. Each action logs its result and notifies the watcher
@@ -446,7 +446,7 @@ static void log_problems(const ReconcileProblems *before, const ReconcileProblem
                 log_notice("Claims and guests agree again.");
 }
 
-/* The claims and lives that actions borrow from. */
+/* The claims and processes that actions borrow from. */
 typedef struct Seen {
         ClaimList claims;
         HostDomain *processes; /* guests that are not domains */

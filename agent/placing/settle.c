@@ -196,7 +196,7 @@ static void log_removal(const ClaimTask *task)
                 task->consumer.text, id, ended ? ended->end_reason : "no longer in the history");
 }
 
-/* Removes the allocations. If another claim of the consumer waits for its write (*owed), the same
+/* Removes the allocations. If another claim of the consumer waits for its write (*unsent), the same
  * request writes that claim, so a running guest always has allocations. The task then becomes a
  * writing task, and the removal ends later as inherited. */
 static int remove_share(ClaimTask *task, Claims *claims, Claim **unsent, Error *reterr)

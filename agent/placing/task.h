@@ -69,7 +69,8 @@ struct ClaimTask {
                         bool had_placed;  /* a claim without a request was released for this one */
                         Consumer *capacity;  /* free capacity in Placement; NULL: unread */
                         bool others_full;    /* a sharing provider has probably refused the write */
-                        uint64_t n_removals; /* n_removals of the queue before the read of room */
+                        uint64_t n_removals; /* n_removals of the queue before the read of the
+                                                capacity */
                 } claiming;
                 struct {
                         ClaimMove move;      /* id 0: not stored in the database yet */

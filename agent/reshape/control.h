@@ -15,7 +15,7 @@
 typedef enum ReshapeKind {
         RESHAPE_FORWARD, /* to the shape of the host */
         RESHAPE_UNDO,    /* to the shape before the last reshape */
-        RESHAPE_SHOW,    /* like RESHAPE_FORWARD, but nothing is sent or written */
+        RESHAPE_SHOW,    /* RESHAPE_FORWARD without requests and writes */
 } ReshapeKind;
 
 typedef struct ReshapeControl ReshapeControl;
@@ -58,7 +58,7 @@ int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Repor
                           Error *reterr);
 
 /* Makes the tree that the host should have, without moving an allocation. A class that the last
- * reshape could not move stays where it is until the next one, and ret_made has the reason.
+ * reshape could not move stays on its provider until the next one, and ret_made has the reason.
  * Ownership and errors are those of tree_maker_make(). */
 int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
                               const Snapshot *snapshot, const ProviderTree *base, bool known,

@@ -23,7 +23,7 @@ typedef struct ClaimRequest {
         const char *user_id;       /* can be NULL */
         const char *consumer_type; /* "INSTANCE", "MIGRATION"; can be NULL */
         bool resize_target;
-        char process[CLAIM_PROCESS_SIZE]; /* as in a claim; "": not given */
+        char process[CLAIM_PROCESS_SIZE]; /* identity of the guest, as in a claim; "": none */
         ResourceRequest resources;
         RequestMappings mappings; /* the placer's providers for the groups; none: not given */
         const EventAuthor *by;    /* the author of the request */

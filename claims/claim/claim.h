@@ -70,8 +70,8 @@ typedef struct PendingWrites {
         uint64_t n_removals;    /* ended claims whose allocations must be removed */
         uint64_t n_moves;       /* allocations that another consumer must get */
         int64_t last_removal;   /* the highest id of a removal; 0: there is none */
-        uint64_t n_unallocated; /* not in the sum: claims of guests without allocations, which the
-                              agent does not write */
+        uint64_t n_unallocated; /* claims of guests without allocations that the agent does not
+                                   write; not in the sum */
 } PendingWrites;
 
 static inline uint64_t pending_writes_sum(const PendingWrites *pending_writes)
@@ -83,7 +83,7 @@ static inline uint64_t pending_writes_sum(const PendingWrites *pending_writes)
  * that. A difference shows that another program wrote the consumer since.
  * agent/guests/claim-share.h gives the members their meaning. */
 typedef struct ClaimReported {
-        int64_t generation; /* of the consumer */
+        int64_t generation; /* generation of the consumer */
         Uuid elsewhere;     /* stands for the providers that are not of this host; "": unknown */
         uint64_t until_sec; /* last possible time of the write, by Placement's clock; the time of
                                the read if the consumer was read; 0: unknown */

@@ -81,7 +81,7 @@ typedef struct HostFunction {
 typedef struct HostDomain {
         Uuid uuid;
         const char *name;
-        bool running; /* or paused: it uses its resources */
+        bool running; /* it runs or is paused, so it uses its resources */
         bool unread; /* it exists, but its resources are unknown: its claim stays as it is, and none
                         is made of it */
         uint64_t vcpus;

@@ -137,7 +137,7 @@ static int copy_usage(HostView *bound, const HostView *view)
         return 0;
 }
 
-/* Bounds the providers below the root of node by room. With others_full it also fills all other
+/* Bounds the providers below the root of node by capacity. With others_full it also fills all other
  * providers. */
 static int bound_all(HostView *view, const char *node, const Consumer *capacity, bool others_full)
 {

@@ -72,9 +72,9 @@ bool host_view_shares(const HostView *view, size_t index);
  * provider. Returns false if there is none. */
 bool host_view_root(const HostView *view, const char *node, size_t *ret_index);
 
-/* Makes a view in which each provider of node's own tree has at most the amounts of room left. With
- * others_full, the sharing providers have no capacity left. The result borrows all but the usage.
- * The caller releases it with host_view_unbind(). Returns -ENOMEM on failure. */
+/* Makes a view in which each provider of node's own tree has at most the amounts of capacity left.
+ * With others_full, the sharing providers have no capacity left. The result borrows all but the
+ * usage. The caller releases it with host_view_unbind(). Returns -ENOMEM on failure. */
 int host_view_bound(HostView *ret, const HostView *view, const char *node, const Consumer *capacity,
                     bool others_full);
 void host_view_unbind(HostView *bound);

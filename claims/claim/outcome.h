@@ -14,7 +14,7 @@ typedef enum ClaimOutcome {
         CLAIM_E_OTHER,    /* the consumer's allocations do not match the request; reterr says how */
         CLAIM_E_TOO_HARD, /* neither found nor excluded within the limits of time and work; reterr
                              names the limit */
-        CLAIM_E_RACE,     /* of the store alone: a provider changed since the read; read and decide
-                             again */
+        CLAIM_E_RACE, /* a result of the store alone: a provider changed since the read; read and
+                         decide again */
         _CLAIM_OUTCOME_MAX,
 } ClaimOutcome;

@@ -140,7 +140,7 @@ static void explain_devices(const FitCapacity *capacity, char *text, size_t size
                          capacity->devices->blocker);
 }
 
-/* Writes why the need does not fit into the room. */
+/* Writes why the need does not fit into the capacity. */
 static const char *explain_amount(const FitCapacity *capacity, InventoryFit fit, uint64_t amount,
                                   char *text, size_t size)
 {

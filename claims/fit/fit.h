@@ -81,7 +81,7 @@ typedef struct FitPiece {
 typedef struct Fit {
         FitPiece *pieces; /* by group, then class */
         size_t n_pieces, n_allocated;
-        Layout layout; /* of a request with a layout (claims/fit/numa.h) */
+        Layout layout; /* layout of a request that has one (claims/fit/numa.h) */
 } Fit;
 
 #define FIT_NULL ((Fit){ 0 })
@@ -116,13 +116,13 @@ int fit_trial_run(FitTrial *trial, const FitGiven *given, Fit *ret, Error *reter
 /* The answer of one provider to one part of a request: a group, or one class of the unsuffixed
  * group. */
 typedef struct FitVerdict {
-        char *suffix; /* of the group */
+        char *suffix; /* suffix of the group */
         Uuid provider;
         char *provider_name;
         char *resource_class; /* the class that fails, or else the first one */
         const char *term; /* "fits", "class", "host", "trait", "min_unit", "max_unit", "step_size",
                              "capacity" */
-        uint64_t asked, free_amount; /* of the class */
+        uint64_t asked, free_amount; /* amounts of the class */
         uint64_t missing;            /* amount that is missing; 0: amounts are not the cause */
         char *text;                  /* words for the operator; "" if it fits */
 } FitVerdict;

@@ -17,7 +17,7 @@
 #include "claims/claim/host-facts.h"
 
 typedef struct GuestShare {
-        const ProviderTree *tree; /* of this host, as the claims have it */
+        const ProviderTree *tree; /* tree of this host, as the claims have it */
         const Uuid *root;
         const Consumer *consumer; /* all of its allocations */
         uint64_t vcpu, pcpu;      /* CPUs that the domain shows */

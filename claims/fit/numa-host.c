@@ -167,7 +167,8 @@ static int find_device_cell(const DeviceCapacities *devices, const char *node,
         return NUMA_HOST_NO_DEVICE;
 }
 
-/* Makes the rooms. The loop that fills them comes last, because their limits depend on by_cell. */
+/* Makes the capacities of the cells. The loop that fills them comes last, because their limits
+ * depend on by_cell. */
 static int collect(NumaHost *host, const char *node)
 {
         _cleanup_(device_capacities_done) DeviceCapacities devices = { 0 };

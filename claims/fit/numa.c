@@ -29,16 +29,16 @@ typedef struct NumaSearch {
         const ResourceRequest *request;
         const char *node;
         ResourceRequest rest;                       /* the part of the request for fit_groups() */
-        NumaVerdict *verdicts;                      /* guest cell * n_capacities + room */
-        size_t *order;                              /* rooms by rank */
-        bool *chosen;                               /* by room: in the current set */
+        NumaVerdict *verdicts;                      /* guest cell * n_capacities + capacity */
+        size_t *order;                              /* capacities by rank */
+        bool *chosen;                               /* by capacity: in the current set */
         size_t capacity_of[NUMA_REQUEST_CELLS_MAX]; /* by guest cell; SIZE_MAX: none */
         FitTrial *trial;                            /* fits rest */
         NumaDevice *devices;
         size_t n_devices;
-        bool *near;            /* by room: the affinity allows devices there */
+        bool *near;            /* by capacity: the affinity allows devices there */
         bool *barred;          /* by provider: devices that are not near */
-        NumaAffinity affinity; /* of this pass */
+        NumaAffinity affinity; /* affinity of this pass */
         bool asks_devices;
         FitEffort *effort;
         uint64_t n_sets;
@@ -107,7 +107,7 @@ static int order_amounts(uint64_t a, uint64_t b, bool most_first)
         return (a > b) == most_first ? -1 : 1;
 }
 
-/* Orders rooms by free memory without the ratio. Sums avoid negative numbers if memory is
+/* Orders cells by free memory without the ratio. Sums avoid negative numbers if memory is
  * overcommitted. */
 static int order_memory(const NumaCapacity *x, const NumaCapacity *y, bool pack)
 {
@@ -215,9 +215,9 @@ static int search_init(NumaSearch *search)
         return 0;
 }
 
-/* Assigns the room to a guest cell, and moves other assignments if needed. The first fixed guest
- * cells keep theirs. seen: bits of the guest cells that were visited. Returns false if there is no
- * such assignment. */
+/* Assigns the capacity to a guest cell, and moves other assignments if needed. The first fixed
+ * guest cells keep theirs. seen: bits of the guest cells that were visited. Returns false if there
+ * is no such assignment. */
 static bool augment(NumaSearch *search, size_t capacity, size_t fixed, uint64_t *seen)
 {
         for (size_t i = fixed; i < search->request->numa.n_cells; i++) {
@@ -234,8 +234,8 @@ static bool augment(NumaSearch *search, size_t capacity, size_t fixed, uint64_t 
         return false;
 }
 
-/* Returns true if the chosen rooms that the first fixed guest cells do not have can be assigned to
- * the others. */
+/* Returns true if the chosen capacities that the first fixed guest cells do not have can be
+ * assigned to the others. */
 static bool match_others(NumaSearch *search, size_t fixed)
 {
         for (size_t i = fixed; i < search->request->numa.n_cells; i++)
@@ -252,8 +252,8 @@ static bool match_others(NumaSearch *search, size_t fixed)
         return true;
 }
 
-/* Assigns the chosen rooms in the order of ranks: the first possible matching. The set must have
- * one. */
+/* Assigns the chosen capacities in the order of ranks: the first possible matching. The set must
+ * have one. */
 static void match_in_order(NumaSearch *search)
 {
         for (size_t guest = 0; guest < search->request->numa.n_cells; guest++)
@@ -272,7 +272,7 @@ static void match_in_order(NumaSearch *search)
                 }
 }
 
-/* Marks the chosen rooms or, with the affinity "socket", all rooms in their sockets. */
+/* Marks the chosen capacities or, with the affinity "socket", all those in their sockets. */
 static void mark_near(NumaSearch *search)
 {
         const NumaCapacity *capacities = search->host->capacities;

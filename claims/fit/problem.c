@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Prepares a request and a host for the search, and counts the cost of a fit. All data that the
- * search reads are computed once here: rooms by provider and class, items with their candidates,
- * and the kinds of equal items and equal providers (equal_providers). Each function spends effort
- * for its work. If that ends early, the problem is incomplete, and no try is made with it. The
- * classes are sorted, so that a class is an index everywhere else.
+ * search reads are computed once here: capacities by provider and class, items with their
+ * candidates, and the kinds of equal items and equal providers (equal_providers). Each function
+ * spends effort for its work. If that ends early, the problem is incomplete, and no try is made
+ * with it. The classes are sorted, so that a class is an index everywhere else.
  *
  * Tests: tests/unit/claims/fit/test-search.c tests/unit/claims/fit/test-fit.c */
 
@@ -174,8 +174,8 @@ static FitCapacity make_room(FitProblem *problem, const Consumer *placed, size_t
         return capacity;
 }
 
-/* Computes all rooms. The array narrowed has one item for each placed amount, so narrow() never
- * needs more. */
+/* Computes all capacities. The array narrowed has one item for each placed amount, so narrow()
+ * never needs more. */
 static int collect_capacities(FitProblem *problem, const Consumer *placed)
 {
         size_t n = 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* A request and a host, prepared for the search: the parts that must be placed (items), the
- * providers of each part alone (candidates), and the free capacity (rooms). Used by fit.c and
+ * providers of each part alone (candidates), and the free capacities. Used by fit.c and
  * claims/fit/explain.c only. */
 
 #include "claims/fit/fit.h"
@@ -45,7 +45,7 @@ typedef struct FitProblem {
         const bool *barred; /* by provider, or NULL; of this try */
         size_t n_providers;
         bool *usable;         /* by provider: claims on this node can use it */
-        const char **classes; /* of the request, sorted; borrowed from it */
+        const char **classes; /* classes of the request, sorted; borrowed from it */
         size_t n_classes;
         FitCapacity *capacities; /* provider * n_classes + class */
         Inventory *narrowed;     /* copies of inventories, reduced to the placed amounts */

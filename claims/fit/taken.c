@@ -3,8 +3,8 @@
 /* Devices that are taken, and the free devices of each provider. Whole devices, mdevs and divided
  * devices are sets of texts, so a look-up needs no list of claims. Rooms are counted in one pass
  * over each list of the facts, with binary searches: a host can have thousands of virtual
- * functions. A room is first made for each device. Rooms with the same key and class, such as the
- * virtual functions of one card, are merged at the end.
+ * functions. A capacity is first made for each device. Capacities with the same key and class, such
+ * as the virtual functions of one card, are merged at the end.
  *
  * Tests: tests/unit/claims/fit/test-device-choice.c */
 
@@ -283,7 +283,7 @@ static void count_mdevs(Counting *counting)
         }
 }
 
-/* Counts the free devices of a room as blocked. */
+/* Counts the free devices of a capacity as blocked. */
 static void block_capacity(DeviceCapacity *capacity, TakenBlock block, const char *blocker)
 {
         capacity->n_blocked = capacity->n_free;
@@ -292,8 +292,8 @@ static void block_capacity(DeviceCapacity *capacity, TakenBlock block, const cha
         capacity->in_part = block == TAKEN_BLOCK_PART;
 }
 
-/* Adds the room of a device with mdevs. Claimed mdevs that do not exist yet reduce the number that
- * can be made. */
+/* Adds the capacity of a device with mdevs. Claimed mdevs that do not exist yet reduce the number
+ * that can be made. */
 static void add_capacity_of_mdevs(const Counting *counting, const Count *count,
                                   DeviceCapacities *capacities)
 {
@@ -312,7 +312,7 @@ static void add_capacity_of_mdevs(const Counting *counting, const Count *count,
                 block_capacity(capacity, block, blocker);
 }
 
-/* Adds the room of one PCI device. A taken device has a room without free devices. */
+/* Adds the capacity of one PCI device. A taken device has a capacity without free devices. */
 static void add_capacity_of_pci(const Counting *counting, const HostPci *pci,
                                 DeviceCapacities *capacities)
 {
@@ -340,7 +340,7 @@ static void add_capacities(const Counting *counting, DeviceCapacities *capacitie
                 add_capacity_of_pci(counting, &facts->pci[i], capacities);
 }
 
-/* Adds a room to another one of the same provider and class. */
+/* Adds a capacity to another one of the same provider and class. */
 static void add_to_capacity(DeviceCapacity *capacity, const DeviceCapacity *other)
 {
         capacity->n_free += other->n_free;
@@ -351,7 +351,8 @@ static void add_to_capacity(DeviceCapacity *capacity, const DeviceCapacity *othe
         }
 }
 
-/* Merges the rooms of each provider and class, for example of virtual functions of one card. */
+/* Merges the capacities of each provider and class, for example of virtual functions of one card.
+ */
 static void merge_capacities(DeviceCapacities *capacities)
 {
         size_t n = 0;

@@ -185,7 +185,7 @@ static int add_held(void *context, int64_t key, void *row)
         return 0;
 }
 
-typedef int (*ProviderAdd)(HostView *view, size_t index, void *row); /* like StoreAdd */
+typedef int (*ProviderAdd)(HostView *view, size_t index, void *row); /* see StoreAdd */
 
 /* The parts of providers, whose queries have the id of the provider in the first column. Claims
  * change the first two parts. The query of the providers reads their generations, too. */

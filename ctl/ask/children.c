@@ -196,7 +196,7 @@ int ctl_children_run(CtlChild *children, size_t n, CtlChildRun run, size_t n_at_
 /* The helper. */
 
 #define PROGRAM   "computectl-helper" /* agent/helper/main.c */
-#define WORDS_MAX 4                   /* of an order */
+#define WORDS_MAX 4                   /* words of an order */
 
 /* The orders of the helper: the words for a failure, and the format of the document that it
  * prints. */

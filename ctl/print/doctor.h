@@ -23,18 +23,18 @@ typedef struct CtlFacts {
         Error config_unchecked;       /* why the service's rights were not checked */
         const StringSet *files;       /* files that the service cannot read, in words; NULL: none */
         const StringSet *credentials; /* credentials that a restart would change; NULL: none */
-        const json_t *status;         /* of ctl/print/status.h */
+        const json_t *status;         /* the document of ctl/print/status.h */
         const Snapshot *snapshot;     /* NULL: not polled; see snapshot_error */
         Error snapshot_error;
-        const json_t *connect; /* of agent/helper/main.c; NULL: no Keystone is used, or see
-                                  connect_error */
+        const json_t *connect; /* the document of agent/helper/main.c; NULL: no Keystone is used, or
+                                  see connect_error */
         Error connect_error;
-        const json_t *identity; /* of agent/helper/main.c; NULL: no Placement to compare with, or
-                                   see identity_error */
+        const json_t *identity; /* the document of agent/helper/main.c; NULL: no Placement to
+                                   compare with, or see identity_error */
         Error identity_error;
         bool hook_installed; /* in the folder where libvirt looks for it */
         bool clock_synchronised;
-        uint64_t disk_free_bytes; /* of the file system of state_dir */
+        uint64_t disk_free_bytes; /* free space of the file system of state_dir */
         Error disk_error;         /* code 0 if disk_free_bytes is known */
 } CtlFacts;
 

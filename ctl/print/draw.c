@@ -30,7 +30,7 @@
 #define CPU_WIDTH     25
 #define CPU_HEIGHT    20
 #define SLOT          14
-#define SLOTS_MAX     256 /* of one device */
+#define SLOTS_MAX     256 /* slots of one device */
 #define DEVICE_WIDTH  ((CELL_INNER - GAP) / 2)
 #define DEVICE_HEIGHT 54 /* with one row of slots */
 #define SLOTS_OF_ROW  ((DEVICE_WIDTH - 2 * GAP) / SLOT)

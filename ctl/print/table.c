@@ -20,7 +20,7 @@
 #include <strings.h>
 
 #define ROOMY             100 /* columns; two blanks separate cells from here on */
-#define WIDTH_MIN         8   /* of a column that is narrowed */
+#define WIDTH_MIN         8   /* smallest width of a narrowed column */
 #define SHORT_UUID_LENGTH 8
 
 struct CtlTable {

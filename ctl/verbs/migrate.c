@@ -36,7 +36,7 @@
 #define SERVER         "uwsgi"
 #define SOCKET_NAME    "placement.sock"
 #define POLICY_NAME    "policy.yaml"
-#define PATIENCE_TRIES 600 /* of PAUSE_NSEC each: a minute */
+#define PATIENCE_TRIES 600 /* tries with a pause of PAUSE_NSEC: a minute */
 #define ANSWER_SEC     5
 #define PAUSE_NSEC     (100L * 1000 * 1000)
 

@@ -17,20 +17,20 @@ typedef struct CtlHosts {
 } CtlHosts;
 
 typedef struct CtlOptions {
-        /* of all verbs */
+        /* Options of all verbs. */
         CtlJson json;
         bool no_pager, no_legend, quiet, all;
         CtlHosts hosts;   /* the hosts of --host and --hosts-file */
         const char *host; /* the first host, "user@host"; NULL: this one */
         const char *hosts_file;
         bool help, version;
-        /* of some verbs; texts are borrowed from argv */
+        /* Options of some verbs; texts are borrowed from argv. */
         const char *config;
-        const char *driver; /* of discover */
+        const char *driver; /* option of discover */
         const char *os_cloud;
         const char *reason;
         const char *consumer, *project, *user, *consumer_type;
-        const char *pid_file, *unit; /* of claim */
+        const char *pid_file, *unit; /* options of claim */
         bool history, problems;
         CtlFilter filter;                /* the filters of claims and history */
         const char *since;               /* the text of filter.since_usec */
@@ -40,10 +40,10 @@ typedef struct CtlOptions {
         bool full;                       /* sync: read everything again */
         const char *timeout;             /* the time limit of sync, in seconds */
         bool undo;                       /* reshape and retire undo the last change */
-        const char *direct;              /* of migrate-inventory */
-        bool dry_run, force;             /* of identity; dry_run also of heal, reshape and retire */
-        bool yes;                        /* heal, reshape and retire do not ask */
-        bool plan;                       /* the old spelling of --dry-run of reshape */
+        const char *direct;              /* option of migrate-inventory */
+        bool dry_run, force; /* options of identity; dry_run: also heal, reshape and retire */
+        bool yes;            /* heal, reshape and retire do not ask */
+        bool plan;           /* the old spelling of --dry-run of reshape */
         bool xml;
         bool svg;
         bool resize_target;
@@ -63,7 +63,7 @@ typedef enum CtlOptionKind {
 
 typedef struct CtlOption {
         const char *name;
-        char letter;         /* or 0 */
+        char letter;         /* 0: none */
         const char *metavar; /* NULL: the option has no value */
         const char *verb;    /* "claim, explain"; NULL: all verbs */
         const char *help;

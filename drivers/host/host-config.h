@@ -24,7 +24,7 @@ typedef enum HostVirtType {
 } HostVirtType;
 
 typedef enum HostCpuMode {
-        HOST_CPU_DEFAULT, /* not set: host-passthrough on aarch64, else host-model */
+        HOST_CPU_DEFAULT, /* the option is not set: host-passthrough on aarch64, else host-model */
         HOST_CPU_HOST_MODEL,
         HOST_CPU_HOST_PASSTHROUGH,
         HOST_CPU_CUSTOM,

@@ -97,7 +97,7 @@ typedef struct SnapshotMdev {
 typedef enum DomainState {
         DOMAIN_SHUTOFF,
         DOMAIN_RUNNING,
-        DOMAIN_PAUSED, /* and every other state in which the guest uses its resources */
+        DOMAIN_PAUSED, /* paused, or another state in which the guest uses its resources */
         _DOMAIN_STATE_MAX,
         _DOMAIN_STATE_INVALID = -EINVAL,
 } DomainState;

@@ -41,7 +41,7 @@ typedef struct LinuxReader {
         bool quiet;
         bool serials;               /* read the serial numbers of cards from their VPD */
         bool serials_needed;        /* a VPD that cannot be read is a problem */
-        char path[LINUX_PATH_SIZE]; /* of the last file */
+        char path[LINUX_PATH_SIZE]; /* path of the last file */
 } LinuxReader;
 
 /* Reads CPUs, cells and memory, cpu_model and cpu_features, and the number of guests whose

@@ -6,10 +6,10 @@
 #include "base/error.h"
 
 typedef struct HttpEndpoint {
-        char *text;        /* as given, for messages; it never contains a password */
-        char *origin;      /* "https://host:8778"; "http://localhost" for a socket */
-        char *prefix;      /* of every path, for example "/placement", without a slash at the end;
-                            * can be "" */
+        char *text;   /* as given, for messages; it never contains a password */
+        char *origin; /* "https://host:8778"; "http://localhost" for a socket */
+        char *prefix; /* prefix of every path, for example "/placement", without a slash at the end;
+                       * can be "" */
         char *socket_path; /* NULL for TCP */
         bool is_address;   /* true for an IP address or a socket: no look-up of a name is needed */
 } HttpEndpoint;

@@ -45,7 +45,7 @@ typedef enum HttpResult {
         HTTP_DONE = 0,
         HTTP_E_UNREACHABLE = 1, /* no connection, a time-out, an incomplete answer */
         HTTP_E_TLS,             /* an unusable certificate or key */
-        HTTP_E_BAD_ANSWER,      /* not HTTP, or larger than permitted */
+        HTTP_E_BAD_ANSWER,      /* the answer is no HTTP, or is too large */
         _HTTP_RESULT_MAX,
 } HttpResult;
 

@@ -58,7 +58,7 @@ ReportWritten report_outcome_of_write(int outcome, int status);
  * E1). Placement checks the role before the body. So an empty body is rejected with 403 without the
  * role, and with 400 otherwise. */
 typedef enum ReshaperAccess {
-        RESHAPER_UNKNOWN, /* not asked yet, or no clear answer */
+        RESHAPER_UNKNOWN, /* no request yet, or no clear answer */
         RESHAPER_ALLOWED,
         RESHAPER_FORBIDDEN,
 } ReshaperAccess;

@@ -42,7 +42,7 @@ typedef enum PlanOp {
 typedef struct PlanStep {
         PlanOp op;
         Uuid provider; /* null for classes, traits and the reshape */
-        char *name;    /* of the provider, the class or the trait; "" for the reshape */
+        char *name;    /* name of the provider, class or trait; "" for the reshape */
         char *summary; /* for people, for example "VCPU 8, MEMORY_MB 16384 (was 15872)" */
         size_t *after; /* indexes of the steps that must have succeeded before this one starts */
         size_t n_after;

@@ -21,7 +21,7 @@ typedef enum NovaAction {
         NOVA_ACTION_CORDON_DEVICE, /* a device for which Nova overwrites reserved */
         NOVA_ACTION_CORDON_PCI,    /* a PCI device that is passed through as a whole, for which Nova
                                     * keeps reserved */
-        NOVA_ACTION_RENAME,        /* of the host's provider */
+        NOVA_ACTION_RENAME,        /* the name of the host's provider */
         _NOVA_ACTION_MAX,
 } NovaAction;
 

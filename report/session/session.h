@@ -26,13 +26,13 @@ typedef struct SessionStatistics {
         uint64_t n_writes;         /* requests other than GET */
         uint64_t n_conflicts;      /* answers with placement.concurrent_update */
         uint64_t retry_after_usec; /* longest wait that a 429 or 503 of this attempt asked for */
-        RequestCounts counts;      /* of requests that have ended */
+        RequestCounts counts;      /* numbers of requests that have ended */
 } SessionStatistics;
 
 typedef struct SessionAnswer {
         int status;               /* 0: no answer */
         PlacementVerdict verdict; /* valid if there is an answer */
-        const json_t *body;       /* of a 2xx with a body; else NULL */
+        const json_t *body;       /* body of a 2xx; NULL: none */
         uint64_t modified_sec;    /* time of the last change by Placement's clock; 0: unknown */
 } SessionAnswer;
 

@@ -143,7 +143,7 @@ class TestFullHost(LifeCase):
     def test_the_same_of_one_that_was_never_confirmed(self):
         self.succeed(confirm=False)
 
-    def test_one_witness_is_not_enough(self):
+    def test_claim_without_allocations_stays_while_its_guest_runs(self):
         held, first, _ = self.fill()
         answer = self.placement.get('/resource_providers/%s/inventories' % self.gpu)
         self.assertEqual(answer['inventories']['VGPU']['total'], self.n_vgpus)

@@ -157,7 +157,7 @@ class TestClaims(PlacementClaimCase):
             self.claim('VCPU=1', consumer)
         self.assertEqual(self.held(consumer), {})
         self.agent.ctl('sync')
-        wait_until(lambda: self.held(consumer) == {self.root: {'VCPU': 1}}, 20, 'the owed write')
+        wait_until(lambda: self.held(consumer) == {self.root: {'VCPU': 1}}, 20, 'the pending write')
 
     def owe(self):
         """Returns the consumer of a claim whose allocation is not written yet."""
@@ -170,7 +170,7 @@ class TestClaims(PlacementClaimCase):
         consumer = self.owe()
         self.proxy.add(faults.Cut('after', method='PUT', path='^/allocations/', times=1))
         self.agent.ctl('sync', check=False)
-        wait_until(lambda: self.held(consumer), 20, 'the owed write')
+        wait_until(lambda: self.held(consumer), 20, 'the pending write')
         self.proxy.clear()
         self.agent.ctl('sync')
         self.agent.ctl('release', self.agent.claims()[0]['id'])
@@ -192,7 +192,7 @@ class TestClaims(PlacementClaimCase):
         hang = faults.Hang('after', method='PUT', path='^/allocations/', times=1)
         self.proxy.add(hang)
         self.agent.ctl('sync')
-        wait_until(lambda: self.held(consumer), 20, 'the owed write')
+        wait_until(lambda: self.held(consumer), 20, 'the pending write')
         self.agent.ctl('release', self.agent.claims()[0]['id'])
         self.assertTrue(self.held(consumer))
         hang.release()
