@@ -97,36 +97,86 @@ static int choose_some(Claims *claims, const Provider *provider, const char *suf
                 if (device_choose(claims->facts, device, taken, &mdev, reterr) > 0)
                         return CLAIM_E_NO_CAPACITY;
                 if (claims_add_device(ret, provider, suffix, device, &mdev) < 0 ||
-                    taken_add(taken, &mdev, device->name, device->address) < 0)
+                    taken_add(taken, &mdev, device->name, device->address, "") < 0)
                         return error_oom(reterr);
         }
         return 0;
 }
 
-/* Adds a PCI device as a whole: without a type and an mdev. */
+/* Adds a PCI function, without an mdev. It has a type if it is or becomes a vGPU. */
 int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffix,
                    const HostPci *pci)
 {
         const HostDevice device = { .name = pci->name,
                                     .address = pci->address,
                                     .identity = pci->identity,
-                                    .mdev_type = "" };
+                                    .mdev_type = pci->vgpu_type ? pci->vgpu_type : "" };
 
         return claims_add_device(list, provider, suffix, &device, &UUID_NULL);
+}
+
+/* Returns the entry of a function for the type of another entry. */
+static const HostPci *find_entry(const HostFacts *facts, const HostPci *like, const char *address)
+{
+        for (size_t i = 0; i < facts->n_pci; i++)
+                if (facts->pci[i].vgpu_type && facts->pci[i].card == like->card &&
+                    strcmp(facts->pci[i].vgpu_type, like->vgpu_type) == 0 &&
+                    strcmp(facts->pci[i].address, address) == 0)
+                        return &facts->pci[i];
+        return NULL;
+}
+
+/* Chooses amount functions of a card that are or become vGPUs of one type. first: an entry of the
+ * card and the type. */
+static int choose_functions(Claims *claims, const Provider *provider, const HostPci *first,
+                            const char *suffix, uint64_t amount, Taken *taken, DeviceList *ret,
+                            Error *reterr)
+{
+        const VgpuCard *card = &claims->facts->cards[first->card];
+        int type = vgpu_card_find_type(card, first->vgpu_type);
+        VgpuCard marked;
+        int r = 0;
+
+        if (taken_mark_card(taken, card, &marked) < 0)
+                return error_oom(reterr);
+        for (; r == 0 && amount > 0; amount--) {
+                VgpuFunction *function =
+                        taken_has(taken, card->address) ? NULL : vgpu_card_choose(&marked, type);
+                const HostPci *pci =
+                        function ? find_entry(claims->facts, first, function->address) : NULL;
+
+                if (!pci) {
+                        error_setf(reterr, ENOSPC,
+                                   "%s: no further function of card %s can be a vGPU of type %s",
+                                   first->resource_class, card->address, first->vgpu_type);
+                        r = CLAIM_E_NO_CAPACITY;
+                } else if (claims_add_pci(ret, provider, suffix, pci) < 0 ||
+                           taken_add(taken, &UUID_NULL, pci->name, pci->address, pci->vgpu_type) <
+                                   0)
+                        r = error_oom(reterr);
+                else
+                        vgpu_card_take(&marked, pci->address, pci->vgpu_type);
+        }
+        vgpu_card_done(&marked);
+        return r;
 }
 
 int claims_choose_pci(Claims *claims, const Provider *provider, const char *resource_class,
                       const char *suffix, uint64_t amount, Taken *taken, DeviceList *ret,
                       Error *reterr)
 {
-        const HostPci *pci = NULL;
+        const HostPci *pci =
+                pci_of_provider(claims->facts, claims->node, provider->name, resource_class, NULL);
 
+        if (pci && pci->vgpu_type)
+                return choose_functions(claims, provider, pci, suffix, amount, taken, ret, reterr);
+        pci = NULL;
         while (amount > 0 && (pci = pci_of_provider(claims->facts, claims->node, provider->name,
                                                     resource_class, pci))) {
                 if (taken_blocks_pci(taken, pci->address, NULL) != TAKEN_BLOCK_NONE)
                         continue;
                 if (claims_add_pci(ret, provider, suffix, pci) < 0 ||
-                    taken_add(taken, &UUID_NULL, pci->name, pci->address) < 0)
+                    taken_add(taken, &UUID_NULL, pci->name, pci->address, "") < 0)
                         return error_oom(reterr);
                 amount--;
         }

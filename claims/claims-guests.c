@@ -519,7 +519,7 @@ static int name_missing(Claims *claims, const Claim *claim, size_t allocation,
                         return CLAIM_E_NO_CAPACITY;
                 if (claims_add_device(ret, &provider, suffix_of(claim, &provider.uuid), device,
                                       &mdev) < 0 ||
-                    taken_add(&taken, &mdev, device->name, device->address) < 0)
+                    taken_add(&taken, &mdev, device->name, device->address, "") < 0)
                         return error_oom(reterr);
         }
         return MIN(r, 0);

@@ -351,6 +351,51 @@ static int compare_identities(const Pair *pair)
         return 0;
 }
 
+/* Returns the card with the function, or NULL. */
+static const VgpuCard *find_card(const HostFacts *facts, const char *address,
+                                 const VgpuFunction **ret)
+{
+        for (size_t i = 0; i < facts->n_cards; i++) {
+                *ret = vgpu_card_find(&facts->cards[i], address);
+                if (*ret)
+                        return &facts->cards[i];
+        }
+        return NULL;
+}
+
+/* Compares the vGPU types of claimed functions with those of the hardware. Before its guest starts,
+ * a function can lack its type. */
+static int compare_types(const Pair *pair)
+{
+        for (size_t i = 0; i < pair->claim->n_devices; i++) {
+                const ClaimDevice *device = &pair->claim->devices[i];
+                const VgpuFunction *function = NULL;
+                const VgpuCard *card =
+                        claim_device_is_function(device)
+                                ? find_card(pair->index->facts, device->address, &function)
+                                : NULL;
+                const char *type = card && function->type != VGPU_TYPE_NONE
+                                           ? card->types[function->type].id
+                                           : NULL;
+                int r = 0;
+
+                if (type && strcmp(type, device->mdev_type) != 0)
+                        r = add(pair,
+                                "function %s has the vGPU type %.60s, but claim %" PRId64
+                                " has type %.60s",
+                                device->address, type, pair->claim->id, device->mdev_type);
+                else if (card && !type && pair->domain && pair->domain->running)
+                        r = add(pair,
+                                "function %s of guest %.60s has no vGPU type, but claim %" PRId64
+                                " has type %.60s",
+                                device->address, pair->domain->name, pair->claim->id,
+                                device->mdev_type);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
 int reconcile_check_devices(const GuestIndex *index, const Claim *claim, const HostDomain *domain,
                             ReconcileProblems *problems)
 {
@@ -364,7 +409,7 @@ int reconcile_check_devices(const GuestIndex *index, const Claim *claim, const H
                     add_claimed_pci(&pair, device->address) < 0)
                         return -ENOMEM;
         }
-        if (domain && add_unlisted_pci(&pair) < 0)
+        if ((domain && add_unlisted_pci(&pair) < 0) || compare_types(&pair) < 0)
                 return -ENOMEM;
         return compare_identities(&pair);
 }

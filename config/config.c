@@ -278,8 +278,16 @@ static bool has_address(const HostMdevType *type, size_t n, const char *address)
         return false;
 }
 
-/* Writes PCI addresses in small letters, as libvirt does. An address must appear once over all
- * types. */
+/* Returns whether one device can offer both types: a card whose virtual functions become vGPUs, of
+ * which each type has a resource class of its own. Other devices have one type, which only the poll
+ * shows (drivers/verify.h). */
+static bool can_share(const HostMdevType *a, const HostMdevType *b, const char *address)
+{
+        return address[0] != '/' && strcmp(a->mdev_class, b->mdev_class) != 0;
+}
+
+/* Writes PCI addresses in small letters, as libvirt does. An address must appear once in a type,
+ * and in several types only if these can share the device. */
 static int check_addresses(const HostConfig *host, HostMdevType *type, Error *reterr)
 {
         for (size_t i = 0; type->device_addresses && type->device_addresses[i]; i++) {
@@ -291,10 +299,12 @@ static int check_addresses(const HostConfig *host, HostMdevType *type, Error *re
                         return error_setf(reterr, EINVAL, "%s is listed twice", address);
                 for (size_t j = 0; j < host->n_mdev_types; j++)
                         if (host->mdev_types[j].device_addresses &&
-                            has_address(&host->mdev_types[j], SIZE_MAX, address))
-                                return error_setf(reterr, EINVAL,
-                                                  "%s already belongs to the type %s", address,
-                                                  host->mdev_types[j].type);
+                            has_address(&host->mdev_types[j], SIZE_MAX, address) &&
+                            !can_share(&host->mdev_types[j], type, address))
+                                return error_setf(
+                                        reterr, EINVAL,
+                                        "%s already belongs to the type %s, which has the same mdev_class",
+                                        address, host->mdev_types[j].type);
         }
         return 0;
 }

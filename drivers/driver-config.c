@@ -87,7 +87,9 @@ static int check_mdev_type(const HostConfig *config, size_t index, Error *reterr
                 if (r < 0)
                         return r;
                 for (size_t i = 0; i < index; i++)
-                        if (type_has_address(&config->mdev_types[i], *address))
+                        if (type_has_address(&config->mdev_types[i], *address) &&
+                            (**address == '/' ||
+                             strcmp(config->mdev_types[i].mdev_class, type->mdev_class) == 0))
                                 return error_setf(
                                         reterr, EINVAL,
                                         "[mdev_%.60s] device_addresses: %.60s is also in [mdev_%.60s]",

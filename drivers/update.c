@@ -60,7 +60,7 @@ static int make_plans(TreeUpdate *update, bool moves, Error *reterr)
         limit_amounts(&update->amounts, &update->problem);
         if ((r = numa_check(config, snapshot, &update->cpus, &update->problem, reterr)) < 0)
                 return r;
-        if (mdev_plan_make(config, snapshot, &update->mdevs) < 0)
+        if (mdev_plan_make(config, snapshot, update->known, &update->mdevs) < 0)
                 return error_oom(reterr);
         return 0;
 }
@@ -164,14 +164,15 @@ static int restore(ProviderTree *tree, const ProviderTree *before, Error *reterr
         return DRIVER_RESHAPE_NEEDED;
 }
 
-int provider_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
-                    const char *nodename, DriverReshape *reshape, Error *reterr)
+int provider_update(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+                    ProviderTree *tree, const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *copy = NULL;
         const ProviderTree *before = reshape ? reshape->before : NULL;
         _cleanup_(update_done) TreeUpdate update = {
                 .config = config,
                 .snapshot = snapshot,
+                .known = known,
                 .tree = tree,
                 .root = provider_tree_find_name(tree, nodename),
         };

@@ -7,11 +7,12 @@
 #include "base/provider-tree.h"
 #include "drivers/driver-reshape.h"
 #include "drivers/driver.h"
+#include "drivers/tree/vgpu-cards.h"
 
-/* Edits tree, which equals Placement's, into the tree that the host should have (specification
- * 4, "update_provider_tree"). nodename is the name of the root provider, which must be in the
- * tree. Only parts that the host owns change: foreign providers, traits and aggregates stay
- * (facts C10). The function can be called as often as needed.
+/* Edits tree, which equals Placement's, into the tree that the host should have. The name of its
+ * root provider is nodename (specification 4, "update_provider_tree"). known has facts about vGPUs
+ * that the snapshot lacks, and can be NULL. Only parts that the host owns change. Foreign
+ * providers, traits and aggregates stay (facts C10). The function can be called as often as needed.
  *
  * reshape can be NULL. Without reshape->consumers no allocation can move. If one would have to,
  * the function returns DRIVER_RESHAPE_NEEDED and restores the tree; pointers into it are then
@@ -23,5 +24,6 @@
  *
  * Errors: -ENOENT if nodename is not in the tree, -EINVAL with an error text if host and
  * configuration do not fit, -ENOMEM. Tree and consumers are then undefined. */
-int provider_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
-                    const char *nodename, DriverReshape *reshape, Error *reterr);
+int provider_update(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+                    ProviderTree *tree, const char *nodename, DriverReshape *reshape,
+                    Error *reterr);

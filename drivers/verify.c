@@ -295,17 +295,52 @@ static const SnapshotDevice *find_addressed(const HostMdevType *type, char *addr
         return NULL;
 }
 
-static int verify_address(const HostMdevType *type, char *address, const Snapshot *snapshot,
-                          Findings *findings)
+/* Returns whether another type has the address, too. */
+static bool is_shared(const HostConfig *config, const HostMdevType *type, const char *address)
+{
+        for (size_t i = 0; i < config->n_mdev_types; i++) {
+                const HostMdevType *other = &config->mdev_types[i];
+
+                for (char **a = other->device_addresses; other != type && a && *a; a++)
+                        if (strcasecmp(*a, address) == 0)
+                                return true;
+        }
+        return false;
+}
+
+/* Returns whether the card has virtual functions that become vGPUs of the type. */
+static bool has_functions(const Snapshot *snapshot, const char *card, const char *type)
+{
+        for (size_t i = 0; i < snapshot->n_devices; i++) {
+                const SnapshotDevice *device = &snapshot->devices[i];
+
+                if (device->is_vgpu_function && strcasecmp(device->physical_function, card) == 0 &&
+                    snapshot_find_mdev_type(device, type))
+                        return true;
+        }
+        return false;
+}
+
+static int verify_address(const HostConfig *config, const HostMdevType *type, char *address,
+                          const Snapshot *snapshot, Findings *findings)
 {
         const SnapshotDevice *device = find_addressed(type, address, snapshot);
         char option[TEXT_MAX];
 
         snprintf(option, sizeof(option), "[mdev_%.200s] device_addresses", type->type);
+        if (!device && has_functions(snapshot, address, type->type))
+                return 0;
         if (!device)
                 return findings_warn(findings, option,
                                      "The device %.100s does not exist. Correct the address",
                                      address);
+        if (has_functions(snapshot, address, type->type))
+                return 0;
+        if (!device->is_vgpu_function && is_shared(config, type, address))
+                return findings_warn(
+                        findings, option,
+                        "The device %.100s creates mediated devices, so it has one type. Remove it from the other types",
+                        address);
         if (!snapshot_find_mdev_type(device, type->type))
                 return findings_warn(
                         findings, option,
@@ -339,7 +374,8 @@ static uint64_t count_mdevs(const Snapshot *snapshot, const char *type)
 
 /* Warns of a type that no device offers, of addresses without a device, and of a max_instances
  * below the number of existing mdevs. */
-static int verify_mdev_type(const HostMdevType *type, const Snapshot *snapshot, Findings *findings)
+static int verify_mdev_type(const HostConfig *config, const HostMdevType *type,
+                            const Snapshot *snapshot, Findings *findings)
 {
         uint64_t n_existing = count_mdevs(snapshot, type->type);
         char option[TEXT_MAX];
@@ -350,7 +386,7 @@ static int verify_mdev_type(const HostMdevType *type, const Snapshot *snapshot, 
                         "No device offers %.100s. \"computectl discover\" shows the types that devices offer",
                         type->type);
         for (char **address = type->device_addresses; address && *address; address++)
-                if (verify_address(type, *address, snapshot, findings) < 0)
+                if (verify_address(config, type, *address, snapshot, findings) < 0)
                         return -ENOMEM;
         if (type->max_instances == 0 || n_existing <= type->max_instances)
                 return 0;
@@ -396,7 +432,7 @@ static int verify_idle_device(const HostConfig *config, const Snapshot *snapshot
 static int verify_mdevs(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         for (size_t i = 0; i < config->n_mdev_types; i++)
-                if (verify_mdev_type(&config->mdev_types[i], snapshot, findings) < 0)
+                if (verify_mdev_type(config, &config->mdev_types[i], snapshot, findings) < 0)
                         return -ENOMEM;
         for (size_t i = 0; i < snapshot->n_devices; i++)
                 if (verify_idle_device(config, snapshot, &snapshot->devices[i], findings) < 0)
@@ -600,6 +636,70 @@ static int verify_entries(const PciSpecs *specs, const Snapshot *snapshot, Findi
 
 /* Warns of entries without a device, and of too many providers of one class. Providers of one
  * class are neighbours in the sorted set. */
+/* Returns whether device_spec has a virtual function that becomes a vGPU. */
+static bool is_spec_function(const HostConfig *config, const SnapshotDevice *device)
+{
+        const PciSpec *spec =
+                device->is_vgpu_function ? pci_specs_find(&config->pci_specs, device) : NULL;
+
+        return spec && !spec->physical_network;
+}
+
+/* Returns the vGPU type that most functions of the card have, or NULL. Only functions of
+ * device_spec count. */
+static const char *find_common_type(const HostConfig *config, const Snapshot *snapshot,
+                                    const char *card)
+{
+        const char *found = NULL;
+        size_t most = 0;
+
+        for (size_t i = 0; i < snapshot->n_devices; i++) {
+                const char *type = snapshot_vgpu_type(&snapshot->devices[i]);
+                size_t n = 0;
+
+                for (size_t j = 0; type && j < snapshot->n_devices; j++) {
+                        const char *other = snapshot_vgpu_type(&snapshot->devices[j]);
+
+                        n += other && strcmp(other, type) == 0 &&
+                             strcmp(snapshot->devices[j].physical_function, card) == 0 &&
+                             is_spec_function(config, &snapshot->devices[j]);
+                }
+                if (n > most) {
+                        most = n;
+                        found = type;
+                }
+        }
+        return found;
+}
+
+/* Warns of functions of device_spec that have no vGPU type, or another one than their siblings. */
+static int verify_types(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < snapshot->n_devices; i++) {
+                const SnapshotDevice *device = &snapshot->devices[i];
+                const char *type = snapshot_vgpu_type(device), *common;
+
+                if (!is_spec_function(config, device))
+                        continue;
+                if (!type) {
+                        r = findings_warn(
+                                findings, "[pci] device_spec",
+                                "The function %s has no vGPU type and is not offered. Set its type, or remove it from device_spec",
+                                device->address);
+                        continue;
+                }
+                common = find_common_type(config, snapshot, device->physical_function);
+                if (common && strcmp(type, common) != 0)
+                        r = findings_warn(
+                                findings, "[pci] device_spec",
+                                "The function %s has the vGPU type %.60s, but other functions of its card have %.60s. Guests get either",
+                                device->address, type, common);
+        }
+        return r;
+}
+
 static int verify_pci(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         _cleanup_(string_set_done) StringSet providers = STRING_SET_INIT;
@@ -614,6 +714,8 @@ static int verify_pci(const HostConfig *config, const Snapshot *snapshot, Findin
                         findings, "[pci] device_spec",
                         "No device of this host matches. \"computectl discover --all\" shows all devices");
         r = verify_entries(&config->pci_specs, snapshot, findings);
+        if (r == 0)
+                r = verify_types(config, snapshot, findings);
         for (size_t i = 0, n; r == 0 && i < providers.n_items; i += n) {
                 const char *first = providers.items[i];
 

@@ -249,6 +249,16 @@ static void settle(Tracker *tracker)
         tracker_arm_timer(tracker, MIN(CHANGE_SETTLE_USEC, latest > now ? latest - now : 0));
 }
 
+void tracker_note_cards(void *userdata)
+{
+        Tracker *tracker = userdata;
+
+        if (tracker->phase == CYCLE_IDLE)
+                settle(tracker);
+        else
+                tracker->again = true;
+}
+
 void tracker_on_host_poll(HostPoll *poll, HostPollEvent event, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
@@ -265,10 +275,7 @@ void tracker_on_host_poll(HostPoll *poll, HostPollEvent event, const Error *erro
                         tracker_arm_timer(tracker, cycle_pace_poll_retry_usec(&tracker->pace));
                 break;
         case HOST_POLL_CHANGED:
-                if (idle)
-                        settle(tracker);
-                else
-                        tracker->again = true;
+                tracker_note_cards(tracker);
                 break;
         }
 }

@@ -70,6 +70,9 @@ void tracker_end_phase(Tracker *tracker, int result, const Error *error);
 /* Handles the result of a poll, or other news of the host. userdata is the tracker. */
 void tracker_on_host_poll(HostPoll *poll, HostPollEvent event, const Error *error, void *userdata);
 
+/* Begins a cycle soon, because a claim has changed what a card offers. userdata is the tracker. */
+void tracker_note_cards(void *userdata);
+
 /* Calls the waiters of the cycle that has ended, each exactly once. put_off: the publication was
  * put off, so waiters for a publication keep waiting. A waiter can add and cancel waiters. */
 void tracker_call_waiters(Tracker *tracker, const Error *error, bool put_off);

@@ -90,6 +90,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         r = add_timers(tracker);
         if (r < 0)
                 return error_setf(reterr, r, "Cannot set up a timer: %s", strerror(-r));
+        claim_service_watch_cards(config->maker.claims, tracker_note_cards, tracker);
         *ret = TAKE_PTR(tracker);
         return 0;
 }
@@ -98,6 +99,7 @@ Tracker *tracker_free(Tracker *tracker)
 {
         if (!tracker)
                 return NULL;
+        claim_service_unwatch_cards(tracker->maker.claims, tracker);
         sd_event_source_disable_unref(tracker->cycle_timer);
         sd_event_source_disable_unref(tracker->soon);
         host_poll_free(tracker->poll);

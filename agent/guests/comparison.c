@@ -184,7 +184,8 @@ static bool set_polls(ClaimService *service, const Snapshot *snapshot, const Sna
         ClaimComparison *comparison = &service->comparison;
         HostFacts facts = { 0 };
 
-        if (claim_facts_make(service->settings.driver, snapshot, guests, &facts) < 0) {
+        if (claim_facts_make(service->settings.driver, snapshot, guests, &comparison->vgpus,
+                             &facts) < 0) {
                 log_warning("Out of memory. Claims keep the previous state of the guests.");
                 return false;
         }
@@ -204,12 +205,15 @@ static bool set_polls(ClaimService *service, const Snapshot *snapshot, const Sna
 }
 
 /* A poll is compared again if the settings changed since its facts were made. */
-void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
+void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot,
+                                const VgpuSizes *sizes)
 {
         bool known = snapshot == service->comparison.snapshot;
 
         if (known && !service->comparison.driver_is_new)
                 return;
+        if (sizes && vgpu_sizes_copy(&service->comparison.vgpus.sizes, sizes) < 0)
+                log_debug("Out of memory. vGPUs keep their known sizes.");
         if (!set_polls(service, snapshot, known ? service->comparison.guests : snapshot))
                 return;
         service->comparison.driver_is_new = false;

@@ -8,8 +8,10 @@
 #include "agent/guests/reconcile.h"
 #include "report/reporter.h"
 
-/* Sets the result of a poll, as the facts about devices and guests. Keeps a reference. */
-void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot);
+/* Sets the result of a poll, as the facts about devices and guests. Keeps a reference. sizes of
+ * vGPUs are copied; NULL: those of the last call. */
+void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot,
+                                const VgpuSizes *sizes);
 
 /* Sets the guests of a newer poll, before a cycle takes all of it. Devices and cells remain those
  * that the tree of providers was made of. Keeps a reference. */

@@ -45,6 +45,7 @@ int claim_service_new(ClaimService **ret, const char *path, const char *host,
 static void comparison_done(ClaimComparison *comparison)
 {
         claim_facts_done(&comparison->facts);
+        vgpu_facts_done(&comparison->vgpus);
         snapshot_unref(comparison->snapshot);
         snapshot_unref(comparison->guests);
         allocations_free(comparison->held);
@@ -326,6 +327,35 @@ void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata
         service->watch_userdata = userdata;
 }
 
+void claim_service_watch_cards(ClaimService *service, void (*watch)(void *userdata), void *userdata)
+{
+        if (!service)
+                return;
+        service->watch_cards = watch;
+        service->watch_cards_userdata = userdata;
+}
+
+void claim_service_unwatch_cards(ClaimService *service, const void *userdata)
+{
+        if (service && service->watch_cards_userdata == userdata)
+                claim_service_watch_cards(service, NULL, NULL);
+}
+
+/* Returns whether the claim has a function of a card with vGPUs of several types. */
+static bool changes_card(const ClaimService *service, const Claim *claim)
+{
+        for (size_t i = 0; service->facts && i < claim->n_devices; i++) {
+                const HostPci *pci =
+                        claim_device_is_function(&claim->devices[i])
+                                ? host_facts_find_pci(service->facts, claim->devices[i].address)
+                                : NULL;
+
+                if (pci && pci->vgpu_type && service->facts->cards[pci->card].n_types > 1)
+                        return true;
+        }
+        return false;
+}
+
 void claim_service_record(ClaimService *service, const EventNote *note)
 {
         Error error = ERROR_NULL;
@@ -343,6 +373,8 @@ void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *
         /* The announced change was written, so the disk accepts writes again. */
         if (service->error_is_of_write)
                 set_error(service, 0, NULL);
+        if (service->watch_cards && changes_card(service, claim))
+                service->watch_cards(service->watch_cards_userdata);
         if (service->watch)
                 service->watch(event, claim, service->watch_userdata);
 }

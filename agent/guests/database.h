@@ -15,6 +15,7 @@
 #include "claims/claims.h"
 #include "claims/reconcile.h"
 #include "drivers/driver.h"
+#include "drivers/tree/vgpu-cards.h"
 
 typedef enum ClaimEvent {
         CLAIM_EVENT_ADDED,
@@ -47,6 +48,7 @@ typedef struct ClaimComparison {
         Snapshot *snapshot; /* poll that facts borrows from; NULL before the first */
         Snapshot *guests;   /* poll of the domains alone: the same or a newer one */
         HostFacts facts;
+        VgpuFacts vgpus;         /* sizes of vGPUs that facts are made with */
         bool driver_is_new;      /* the settings changed since the facts were made */
         ReconcileRecent *recent; /* claims since the begin of the poll, or slightly longer: it
                                       does not show their guests */
@@ -97,6 +99,8 @@ typedef struct ClaimService {
         StringSet locked_consumers; /* consumers that a claim or a healer works on */
         int64_t last_id;            /* newest claim that was made */
         ClaimWatch watch;
+        void (*watch_cards)(void *userdata);
+        void *watch_cards_userdata;
         void *watch_userdata;
 } ClaimService;
 
@@ -167,6 +171,14 @@ void claim_service_record(ClaimService *service, const EventNote *note);
  * read claims. It must not call claim_service_check() or claim_service_tend(), because its caller
  * uses the database. */
 void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata);
+/* Sets the function that is called after a change of a claim that changes what a card can offer:
+ * its vGPUs have several types, and each claim takes from all of them. A new function replaces the
+ * one before. claim_service_unwatch_cards() removes the function with this userdata. service can be
+ * NULL. */
+void claim_service_watch_cards(ClaimService *service, void (*watch)(void *userdata),
+                               void *userdata);
+void claim_service_unwatch_cards(ClaimService *service, const void *userdata);
+
 /* Announces a change that was written. Clears an error of an earlier write. */
 void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *claim);
 

@@ -40,8 +40,7 @@ static int add_devices(const MdevPlan *plan, HostFacts *facts)
                 const MdevOffer *offer = &plan->offers[i];
                 const char *type, *resource_class;
 
-                /* The device is a vGPU function, for which no mdev can be named. */
-                if (offer->device->is_vgpu_function)
+                if (offer->card)
                         continue;
                 type = keep(facts, offer->type->type);
                 resource_class = keep(facts, offer->type->mdev_class);
@@ -69,7 +68,8 @@ static void add_pci(const HostConfig *config, const Snapshot *snapshot, HostFact
                 const PciSpec *spec = pci_specs_find(&config->pci_specs, device);
                 HostPci *pci = &facts->pci[facts->n_pci];
 
-                if (!spec || spec->physical_network)
+                if (!spec || spec->physical_network ||
+                    (device->is_vgpu_function && !snapshot_vgpu_type(device)))
                         continue;
                 *pci = (HostPci){ .name = device->name,
                                   .address = device->address,
@@ -81,6 +81,57 @@ static void add_pci(const HostConfig *config, const Snapshot *snapshot, HostFact
                                   .managed = spec->managed };
                 pci_spec_resource_class(spec, device, pci->resource_class);
                 facts->n_pci++;
+        }
+}
+
+/* Returns the largest number of functions and types of all cards. */
+static size_t count_vgpus(const VgpuCards *cards)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < cards->n_items; i++)
+                n += cards->items[i].n_functions * cards->items[i].n_types;
+        return n;
+}
+
+/* Adds a function for each type that it can be given as. */
+static void add_function(const VgpuCard *card, size_t index, const VgpuFunction *function,
+                         HostFacts *facts)
+{
+        for (size_t i = 0; i < card->n_types; i++) {
+                if (!card->types[i].resource_class || !(function->allowed & UINT64_C(1) << i) ||
+                    (function->type != VGPU_TYPE_NONE && function->type != (int)i))
+                        continue;
+                facts->pci[facts->n_pci] = (HostPci){
+                        .name = function->name,
+                        .address = function->address,
+                        .identity = host_facts_identity(facts, function->address),
+                        .provider = card->name,
+                        .vgpu_type = card->types[i].id,
+                        .card = index,
+                        .cell = card->numa_node,
+                };
+                snprintf(facts->pci[facts->n_pci].resource_class,
+                         sizeof(facts->pci[facts->n_pci].resource_class), "%s",
+                         card->types[i].resource_class);
+                facts->n_pci++;
+        }
+}
+
+/* Takes the cards of the plan and adds their functions. The claims mark the taken functions
+ * themselves, by newer facts. */
+static void add_vgpus(MdevPlan *plan, HostFacts *facts)
+{
+        facts->cards = plan->cards.items;
+        facts->n_cards = plan->cards.n_items;
+        plan->cards = (VgpuCards){ 0 };
+        for (size_t i = 0; i < facts->n_cards; i++) {
+                VgpuCard *card = &facts->cards[i];
+
+                for (size_t j = 0; j < card->n_functions; j++) {
+                        card->functions[j].is_taken = false;
+                        add_function(card, i, &card->functions[j], facts);
+                }
         }
 }
 
@@ -285,15 +336,15 @@ static int add_domains(const Snapshot *snapshot, HostFacts *facts)
 }
 
 int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const Snapshot *guests,
-                     HostFacts *ret)
+                     const VgpuFacts *known, HostFacts *ret)
 {
         _cleanup_(mdev_plan_done) MdevPlan plan = { 0 };
         _cleanup_(claim_facts_done) HostFacts facts = { 0 };
 
-        if (mdev_plan_make(config, snapshot, &plan) < 0)
+        if (mdev_plan_make(config, snapshot, known, &plan) < 0)
                 return -ENOMEM;
         facts.devices = calloc(plan.n_offers + 1, sizeof(HostDevice));
-        facts.pci = calloc(snapshot->n_devices + 1, sizeof(HostPci));
+        facts.pci = calloc(snapshot->n_devices + count_vgpus(&plan.cards) + 1, sizeof(HostPci));
         facts.mdevs = calloc(snapshot->n_mdevs + 1, sizeof(HostMdev));
         facts.functions = calloc(snapshot->n_devices + 1, sizeof(HostFunction));
         facts.cells = calloc(snapshot->n_cells + 1, sizeof(HostCell));
@@ -308,6 +359,7 @@ int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const S
                 facts.folders_unknown = guests->folders_error.text;
         add_functions(snapshot, &facts);
         add_pci(config, snapshot, &facts);
+        add_vgpus(&plan, &facts);
         add_mdevs(snapshot, &facts);
         if (add_devices(&plan, &facts) < 0 || add_cells(config, snapshot, guests, &facts) < 0 ||
             add_domains(guests, &facts) < 0)
@@ -324,6 +376,9 @@ void claim_facts_done(HostFacts *facts)
         }
         for (size_t i = 0; i < facts->n_domains; i++)
                 layout_done(&facts->domains[i].layout);
+        for (size_t i = 0; i < facts->n_cards; i++)
+                vgpu_card_done(&facts->cards[i]);
+        free(facts->cards);
         free(facts->devices);
         free(facts->pci);
         free(facts->mdevs);

@@ -6,12 +6,14 @@
 
 #include "claims/claim/host-facts.h"
 #include "drivers/driver.h"
+#include "drivers/tree/vgpu-cards.h"
 
-/* Makes the facts. The domains of guests count; it is the snapshot itself or a newer one. Borrows
- * from both snapshots, which must outlive ret. Borrows nothing from the configuration, which a
- * reload replaces. ret must be zeroed. Returns -ENOMEM on failure. */
+/* Makes the facts. The domains of guests count; it is the snapshot itself or a newer one. known has
+ * the sizes of vGPUs; NULL: unknown. Borrows from both snapshots, which must outlive ret. Borrows
+ * nothing from the configuration, which a reload replaces, or from known. ret must be zeroed.
+ * Returns -ENOMEM on failure. */
 int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const Snapshot *guests,
-                     HostFacts *ret);
+                     const VgpuFacts *known, HostFacts *ret);
 void claim_facts_done(HostFacts *facts);
 
 /* Makes the facts of one domain that is not part of a poll. Borrows only from domain. The caller

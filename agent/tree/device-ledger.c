@@ -62,6 +62,7 @@ void device_ledger_done(DeviceLedger *ledger)
         for (size_t i = 0; i < ledger->n_devices; i++)
                 device_done(&ledger->devices[i]);
         free(ledger->devices);
+        vgpu_sizes_done(&ledger->sizes);
         *ledger = DEVICE_LEDGER_INIT;
 }
 
@@ -144,7 +145,8 @@ json_t *device_ledger_to_json(const DeviceLedger *ledger)
         for (size_t i = 0; i < ledger->n_devices; i++)
                 if (json_array_append_new(devices, device_to_json(&ledger->devices[i])) < 0)
                         return NULL;
-        return json_pack("{s:s, s:O}", "format", DEVICE_LEDGER_FORMAT, "devices", devices);
+        return json_pack("{s:s, s:O, s:o}", "format", DEVICE_LEDGER_FORMAT, "devices", devices,
+                         "vgpu_sizes", vgpu_sizes_to_json(&ledger->sizes));
 }
 
 /* Reads the members of the hold. Ledgers of older versions lack them. */
@@ -240,6 +242,10 @@ int device_ledger_from_json(const json_t *json, DeviceLedger *ret, Error *reterr
                 if (r == 0)
                         r = check_alone(&ledger, device, reterr);
         }
+        /* Ledgers of older versions lack the sizes. */
+        if (r == 0 && json_object_get(json, "vgpu_sizes"))
+                r = vgpu_sizes_from_json(json_object_get(json, "vgpu_sizes"), &ledger.sizes,
+                                         reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_STRUCT(ledger);
@@ -540,6 +546,13 @@ static int note_members(Update *update, LedgerDevice *device, const SnapshotDevi
         return 0;
 }
 
+/* Returns whether the driver computes the reserved amount, as for vGPUs, and no other writer. */
+static bool is_computed(const Update *update, const LedgerDevice *device,
+                        const SnapshotDevice *there)
+{
+        return strcmp(device->name + strlen(update->root->name) + 1, there->name) == 0;
+}
+
 /* Restores the reserved amount from before the withholding. The mark stays until a tree of
  * Placement shows that the amount arrived. withheld is the total that was withheld. A PCI device
  * that is back with another total keeps that reservation. */
@@ -583,7 +596,8 @@ static void block(LedgerDevice *device, Inventory *record)
 
 /* Decides whether the capacity of a present device is offered: the hold comes first, then the
  * block, then the release. */
-static void settle(Update *update, LedgerDevice *device, Inventory *record)
+static void settle(Update *update, LedgerDevice *device, const SnapshotDevice *there,
+                   Inventory *record)
 {
         bool was_away = device->missing || device->held;
         uint64_t withheld = device->total;
@@ -599,7 +613,11 @@ static void settle(Update *update, LedgerDevice *device, Inventory *record)
                 block(device, record);
                 return;
         }
-        release(device, withheld, record);
+        if (is_computed(update, device, there)) {
+                device->withheld = false;
+                device->reserved = 0;
+        } else
+                release(device, withheld, record);
         device->missing = device->held = device->listed = false;
         if (was_away)
                 update->change(device, DEVICE_CHANGE_BACK, update->userdata);
@@ -640,7 +658,11 @@ static int note_present(Update *update, const Provider *provider, const Snapshot
         before = *device;
         note_blocker(update, device, there);
         note_identity(there, device);
-        settle(update, device, &record->inventory);
+        settle(update, device, there, &record->inventory);
+        /* A card can offer several types of vGPUs, which are withheld together. */
+        for (size_t i = 1; device->withheld && i < provider->n_inventories; i++)
+                provider->inventories[i].inventory.reserved =
+                        provider->inventories[i].inventory.total;
         device->provider = provider->uuid;
         device->parent = provider->parent;
         device->boot = update->input->boot;
@@ -657,14 +679,14 @@ static int note_present(Update *update, const Provider *provider, const Snapshot
         return 0;
 }
 
-/* Stores the devices of all providers below the root with a single inventory. */
+/* Stores the devices of all providers below the root with an inventory. */
 static int note_all_present(Update *update)
 {
         for (size_t i = 0; i < update->tree->n_providers; i++) {
                 const Provider *provider = update->tree->providers[i];
                 const SnapshotDevice *device = device_of_provider(update, provider->name);
 
-                if (device && provider->n_inventories == 1 &&
+                if (device && provider->n_inventories > 0 &&
                     provider_tree_in_subtree(update->tree, provider, &update->root->uuid) &&
                     note_present(update, provider, device) < 0)
                         return -ENOMEM;
@@ -679,7 +701,7 @@ static bool is_present(const Update *update, const LedgerDevice *device,
 {
         const Provider *provider = provider_tree_find_name(update->tree, device->name);
 
-        return provider && provider->n_inventories == 1 && !device->other[0] && there;
+        return provider && provider->n_inventories > 0 && !device->other[0] && there;
 }
 
 /* Returns true if the device reports that it cannot create an mdev of its configured type now. Two

@@ -37,6 +37,7 @@
 #include "claims/claim/claim.h"
 #include "drivers/host/host-config.h"
 #include "drivers/host/snapshot.h"
+#include "drivers/host/vgpu-sizes.h"
 
 #define DEVICE_LEDGER_FORMAT "compute-agent-devices/1"
 #define DEVICE_GONE_HOLDS    10                    /* in units of the hold */
@@ -74,7 +75,8 @@ typedef struct DeviceLedger {
         LedgerDevice *devices;
         size_t n_devices;
         size_t n_allocated;
-        bool changed; /* an update changed it since the owner cleared this */
+        VgpuSizes sizes; /* framebuffers of cards and vGPU types that polls have shown */
+        bool changed;    /* an update changed it since the owner cleared this */
 } DeviceLedger;
 
 #define DEVICE_LEDGER_INIT ((DeviceLedger){ 0 })

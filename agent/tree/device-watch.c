@@ -27,6 +27,7 @@ struct DeviceWatch {
         DeviceUpdateInput input; /* constant inputs; the time is set for each update */
         uint64_t looked_usec;    /* CLOCK_BOOTTIME up to which due times were handled */
         DeviceLedger ledger;
+        VgpuFacts vgpus; /* the sizes are those of the ledger */
         size_t n_missing;
         char *missing;   /* name of the first missing device; NULL: not known yet */
         bool saved;      /* the file has the ledger as of its last change */
@@ -38,6 +39,7 @@ DeviceWatch *device_watch_free(DeviceWatch *watch)
         if (!watch)
                 return NULL;
         device_ledger_done(&watch->ledger);
+        vgpu_facts_done(&watch->vgpus);
         free(watch->state_file);
         free(watch->missing);
         free(watch);
@@ -291,6 +293,66 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
                 save(watch);
         }
         return r;
+}
+
+static bool has_vgpu_functions(const Snapshot *snapshot)
+{
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                if (snapshot->devices[i].is_vgpu_function)
+                        return true;
+        return false;
+}
+
+/* Adds the vGPUs of a claim that are virtual functions. */
+static int add_holdings(const Claim *claim, VgpuFacts *ret)
+{
+        for (size_t i = 0; i < claim->n_devices; i++) {
+                const ClaimDevice *device = &claim->devices[i];
+
+                if (claim_device_is_function(device) &&
+                    vgpu_facts_add_holding(ret, device->address, device->mdev_type) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Lists the virtual functions of living claims. If the claims cannot be read, the last list
+ * stays. */
+static int list_holdings(DeviceWatch *watch, Claims *claims)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        Error error;
+        int r = claims ? claims_list(claims, CLAIMS_WITH_DEVICES, NULL, &list, &error) : 0;
+
+        if (r < 0)
+                log_debug("Cannot read the vGPUs of claims: %s", error.text);
+        if (!claims || r < 0)
+                return 0;
+        vgpu_facts_clear_holdings(&watch->vgpus);
+        for (size_t i = 0; i < list.n_claims; i++)
+                if (add_holdings(list.claims[i], &watch->vgpus) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+const VgpuFacts *device_watch_note_vgpus(DeviceWatch *watch, Claims *claims,
+                                         const Snapshot *snapshot)
+{
+        bool changed = false;
+
+        if (!has_vgpu_functions(snapshot))
+                return &watch->vgpus;
+        if (vgpu_sizes_note(&watch->ledger.sizes, snapshot, &changed) < 0 ||
+            vgpu_sizes_copy(&watch->vgpus.sizes, &watch->ledger.sizes) < 0 ||
+            list_holdings(watch, claims) < 0)
+                return NULL;
+        watch->ledger.changed |= changed;
+        return &watch->vgpus;
+}
+
+const VgpuFacts *device_watch_get_vgpus(const DeviceWatch *watch)
+{
+        return &watch->vgpus;
 }
 
 const DeviceLedger *device_watch_get_ledger(const DeviceWatch *watch)

@@ -8,6 +8,7 @@
 #include "agent/tree/device-ledger.h"
 #include "claims/claims.h"
 #include "drivers/driver.h"
+#include "drivers/tree/vgpu-cards.h"
 
 typedef struct DeviceWatch DeviceWatch;
 
@@ -24,6 +25,15 @@ DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
  * Returns -ENOMEM, or -EINVAL with words, on failure. */
 int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *trees,
                        const Retained *retained, ProviderTree *tree, Error *reterr);
+
+/* Notes the vGPU sizes that the snapshot shows, and the virtual functions that claims (NULL: not
+ * known) have. Returns both, borrowed until the next call. NULL if memory is short; then vGPUs are
+ * counted without them. */
+const VgpuFacts *device_watch_note_vgpus(DeviceWatch *watch, Claims *claims,
+                                         const Snapshot *snapshot);
+
+/* Returns the facts about vGPUs of the last note, borrowed. */
+const VgpuFacts *device_watch_get_vgpus(const DeviceWatch *watch);
 
 /* Returns the expected devices as of the last update, borrowed. */
 const DeviceLedger *device_watch_get_ledger(const DeviceWatch *watch);

@@ -202,6 +202,16 @@ static int finish(const TreeMaker *maker, const RetainedTrees *trees, ProviderTr
         return r;
 }
 
+/* Returns the facts about vGPUs that the snapshot does not have, or NULL. */
+static const VgpuFacts *note_vgpus(const TreeMaker *maker, const Snapshot *snapshot)
+{
+        if (!maker->device_watch)
+                return NULL;
+        return device_watch_note_vgpus(maker->device_watch,
+                                       maker->claims ? maker->get_claims(maker->claims) : NULL,
+                                       snapshot);
+}
+
 int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const ProviderTree *base,
                     bool known, DriverReshape *reshape, MadeTree *ret_made, Error *reterr)
 {
@@ -225,7 +235,8 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
                 return error_oom(reterr);
         if (reshape)
                 reshape->before = trees.before;
-        updated = provider_update(maker->config, snapshot, tree, maker->nodename, reshape, &error);
+        updated = provider_update(maker->config, snapshot, note_vgpus(maker, snapshot), tree,
+                                  maker->nodename, reshape, &error);
         if (reshape)
                 reshape->before = NULL;
         if (updated < 0) {

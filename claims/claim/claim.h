@@ -109,18 +109,19 @@ typedef struct ClaimMove {
 
 void claim_move_done(ClaimMove *move);
 
-/* A device that a claim has alone, with texts that the claim owns. It is either a mediated device,
- * which exists or will be created, or a whole PCI device. A PCI device has no type and no mdev. */
+/* A device that a claim has alone, with texts that the claim owns. It is a mediated device, which
+ * exists or will be created, or a PCI function. A function without mdev_type is given as it is. One
+ * with mdev_type becomes a vGPU of that type. */
 typedef struct ClaimDevice {
         Uuid provider;
         const char *suffix;    /* suffix of its request group */
         const char *name;      /* libvirt's name of the device, or of the mdev's parent:
                                   "pci_0000_41_00_0" */
         const char *address;   /* PCI address; "" if it has none */
-        const char *mdev_type; /* "nvidia-35" */
-        Uuid mdev;
-        const char *identity; /* identity of the device at the address when it was given
-                                 (base/device-identity.h); "" or NULL: not recorded */
+        const char *mdev_type; /* "nvidia-35"; "" for a PCI device that is no vGPU */
+        Uuid mdev;             /* UUID_NULL for a PCI function */
+        const char *identity;  /* identity of the device at the address when it was given
+                                  (base/device-identity.h); "" or NULL: not recorded */
 } ClaimDevice;
 
 /* A device that living claims name, by its address. */
@@ -182,6 +183,12 @@ int claim_add(Claim *claim, const Uuid *provider, const char *provider_name, con
 
 /* Adds a copy of a device. Returns -ENOMEM on failure. */
 int claim_add_device(Claim *claim, const ClaimDevice *device);
+
+/* Returns true for a virtual function that becomes a vGPU. */
+static inline bool claim_device_is_function(const ClaimDevice *device)
+{
+        return uuid_empty(&device->mdev) && device->mdev_type[0] && device->address[0];
+}
 
 /* Returns true if the claim has this PCI device as a whole. */
 bool claim_has_pci(const Claim *claim, const char *address);

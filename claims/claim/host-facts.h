@@ -9,6 +9,7 @@
 #include "base/inventory.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
+#include "base/vgpu-card.h"
 #include "claims/claim/layout.h"
 
 #define HOST_ADDRESS_SIZE     13 /* bytes of "0000:41:00.0" with its NUL */
@@ -27,16 +28,19 @@ typedef struct HostDevice {
         const char *identity;       /* "" or NULL if it is unknown */
 } HostDevice;
 
-/* A PCI device that guests get as a whole. */
+/* A PCI function that guests get as a whole. A function that becomes a vGPU is listed once for each
+ * type that it can have. */
 typedef struct HostPci {
         const char *name;     /* libvirt's name: "pci_0000_41_00_0" */
         const char *address;  /* "0000:41:00.0" */
-        const char *provider; /* PCI address in its provider's name: its own, or that of its
-                                 physical function */
+        const char *provider; /* end of its provider's name: its PCI address, or that of its
+                                 physical function; for a vGPU libvirt's name of the card */
         char resource_class[RESOURCE_CLASS_MAX + 1];
-        int cell;             /* id of its host cell, or HOST_CELL_NONE */
-        bool managed;         /* libvirt must detach it from its driver when a guest gets it */
-        const char *identity; /* "" or NULL if it is unknown */
+        int cell;              /* id of its host cell, or HOST_CELL_NONE */
+        bool managed;          /* libvirt must detach it from its driver when a guest gets it */
+        const char *identity;  /* "" or NULL if it is unknown */
+        const char *vgpu_type; /* "nvidia-1428"; NULL for a device that is no vGPU */
+        size_t card;           /* index of its card in the facts, for a vGPU */
 } HostPci;
 
 typedef struct HostCpu {
@@ -106,6 +110,8 @@ typedef struct HostFacts {
         size_t n_devices;
         HostPci *pci;
         size_t n_pci;
+        VgpuCard *cards; /* cards with vGPU functions; no function is marked as taken */
+        size_t n_cards;
         HostMdev *mdevs;
         size_t n_mdevs;
         HostFunction *functions; /* all that the host lists, by address; NULL: unknown */

@@ -23,6 +23,9 @@ void taken_done(Taken *taken)
         for (size_t i = 0; i < taken->n_mdevs; i++)
                 free(taken->mdevs[i].device);
         free(taken->mdevs);
+        for (size_t i = 0; i < taken->n_functions; i++)
+                free(taken->functions[i].type);
+        free(taken->functions);
         *taken = (Taken){ 0 };
 }
 
@@ -55,12 +58,32 @@ static int add_mdev(Taken *taken, const Uuid *mdev, const char *address)
         return divide(taken, find_card(taken, address));
 }
 
-int taken_add(Taken *taken, const Uuid *mdev, const char *device, const char *address)
+/* Adds the type of a function that is a vGPU. */
+static int add_function(Taken *taken, const char *address, const char *type)
+{
+        TakenFunction *function;
+
+        if (!type[0] || !address[0])
+                return 0;
+        if (array_grow(&taken->functions, sizeof(TakenFunction), taken->n_functions,
+                       &taken->n_functions_allocated) < 0)
+                return -ENOMEM;
+        function = &taken->functions[taken->n_functions];
+        snprintf(function->address, sizeof(function->address), "%s", address);
+        function->type = strdup(type);
+        if (!function->type)
+                return -ENOMEM;
+        taken->n_functions++;
+        return 0;
+}
+
+int taken_add(Taken *taken, const Uuid *mdev, const char *device, const char *address,
+              const char *type)
 {
         TakenMdev *item;
 
         if (uuid_empty(mdev))
-                return add_pci(taken, address);
+                return add_pci(taken, address) < 0 ? -ENOMEM : add_function(taken, address, type);
         if (add_mdev(taken, mdev, address) < 0 ||
             array_grow(&taken->mdevs, sizeof(TakenMdev), taken->n_mdevs, &taken->n_allocated) < 0)
                 return -ENOMEM;
@@ -163,6 +186,28 @@ TakenBlock taken_blocks_mdevs(const Taken *taken, const char *address, const cha
         if (ret_blocker)
                 *ret_blocker = whole ? address : card;
         return whole || (card[0] && taken_has(taken, card)) ? TAKEN_BLOCK_CARD : TAKEN_BLOCK_NONE;
+}
+
+int taken_mark_card(const Taken *taken, const VgpuCard *card, VgpuCard *ret)
+{
+        if (vgpu_card_copy(card, ret) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < ret->n_functions; i++)
+                ret->functions[i].is_taken = taken_has(taken, ret->functions[i].address);
+        for (size_t i = 0; i < taken->n_functions; i++) {
+                const TakenFunction *function = &taken->functions[i];
+                int type;
+
+                if (!vgpu_card_find(ret, function->address))
+                        continue;
+                /* A type that the configuration has lost still uses framebuffer of unknown size. */
+                if (vgpu_card_ensure_type(ret, function->type, &type) < 0) {
+                        vgpu_card_done(ret);
+                        return -ENOMEM;
+                }
+                vgpu_card_take(ret, function->address, function->type);
+        }
+        return 0;
 }
 
 /* Free devices. */
@@ -312,6 +357,44 @@ static void add_capacity_of_mdevs(const Counting *counting, const Count *count,
                 block_capacity(capacity, block, blocker);
 }
 
+/* Adds the capacity of one type of a card. */
+static void add_capacity_of_type(const Counting *counting, const VgpuCard *card, int type,
+                                 const VgpuCard *names, DeviceCapacities *capacities)
+{
+        const VgpuCount count = vgpu_card_count(card, type);
+        DeviceCapacity *capacity = &capacities->items[capacities->n_items++];
+
+        *capacity = (DeviceCapacity){
+                .key = names->name,
+                .resource_class = names->types[type].resource_class,
+                .n_free = count.n_idle + count.n_creatable,
+                .cell = card->numa_node,
+        };
+        if (taken_has(counting->taken, card->address)) {
+                block_capacity(capacity, TAKEN_BLOCK_CARD, names->address);
+                return;
+        }
+        /* vGPUs of other types use the rest of the card. */
+        capacity->n_blocked = count.total - count.n_used - capacity->n_free;
+        capacity->blocker = capacity->n_blocked > 0 ? names->address : NULL;
+        capacity->in_part = true;
+}
+
+/* Adds the capacities of a card, one for each type that has a class. */
+static int add_capacities_of_card(const Counting *counting, const VgpuCard *card,
+                                  DeviceCapacities *capacities)
+{
+        VgpuCard marked;
+
+        if (taken_mark_card(counting->taken, card, &marked) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < card->n_types; i++)
+                if (card->types[i].resource_class)
+                        add_capacity_of_type(counting, &marked, (int)i, card, capacities);
+        vgpu_card_done(&marked);
+        return 0;
+}
+
 /* Adds the capacity of one PCI device. A taken device has a capacity without free devices. */
 static void add_capacity_of_pci(const Counting *counting, const HostPci *pci,
                                 DeviceCapacities *capacities)
@@ -330,14 +413,19 @@ static void add_capacity_of_pci(const Counting *counting, const HostPci *pci,
                 block_capacity(capacity, block, blocker);
 }
 
-static void add_capacities(const Counting *counting, DeviceCapacities *capacities)
+static int add_capacities(const Counting *counting, DeviceCapacities *capacities)
 {
         const HostFacts *facts = counting->facts;
 
         for (size_t i = 0; i < facts->n_devices; i++)
                 add_capacity_of_mdevs(counting, &counting->counts[i], capacities);
         for (size_t i = 0; i < facts->n_pci; i++)
-                add_capacity_of_pci(counting, &facts->pci[i], capacities);
+                if (!facts->pci[i].vgpu_type)
+                        add_capacity_of_pci(counting, &facts->pci[i], capacities);
+        for (size_t i = 0; i < facts->n_cards; i++)
+                if (add_capacities_of_card(counting, &facts->cards[i], capacities) < 0)
+                        return -ENOMEM;
+        return 0;
 }
 
 /* Adds a capacity to another one of the same provider and class. */
@@ -367,21 +455,32 @@ static void merge_capacities(DeviceCapacities *capacities)
         capacities->n_items = n;
 }
 
+/* Returns the largest number of rooms. */
+static size_t count_capacities(const HostFacts *facts)
+{
+        size_t n = facts->n_devices + facts->n_pci;
+
+        for (size_t i = 0; i < facts->n_cards; i++)
+                n += facts->cards[i].n_types;
+        return n;
+}
+
 int device_capacities_make(DeviceCapacities *ret, const HostFacts *facts, const Taken *taken)
 {
         _cleanup_(counting_done) Counting counting = { .facts = facts, .taken = taken };
-        DeviceCapacities capacities = { .items = calloc(facts->n_devices + facts->n_pci + 1,
+        DeviceCapacities capacities = { .items = calloc(count_capacities(facts) + 1,
                                                         sizeof(DeviceCapacity)) };
 
-        if (!capacities.items || counting_init(&counting) < 0) {
-                device_capacities_done(&capacities);
-                return -ENOMEM;
+        if (capacities.items && counting_init(&counting) == 0) {
+                count_mdevs(&counting);
+                if (add_capacities(&counting, &capacities) == 0) {
+                        merge_capacities(&capacities);
+                        *ret = capacities;
+                        return 0;
+                }
         }
-        count_mdevs(&counting);
-        add_capacities(&counting, &capacities);
-        merge_capacities(&capacities);
-        *ret = capacities;
-        return 0;
+        device_capacities_done(&capacities);
+        return -ENOMEM;
 }
 
 const DeviceCapacity *device_capacities_find(const DeviceCapacities *capacities, const char *node,

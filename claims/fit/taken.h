@@ -22,20 +22,33 @@ typedef struct TakenMdev {
         char *device; /* libvirt's name of its parent device */
 } TakenMdev;
 
+/* A virtual function of a claim, which is or becomes a vGPU. */
+typedef struct TakenFunction {
+        char address[HOST_ADDRESS_SIZE];
+        char *type; /* "nvidia-1428" */
+} TakenFunction;
+
 typedef struct Taken {
         const HostFacts *facts; /* virtual functions of each card; NULL: unknown. Borrowed. */
         StringSet things;       /* uuids of mdevs and PCI addresses */
         StringSet divided;      /* PCI addresses of devices that have a taken part */
         TakenMdev *mdevs;
         size_t n_mdevs, n_allocated;
+        TakenFunction *functions;
+        size_t n_functions, n_functions_allocated;
 } Taken;
 
 void taken_done(Taken *taken);
 
 /* Adds a device of a claim. An mdev has the name and the PCI address of its parent device ("" if it
- * has none). With UUID_NULL it is a whole device. Copies all arguments. Returns -ENOMEM on
- * failure. */
-int taken_add(Taken *taken, const Uuid *mdev, const char *device, const char *address);
+ * has none). With UUID_NULL it is a whole device, or a function that is a vGPU of this type. type
+ * is "" for devices without one. Copies all arguments. Returns -ENOMEM on failure. */
+int taken_add(Taken *taken, const Uuid *mdev, const char *device, const char *address,
+              const char *type);
+
+/* Makes a copy of a card of the facts in which the taken functions are marked. The caller frees it
+ * with vgpu_card_done(). Returns -ENOMEM on failure. */
+int taken_mark_card(const Taken *taken, const VgpuCard *card, VgpuCard *ret);
 
 /* Adds the devices of all guests of facts, also of those that are off. For a running guest, adds
  * those of its live and of its persistent definition. Returns -ENOMEM on failure. */

@@ -21,7 +21,7 @@ typedef struct AllocationRow {
 
 typedef struct TakenRow {
         Uuid mdev;
-        const char *device, *address;
+        const char *device, *address, *type;
 } TakenRow;
 
 /* Every claim has the columns of owner and claim. A living one also has living and reported, which
@@ -72,7 +72,8 @@ ROW(cpu, LayoutCpu, "a CPU of claim", COLUMN("vcpu", LayoutCpu, vcpu, .max = CPU
 ROW(held, Layout, "held host CPUs", COLUMN("ifnull(group_concat(cpu), '')", Layout, held));
 
 ROW(taken, TakenRow, "a claimed device", COLUMN("mdev_uuid", TakenRow, mdev, .optional = true),
-    COLUMN("device", TakenRow, device), COLUMN("address", TakenRow, address));
+    COLUMN("device", TakenRow, device), COLUMN("address", TakenRow, address),
+    COLUMN("mdev_type", TakenRow, type));
 
 ROW(identity, ClaimedDevice, "a claimed device", COLUMN("address", ClaimedDevice, address),
     COLUMN("identity", ClaimedDevice, identity));
@@ -362,7 +363,7 @@ static int add_taken(void *taken, int64_t key, void *row)
 {
         const TakenRow *device = row;
 
-        return taken_add(taken, &device->mdev, device->device, device->address);
+        return taken_add(taken, &device->mdev, device->device, device->address, device->type);
 }
 
 int store_taken(Claims *claims, Taken *ret, Error *reterr)

@@ -92,4 +92,6 @@ typedef struct HostConfig {
         PciSpecs pci_specs;       /* [pci] device_spec */
         bool report_in_placement; /* [pci] report_in_placement */
         char **renamed_classes;   /* [agent] renamed_resource_classes, entries "OLD:NEW"; or NULL */
+        /* PCI addresses of the cards whose vGPU functions compute-agent-prepare sets, or NULL */
+        char **prepared_cards;
 } HostConfig;

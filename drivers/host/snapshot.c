@@ -169,6 +169,14 @@ static int seal_domains(Snapshot *snapshot, Error *reterr)
         return 0;
 }
 
+const char *snapshot_vgpu_type(const SnapshotDevice *device)
+{
+        for (size_t i = 0; device->is_vgpu_function && i < device->n_mdev_types; i++)
+                if (device->mdev_types[i].created_instances > 0)
+                        return device->mdev_types[i].id;
+        return NULL;
+}
+
 /* Decides by the class of the device. A virtual function with a driver is complete: its mdev types
  * would be there already. */
 bool snapshot_device_changes_silently(const SnapshotDevice *device)

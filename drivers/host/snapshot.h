@@ -280,6 +280,9 @@ void snapshot_domain_done(SnapshotDomain *domain);
  * for network cards, whose functions cause events, and for a virtual function with a driver. */
 bool snapshot_device_changes_silently(const SnapshotDevice *device);
 
+/* Returns the id of the vGPU type that a virtual function has now, borrowed; NULL: none. */
+const char *snapshot_vgpu_type(const SnapshotDevice *device);
+
 /* Parses a PCI address in upper or lower case. Returns -EINVAL for another text, and leaves ret
  * unchanged. */
 int pci_address_parse(const char *text, char ret[PCI_ADDRESS_SIZE]);

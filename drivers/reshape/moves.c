@@ -138,6 +138,8 @@ static int link_class(const TreeUpdate *update, const Provider *from, ReshapeRul
                 for (size_t i = 0; r >= 0 && i < update->mdevs.n_offers; i++)
                         r = string_set_add(ret, update->mdevs.offers[i].type->mdev_class);
                 return r;
+        case RESHAPE_RULE_CARD:
+                return string_set_add(ret, reshape_card_class(update, from));
         case RESHAPE_RULE_REGROUP:
                 return string_set_add(ret, after->inventories[0].resource_class);
         default:

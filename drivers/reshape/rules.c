@@ -108,6 +108,43 @@ static const char *find_regrouped(const Provider *from, const Provider *after)
         return after->inventories[0].resource_class;
 }
 
+/* Returns the virtual function that has this provider for itself, or NULL. */
+static const SnapshotDevice *find_function(const TreeUpdate *update, const Provider *from)
+{
+        size_t n = strlen(update->root->name);
+        const SnapshotDevice *device;
+
+        if (strncmp(from->name, update->root->name, n) != 0 || from->name[n] != '_')
+                return NULL;
+        device = snapshot_find_device(update->snapshot, from->name + n + 1);
+        return device && device->is_vgpu_function ? device : NULL;
+}
+
+/* Returns the offer of the card of the function that has this provider for itself: for the type
+ * that the function has, or else for its configured type. NULL if there is none. */
+static const MdevOffer *find_card_offer(const TreeUpdate *update, const Provider *from)
+{
+        const SnapshotDevice *device = find_function(update, from);
+        const HostMdevType *type;
+
+        if (!device)
+                return NULL;
+        type = mdev_type_of_device(update->config, device);
+        for (size_t i = 0; i < update->mdevs.n_offers; i++) {
+                const MdevOffer *offer = &update->mdevs.offers[i];
+                const VgpuFunction *function =
+                        offer->card ? vgpu_card_find(offer->card, device->address) : NULL;
+                int wanted = function && function->type != VGPU_TYPE_NONE ? function->type
+                             : function && type ? vgpu_card_find_type(offer->card, type->type)
+                                                : VGPU_TYPE_NONE;
+
+                if (wanted != VGPU_TYPE_NONE &&
+                    strcmp(offer->card->types[wanted].id, offer->type->type) == 0)
+                        return offer;
+        }
+        return NULL;
+}
+
 ReshapeRule reshape_rule_find(const TreeUpdate *update, const Provider *from,
                               const char *resource_class)
 {
@@ -124,6 +161,8 @@ ReshapeRule reshape_rule_find(const TreeUpdate *update, const Provider *from,
         if (of_root && update->mdevs.n_offers > 0 &&
             mdev_providers_have_class(update->config, resource_class))
                 return RESHAPE_RULE_MDEVS;
+        if (find_card_offer(update, from))
+                return RESHAPE_RULE_CARD;
         if (of_root && strcmp(resource_class, memory_encryption_class) == 0 &&
             memory_encryption_find_sev(update->tree, update->root))
                 return RESHAPE_RULE_CONTEXT;
@@ -493,7 +532,7 @@ static int place_mdev(const TreeUpdate *update, const ReshapeItem *item, const U
                 return error_setf(reterr, EINVAL, "its mediated device %s is not on this host",
                                   uuid->text);
         offer = mdev_plan_find(&update->mdevs, mdev->parent);
-        provider = offer ? mdev_providers_find(update->tree, update->root, offer->device) : NULL;
+        provider = offer ? mdev_providers_find(update->tree, update->root, offer->name) : NULL;
         if (!provider)
                 return error_setf(
                         reterr, EINVAL,
@@ -522,6 +561,23 @@ static int place_mdevs(const TreeUpdate *update, const ReshapeItem *item, Consum
         return 0;
 }
 
+const char *reshape_card_class(const TreeUpdate *update, const Provider *from)
+{
+        return find_card_offer(update, from)->type->mdev_class;
+}
+
+/* Moves a vGPU from the provider of its virtual function to that of the card. */
+static int place_on_card(const TreeUpdate *update, const ReshapeItem *item, Consumer *parts,
+                         Error *reterr)
+{
+        const MdevOffer *offer = find_card_offer(update, item->from);
+        const Provider *provider = mdev_providers_find(update->tree, update->root, offer->name);
+
+        if (!provider)
+                return error_setf(reterr, EINVAL, "the card %.60s has no provider", offer->name);
+        return add_whole(item, provider, offer->type->mdev_class, item->amount, parts, reterr);
+}
+
 int reshape_rule_place(const TreeUpdate *update, ReshapeRule rule, const ReshapeItem *item,
                        Consumer *parts, Error *reterr)
 {
@@ -532,6 +588,8 @@ int reshape_rule_place(const TreeUpdate *update, ReshapeRule rule, const Reshape
                 return place_in_cells(update, item, parts, reterr);
         case RESHAPE_RULE_MDEVS:
                 return place_mdevs(update, item, parts, reterr);
+        case RESHAPE_RULE_CARD:
+                return place_on_card(update, item, parts, reterr);
         case RESHAPE_RULE_CONTEXT:
                 return add_whole(item, memory_encryption_find_sev(update->tree, update->root),
                                  item->resource_class, item->amount, parts, reterr);

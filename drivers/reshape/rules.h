@@ -7,7 +7,9 @@
  * dedicated CPUs. The pins of the guest decide. Without pins an amount goes where it fits best, and
  * is split if necessary.
  *
- * Mediated devices move from the root to the devices that have the guest's mdevs.
+ * Mediated devices move from the root to the devices that have the guest's mdevs. A vGPU of a
+ * virtual function with a provider of its own, as older versions made them, moves to the provider
+ * of its card.
  * MEM_ENCRYPTION_CONTEXT moves from the root to the provider of SEV. If the class of a device's
  * provider changed, its allocations get the new class. With [agent] renamed_resource_classes they
  * get the new name on the same provider. */
@@ -20,6 +22,7 @@ typedef enum ReshapeRule {
         RESHAPE_RULE_RENAME,
         RESHAPE_RULE_CELLS,
         RESHAPE_RULE_MDEVS,
+        RESHAPE_RULE_CARD,
         RESHAPE_RULE_CONTEXT,
         RESHAPE_RULE_REGROUP,
         _RESHAPE_RULE_MAX,
@@ -47,6 +50,10 @@ bool reshape_rule_concerns(const TreeUpdate *update, const ReshapeItem *item);
  * parts is then undefined. */
 int reshape_rule_place(const TreeUpdate *update, ReshapeRule rule, const ReshapeItem *item,
                        Consumer *parts, Error *reterr);
+
+/* Returns the class of the vGPUs of the card to which RESHAPE_RULE_CARD moves the provider's
+ * class, borrowed. */
+const char *reshape_card_class(const TreeUpdate *update, const Provider *from);
 
 /* Returns the configured new name of a class, borrowed, or NULL. */
 const char *reshape_new_name(const HostConfig *config, const char *resource_class);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Decides how many mdevs each device offers. Each device with mdev types gets one offer, of its
- * configured type. Existing mdevs always count. max_instances of a type limits the sum of
- * existing and new mdevs on the host. The rest after all existing ones goes to the devices of
- * the type in their order. Offers of 0 are removed at the end, because Placement has no
- * inventories of 0.
+/* Decides how many vGPUs each device offers. Each device with mdev types gets one offer, of its
+ * configured type, and each card one for each of its types. Existing vGPUs always count.
+ * max_instances of a type limits the sum of existing and new vGPUs on the host. The rest after all
+ * existing ones goes to the devices of the type in their order. Offers of 0 are removed at the end,
+ * because Placement has no inventories of 0.
  *
  * Tests: tests/unit/drivers/tree/test-mdev-plan.c */
 
@@ -19,6 +19,7 @@
 void mdev_plan_done(MdevPlan *plan)
 {
         free(plan->offers);
+        vgpu_cards_done(&plan->cards);
         *plan = (MdevPlan){ 0 };
 }
 
@@ -53,21 +54,36 @@ static bool address_is_device(const char *address, const SnapshotDevice *device)
         return address[0] == '/' && !device->is_pci && path_is_device(address, device->name);
 }
 
+bool mdev_type_lists(const HostMdevType *type, const SnapshotDevice *device)
+{
+        for (char **address = type->device_addresses; address && *address; address++)
+                if (address_is_device(*address, device))
+                        return true;
+        return false;
+}
+
+/* Returns the first type of the set, or NULL. */
+static const HostMdevType *find_first(const HostConfig *config, VgpuTypeSet set)
+{
+        for (size_t i = 0; i < config->n_mdev_types && i < VGPU_TYPES_MAX; i++)
+                if (set & UINT64_C(1) << i)
+                        return &config->mdev_types[i];
+        return NULL;
+}
+
 const HostMdevType *mdev_type_of_device(const HostConfig *config, const SnapshotDevice *device)
 {
         const HostMdevType *rest = NULL;
 
+        if (device->is_vgpu_function)
+                return find_first(config, vgpu_types_allowed(config, device));
         for (size_t i = 0; i < config->n_mdev_types; i++) {
                 const HostMdevType *type = &config->mdev_types[i];
 
-                if (!type->device_addresses || !type->device_addresses[0]) {
-                        if (!rest)
-                                rest = type;
-                        continue;
-                }
-                for (char **address = type->device_addresses; *address; address++)
-                        if (address_is_device(*address, device))
-                                return type;
+                if (mdev_type_lists(type, device))
+                        return type;
+                if (!rest && (!type->device_addresses || !type->device_addresses[0]))
+                        rest = type;
         }
         return rest;
 }
@@ -78,7 +94,7 @@ static const MdevType *find_mdev_type(const SnapshotDevice *device, const HostMd
         return type ? snapshot_find_mdev_type(device, type->type) : NULL;
 }
 
-/* Counts the mdevs of the offer's type, and vGPUs without an mdev. */
+/* Counts the mdevs of the offer's type. */
 static uint64_t count_existing(const Snapshot *snapshot, const MdevOffer *offer)
 {
         uint64_t n = find_mdev_type(offer->device, offer->type)->created_instances;
@@ -103,6 +119,31 @@ static uint64_t room_left(const MdevPlan *plan, const HostMdevType *type)
         return type->max_instances > existing ? type->max_instances - existing : 0;
 }
 
+/* Sets the total of an offer of mdevs. Returns the number of new ones. */
+static uint64_t give_mdevs(MdevOffer *offer, uint64_t room)
+{
+        uint64_t available =
+                MIN(find_mdev_type(offer->device, offer->type)->available_instances, room);
+
+        available = MIN(available, INVENTORY_MAX_AMOUNT);
+        offer->total = MIN(offer->existing + available, INVENTORY_MAX_AMOUNT);
+        return available;
+}
+
+/* Sets the total and the reserved amount of an offer of a card. Returns the number of new vGPUs. */
+static uint64_t give_functions(MdevOffer *offer, uint64_t room)
+{
+        int index = vgpu_card_find_type(offer->card, offer->type->type);
+        VgpuCount count;
+
+        if (room != UINT64_MAX)
+                offer->card->types[index].limit = offer->existing + room;
+        count = vgpu_card_count(offer->card, index);
+        offer->total = MIN(count.total, INVENTORY_MAX_AMOUNT);
+        offer->reserved = offer->total - offer->existing - count.n_creatable;
+        return count.n_creatable;
+}
+
 /* Gives each offer of the type its total. */
 static void share_out(MdevPlan *plan, const HostMdevType *type)
 {
@@ -110,15 +151,13 @@ static void share_out(MdevPlan *plan, const HostMdevType *type)
 
         for (size_t i = 0; i < plan->n_offers; i++) {
                 MdevOffer *offer = &plan->offers[i];
-                uint64_t available;
+                uint64_t given;
 
                 if (offer->type != type)
                         continue;
-                available = MIN(find_mdev_type(offer->device, type)->available_instances, room);
-                available = MIN(available, INVENTORY_MAX_AMOUNT);
+                given = offer->card ? give_functions(offer, room) : give_mdevs(offer, room);
                 if (room != UINT64_MAX)
-                        room -= available;
-                offer->total = MIN(offer->existing + available, INVENTORY_MAX_AMOUNT);
+                        room -= given;
         }
 }
 
@@ -132,34 +171,89 @@ static void drop_empty(MdevPlan *plan)
         plan->n_offers = n;
 }
 
-int mdev_plan_make(const HostConfig *config, const Snapshot *snapshot, MdevPlan *ret)
+static int add_offer(MdevPlan *plan, const MdevOffer *offer, size_t *n_allocated)
+{
+        if (array_grow(&plan->offers, sizeof(MdevOffer), plan->n_offers, n_allocated) < 0)
+                return -ENOMEM;
+        plan->offers[plan->n_offers++] = *offer;
+        return 0;
+}
+
+/* Adds the parents of mdevs, in the snapshot's order. */
+static int add_parents(const HostConfig *config, const Snapshot *snapshot, MdevPlan *plan,
+                       size_t *n_allocated)
+{
+        for (size_t i = 0; i < snapshot->n_devices; i++) {
+                const SnapshotDevice *device = &snapshot->devices[i];
+                MdevOffer offer = { .name = device->name,
+                                    .numa_node = device->numa_node,
+                                    .device = device };
+
+                if (device->n_mdev_types == 0 || device->is_vgpu_function)
+                        continue;
+                offer.type = mdev_type_of_device(config, device);
+                if (!find_mdev_type(device, offer.type))
+                        continue;
+                offer.existing = count_existing(snapshot, &offer);
+                if (add_offer(plan, &offer, n_allocated) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Adds the configured types of a card. */
+static int add_card(const HostConfig *config, VgpuCard *card, MdevPlan *plan, size_t *n_allocated)
+{
+        for (size_t i = 0; i < config->n_mdev_types; i++) {
+                int index = vgpu_card_find_type(card, config->mdev_types[i].type);
+                MdevOffer offer = { .name = card->name,
+                                    .numa_node = card->numa_node,
+                                    .card = card,
+                                    .type = &config->mdev_types[i] };
+                VgpuCount count;
+
+                if (index == VGPU_TYPE_NONE || !card->types[index].resource_class)
+                        continue;
+                count = vgpu_card_count(card, index);
+                offer.existing = count.n_used + count.n_idle;
+                if (add_offer(plan, &offer, n_allocated) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int order_offers(const void *a, const void *b)
+{
+        const MdevOffer *x = a, *y = b;
+        int order = strcmp(x->name, y->name);
+
+        return order ? order : (x->type > y->type) - (x->type < y->type);
+}
+
+int mdev_plan_make(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+                   MdevPlan *ret)
 {
         _cleanup_(mdev_plan_done) MdevPlan plan = { 0 };
         size_t n_allocated = 0;
 
-        for (size_t i = 0; i < snapshot->n_devices; i++) {
-                MdevOffer offer = { .device = &snapshot->devices[i] };
-
-                if (offer.device->n_mdev_types == 0)
-                        continue;
-                offer.type = mdev_type_of_device(config, offer.device);
-                if (!find_mdev_type(offer.device, offer.type))
-                        continue;
-                offer.existing = count_existing(snapshot, &offer);
-                if (array_grow(&plan.offers, sizeof(MdevOffer), plan.n_offers, &n_allocated) < 0)
+        if (vgpu_cards_make(config, snapshot, known, &plan.cards) < 0 ||
+            add_parents(config, snapshot, &plan, &n_allocated) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < plan.cards.n_items; i++)
+                if (add_card(config, &plan.cards.items[i], &plan, &n_allocated) < 0)
                         return -ENOMEM;
-                plan.offers[plan.n_offers++] = offer;
-        }
         for (size_t i = 0; i < config->n_mdev_types; i++)
                 share_out(&plan, &config->mdev_types[i]);
         drop_empty(&plan);
+        if (plan.cards.n_items > 0)
+                qsort(plan.offers, plan.n_offers, sizeof(MdevOffer), order_offers);
         *ret = TAKE_STRUCT(plan);
         return 0;
 }
 
 static int order_device(const void *key, const void *item)
 {
-        return strcmp(key, ((const MdevOffer *)item)->device->name);
+        return strcmp(key, ((const MdevOffer *)item)->name);
 }
 
 const MdevOffer *mdev_plan_find(const MdevPlan *plan, const char *device_name)
@@ -168,5 +262,18 @@ const MdevOffer *mdev_plan_find(const MdevPlan *plan, const char *device_name)
         size_t place = array_find(plan->offers, sizeof(MdevOffer), plan->n_offers, device_name,
                                   order_device, &found);
 
-        return found ? &plan->offers[place] : NULL;
+        if (!found)
+                return NULL;
+        while (place > 0 && strcmp(plan->offers[place - 1].name, device_name) == 0)
+                place--;
+        return &plan->offers[place];
+}
+
+const MdevOffer *mdev_plan_end(const MdevPlan *plan, const MdevOffer *first)
+{
+        const MdevOffer *offer = first;
+
+        while (offer < plan->offers + plan->n_offers && strcmp(offer->name, first->name) == 0)
+                offer++;
+        return offer;
 }

@@ -1,40 +1,57 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Decides how many mediated devices (vGPUs) of which type each parent device offers (facts C4,
- * G2.6). Pure.
+/* Decides how many vGPUs of which type each device offers (facts C4, G2.6). Pure.
  *
- * Each device has one type: the one that lists its address, or else the first type without
- * addresses. The device offers the mdevs of that type that exist, used or not, and those that the
- * hardware can still create. The limit max_instances reduces the new ones of a type on the whole
- * host, but never the existing ones. The devices get new ones in the snapshot's order, and the last
+ * A parent of mediated devices has one type: the one that lists its address, or else the first type
+ * without addresses. The device offers the mdevs of that type that exist, used or not, and those
+ * that the hardware can still create.
+ *
+ * A card whose virtual functions become vGPUs (drivers/tree/vgpu-cards.h) has an offer for each
+ * type that its functions may have. Its total is that of the empty card, and the part that cannot
+ * be used now is reserved.
+ *
+ * The limit max_instances reduces the new vGPUs of a type on the whole host, but never the existing
+ * ones. The devices get new ones in the order of their names, parents of mdevs first, and the last
  * one might get only a part. */
 
-#include "drivers/host/host-config.h"
+#include "drivers/tree/vgpu-cards.h"
 
-/* The mdevs of one device. A function that becomes a vGPU without an mdev
- * (drivers/host/vgpu-types.h) is a device with one mdev. */
+/* The vGPUs of one type that one device offers. */
 typedef struct MdevOffer {
-        const SnapshotDevice *device; /* borrowed from the snapshot */
+        const char *name;             /* libvirt's name of the device; borrowed */
+        int numa_node;                /* NUMA_NODE_NONE if it has none */
+        const SnapshotDevice *device; /* parent of mdevs; NULL for a card; borrowed */
+        VgpuCard *card;               /* card of the plan; NULL for a parent of mdevs */
         const HostMdevType *type;     /* borrowed from the configuration */
-        /* existing mdevs */
-        uint64_t existing;
-        uint64_t total; /* with the existing ones; never 0 */
+        uint64_t existing;            /* existing mdevs, or vGPUs that are used or can be given */
+        uint64_t total;               /* with the existing ones; never 0 */
+        uint64_t reserved;            /* cannot be used now; always 0 for mdevs */
 } MdevOffer;
 
 typedef struct MdevPlan {
-        MdevOffer *offers; /* in the snapshot's order: by the device's name */
+        MdevOffer
+                *offers; /* by name; those of one card are adjacent, in the order of their types */
         size_t n_offers;
+        VgpuCards cards;
 } MdevPlan;
 
 void mdev_plan_done(MdevPlan *plan);
 
-/* Makes the plan, without devices that offer nothing. Borrows from both arguments. -ENOMEM. */
-int mdev_plan_make(const HostConfig *config, const Snapshot *snapshot, MdevPlan *ret);
+/* Makes the plan, without devices that offer nothing. Borrows from config and snapshot. known can
+ * be NULL. -ENOMEM. */
+int mdev_plan_make(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+                   MdevPlan *ret);
 
-/* Returns the offer of the device with this name, or NULL. O(log n). */
+/* Returns the first offer of the device with this name, or NULL. O(log n). */
 const MdevOffer *mdev_plan_find(const MdevPlan *plan, const char *device_name);
 
+/* Returns the end of the offers of the device that has this first offer. */
+const MdevOffer *mdev_plan_end(const MdevPlan *plan, const MdevOffer *first);
+
+/* Returns whether the type lists the address of the device in device_addresses. */
+bool mdev_type_lists(const HostMdevType *type, const SnapshotDevice *device);
+
 /* Returns the configured type of a device, even if the device does not offer it. NULL if none is
- * configured. */
+ * configured. For a virtual function with several types, the first one. */
 const HostMdevType *mdev_type_of_device(const HostConfig *config, const SnapshotDevice *device);

@@ -21,34 +21,37 @@
 static const char owner_prefix[] = "OWNER_";
 
 /* Writes the name of the provider of a device, as in Nova. */
-static void make_name(const Provider *root, const SnapshotDevice *device, char ret[CHILD_NAME_SIZE])
+static void make_name(const Provider *root, const char *device_name, char ret[CHILD_NAME_SIZE])
 {
-        snprintf(ret, CHILD_NAME_SIZE, "%s_%s", root->name, device->name);
+        snprintf(ret, CHILD_NAME_SIZE, "%s_%s", root->name, device_name);
 }
 
 Provider *mdev_providers_find(const ProviderTree *tree, const Provider *root,
-                              const SnapshotDevice *device)
+                              const char *device_name)
 {
         char name[CHILD_NAME_SIZE];
 
-        make_name(root, device, name);
+        make_name(root, device_name, name);
         return provider_tree_find_name(tree, name);
 }
 
-/* Replaces the inventories by the one of the offer. mdevs are never overcommitted: the ratio is
- * 1. */
-static int update_provider(const TreeUpdate *update, const MdevOffer *offer, Provider *provider,
-                           Error *reterr)
+/* Replaces the inventories by those of the offers from first to end. vGPUs are never overcommitted:
+ * the ratio is 1. max_unit is what one guest could get now. */
+static int update_provider(const TreeUpdate *update, const MdevOffer *first, const MdevOffer *end,
+                           Provider *provider, Error *reterr)
 {
-        Inventory record = INVENTORY_DEFAULT(offer->total);
-        int r;
-
-        record.max_unit = offer->total;
         provider_clear_inventories(provider);
-        r = provider_set_inventory(provider, offer->type->mdev_class, &record);
-        if (r < 0)
-                return error_prefixf(reterr, r, "Inventory %.60s of %s", offer->type->mdev_class,
-                                     provider->name);
+        for (const MdevOffer *offer = first; offer < end; offer++) {
+                Inventory record = INVENTORY_DEFAULT(offer->total);
+                int r;
+
+                record.reserved = offer->reserved;
+                record.max_unit = MAX(offer->total - offer->reserved, (uint64_t)1);
+                r = provider_set_inventory(provider, offer->type->mdev_class, &record);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "Inventory %.60s of %s",
+                                             offer->type->mdev_class, provider->name);
+        }
         return child_provider_own(update, provider) < 0 ? error_oom(reterr) : 0;
 }
 
@@ -132,7 +135,7 @@ static bool is_renamed(const TreeUpdate *update, const Provider *provider)
         char name[CHILD_NAME_SIZE];
 
         for (size_t i = 0; i < update->mdevs.n_offers; i++) {
-                make_name(update->root, update->mdevs.offers[i].device, name);
+                make_name(update->root, update->mdevs.offers[i].name, name);
                 if (child_provider_find_renamed(update->tree, update->root, name) == provider)
                         return true;
         }
@@ -155,23 +158,25 @@ static void remove_gone(const TreeUpdate *update)
 
 int mdev_providers_update(TreeUpdate *update, Error *reterr)
 {
+        const MdevOffer *offer = update->mdevs.offers, *end;
+
         remove_gone(update);
-        for (size_t i = 0; i < update->mdevs.n_offers; i++) {
-                const MdevOffer *offer = &update->mdevs.offers[i];
+        for (; offer < update->mdevs.offers + update->mdevs.n_offers; offer = end) {
                 char name[CHILD_NAME_SIZE];
                 Provider *provider;
                 int r;
 
-                make_name(update->root, offer->device, name);
-                r = child_provider_ensure(update,
-                                          numa_parent(update->config, update->tree, update->root,
-                                                      offer->device->numa_node),
-                                          name, &provider);
+                end = mdev_plan_end(&update->mdevs, offer);
+                make_name(update->root, offer->name, name);
+                r = child_provider_ensure(
+                        update,
+                        numa_parent(update->config, update->tree, update->root, offer->numa_node),
+                        name, &provider);
                 if (r < 0)
                         return error_oom(reterr);
                 if (!provider)
                         continue;
-                r = update_provider(update, offer, provider, reterr);
+                r = update_provider(update, offer, end, provider, reterr);
                 if (r < 0)
                         return r;
         }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One provider "<nodename>_<device>" for each device that offers mediated devices. It is below
- * the root or, with cells in Placement, below the cell of the device. Pure. */
+/* One provider "<nodename>_<device>" for each device that offers vGPUs: a parent of mediated
+ * devices, or a card whose virtual functions become vGPUs. It is below the root or, with cells in
+ * Placement, below the cell of the device. Pure. */
 
 #include "drivers/tree/child-provider.h"
 
 /* Edits the providers of all offers in update->mdevs. It creates a provider or adopts one by its
- * name, sets its inventory and the owner trait, and puts it below the cell of its device. Other
- * traits and aggregates stay.
+ * name, sets its inventories and the owner trait, and puts it below the cell of its device. A card
+ * has one inventory for each type. Other traits and aggregates stay.
  *
  * It removes the providers of devices that offer nothing any more (facts G2.5). These have the
  * name of a device, and the owner trait or only inventories of mdev classes. If another writer
@@ -16,9 +17,9 @@
  * (child-provider.h) is left out, and update->problem has the reason. -EINVAL, -ENOMEM. */
 int mdev_providers_update(TreeUpdate *update, Error *reterr);
 
-/* Returns the provider of a device, borrowed, or NULL. */
+/* Returns the provider of the device with this libvirt name, borrowed, or NULL. */
 Provider *mdev_providers_find(const ProviderTree *tree, const Provider *root,
-                              const SnapshotDevice *device);
+                              const char *device_name);
 
 /* Returns whether mediated devices can have this class. */
 bool mdev_providers_have_class(const HostConfig *config, const char *resource_class);

@@ -172,7 +172,15 @@ static int add_matched(TreeUpdate *update, PciView *view, const SnapshotDevice *
         return 0;
 }
 
-/* Adds all devices with a spec. Neutron owns devices with a physical_network. */
+/* Returns whether the device could be a vGPU but has no type, so that a guest would get nothing. */
+static bool lacks_type(const Snapshot *snapshot, const SnapshotDevice *device)
+{
+        return device->is_vgpu_function && !snapshot_vgpu_type(device) &&
+               !is_used(snapshot, device->address, true);
+}
+
+/* Adds all devices with a spec. Neutron owns devices with a physical_network. A virtual function
+ * that becomes a vGPU counts if it has a type. */
 static int add_devices(TreeUpdate *update, PciViews *views)
 {
         for (size_t i = 0; i < update->snapshot->n_devices; i++) {
@@ -180,7 +188,7 @@ static int add_devices(TreeUpdate *update, PciViews *views)
                 const PciSpec *spec = pci_specs_find(&update->config->pci_specs, device);
                 PciView *view;
 
-                if (!spec || spec->physical_network)
+                if (!spec || spec->physical_network || lacks_type(update->snapshot, device))
                         continue;
                 if (ensure_view(views, provider_address(device), &view) < 0 ||
                     add_matched(update, view, device, spec) < 0)

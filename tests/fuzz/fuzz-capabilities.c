@@ -20,7 +20,7 @@ static void make_tree(Snapshot *snapshot)
             cpu_set_add(&snapshot->online_cpus, snapshot->cells[0].cpus[0].id) < 0)
                 abort();
         if (snapshot_seal(snapshot, NULL) == 0)
-                (void)provider_update(&config, snapshot, tree, "host", NULL, NULL);
+                (void)provider_update(&config, snapshot, NULL, tree, "host", NULL, NULL);
 }
 
 void fuzz_text(const char *text)

@@ -36,7 +36,7 @@ FACTS = {
                             'tests/unit/config/test-config.c test_mdev_types',
                             'tests/integration/driver/test_devices.py test_c4_f4_a_type_for_each '
                             'test_c4_two_gpus_three_types test_c4_functions_that_become_vgpus'],
-    'C4 totals': ['tests/unit/drivers/tree/test-mdev-plan.c test_table', 'tests/unit/drivers/host/test-vgpu-types.c test_c4_offers'],
+    'C4 totals': ['tests/unit/drivers/tree/test-mdev-plan.c test_table', 'tests/unit/drivers/tree/test-vgpu-cards.c test_c4_offers'],
     'C4 providers': ['tests/unit/drivers/test-update.c test_gpus test_adopt'],
     'C4 names of mdevs': ['tests/unit/drivers/libvirt/test-node-device.c test_mdev_names_g4_8'],
     'C5.1': ['tests/unit/drivers/test-update.c test_reshape_needed test_reshape test_reshape_table'],

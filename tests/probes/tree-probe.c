@@ -60,7 +60,8 @@ static int print_tree(const Config *config, Error *reterr)
             provider_tree_new(&tree) < 0 ||
             provider_tree_add(tree, &root, snapshot->nodename, NULL, NULL, NULL) < 0)
                 return error_oom(reterr);
-        r = provider_update(&config->driver.host, snapshot, tree, snapshot->nodename, NULL, reterr);
+        r = provider_update(&config->driver.host, snapshot, NULL, tree, snapshot->nodename, NULL,
+                            reterr);
         if (r < 0)
                 return r;
         json = tree_to_json(tree, NULL, &root, snapshot->nodename, "");

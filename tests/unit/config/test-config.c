@@ -704,7 +704,8 @@ static void test_mdev_refused(void **state)
                   "comma-separated list of PCI addresses (0000:41:00.0) or paths below /sys/devices/" },
                 { TYPES "[mdev_a]\ndevice_addresses = 0000:41:00.0\n"
                         "[mdev_b]\ndevice_addresses = 0000:42:00.0,0000:41:00.0\n",
-                  "x.conf:6: [mdev_b] device_addresses: 0000:41:00.0 already belongs to the type a" },
+                  "x.conf:6: [mdev_b] device_addresses: 0000:41:00.0 already belongs to the type a, "
+                  "which has the same mdev_class" },
                 { TYPES "[mdev_a]\ndevice_addresses = 0000:4A:00.0, 0000:4a:00.0\n",
                   "x.conf:4: [mdev_a] device_addresses: 0000:4a:00.0 is listed twice" },
                 { TYPES "[vgpu_a]\ndevice_addresses = x\n",

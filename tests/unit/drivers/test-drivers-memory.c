@@ -216,7 +216,7 @@ static void test_update(void **state)
                 fixture_hold(&allocations, (Uuid){ UUID_GUEST }, root->uuid, "VGPU", 1);
                 fail_alloc_at(n);
                 reshape.consumers = allocations;
-                r = provider_update(&config, host, tree, "cn1", &reshape, NULL);
+                r = provider_update(&config, host, NULL, tree, "cn1", &reshape, NULL);
                 driver_reshape_done(&reshape);
                 more = fail_alloc_done();
                 if (r != (more ? -ENOMEM : DRIVER_UPDATED))

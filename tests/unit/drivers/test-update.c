@@ -73,7 +73,7 @@ static void test_disk_of_unknown_size(void **state)
                 error_setf(&host->disk_error, cases[i].code, "gone");
                 if (cases[i].had)
                         assert_int_equal(provider_set_inventory(root, "DISK_GB", &disk), 0);
-                assert_int_equal(provider_update(&config, host, tree, "cn1", NULL, &error),
+                assert_int_equal(provider_update(&config, host, NULL, tree, "cn1", NULL, &error),
                                  cases[i].expected);
                 assert_non_null(strstr(error.text, cases[i].words));
                 found = provider_find_inventory(provider_tree_find_name(tree, "cn1"), "DISK_GB");
@@ -364,10 +364,10 @@ static void test_root_missing(void **state)
         HostConfig config = config_make(NULL, 0);
         Error error = ERROR_NULL;
 
-        assert_int_equal(provider_update(&config, host, tree, "cn2", NULL, &error), -ENOENT);
+        assert_int_equal(provider_update(&config, host, NULL, tree, "cn2", NULL, &error), -ENOENT);
         assert_true(error.text[0] != '\0');
         fixture_put(tree, root, "cn2", "");
-        assert_int_equal(provider_update(&config, host, tree, "cn2", NULL, NULL), -ENOENT);
+        assert_int_equal(provider_update(&config, host, NULL, tree, "cn2", NULL, NULL), -ENOENT);
 }
 
 static void test_name_too_long(void **state)

@@ -20,8 +20,8 @@ typedef struct Scene {
 
 static Scene scene;
 
-int provider_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
-                    const char *nodename, DriverReshape *reshape, Error *reterr)
+int provider_update(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+                    ProviderTree *tree, const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         for (size_t i = 0; i < scene.own->n_providers; i++) {
                 const Provider *provider = scene.own->providers[i];

@@ -87,8 +87,8 @@ int driver_take(Driver *driver, DriverEvent *ret)
         return 0;
 }
 
-int provider_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
-                    const char *nodename, DriverReshape *reshape, Error *reterr)
+int provider_update(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+                    ProviderTree *tree, const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         Provider *root = provider_tree_find_name(tree, nodename);
 
@@ -120,7 +120,16 @@ void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)
         world.n_trees_for_claims++;
 }
 
-void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot)
+void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot,
+                                const VgpuSizes *sizes)
+{
+}
+
+void claim_service_watch_cards(ClaimService *service, void (*watch)(void *userdata), void *userdata)
+{
+}
+
+void claim_service_unwatch_cards(ClaimService *service, const void *userdata)
 {
 }
 

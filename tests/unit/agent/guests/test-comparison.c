@@ -175,7 +175,7 @@ static ClaimService *open_service(const Fixture *fixture, const Snapshot *poll)
 
         assert_int_equal(claim_service_new(&service, fixture->path, "host", &settings), 0);
         if (poll)
-                claim_service_set_snapshot(service, poll);
+                claim_service_set_snapshot(service, poll, NULL);
         claim_service_set_tree(service, tree);
         return service;
 }
@@ -368,7 +368,7 @@ static void test_polls(void **state)
         claim_service_touch(service, 1);
         service->comparison.recent[0].when_usec = 5;
         claim_service_touch(service, 2);
-        claim_service_set_snapshot(service, first);
+        claim_service_set_snapshot(service, first, NULL);
         assert_int_equal(service->facts->n_domains, 1);
         assert_int_equal(service->comparison.n_recent, 1);
         assert_int_equal(service->comparison.recent[0].claim_id, 2);
@@ -376,7 +376,7 @@ static void test_polls(void **state)
         claim_service_set_guests(service, second);
         assert_int_equal(service->facts->n_domains, 0);
         assert_int_equal(service->comparison.n_recent, 1);
-        claim_service_set_snapshot(service, second);
+        claim_service_set_snapshot(service, second, NULL);
         assert_int_equal(service->comparison.n_recent, 0);
         claim_service_free(service);
 }

@@ -141,7 +141,7 @@ static void test_has_guest(void **state)
                 Uuid *away = calloc(1, sizeof(Uuid));
 
                 away[0] = guest;
-                claim_service_set_snapshot(service, snapshot);
+                claim_service_set_snapshot(service, snapshot, NULL);
                 claim_service_set(service, &settings);
                 claim_service_set_away(service, away, cases[i].away);
                 if (cases[i].stops)

@@ -33,7 +33,7 @@ static void test_facts(void **state)
         assert_int_equal(uuid_from_text(UUID_1, &mdev), 0);
         assert_int_equal(uuid_from_text(UUID_2, &other), 0);
         snapshot->begun_realtime_usec = 7;
-        assert_int_equal(claim_facts_make(&config, snapshot, snapshot, &facts), 0);
+        assert_int_equal(claim_facts_make(&config, snapshot, snapshot, NULL, &facts), 0);
         assert_int_equal(facts.taken_usec, 7);
         assert_int_equal(facts.n_devices, 1);
         assert_string_equal(facts.devices[0].name, "pci_0000_41_00_0");
@@ -63,7 +63,7 @@ static void test_folders_that_cannot_be_read(void **state)
         _cleanup_(claim_facts_done) HostFacts facts = { 0 };
 
         error_setf(&snapshot->folders_error, EIO, "it hangs");
-        assert_int_equal(claim_facts_make(&config, snapshot, snapshot, &facts), 0);
+        assert_int_equal(claim_facts_make(&config, snapshot, snapshot, NULL, &facts), 0);
         assert_string_equal(facts.folders_unknown, "it hangs");
 }
 
@@ -78,7 +78,7 @@ static void test_the_configuration_goes_first(void **state)
                 " \"mdev_types\": [{\"id\": \"A\", \"available_instances\": 3}]}]");
         _cleanup_(claim_facts_done) HostFacts facts = { 0 };
 
-        assert_int_equal(claim_facts_make(&config, snapshot, snapshot, &facts), 0);
+        assert_int_equal(claim_facts_make(&config, snapshot, snapshot, NULL, &facts), 0);
         strcpy(type, "?");
         strcpy(class, "?");
         assert_string_equal(facts.devices[0].mdev_type, "A");
@@ -113,7 +113,7 @@ static void test_host(void **state)
         assert_int_equal(pci_specs_add(&config.pci_specs,
                                        "{\"vendor_id\": \"8086\", \"product_id\": \"152c\"}", NULL),
                          0);
-        assert_int_equal(claim_facts_make(&config, snapshot, snapshot, &facts), 0);
+        assert_int_equal(claim_facts_make(&config, snapshot, snapshot, NULL, &facts), 0);
         assert_int_equal(facts.small_page_kib, 4);
         assert_int_equal(facts.n_cells, 2);
         cell = host_facts_find_cell(&facts, 0);

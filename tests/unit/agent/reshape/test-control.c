@@ -27,8 +27,8 @@ static struct {
         int cancelled;
 } world;
 
-int provider_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
-                    const char *nodename, DriverReshape *reshape, Error *reterr)
+int provider_update(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+                    ProviderTree *tree, const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         Provider *root = provider_tree_find_name(tree, nodename), *gpu;
         const Uuid uuid = make_uuid("gpu");

@@ -12,8 +12,8 @@
 
 static bool diskless;
 
-int provider_update(const HostConfig *config, const Snapshot *snapshot, ProviderTree *tree,
-                    const char *nodename, DriverReshape *reshape, Error *reterr)
+int provider_update(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+                    ProviderTree *tree, const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         Provider *root = provider_tree_find_name(tree, nodename);
         Inventory disk = INVENTORY_DEFAULT(50);

@@ -12,7 +12,7 @@ static void make_taken(Taken *taken, const HostFacts *facts, const char *device,
                 Uuid mdev = make_mdev(*numbers);
 
                 if (*numbers != ' ')
-                        assert_int_equal(taken_add(taken, &mdev, device, ""), 0);
+                        assert_int_equal(taken_add(taken, &mdev, device, "", ""), 0);
         }
         assert_int_equal(taken_add_guests(taken, facts), 0);
 }
@@ -83,7 +83,7 @@ static uint64_t choose_all(const HostFacts *facts, const HostDevice *device, Tak
 
         while (device_choose(facts, device, taken, &mdev, NULL) == CLAIM_DONE) {
                 assert_false(taken_has(taken, mdev.text));
-                assert_int_equal(taken_add(taken, &mdev, device->name, ""), 0);
+                assert_int_equal(taken_add(taken, &mdev, device->name, "", ""), 0);
                 n++;
         }
         return n;
@@ -129,18 +129,24 @@ static void test_capacities_are_what_can_be_chosen(void **state)
 static void test_capacities_of_pci_devices(void **state)
 {
         static const char addresses[][HOST_ADDRESS_SIZE] = { "0000:10:00.1" };
-        HostPci pci[] = { { "pci_0000_10_00_1", "0000:10:00.1", "0000:10:00.0", "CUSTOM_VF",
-                            HOST_CELL_NONE, true, "" },
-                          { "pci_0000_10_00_2", "0000:10:00.2", "0000:10:00.0", "CUSTOM_VF",
-                            HOST_CELL_NONE, true, "" },
-                          { "pci_0000_20_0a_0", "0000:20:0a.0", "0000:20:0a.0", "CUSTOM_CARD",
-                            HOST_CELL_NONE, true, "" } };
+#define WHOLE(name_, address_, provider_, class_) \
+        { .name = (name_),                        \
+          .address = (address_),                  \
+          .provider = (provider_),                \
+          .resource_class = class_,               \
+          .cell = HOST_CELL_NONE,                 \
+          .managed = true }
+        HostPci pci[] = {
+                WHOLE("pci_0000_10_00_1", "0000:10:00.1", "0000:10:00.0", "CUSTOM_VF"),
+                WHOLE("pci_0000_10_00_2", "0000:10:00.2", "0000:10:00.0", "CUSTOM_VF"),
+                WHOLE("pci_0000_20_0a_0", "0000:20:0a.0", "0000:20:0a.0", "CUSTOM_CARD"),
+        };
         HostDomain domain = { .name = "off", .pci = addresses, .n_pci = 1 };
         const HostFacts facts = { .pci = pci, .n_pci = 3, .domains = &domain, .n_domains = 1 };
         _cleanup_(device_capacities_done) DeviceCapacities capacities = { 0 };
         _cleanup_(taken_done) Taken taken = { 0 };
 
-        assert_int_equal(taken_add(&taken, &UUID_NULL, pci[2].name, pci[2].address), 0);
+        assert_int_equal(taken_add(&taken, &UUID_NULL, pci[2].name, pci[2].address, ""), 0);
         assert_int_equal(taken_add_guests(&taken, &facts), 0);
         assert_int_equal(device_capacities_make(&capacities, &facts, &taken), 0);
         assert_int_equal(capacities.n_items, 2);
@@ -287,7 +293,7 @@ static void test_claims_of_cards_and_parts(void **state)
 
                 make_cards(&cards);
                 taken.facts = &cards.facts;
-                assert_int_equal(taken_add(&taken, &mdev, "f2", rows[i].address), 0);
+                assert_int_equal(taken_add(&taken, &mdev, "f2", rows[i].address, ""), 0);
                 expect_capacities(&cards.facts, &taken, rows[i].name, rows[i].expected);
                 assert_int_equal(
                         device_choose(&cards.facts, &cards.devices[0], &taken, &chosen, NULL),

@@ -175,12 +175,18 @@ static void test_upgraded_claims_wait_for_the_host(void **state)
 /* Makes two VFs of one card. */
 static void make_vfs(HostPci pci[static 2], HostFacts *ret)
 {
-        pci[0] = (HostPci){
-                "pci_0000_05_00_1", "0000:05:00.1", "0000:05:00.0", "CUSTOM_VF", -1, true, ""
-        };
-        pci[1] = (HostPci){
-                "pci_0000_05_00_2", "0000:05:00.2", "0000:05:00.0", "CUSTOM_VF", -1, true, ""
-        };
+        pci[0] = (HostPci){ .name = "pci_0000_05_00_1",
+                            .address = "0000:05:00.1",
+                            .provider = "0000:05:00.0",
+                            .resource_class = "CUSTOM_VF",
+                            .cell = -1,
+                            .managed = true };
+        pci[1] = (HostPci){ .name = "pci_0000_05_00_2",
+                            .address = "0000:05:00.2",
+                            .provider = "0000:05:00.0",
+                            .resource_class = "CUSTOM_VF",
+                            .cell = -1,
+                            .managed = true };
         *ret = (HostFacts){ .pci = pci, .n_pci = 2 };
 }
 

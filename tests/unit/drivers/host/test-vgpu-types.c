@@ -3,7 +3,6 @@
 #include "drivers/host/vgpu-types.h"
 
 #include "drivers/host/sysfs.h"
-#include "drivers/tree/mdev-plan.h"
 #include "tests/fixtures/host.h"
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/shims/fail-alloc.h"
@@ -166,50 +165,5 @@ static void test_a_folder_in_place_of_a_file(void **state)
         assert_non_null(strstr(error.text, "creatable_vgpu_types"));
 }
 
-/* C4 without mdevs: one instance of the configured type, whether created or not. Other types do
- * not count. */
-static void test_c4_offers(void **state)
-{
-        static const struct {
-                const char *types; /* types of the function */
-                uint64_t max, existing, total;
-        } cases[] = {
-                { "{\"id\": \"nvidia-1\", \"available_instances\": 1}", 0, 0, 1 },
-                { "{\"id\": \"nvidia-1\", \"available_instances\": 0, \"created_instances\": 1}", 0,
-                  1, 1 },
-                { "{\"id\": \"nvidia-2\", \"available_instances\": 0, \"created_instances\": 1},"
-                  "{\"id\": \"nvidia-1\", \"available_instances\": 0}",
-                  0, 0, 0 },
-                { "{\"id\": \"nvidia-2\", \"available_instances\": 1}", 0, 0, 0 },
-                /* another function, which is a vGPU already, uses up max_instances */
-                { "{\"id\": \"nvidia-1\", \"available_instances\": 1}", 1, 0, 0 },
-                { "{\"id\": \"nvidia-1\", \"available_instances\": 0, \"created_instances\": 1}", 1,
-                  1, 1 },
-                { "{\"id\": \"nvidia-1\", \"available_instances\": 1}", 2, 0, 1 },
-        };
-
-        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                HostMdevType type = MDEV_TYPE("nvidia-1", NULL, "VGPU", cases[i].max);
-                const HostConfig config = config_make(&type, 1);
-                _cleanup_(mdev_plan_done) MdevPlan plan = { 0 };
-                _cleanup_(snapshot_unrefp) Snapshot *host = NULL;
-                const MdevOffer *offer;
-                char text[1024];
-
-                snprintf(
-                        text, sizeof(text),
-                        "\"devices\": [{\"name\": \"pci_a\", \"is_vgpu_function\": true,"
-                        " \"mdev_types\": [%s]}, {\"name\": \"pci_b\", \"is_vgpu_function\": true,"
-                        " \"mdev_types\": [{\"id\": \"nvidia-1\", \"available_instances\": 0, \"created_instances\": 1}]}]",
-                        cases[i].types);
-                host = host_new(text);
-                assert_int_equal(mdev_plan_make(&config, host, &plan), 0);
-                offer = mdev_plan_find(&plan, "pci_a");
-                assert_int_equal(offer ? offer->total : 0, cases[i].total);
-                assert_int_equal(offer ? offer->existing : 0, cases[i].existing);
-                assert_int_equal(mdev_plan_find(&plan, "pci_b")->total, 1);
-        }
-}
-
 TEST_MAIN(test_parse, test_long_name, test_out_of_memory, test_read, test_read_of_others,
-          test_read_trouble, test_a_folder_in_place_of_a_file, test_c4_offers)
+          test_read_trouble, test_a_folder_in_place_of_a_file)

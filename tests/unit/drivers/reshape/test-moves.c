@@ -157,16 +157,17 @@ static void run(const Case *test, const ReshapeAlias *aliases, size_t n_aliases)
         Error error = ERROR_NULL;
         int r;
 
-        assert_int_equal(provider_update(&from, host, tree, "cn1", NULL, &error), DRIVER_UPDATED);
+        assert_int_equal(provider_update(&from, host, NULL, tree, "cn1", NULL, &error),
+                         DRIVER_UPDATED);
         if (to.renamed_classes)
                 fixture_put(tree, tree->providers[0], "cn1_x", "CUSTOM_OLD=4");
         moved = allocations_of(test->before, tree);
-        assert_int_equal(provider_update(&to, host, tree, "cn1", &reshape, &error),
+        assert_int_equal(provider_update(&to, host, NULL, tree, "cn1", &reshape, &error),
                          DRIVER_RESHAPE_NEEDED);
         assert_true(reshape.classes.n_items > 0);
 
         reshape.consumers = moved;
-        r = provider_update(&to, host, tree, "cn1", &reshape, &error);
+        r = provider_update(&to, host, NULL, tree, "cn1", &reshape, &error);
         if (r != test->r || (test->words && !strstr(error.text, test->words)))
                 fail_msg("%s: %d: %s", test->about, r, error.text);
         expected = allocations_of(test->after, tree);
@@ -178,7 +179,7 @@ static void run(const Case *test, const ReshapeAlias *aliases, size_t n_aliases)
 
         /* after that nothing has to move any more, except classes that stayed */
         reshape.consumers = NULL;
-        assert_int_equal(provider_update(&to, host, tree, "cn1", &reshape, &error), test->r);
+        assert_int_equal(provider_update(&to, host, NULL, tree, "cn1", &reshape, &error), test->r);
         check_room(moved, tree, test->about);
         driver_reshape_done(&reshape);
 }
@@ -310,14 +311,17 @@ static void test_floating_guests_do_not_limit_a_reshape(void **state)
         DriverReshape reshape = { .aliases = &alias, .n_aliases = 1 };
         Error error = ERROR_NULL;
 
-        assert_int_equal(provider_update(&from, host, tree, "cn1", NULL, &error), DRIVER_UPDATED);
+        assert_int_equal(provider_update(&from, host, NULL, tree, "cn1", NULL, &error),
+                         DRIVER_UPDATED);
         moved = allocations_of("a@cn1:VCPU=2 b@cn1:VCPU=2 e@cn1:VCPU=2", tree);
         reshape.consumers = moved;
-        assert_int_equal(provider_update(&to, host, tree, "cn1", &reshape, &error), DRIVER_UPDATED);
+        assert_int_equal(provider_update(&to, host, NULL, tree, "cn1", &reshape, &error),
+                         DRIVER_UPDATED);
         check_room(moved, tree, "reshape");
         assert_int_equal(reserved_pcpu(tree), 0);
         reshape.consumers = NULL;
-        assert_int_equal(provider_update(&to, host, tree, "cn1", &reshape, &error), DRIVER_UPDATED);
+        assert_int_equal(provider_update(&to, host, NULL, tree, "cn1", &reshape, &error),
+                         DRIVER_UPDATED);
         assert_int_equal(reserved_pcpu(tree), 3);
         driver_reshape_done(&reshape);
 }

@@ -111,7 +111,7 @@ static void test_table(void **state)
                 HostConfig config = config_make(types, n_types);
                 char text[512];
 
-                assert_int_equal(mdev_plan_make(&config, host, &plan), 0);
+                assert_int_equal(mdev_plan_make(&config, host, NULL, &plan), 0);
                 describe(&plan, text, sizeof(text));
                 if (strcmp(text, cases[i].plan) != 0)
                         fail_msg("%s: \"%s\"", cases[i].about, text);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Framebuffer sizes of vGPU types and of the cards that they are on, as far as polls have shown
+ * them. Pure.
+ *
+ * No file of the kernel has these sizes. The size of a type follows from its name. The size of a
+ * card is the largest sum that a poll has proved: the framebuffer of its vGPUs, and of the largest
+ * type that it can create beside them. An empty card can create a type with all of its
+ * framebuffer, but a used one lists fewer types, and a full one none. Therefore sizes are
+ * remembered, also over restarts. Cards of one model (vendor and product) have one size. */
+
+#include <jansson.h>
+
+#include "drivers/host/snapshot.h"
+
+/* Largest number of sizes that are remembered. */
+#define VGPU_SIZES_MAX 1024
+
+typedef struct VgpuSize {
+        uint32_t vendor_id, product_id;
+        uint32_t type;            /* number of the type; 0: the size of the card */
+        uint64_t framebuffer_mib; /* never 0 */
+} VgpuSize;
+
+typedef struct VgpuSizes {
+        VgpuSize *items; /* by vendor, product and type */
+        size_t n_items, n_allocated;
+} VgpuSizes;
+
+void vgpu_sizes_done(VgpuSizes *sizes);
+
+/* Returns the framebuffer of a type in MiB by its name, for example 2048 for "NVIDIA L40S-2Q" and
+ * 512 for "GRID M10-0B". Returns 0 if the name does not say it, and for MIG-backed types ("NVIDIA
+ * A100-1-5C"), whose number depends on the MIG layout and not only on the framebuffer. */
+uint64_t vgpu_framebuffer_of_name(const char *name);
+
+/* Adds what the snapshot proves. *ret_changed: a size is new or larger. Sizes above
+ * VGPU_SIZES_MAX are ignored. -ENOMEM. */
+int vgpu_sizes_note(VgpuSizes *sizes, const Snapshot *snapshot, bool *ret_changed);
+
+/* Returns the framebuffer of a type of the device in MiB, by its name or as remembered. 0 if it is
+ * unknown. */
+uint64_t vgpu_sizes_of_type(const VgpuSizes *sizes, const SnapshotDevice *device,
+                            const MdevType *type);
+
+/* Returns the framebuffer of the card of a virtual function in MiB. 0 if it is unknown. */
+uint64_t vgpu_sizes_of_card(const VgpuSizes *sizes, const SnapshotDevice *device);
+
+/* Replaces ret by a copy. -ENOMEM leaves it unchanged. */
+int vgpu_sizes_copy(VgpuSizes *ret, const VgpuSizes *sizes);
+
+/* Write and read the JSON form, an array. Return a new reference or NULL, and -EBADMSG or -ENOMEM
+ * with words. */
+json_t *vgpu_sizes_to_json(const VgpuSizes *sizes);
+int vgpu_sizes_from_json(const json_t *array, VgpuSizes *ret, Error *reterr);

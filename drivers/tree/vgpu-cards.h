@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Makes the cards of a host whose virtual functions become vGPUs (base/vgpu-card.h), from a poll,
+ * the configuration, and what the agent remembers. Pure. */
+
+#include "base/vgpu-card.h"
+#include "drivers/host/host-config.h"
+#include "drivers/host/vgpu-sizes.h"
+
+/* A virtual function that a living claim has. */
+typedef struct VgpuHolding {
+        char address[PCI_ADDRESS_SIZE];
+        char *type; /* "nvidia-1428"; "" if the claim has none; owned */
+} VgpuHolding;
+
+/* Facts beside the poll. */
+typedef struct VgpuFacts {
+        VgpuSizes sizes;
+        VgpuHolding *holdings;
+        size_t n_holdings, n_allocated;
+} VgpuFacts;
+
+void vgpu_facts_done(VgpuFacts *facts);
+
+/* Removes all holdings. */
+void vgpu_facts_clear_holdings(VgpuFacts *facts);
+
+/* Adds a function that a claim has. -ENOMEM. */
+int vgpu_facts_add_holding(VgpuFacts *facts, const char *address, const char *type);
+
+typedef struct VgpuCards {
+        VgpuCard *items; /* by name */
+        size_t n_items, n_allocated;
+} VgpuCards;
+
+void vgpu_cards_done(VgpuCards *cards);
+
+/* Returns the set of indices into config->mdev_types that a virtual function may have. These are
+ * the types that list its address, or else those that list its physical function, or else the first
+ * one without addresses. */
+VgpuTypeSet vgpu_types_allowed(const HostConfig *config, const SnapshotDevice *function);
+
+/* Makes all cards with a function that may become a vGPU of a configured type, or is one. known can
+ * be NULL. Functions of known->holdings and of domains are taken, in both definitions of a domain.
+ * Limits of types are not set. The functions borrow from the snapshot. -ENOMEM. */
+int vgpu_cards_make(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+                    VgpuCards *ret);
+
+/* Returns the card with this libvirt name, or NULL. O(log n). */
+VgpuCard *vgpu_cards_find(const VgpuCards *cards, const char *name);
