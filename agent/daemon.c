@@ -179,6 +179,8 @@ static void on_changed(Tracker *tracker, void *userdata)
         notify(daemon);
         if (cycle_ended)
                 save_metrics(daemon);
+        if (cycle_ended && daemon->mode == DAEMON_SERVE)
+                prepare_wanted_tend(&daemon->claims->wanted, &daemon->engine.config->driver.host);
         if (daemon->queue)
                 claim_queue_set_away(daemon->queue, is_away);
         if (daemon->queue && cycle_ended && !is_away)

@@ -90,3 +90,7 @@
 #define MESSAGE_GUEST_FLOATS \
         "5f0c9e7712a84c43b6d1e8a94f27c0d6" /* an unpinned guest can run on dedicated CPUs */
 #define MESSAGE_CORDON_LOST "a0418edc6f3b45d9eb2d4057190b631a" /* cordon.json is not readable */
+#define MESSAGE_PREPARE_CHANGED \
+        "2c7f5b0e94a1463d8e6a17d3f05b92c8" /* compute-agent-prepare changed a card or function */
+#define MESSAGE_PREPARE_FAILED \
+        "b96d0e3a7f1245c89a4e2d61c7803f5b" /* a card or function is not as configured */

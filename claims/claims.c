@@ -52,6 +52,19 @@ int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr)
         return opened;
 }
 
+int claims_open_copy(Claims **ret, const char *path, uint64_t busy_usec, Error *reterr)
+{
+        _cleanup_(claims_freep) Claims *claims = calloc(1, sizeof(Claims));
+        int r;
+
+        if (!claims)
+                return error_oom(reterr);
+        r = store_open_copy(claims, path, busy_usec > 0 ? busy_usec : CLAIMS_BUSY_USEC, reterr);
+        if (r == 0)
+                *ret = TAKE_PTR(claims);
+        return r;
+}
+
 Claims *claims_free(Claims *claims)
 {
         if (!claims)

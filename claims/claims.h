@@ -54,6 +54,16 @@ typedef struct ClaimsConfig {
  * -ENOSPC and -EIO come from the system, with words. The strings of config are copied. */
 int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr);
 
+/* Opens a copy of the database in memory, for a program that only reads. An older schema is
+ * upgraded in the copy. The file is never created, upgraded or set aside, and its log is never
+ * moved into it. SQLite can create FILE-wal and FILE-shm, which belong to this process's user then,
+ * so call it as the owner of the folder.
+ *
+ * Returns -ENOENT if the file does not exist or was never used. Returns -EUCLEAN for a damaged
+ * file, and other errors as claims_open() does. The copy has all claims of one moment, and writes
+ * to it are lost. */
+int claims_open_copy(Claims **ret, const char *path, uint64_t busy_usec, Error *reterr);
+
 Claims *claims_free(Claims *claims);
 DEFINE_CLEANUP(Claims *, claims_free);
 

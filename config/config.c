@@ -17,6 +17,7 @@
 #include "base/read-file.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "config/prepares.h"
 #include "config/search.h"
 #include "config/settings.h"
 #include "drivers/driver-config.h"
@@ -66,6 +67,7 @@ Config *config_free(Config *config)
         for (const ConfigOption *o = config_options; o->key; o++)
                 config_option_done(o, config);
         free_mdev_types(&config->driver.host);
+        config_prepares_done(&config->driver.host);
         pci_specs_done(&config->driver.host.pci_specs);
         strings_free(config->files);
         string_set_done(&config->warnings);
@@ -646,6 +648,8 @@ static int config_make(Config **ret, ConfigSettings *settings, Error *reterr)
         r = load_mdev_types(config, settings, reterr);
         if (r >= 0)
                 r = load_pci_specs(config, settings, reterr);
+        if (r >= 0)
+                r = config_load_prepares(&config->driver.host, settings, reterr);
         if (r >= 0)
                 r = finish_placement(config, settings, reterr);
         if (r < 0)

@@ -5,8 +5,8 @@
  * A row has the section, name, type and default of an option, its allowed values in words, and the
  * offset of its member in Config. The macros below are the usual kinds of rows. Invariants: a
  * member is changed only if the text is allowed; a secret is wiped when it is freed, and no message
- * quotes it. Limit: types of mediated devices have a table of their own, because each type has a
- * struct of its own.
+ * quotes it. Types of mediated devices and groups of cards have tables of their own, because each
+ * has a struct of its own.
  *
  * Tests: tests/unit/config/test-config.c tests/unit/config/test-example.c */
 
@@ -375,6 +375,38 @@ const ConfigOption config_mdev_options[] = {
           .allowed = "a whole number from 1 to 2147483647" },
         {},
 };
+
+#define PREPARE(k, t, m) \
+        .section = CONFIG_PREPARE_SECTION, .key = k, .type = t, .offset = offsetof(HostPrepare, m)
+
+/* The options of a group of cards, which are members of HostPrepare. */
+const ConfigOption config_prepare_options[] = {
+        { PREPARE("device_addresses", CONFIG_LIST, device_addresses),
+          .form = CONFIG_FORM_PCI_ADDRESS,
+          .allowed = "a comma-separated list of PCI addresses such as 0000:c1:00.0" },
+        { PREPARE("virtual_functions", CONFIG_U64, virtual_functions), .default_value = "0",
+          .min = 0, .max = 65535, .allowed = "a whole number from 0 to 65535" },
+        { PREPARE("vgpu_types", CONFIG_BOOL, vgpu_types), .default_value = "false",
+          .allowed = "true or false" },
+        { PREPARE("driver_override", CONFIG_STRING, driver_override),
+          .form = CONFIG_FORM_KERNEL_DRIVER,
+          .allowed = "a kernel driver such as vfio-pci, or empty" },
+        { PREPARE("unit", CONFIG_STRING, unit), .form = CONFIG_FORM_UNIT_TEMPLATE,
+          .allowed = "a template such as mig-layout@.service, or empty" },
+        {},
+};
+
+const char *config_prepare_name(const char *section)
+{
+        static const char prefix[] = "device_prepare ";
+        const char *name = section + strlen(prefix);
+
+        if (strncasecmp(section, prefix, strlen(prefix)) != 0)
+                return NULL;
+        while (*name == ' ')
+                name++;
+        return *name ? name : NULL;
+}
 
 bool config_knows_section(const char *section)
 {

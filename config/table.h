@@ -9,6 +9,12 @@
 /* The section with the options of an mdev type. TYPE stands for the name of the type. */
 #define CONFIG_MDEV_SECTION "mdev_TYPE"
 
+/* The section with the options of a group of cards. NAME stands for any text. */
+#define CONFIG_PREPARE_SECTION "device_prepare NAME"
+
+/* Returns NAME of a section [device_prepare NAME], or NULL for another section. Borrowed. */
+const char *config_prepare_name(const char *section);
+
 typedef enum ConfigType {
         CONFIG_BOOL,
         CONFIG_U64,
@@ -40,7 +46,7 @@ typedef struct ConfigOption {
         const char *section, *key;
         ConfigOldName old[CONFIG_OLD_NAMES_MAX + 1]; /* the new name wins within a file */
         ConfigType type;
-        size_t offset;             /* in Config, or in HostMdevType */
+        size_t offset;             /* in Config, HostMdevType or HostPrepare */
         const char *default_value; /* as in a file; NULL: the member stays 0 or NULL */
         const char *allowed;       /* end of the sentence "must be …" */
         double min, max;           /* limits of numbers, before the conversion to microseconds */
@@ -52,9 +58,10 @@ typedef struct ConfigOption {
         const char *credential; /* name in $CREDENTIALS_DIRECTORY; wins over all files */
 } ConfigOption;
 
-/* The options of Config, and those of [mdev_TYPE] in HostMdevType. The first option of the latter
- * is device_addresses. Each table ends with a NULL key. */
-extern const ConfigOption config_options[], config_mdev_options[];
+/* The options of Config, those of [mdev_TYPE] in HostMdevType, and those of [device_prepare NAME]
+ * in HostPrepare. The first option of the last two is device_addresses. Each table ends with a NULL
+ * key. */
+extern const ConfigOption config_options[], config_mdev_options[], config_prepare_options[];
 
 /* Checks whether an option of this agent belongs to the section. */
 bool config_knows_section(const char *section);

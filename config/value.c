@@ -231,6 +231,32 @@ static bool is_device_address(const char *text)
                (n < 3 || strcmp(text + n - 3, "/..") != 0);
 }
 
+/* Checks for the name of a kernel driver, which becomes the name of a folder in /sys. */
+static bool is_kernel_driver(const char *text)
+{
+        return strlen(text) <= NAME_MAX_LENGTH &&
+               strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
+                       strlen(text);
+}
+
+/* Checks for NAME@.service with characters of names of units. The name does not begin with "-",
+ * because it becomes an argument. */
+static bool is_unit_template(const char *text)
+{
+        static const char end[] = "@.service";
+        size_t n = strlen(text), n_name;
+
+        if (n == 0)
+                return true;
+        if (n <= strlen(end) || n > NAME_MAX_LENGTH - strlen("0000:00:00.0"))
+                return false;
+        n_name = n - strlen(end);
+        return text[0] != '-' && strcmp(text + n_name, end) == 0 &&
+               strspn(text,
+                      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.-\\") ==
+                       n_name;
+}
+
 /* Checks for a driver's name, also with the name of Nova's class. */
 static bool is_driver_name(const char *text)
 {
@@ -278,6 +304,9 @@ bool config_value_has_form(const char *text, ConfigForm form)
                 [CONFIG_FORM_MDEV_CLASS] = is_mdev_class,
                 [CONFIG_FORM_MDEV_TYPE] = is_mdev_type,
                 [CONFIG_FORM_DEVICE_ADDRESS] = is_device_address,
+                [CONFIG_FORM_PCI_ADDRESS] = is_pci_address,
+                [CONFIG_FORM_KERNEL_DRIVER] = is_kernel_driver,
+                [CONFIG_FORM_UNIT_TEMPLATE] = is_unit_template,
                 [CONFIG_FORM_DRIVER_NAME] = is_driver_name,
                 [CONFIG_FORM_TPM_SECURITY] = is_tpm_secret_security,
                 [CONFIG_FORM_FILE_BELOW] = is_file_below,

@@ -38,3 +38,11 @@
  * "consumers": -1 if unknown, "modified_usec": 0 if unknown}, "holder": the same, "below",
  * "changes": [{"uuid", "from", "to"}], "done": bool, "refused": "" or the reason} */
 #define IDENTITY_FORMAT "compute-agent-identity/1"
+
+/* {"format", "wanted": content of prepare-wanted that the run saw, "error": "" or why nothing was
+ * changed, "claims_known": bool, "cards": [{"address", "section", "virtual_functions", "error"}],
+ * "functions": [{"address", "physical_function", "type": "" or "nvidia-1428", "open": a process has
+ * it open, or that is not known, "claim": 0 or the claim that its type belongs to, "waiting": "" or
+ * why its type stays, "error": "" or why it is not as wanted}]}: the result of
+ * compute-agent-prepare. */
+#define PREPARED_FORMAT "compute-agent-prepared/1"

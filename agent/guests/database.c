@@ -35,7 +35,8 @@ int claim_service_new(ClaimService **ret, const char *path, const char *host,
         service->name = strdup(host);
         service->node = strdup(host); /* until the first poll */
         service->settings = *settings;
-        if ((path && !service->path) || !service->name || !service->node)
+        if ((path && !service->path) || !service->name || !service->node ||
+            prepare_wanted_init(&service->wanted, path ? getenv("RUNTIME_DIRECTORY") : NULL) < 0)
                 return -ENOMEM;
         claim_service_tend(service);
         *ret = TAKE_PTR(service);
@@ -63,6 +64,7 @@ ClaimService *claim_service_free(ClaimService *service)
                 return NULL;
         claims_free(service->claims);
         comparison_done(&service->comparison);
+        prepare_wanted_done(&service->wanted);
         string_set_done(&service->locked_consumers);
         free(service->closed);
         free(service->hint);
@@ -373,6 +375,8 @@ void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *
         /* The announced change was written, so the disk accepts writes again. */
         if (service->error_is_of_write)
                 set_error(service, 0, NULL);
+        prepare_wanted_note(&service->wanted, service->settings.driver,
+                            service->comparison.snapshot, claim);
         if (service->watch_cards && changes_card(service, claim))
                 service->watch_cards(service->watch_cards_userdata);
         if (service->watch)

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 
+#include "agent/guests/prepare-wanted.h"
 #include "base/provider-tree.h"
 #include "claims/claims.h"
 #include "claims/reconcile.h"
@@ -86,6 +87,7 @@ typedef struct ClaimService {
                                      operator's ratios are taken from it until Placement answers */
         ClaimSettings settings;
         ClaimComparison comparison;
+        PrepareWanted wanted; /* the file that starts compute-agent-prepare */
 
         /* Members for agent/guests alone. */
         char *path, *name,

@@ -129,9 +129,18 @@ static int read_size(const char *path, uint64_t *ret_size, Error *reterr)
         return 0;
 }
 
-/* Creates the file if it is missing. SQLite treats a file of a few bytes as empty, and deletes the
- * log of an empty one. Both are remains of a larger file, so they count as damage and are set
- * aside. */
+/* Returns -EUCLEAN for a file that was cut off. SQLite treats a file of a few bytes as empty, and
+ * deletes the log of an empty one. Both are remains of a larger file, so they count as damage. */
+static int check_size(const ClaimFile *file, uint64_t size, uint64_t log_size, Error *reterr)
+{
+        if (size < PAGE_SIZE_MIN && (size > 0 || log_size > 0))
+                return error_setf(reterr, EUCLEAN,
+                                  "The claim database %s is damaged (cut off at %" PRIu64 " bytes)",
+                                  file->path, size);
+        return 0;
+}
+
+/* Creates the file if it is missing. */
 static int prepare_file(const ClaimFile *file, bool *ret_has_log, Error *reterr)
 {
         _cleanup_free_ char *log = text_format("%s-wal", file->path);
@@ -145,10 +154,9 @@ static int prepare_file(const ClaimFile *file, bool *ret_has_log, Error *reterr)
                 r = read_size(log, &log_size, reterr);
         if (r < 0)
                 return r;
-        if (size < PAGE_SIZE_MIN && (size > 0 || log_size > 0))
-                return error_setf(reterr, EUCLEAN,
-                                  "The claim database %s is damaged (cut off at %" PRIu64 " bytes)",
-                                  file->path, size);
+        r = check_size(file, size, log_size, reterr);
+        if (r < 0)
+                return r;
         *ret_has_log = log_size > 0;
         return size == 0 ? make_file(file, reterr) : 0;
 }
@@ -249,20 +257,26 @@ static int backup_errno(sqlite3 *db, int rc)
         return sqlite3_system_errno(db) != 0 ? sqlite3_system_errno(db) : EIO;
 }
 
-/* Copies all pages with SQLite's backup API, including those in the log. */
+/* Copies all pages with SQLite's backup API, including those in the log. Returns a result code. */
+static int back_up(sqlite3 *from, sqlite3 *to)
+{
+        sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
+
+        if (!backup)
+                return sqlite3_errcode(to);
+        sqlite3_backup_step(backup, -1);
+        return sqlite3_backup_finish(backup);
+}
+
+/* Copies all pages to a new file. */
 static int copy_pages(Sqlite *from, const char *to, Error *reterr)
 {
-        sqlite3_backup *backup;
         sqlite3 *db = NULL;
         int rc, r = 0;
 
         rc = sqlite3_open_v2(to, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
-        backup = rc == SQLITE_OK ? sqlite3_backup_init(db, "main", from->db, "main") : NULL;
-        if (backup) {
-                sqlite3_backup_step(backup, -1);
-                rc = sqlite3_backup_finish(backup);
-        } else if (rc == SQLITE_OK)
-                rc = sqlite3_errcode(db);
+        if (rc == SQLITE_OK)
+                rc = back_up(from->db, db);
         if (rc != SQLITE_OK)
                 r = sqlite_system_error(backup_errno(db, rc), to, "write the copy", reterr);
         sqlite3_close(db);
@@ -420,6 +434,20 @@ static int read_everything(Claims *claims, Error *reterr)
         return r < 0 ? r : read_events(claims, reterr);
 }
 
+/* Takes over the open database, reads each row of it, and checks all statements. */
+static int check_contents(Claims *claims, Sqlite *sqlite, Error *reterr)
+{
+        int r;
+
+        claims->sqlite = sqlite;
+        r = read_everything(claims, reterr);
+        if (r == 0)
+                r = store_check_statements(claims, reterr);
+        if (r < 0)
+                store_close(claims);
+        return r;
+}
+
 /* Opens or creates the file, with all checks. Returns -EUCLEAN if it is damaged. */
 static int try_open(const ClaimFile *file, Claims *claims, Error *reterr)
 {
@@ -447,14 +475,8 @@ static int try_open(const ClaimFile *file, Claims *claims, Error *reterr)
         /* Sync the names that an upgrade renamed, or that a new file's journal had. */
         if (r == 0 && opened != CLAIMS_OPENED)
                 r = sync_folder(file, reterr);
-        if (r < 0)
-                return r;
-        claims->sqlite = TAKE_PTR(sqlite);
-        r = read_everything(claims, reterr);
         if (r == 0)
-                r = store_check_statements(claims, reterr);
-        if (r < 0)
-                store_close(claims);
+                r = check_contents(claims, TAKE_PTR(sqlite), reterr);
         return r < 0 ? r : (int)opened;
 }
 
@@ -577,4 +599,93 @@ int store_open(Claims *claims, const char *path, uint64_t busy_usec, Error *rete
         opened = open_locked(&file, claims, reterr);
         r = opened < 0 ? opened : load_unread(claims, reterr);
         return r < 0 ? r : opened;
+}
+
+/* Returns -ENOENT if the file does not exist or was never used. */
+static int check_exists(const ClaimFile *file, bool *ret_has_log, Error *reterr)
+{
+        _cleanup_free_ char *log = text_format("%s-wal", file->path);
+        uint64_t size, log_size;
+        int r;
+
+        if (!log)
+                return error_oom(reterr);
+        r = read_size(file->path, &size, reterr);
+        if (r == 0)
+                r = read_size(log, &log_size, reterr);
+        if (r == 0 && size == 0 && log_size == 0)
+                return error_setf(reterr, ENOENT, "The claim database %s does not exist",
+                                  file->path);
+        if (r == 0)
+                r = check_size(file, size, log_size, reterr);
+        *ret_has_log = r == 0 && log_size > 0;
+        return r;
+}
+
+/* Copies the file into memory. The copy has the path of the file, for messages. */
+static int load_copy(const ClaimFile *file, Sqlite **ret, int64_t *ret_version, Error *reterr)
+{
+        _cleanup_(sqlite_closep) Sqlite *source = NULL, *copy = NULL;
+        bool has_log;
+        char *path;
+        int rc, r = check_exists(file, &has_log, reterr);
+
+        if (r == 0)
+                r = open_and_read_version(file, has_log, &source, ret_version, reterr);
+        if (r == 0 && *ret_version == 0)
+                r = error_setf(reterr, ENOENT, "The claim database %s is empty", file->path);
+        if (r == 0)
+                r = check_pages(source, reterr);
+        if (r == 0)
+                r = sqlite_open(&copy, ":memory:", 0, reterr);
+        if (r < 0)
+                return r;
+        path = strdup(file->path);
+        if (!path)
+                return error_oom(reterr);
+        free(copy->path);
+        copy->path = path;
+        rc = back_up(source->db, copy->db);
+        if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED)
+                return error_setf(reterr, EBUSY,
+                                  "The claim database %s is locked by another process", file->path);
+        if (rc != SQLITE_OK)
+                return sqlite_system_error(backup_errno(copy->db, rc), file->path, "read", reterr);
+        *ret = TAKE_PTR(copy);
+        return 0;
+}
+
+/* Upgrades the copy in memory. */
+static int upgrade_copy(Sqlite *copy, int64_t version, Error *reterr)
+{
+        _cleanup_(sqlite_rollbackp) Sqlite *transaction = NULL;
+        int r = sqlite_begin_write(copy, reterr);
+
+        if (r < 0)
+                return r;
+        transaction = copy;
+        r = schema_upgrade(copy, version, reterr);
+        return r == 0 ? sqlite_commit(TAKE_PTR(transaction), reterr) : r;
+}
+
+int store_open_copy(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr)
+{
+        _cleanup_close_ int folder = open_folder(path, reterr);
+        ClaimFile file = { .path = path, .busy_usec = busy_usec, .folder = folder };
+        _cleanup_(sqlite_closep) Sqlite *copy = NULL;
+        int64_t version;
+        int r;
+
+        if (folder < 0)
+                return folder;
+        r = lock_folder(&file, reterr);
+        if (r == 0)
+                r = load_copy(&file, &copy, &version, reterr);
+        if (r == 0 && version < SCHEMA_NEWEST)
+                r = upgrade_copy(copy, version, reterr);
+        if (r == 0)
+                r = schema_check(copy, reterr);
+        if (r == 0)
+                r = check_contents(claims, TAKE_PTR(copy), reterr);
+        return r == 0 ? load_unread(claims, reterr) : r;
 }

@@ -85,6 +85,9 @@ static inline void store_unplaced_done(StoreUnplaced *claim)
 int store_open(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr);
 void store_close(Claims *claims);
 
+/* Opens a copy of the file in memory; see claims_open_copy(). */
+int store_open_copy(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr);
+
 /* Takes the write lock of the file. The calls up to the next write, or to store_drop_turn(), then
  * see one state that no other process changes. */
 int store_take_turn(Claims *claims, Error *reterr);

@@ -26,13 +26,14 @@
 #include "drivers/driver-words.h"
 #include "formats/interface.h"
 
-#define DEFAULT_STATE_PATH  LOCALSTATEDIR "/lib/compute-agent"
-#define HOOK_PATH           SYSCONFDIR "/libvirt/hooks/qemu.d/compute-agent"
-#define INDENT              24                     /* column of the words */
-#define FAILED              "compute-agent failed" /* prefix of a failed start; see ctl/ask/unit.h */
-#define DISK_NEEDED_BYTES   (UINT64_C(16) << 20)
-#define CLOCK_TOLERANCE_SEC 5
-#define NEWEST_MICROVERSION 38 /* minor version of 1.x, the newest that the agent uses */
+#define DEFAULT_STATE_PATH   LOCALSTATEDIR "/lib/compute-agent"
+#define HOOK_PATH            SYSCONFDIR "/libvirt/hooks/qemu.d/compute-agent"
+#define INDENT               24                     /* column of the words */
+#define FAILED               "compute-agent failed" /* prefix of a failed start; see ctl/ask/unit.h */
+#define DISK_NEEDED_BYTES    (UINT64_C(16) << 20)
+#define CLOCK_TOLERANCE_SEC  5
+#define PREPARE_FINDINGS_MAX 8  /* functions of which doctor names the difference */
+#define NEWEST_MICROVERSION  38 /* minor version of 1.x, the newest that the agent uses */
 
 /* Adds a finding. advice NULL: none. Returns -1 if memory ran out. */
 static _printf_(5, 6) int add_finding(json_t *findings, const char *check, const char *state,
@@ -527,6 +528,126 @@ static int judge_hook(const CtlFacts *facts, json_t *findings)
                 "Guests claim when they start, if libvirt was started after the package was installed");
 }
 
+#define PREPARE_START \
+        "Run \"systemctl start compute-agent-prepare\" and, for the cause, \"journalctl -x -u compute-agent-prepare\""
+
+/* Counts the virtual functions of a card in the snapshot. */
+static uint64_t count_functions(const Snapshot *snapshot, const char *card)
+{
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                n += strcmp(snapshot->devices[i].physical_function, card) == 0;
+        return n;
+}
+
+/* Judges a listed card: its error in the record, or the number of its functions now. Yields the
+ * number of findings. */
+static int judge_card(const CtlFacts *facts, const HostPrepare *section, const char *card,
+                      size_t *n_findings, json_t *findings)
+{
+        const json_t *record =
+                ctl_json_find(json_object_get(facts->prepared, "cards"), "address", card);
+        uint64_t n = facts->snapshot ? count_functions(facts->snapshot, card) : 0;
+
+        if (record && !ctl_json_text(record, "error")[0] &&
+            (!facts->snapshot || section->virtual_functions == 0 ||
+             section->virtual_functions == n))
+                return 0;
+        ++*n_findings;
+        if (!record)
+                return add_finding(findings, "prepare", "warning", PREPARE_START,
+                                   "Card %s of [device_prepare %.64s] was not prepared yet", card,
+                                   section->name);
+        if (ctl_json_text(record, "error")[0])
+                return add_finding(findings, "prepare", "bad", PREPARE_START, "Card %s: %s", card,
+                                   ctl_json_text(record, "error"));
+        return add_finding(findings, "prepare", "bad", PREPARE_START,
+                           "Card %s has %" PRIu64 " of %" PRIu64 " virtual functions", card, n,
+                           section->virtual_functions);
+}
+
+/* Returns the type that a function has in the snapshot, "" without one, or NULL if the function is
+ * not there. Returns recorded if its driver has no types. */
+static const char *find_type(const Snapshot *snapshot, const char *address, const char *recorded)
+{
+        for (size_t i = 0; i < snapshot->n_devices; i++) {
+                const SnapshotDevice *device = &snapshot->devices[i];
+
+                if (strcmp(device->address, address) != 0)
+                        continue;
+                for (size_t j = 0; j < device->n_mdev_types; j++)
+                        if (device->mdev_types[j].created_instances > 0)
+                                return device->mdev_types[j].id;
+                return device->is_vgpu_function ? "" : recorded;
+        }
+        return NULL;
+}
+
+/* Judges a function of the record. */
+static int judge_function(const CtlFacts *facts, const json_t *record, size_t *n_findings,
+                          json_t *findings)
+{
+        const char *address = ctl_json_text(record, "address"),
+                   *error = ctl_json_text(record, "error"),
+                   *waiting = ctl_json_text(record, "waiting"),
+                   *type = ctl_json_text(record, "type"),
+                   *now = facts->snapshot ? find_type(facts->snapshot, address, type) : type;
+
+        if (!error[0] && !waiting[0] && now && strcmp(now, type) == 0)
+                return 0;
+        if (++*n_findings > PREPARE_FINDINGS_MAX)
+                return 0;
+        if (error[0])
+                return add_finding(findings, "prepare", "bad", PREPARE_START, "Function %s: %s",
+                                   address, error);
+        if (waiting[0])
+                return add_finding(
+                        findings, "prepare", "warning",
+                        "End the process, or run \"computectl who\" for the guest. The agent then starts compute-agent-prepare",
+                        "Function %s stays %s: %s", address, type, waiting);
+        return add_finding(findings, "prepare", "warning", PREPARE_START,
+                           "Function %s was %s after the last run, and is %s now", address,
+                           type[0] ? type : "no vGPU",
+                           !now     ? "missing"
+                           : now[0] ? now
+                                    : "no vGPU");
+}
+
+/* Judges the cards of [device_prepare NAME] by the record of the last run and by the host now. */
+static int judge_prepare(const CtlFacts *facts, json_t *findings)
+{
+        const HostConfig *host = facts->config ? &facts->config->driver.host : NULL;
+        size_t n = 0, n_cards = 0, i;
+        const json_t *record;
+        int r = 0;
+
+        if (!host || host->n_prepares == 0)
+                return 0;
+        if (!facts->prepared)
+                return add_finding(
+                        findings, "prepare", "bad",
+                        "Run \"systemctl enable --now compute-agent-prepare.service compute-agent-prepare.path\"",
+                        "compute-agent-prepare did not run since the boot, but [device_prepare %.64s] lists cards",
+                        host->prepares[0].name);
+        if (ctl_json_text(facts->prepared, "error")[0])
+                return add_finding(findings, "prepare", "bad", PREPARE_START,
+                                   "No card was changed: %s",
+                                   ctl_json_text(facts->prepared, "error"));
+        for (i = 0; i < host->n_prepares; i++)
+                for (char **card = host->prepares[i].device_addresses; *card && r >= 0; card++)
+                        if (++n_cards)
+                                r = judge_card(facts, &host->prepares[i], *card, &n, findings);
+        json_array_foreach(json_object_get(facts->prepared, "functions"), i, record)
+                if (r >= 0)
+                        r = judge_function(facts, record, &n, findings);
+        if (r >= 0 && n == 0)
+                r = add_finding(findings, "prepare", "ok", NULL,
+                                "%zu card%s prepared as configured", n_cards,
+                                n_cards == 1 ? " is" : "s are");
+        return r;
+}
+
 static int judge_clock(const CtlFacts *facts, json_t *findings)
 {
         if (!facts->clock_synchronised)
@@ -602,10 +723,10 @@ json_t *ctl_doctor_judge_hardware(const json_t *verified)
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
         static const Judge judges[] = {
-                judge_config, judge_files,   judge_reasons,    judge_service,   judge_hypervisor,
-                judge_parts,  judge_devices, judge_storage,    judge_placement, judge_numa,
-                judge_cells,  judge_reshape, judge_connection, judge_identity,  judge_hook,
-                judge_clock,  judge_disk,
+                judge_config,  judge_files,   judge_reasons,    judge_service,   judge_hypervisor,
+                judge_parts,   judge_devices, judge_storage,    judge_placement, judge_numa,
+                judge_cells,   judge_reshape, judge_connection, judge_identity,  judge_hook,
+                judge_prepare, judge_clock,   judge_disk,
         };
         return judge_all(facts, judges, ARRAY_SIZE(judges));
 }

@@ -48,13 +48,14 @@ static bool is_secret_anywhere(const char *key)
 }
 
 /* Checks whether the value of a key can be printed. An option that the agent does not know can be a
- * secret of another service, pasted with the rest. In comments and in sections of mdev types, all
- * keys are allowed except the names of secrets. */
+ * secret of another service, pasted with the rest. In comments, and in sections of mdev types and
+ * of groups of cards, all keys are allowed except the names of secrets. */
 static bool may_show(const Place *place, const char *key, bool comment)
 {
         const ConfigOption *option;
 
-        if (comment || strncasecmp(place->section, "mdev_", strlen("mdev_")) == 0)
+        if (comment || strncasecmp(place->section, "mdev_", strlen("mdev_")) == 0 ||
+            config_prepare_name(place->section))
                 return !is_secret_anywhere(key);
         option = config_find_option(config_options, place->section, key);
         return option && !option->secret;

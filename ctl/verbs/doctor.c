@@ -15,6 +15,8 @@
 
 #include <string.h>
 
+#include "base/json.h"
+#include "base/read-file.h"
 #include "ctl/ask/bus.h"
 #include "ctl/ask/children.h"
 #include "ctl/print/identity.h"
@@ -23,6 +25,9 @@
 #include "ctl/verbs/common.h"
 #include "ctl/verbs/config.h"
 #include "formats/format-names.h"
+
+#define PREPARED_PATH "/run/compute-agent-prepare/prepared.json"
+#define PREPARED_MAX  ((size_t)4 << 20)
 
 /* Reads the unit for a check of the configuration. Returns unit, or NULL if systemd cannot be
  * asked. */
@@ -80,6 +85,23 @@ static void ask_placement(Ctl *ctl, CtlFacts *facts, json_t **ret_connect, json_
         facts->identity = *ret_identity;
 }
 
+/* Returns the record of compute-agent-prepare; NULL: there is none. The caller owns the
+ * reference. */
+static json_t *read_prepared(void)
+{
+        _cleanup_json_ json_t *document = NULL;
+        _cleanup_free_ char *text = NULL;
+        const char *format;
+        size_t n;
+
+        if (read_file_text(PREPARED_PATH, PREPARED_MAX, &text, &n, NULL) < 0 ||
+            json_parse(text, n, &document, NULL) < 0 ||
+            json_read_string(document, "format", &format, NULL) < 0 ||
+            strcmp(format, PREPARED_FORMAT) != 0)
+                return NULL;
+        return TAKE_PTR(document);
+}
+
 /* Borrows the report of the configuration. It must outlive the facts. */
 static void take_report(CtlFacts *facts, const CtlConfigReport *report)
 {
@@ -95,9 +117,10 @@ static int run_all_checks(Ctl *ctl, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_json_ json_t *status = NULL, *connect = NULL, *identity = NULL, *document = NULL;
+        _cleanup_json_ json_t *prepared = read_prepared();
         _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
         _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
-        CtlFacts facts = { 0 };
+        CtlFacts facts = { .prepared = prepared };
         int r = ctl_config_examine(ctl->options.config, find_unit(ctl, &unit), &report, reterr);
 
         if (r < 0)

@@ -15,6 +15,18 @@ typedef struct HostMdevType {
         uint64_t max_instances;  /* 0: no limit */
 } HostMdevType;
 
+/* One section [device_prepare NAME]: cards that compute-agent-prepare makes ready at boot. */
+typedef struct HostPrepare {
+        char *name;
+        char **device_addresses;    /* PCI addresses of physical functions, in small letters;
+                                       NULL-terminated; each in one section alone */
+        uint64_t virtual_functions; /* wanted number; 0: unchanged */
+        bool vgpu_types;            /* set the vGPU types that living claims need, clear others */
+        char *driver_override;      /* kernel driver of the virtual functions; NULL: unchanged */
+        char *unit; /* "NAME@.service", started with the address before the functions are made;
+                       NULL: none */
+} HostPrepare;
+
 typedef enum HostVirtType {
         HOST_VIRT_KVM,
         HOST_VIRT_QEMU,
@@ -89,9 +101,9 @@ typedef struct HostConfig {
         const char *owner_trait; /* [agent] owner_trait, "": none */
         HostMdevType *mdev_types;
         size_t n_mdev_types;
+        HostPrepare *prepares; /* sections [device_prepare NAME] */
+        size_t n_prepares;
         PciSpecs pci_specs;       /* [pci] device_spec */
         bool report_in_placement; /* [pci] report_in_placement */
         char **renamed_classes;   /* [agent] renamed_resource_classes, entries "OLD:NEW"; or NULL */
-        /* PCI addresses of the cards whose vGPU functions compute-agent-prepare sets, or NULL */
-        char **prepared_cards;
 } HostConfig;

@@ -224,6 +224,17 @@ static int add_function(const Input *input, VgpuCard *card, const SnapshotDevice
         return 0;
 }
 
+/* Returns whether compute-agent-prepare sets the types of the card's functions. */
+static bool is_prepared(const HostConfig *config, const char *card)
+{
+        for (size_t i = 0; i < config->n_prepares; i++)
+                for (char **address = config->prepares[i].device_addresses;
+                     config->prepares[i].vgpu_types && *address; address++)
+                        if (strcmp(*address, card) == 0)
+                                return true;
+        return false;
+}
+
 /* Names the card after its physical function, which the driver might not list. */
 static void identify(const Input *input, VgpuCard *card, const SnapshotDevice *function)
 {
@@ -237,8 +248,7 @@ static void identify(const Input *input, VgpuCard *card, const SnapshotDevice *f
         device = snapshot_find_device(input->snapshot, card->name);
         card->numa_node = device ? device->numa_node : function->numa_node;
         card->size_mib = vgpu_sizes_of_card(input->known ? &input->known->sizes : NULL, function);
-        for (char **address = input->config->prepared_cards; address && *address; address++)
-                card->is_prepared |= strcmp(*address, card->address) == 0;
+        card->is_prepared = is_prepared(input->config, card->address);
 }
 
 /* Marks a function that a claim has, if it is of this card. */

@@ -62,6 +62,7 @@ ROOMS = {
     'agent': {'agent/bus', 'agent/cycle', 'agent/placing', 'agent/tree', 'config', 'agent/guests',
                           'agent/state'},
     'agent/helper': {'config', 'agent/state', 'formats'},
+    'prepare': {'config', 'agent/state', 'formats'},
     'ctl/print': CLIENT - {'ctl', 'ctl/ask', 'ctl/verbs'},
     'ctl/ask': CLIENT - {'ctl', 'ctl/verbs'},
     'ctl/verbs': CLIENT - {'ctl'},
@@ -93,7 +94,7 @@ def may_include(here, there, header):
     if there == here or there == 'base':
         return True
     top, _, name = header.partition('/')
-    if here.split('/')[0] in ('agent', 'config', 'formats') and top in PUBLIC:
+    if here.split('/')[0] in ('agent', 'config', 'formats', 'prepare') and top in PUBLIC:
         return name in PUBLIC[top]
     return there in ROOMS[here]
 

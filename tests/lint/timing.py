@@ -8,7 +8,7 @@ from collections import Counter
 
 from sources import main
 
-TOPS = ('agent', 'base', 'claims', 'config', 'ctl', 'drivers', 'formats', 'report')
+TOPS = ('agent', 'base', 'claims', 'config', 'ctl', 'drivers', 'formats', 'prepare', 'report')
 DEFINE = re.compile(r'#define\s+(\w*(?:USEC|_SEC|_MSEC|_MAX|_MIN|TRIES|RETRIES|ATTEMPTS|HOLDS)\w*)\s+(.+)')
 TRIES = re.compile(r'TRIES|RETRIES|ATTEMPTS|GONE_HOLDS')
 TIME = re.compile(r'USEC|_SEC\b|_MSEC\b')

@@ -46,6 +46,9 @@ class InstalledCase(unittest.TestCase):
 class TestInstalled(InstalledCase):
     def test_all_files_are_where_their_readers_look(self):
         for name in ('usr/lib/systemd/system/compute-agent.service',
+                     'usr/lib/systemd/system/compute-agent-prepare.service',
+                     'usr/lib/systemd/system/compute-agent-prepare.path',
+                     'usr/lib/udev/rules.d/90-compute-agent-prepare.rules',
                      'usr/lib/systemd/system-preset/90-compute-agent.preset',
                      'usr/lib/systemd/catalog/compute-agent.catalog',
                      'usr/lib/sysusers.d/compute-agent.conf',
@@ -56,6 +59,8 @@ class TestInstalled(InstalledCase):
                      'usr/share/doc/compute-agent/compute-agent.rules.yml',
                      'usr/share/doc/compute-agent/compute-agent-dashboard.json',
                      'usr/share/man/man8/compute-agentd.8',
+                     'usr/share/man/man8/compute-agent-prepare.8',
+                     'usr/share/doc/compute-agent/examples/mig-layout@.service',
                      'usr/share/doc/compute-agent/examples/compute-agent.conf'):
             self.assertTrue((self.root / name).is_file(), name)
         self.assertEqual(list(self.root.glob('etc/**/*.conf')), [])
@@ -92,11 +97,14 @@ class TestOtherState(InstalledCase):
     def test_state_dir(self):
         named = [path.relative_to(self.root).parts[-1] for path in self.root.rglob('*')
                  if path.is_file() and path.suffix not in ('.xml', '.png') and '/srv/lib/compute' in path.read_text()]
-        self.assertEqual(sorted(named), ['compute-agent.catalog'] + 3 * ['compute-agent.conf'] +
+        self.assertEqual(sorted(named), ['compute-agent-prepare.service', 'compute-agent.catalog'] + 3 * ['compute-agent.conf'] +
                          ['compute-agent.conf.5', 'compute-agent.service'])
         unit = (self.root / 'usr/lib/systemd/system/compute-agent.service').read_text()
         self.assertIn('ReadWritePaths=/srv/lib/compute-agent\n', unit)
         self.assertNotIn('StateDirectory', unit)
+        prepare = (self.root / 'usr/lib/systemd/system/compute-agent-prepare.service').read_text()
+        self.assertIn('RequiresMountsFor=/srv/lib/compute-agent\n', prepare)
+        self.assertIn('ReadWritePaths=-/srv/lib/compute-agent\n', prepare)
         self.assertIn('d /srv/lib/compute-agent 0750 compute-agent compute-agent\n',
                       (self.root / 'usr/lib/tmpfiles.d/compute-agent.conf').read_text())
 
@@ -104,7 +112,7 @@ class TestOtherState(InstalledCase):
 class TestSpec(InstalledCase):
     """The %files sections of the RPM spec list every installed file and no other. The test does not need rpm."""
 
-    MACROS = {'_bindir': '/usr/bin', '_sbindir': '/usr/sbin', '_libexecdir': '/usr/libexec',
+    MACROS = {'_udevrulesdir': '/usr/lib/udev/rules.d', '_bindir': '/usr/bin', '_sbindir': '/usr/sbin', '_libexecdir': '/usr/libexec',
               '_sysconfdir': '/etc', '_datadir': '/usr/share', '_mandir': '/usr/share/man',
               '_docdir': '/usr/share/doc', '_prefix': '/usr', 'name': 'compute-agent',
               '_unitdir': '/usr/lib/systemd/system', '_tmpfilesdir': '/usr/lib/tmpfiles.d',

@@ -725,7 +725,8 @@ static void test_mdev_refused(void **state)
 /* Each option has words that fit into an error after its place, and no option appears twice. */
 static void test_table(void **state)
 {
-        const ConfigOption *const tables[] = { config_options, config_mdev_options };
+        const ConfigOption *const tables[] = { config_options, config_mdev_options,
+                                               config_prepare_options };
         size_t n = 0, n_secret = 0;
 
         for (size_t i = 0; i < ARRAY_SIZE(tables); i++)

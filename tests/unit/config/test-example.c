@@ -8,7 +8,8 @@
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
 
-#define MDEV_SECTION "mdev_nvidia-35"
+#define MDEV_SECTION    "mdev_nvidia-35"
+#define PREPARE_SECTION "device_prepare NAME"
 
 static void on_warning(const char *text, void *userdata)
 {
@@ -50,7 +51,7 @@ static void test_example_is_valid(void **state)
 }
 
 /* The operator renames the section of the type. As it is, it would belong to a type that is not
- * enabled. The endpoint has no useful default. */
+ * enabled. The endpoint and the cards have no useful default. */
 static void test_uncommented(void **state)
 {
         _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
@@ -62,11 +63,13 @@ static void test_uncommented(void **state)
         scratch_write(folder, "x.conf", text);
         scratch_write(folder, "x.conf.d/needed.conf",
                       "[devices]\nenabled_mdev_types = nvidia-35\n"
-                      "[placement]\nendpoint_override = http://placement/\n");
+                      "[placement]\nendpoint_override = http://placement/\n"
+                      "[" PREPARE_SECTION "]\ndevice_addresses = 0000:c1:00.0\n");
         if (config_load(&config, path, on_warning, NULL, &error) < 0)
                 fail_msg("%s", error.text);
         assert_true(config->has_placement);
         assert_int_equal(config->driver.host.n_mdev_types, 1);
+        assert_int_equal(config->driver.host.n_prepares, 1);
         assert_null(config->keystone.auth_url);
 }
 
@@ -112,7 +115,8 @@ static void test_every_option(void **state)
         scratch_write(folder, "x.conf", text);
         assert_int_equal(config_file_read(&file, path, NULL), 0);
         assert_int_equal(check_options(&file, config_options) +
-                                 check_options(&file, config_mdev_options),
+                                 check_options(&file, config_mdev_options) +
+                                 check_options(&file, config_prepare_options),
                          file.n_entries);
 }
 

@@ -261,6 +261,23 @@ static void assert_usable(Fixture *fixture)
         assert_store_sane(fixture->path);
 }
 
+/* A copy in memory is upgraded, and the file is not. */
+static void assert_copy_is_upgraded(Fixture *fixture, const char *shape)
+{
+        _cleanup_free_ char *before = describe_schema(fixture->path), *after = NULL;
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        _cleanup_(claims_freep) Claims *copy = NULL;
+        Error error = ERROR_NULL;
+
+        if (claims_open_copy(&copy, fixture->path, 0, &error) < 0)
+                fail_msg("%s: %s", shape, error.text);
+        assert_int_equal(claims_list(copy, CLAIMS_LIVING, NULL, &list, NULL), 0);
+        assert_int_equal(list.n_claims, 2);
+        after = describe_schema(fixture->path);
+        assert_string_equal(before, after);
+        assert_int_equal(fixture_count_files(fixture, "claim", NULL), 1);
+}
+
 static void test_every_shape(void **state)
 {
         Fixture *fixture = *state;
@@ -278,6 +295,7 @@ static void test_every_shape(void **state)
                 fill_shape(fixture->path);
                 note_columns(fixture->path, has);
                 old = describe_schema(fixture->path);
+                assert_copy_is_upgraded(fixture, shapes[i]);
                 r = fixture_open(fixture);
                 if (r != CLAIMS_UPGRADED)
                         fail_msg("%s: %d %s", shapes[i], r, fixture->error.text);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "ctl/print/doctor.h"
+
+#include <string.h>
+
 #include "ctl/print/json.h"
 #include "tests/fixtures/ctl-capture.h"
 #include "tests/unit/test.h"
@@ -415,6 +418,77 @@ static void test_measured(void **state)
         assert_int_equal(facts.disk_error.code, ENOENT);
 }
 
-TEST_MAIN(test_table, test_missing_facts, test_cells_without_cpus, test_single_findings,
-          test_configuration, test_findings_about_the_connection,
-          test_advice_names_the_missing_role, test_wrapped, test_measured)
+#define PREPARED(error, rows) \
+        "{'format': 'compute-agent-prepared/1', 'error': '" error "', " rows "}"
+#define A_CARD(error) "'cards': [{'address': '0000:c1:00.0', 'error': '" error "'}]"
+#define A_FUNCTION(type, waiting, error)                                                     \
+        "'functions': [{'address': '0000:c1:00.4', 'type': '" type "', 'waiting': '" waiting \
+        "', 'error': '" error "'}]"
+
+/* The host has a card with one function, which is a vGPU of nvidia-5. */
+static void test_prepared_cards(void **state)
+{
+        static const struct {
+                const char *prepared;
+                uint64_t virtual_functions;
+                const char *state, *text;
+        } cases[] = {
+                { NULL, 1, "bad", "did not run since the boot" },
+                { PREPARED("locked", "'cards': []"), 1, "bad", "No card was changed: locked" },
+                { PREPARED("", A_CARD("")), 1, "ok", "1 card is prepared as configured" },
+                { PREPARED("", A_CARD("")), 0, "ok", "1 card is prepared" },
+                { PREPARED("", A_CARD("")), 4, "bad",
+                  "Card 0000:c1:00.0 has 1 of 4 virtual functions" },
+                { PREPARED("", A_CARD("no such unit")), 1, "bad",
+                  "Card 0000:c1:00.0: no such unit" },
+                { PREPARED("", "'cards': []"), 1, "warning", "was not prepared yet" },
+                { PREPARED("", A_CARD("") ", " A_FUNCTION("nvidia-5", "", "")), 1, "ok", "" },
+                { PREPARED("", A_CARD("") ", " A_FUNCTION("nvidia-5", "it is open", "")), 1,
+                  "warning", "Function 0000:c1:00.4 stays nvidia-5: it is open" },
+                { PREPARED("", A_CARD("") ", " A_FUNCTION("", "", "EINVAL")), 1, "bad",
+                  "Function 0000:c1:00.4: EINVAL" },
+                { PREPARED("", A_CARD("") ", " A_FUNCTION("nvidia-6", "", "")), 1, "warning",
+                  "was nvidia-6 after the last run, and is nvidia-5 now" },
+        };
+        char *cards[] = { (char *)"0000:c1:00.0", NULL };
+        HostPrepare section = { .name = (char *)"gpus", .device_addresses = cards };
+        const Config config = { .driver.host = { .prepares = &section, .n_prepares = 1 } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *status = json_pack("{ss}", "state", "ok"), *document = NULL;
+                _cleanup_json_ json_t *prepared =
+                        cases[i].prepared ? parse_quoted(cases[i].prepared) : NULL;
+                _cleanup_json_ json_t *json = parse_quoted(
+                        "{'format': 'compute-agent-host/1', 'nodename': 'h', 'devices': ["
+                        "{'name': 'pci_0000_c1_00_4', 'is_pci': true, 'address': '0000:c1:00.4',"
+                        " 'physical_function': '0000:c1:00.0', 'is_vgpu_function': true,"
+                        " 'mdev_types': [{'id': 'nvidia-5', 'available_instances': 0, 'created_instances': 1}]}]}");
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+                Error error = ERROR_NULL;
+
+                if (snapshot_from_json(json, &snapshot, &error) < 0)
+                        fail_msg("%s", error.text);
+                section.virtual_functions = cases[i].virtual_functions;
+                document = ctl_doctor_judge(&(const CtlFacts){ .config = &config,
+                                                               .status = status,
+                                                               .snapshot = snapshot,
+                                                               .prepared = prepared });
+                assert_string_equal(state_of(document, "prepare"), cases[i].state);
+                assert_non_null(strstr(ctl_json_text(finding_of(document, "prepare"), "text"),
+                                       cases[i].text));
+        }
+}
+
+static void test_unlisted_cards_have_no_check(void **state)
+{
+        _cleanup_json_ json_t *status = json_pack("{ss}", "state", "ok"), *document = NULL;
+        const Config config = { 0 };
+
+        document = ctl_doctor_judge(&(const CtlFacts){ .config = &config, .status = status });
+        assert_string_equal(state_of(document, "prepare"), "");
+}
+
+TEST_MAIN(test_table, test_missing_facts, test_prepared_cards, test_unlisted_cards_have_no_check,
+          test_cells_without_cpus, test_single_findings, test_configuration,
+          test_findings_about_the_connection, test_advice_names_the_missing_role, test_wrapped,
+          test_measured)

@@ -117,10 +117,11 @@ static void test_a_guest_takes_its_function(void **state)
         HostMdevType type = MDEV_TYPE("nvidia-1428", NULL, "VGPU", 0);
         HostConfig config = config_make(&type, 1);
         _cleanup_(vgpu_cards_done) VgpuCards cards = { 0 };
-        char *prepared[] = { TEXT("0000:c1:00.0"), NULL };
+        HostPrepare prepare = { .device_addresses = card_c1, .vgpu_types = true };
         const VgpuCard *card;
 
-        config.prepared_cards = prepared;
+        config.prepares = &prepare;
+        config.n_prepares = 1;
         assert_int_equal(vgpu_cards_make(&config, host, NULL, &cards), 0);
         card = vgpu_cards_find(&cards, "pci_0000_c1_00_0");
         assert_non_null(card);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Writes prepare-wanted and reads prepared.json. A stamp is the time since the boot in
+ * microseconds, so no two runs of the agent write the same one. A failure is logged once, and the
+ * next cycle tries again. Nothing of the agent waits for the program.
+ *
+ * Tests: tests/unit/agent/guests/test-prepare-wanted.c */
+
+#include "agent/guests/prepare-wanted.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/read-file.h"
+#include "base/text.h"
+
+#define RECORD_MAX ((size_t)4 << 20)
+
+int prepare_wanted_init(PrepareWanted *wanted, const char *runtime)
+{
+        *wanted = (PrepareWanted){ 0 };
+        if (!runtime || runtime[0] != '/')
+                return 0;
+        wanted->path = text_format("%.*s/prepare-wanted", (int)strcspn(runtime, ":"), runtime);
+        wanted->record_path =
+                text_format("%.*s-prepare/prepared.json", (int)strcspn(runtime, ":"), runtime);
+        if (wanted->path && wanted->record_path)
+                return 0;
+        prepare_wanted_done(wanted);
+        return -ENOMEM;
+}
+
+void prepare_wanted_done(PrepareWanted *wanted)
+{
+        free(wanted->path);
+        free(wanted->record_path);
+        *wanted = (PrepareWanted){ 0 };
+}
+
+static const HostPrepare *find_section(const HostConfig *config, const char *card)
+{
+        for (size_t i = 0; i < config->n_prepares; i++)
+                for (char **address = config->prepares[i].device_addresses; *address; address++)
+                        if (strcmp(*address, card) == 0)
+                                return &config->prepares[i];
+        return NULL;
+}
+
+static bool has_vgpu_types(const HostConfig *config)
+{
+        for (size_t i = 0; i < config->n_prepares; i++)
+                if (config->prepares[i].vgpu_types)
+                        return true;
+        return false;
+}
+
+bool prepare_wanted_concerns(const HostConfig *config, const Snapshot *snapshot,
+                             const ClaimDevice *device)
+{
+        const HostPrepare *section;
+
+        if (!device->address || !device->address[0] || !uuid_empty(&device->mdev) ||
+            !has_vgpu_types(config))
+                return false;
+        for (size_t i = 0; snapshot && i < snapshot->n_devices; i++) {
+                const SnapshotDevice *there = &snapshot->devices[i];
+
+                if (strcmp(there->address, device->address) != 0)
+                        continue;
+                section = find_section(config, there->physical_function);
+                return section && section->vgpu_types;
+        }
+        return true;
+}
+
+static int write_stamp(const char *path, const char *stamp)
+{
+        _cleanup_close_ int fd =
+                open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+        size_t n = strlen(stamp);
+
+        if (fd < 0 || fchmod(fd, 0644) < 0)
+                return -errno;
+        return write(fd, stamp, n) == (ssize_t)n ? 0 : -EIO;
+}
+
+static void want(PrepareWanted *wanted)
+{
+        int r;
+
+        snprintf(wanted->stamp, sizeof(wanted->stamp), "%" PRIx64, clock_usec(CLOCK_BOOTTIME));
+        r = write_stamp(wanted->path, wanted->stamp);
+        if (r < 0 && !wanted->logged)
+                log_warning("Cannot write %s, so compute-agent-prepare is not started: %s. "
+                            "Retrying in each cycle.",
+                            wanted->path, strerror(-r));
+        wanted->logged = r < 0;
+}
+
+void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const Snapshot *snapshot,
+                         const Claim *claim)
+{
+        if (!wanted->path || !config)
+                return;
+        for (size_t i = 0; i < claim->n_devices; i++)
+                if (prepare_wanted_concerns(config, snapshot, &claim->devices[i])) {
+                        want(wanted);
+                        return;
+                }
+}
+
+bool prepare_record_is_unfinished(const json_t *record, const char *stamp)
+{
+        const char *text;
+        const json_t *item;
+        size_t i;
+
+        if (!record || json_read_string(record, "wanted", &text, NULL) < 0 ||
+            strcmp(text, stamp) != 0)
+                return true;
+        if (json_read_string(record, "error", &text, NULL) == 0 && text[0])
+                return true;
+        json_array_foreach(json_object_get(record, "functions"), i, item)
+                if (json_read_string(item, "waiting", &text, NULL) == 0 && text[0])
+                        return true;
+        return false;
+}
+
+void prepare_wanted_tend(PrepareWanted *wanted, const HostConfig *config)
+{
+        _cleanup_json_ json_t *record = NULL;
+        _cleanup_free_ char *text = NULL;
+        size_t n;
+
+        if (!wanted->path || !has_vgpu_types(config))
+                return;
+        if (read_file_text(wanted->record_path, RECORD_MAX, &text, &n, NULL) == 0)
+                (void)json_parse(text, n, &record, NULL);
+        if (prepare_record_is_unfinished(record, wanted->stamp))
+                want(wanted);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Starts compute-agent-prepare after changes of claims. The agent has no right to change a card. It
+ * writes a new stamp to /run/compute-agent/prepare-wanted, which compute-agent-prepare.path
+ * watches. The program reads the claims itself, so the stamp has no further meaning. Its record
+ * names the stamp that it saw, and the agent writes another one while the record lacks it. */
+
+#include <jansson.h>
+
+#include "claims/claims.h"
+#include "drivers/host/host-config.h"
+#include "drivers/host/snapshot.h"
+
+#define PREPARE_STAMP_SIZE 17 /* hexadecimal digits, with the NUL */
+
+typedef struct PrepareWanted {
+        char *path, *record_path;       /* NULL: the service has no folder in /run */
+        char stamp[PREPARE_STAMP_SIZE]; /* the last one that was written; "": none */
+        bool logged;                    /* a failure to write was logged */
+} PrepareWanted;
+
+/* Sets the paths. runtime: the first folder of $RUNTIME_DIRECTORY; NULL: nothing will be written.
+ * Returns -ENOMEM. */
+int prepare_wanted_init(PrepareWanted *wanted, const char *runtime);
+void prepare_wanted_done(PrepareWanted *wanted);
+
+/* Writes a stamp if the claim, which changed, has a function of a card in a section
+ * [device_prepare NAME] with vgpu_types. snapshot NULL: each function can be of such a card. */
+void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const Snapshot *snapshot,
+                         const Claim *claim);
+
+/* Writes a stamp if prepare_record_is_unfinished(). Called once in each cycle. */
+void prepare_wanted_tend(PrepareWanted *wanted, const HostConfig *config);
+
+/* Returns true if a record (PREPARED_FORMAT; NULL: there is none) is not of that stamp, if the run
+ * could not read the claims, or if a function waits for a process to close it. Pure. */
+bool prepare_record_is_unfinished(const json_t *record, const char *stamp);
+
+/* Returns true if changed claims of this device concern a card with vgpu_types. Pure. */
+bool prepare_wanted_concerns(const HostConfig *config, const Snapshot *snapshot,
+                             const ClaimDevice *device);

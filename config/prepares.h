@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Reads the sections [device_prepare NAME], each a group of cards that compute-agent-prepare makes
+ * ready at boot. */
+
+#include "config/file.h"
+#include "drivers/host/host-config.h"
+
+/* Reads all sections into host->prepares, in the order of their first headers. Returns -EINVAL with
+ * words that begin with the place of the bad option, or -ENOMEM. Some sections can have been added
+ * then. An option without a device_addresses beside it is an error, and so is a card in two
+ * sections. */
+int config_load_prepares(HostConfig *host, const ConfigSettings *settings, Error *reterr);
+
+/* Frees host->prepares. */
+void config_prepares_done(HostConfig *host);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Reads the living claims of functions from the agent's database.
+ *
+ * The folder of the database belongs to the agent, which is not root. So a child process becomes
+ * the owner of the folder and reads a copy of the database, and this process reads the child's
+ * document as untrusted text. */
+
+#include "config/config.h"
+#include "prepare/plan.h"
+
+/* Reads the claims. A missing database yields no claims, and complete = false. ret must be zeroed.
+ *
+ * Returns the errors of claims_open_copy() with words, -EBADMSG for an invalid document, -ETIMEDOUT
+ * if the child does not end, or -ENOMEM. Blocks on the disk, and for a lock of the database. */
+int prepare_read_claims(const Config *config, PrepareClaims *ret, Error *reterr);
+
+/* Parses the document of the child. Pure. */
+int prepare_parse_claims(const char *text, size_t n, PrepareClaims *ret, Error *reterr);

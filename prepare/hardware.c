@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Reads below SYS/bus/pci/devices: for a card A sriov_numvfs, sriov_totalvfs, sriov_offset,
+ * sriov_stride and the links virtfnN. For a function nvidia/current_vgpu_type, the links driver and
+ * iommu_group, and the folder vfio-dev. Each process has its descriptors in PROC/PID/fd, and a VFIO
+ * handle is a link to /dev/vfio/GROUP, /dev/vfio/noiommu-GROUP or /dev/vfio/devices/vfioN.
+ *
+ * A descriptor of the group counts for each function of it. A path below another mount of /dev ends
+ * in the same words, so only the end is compared. Limit: a handle that was received over a socket
+ * and is in no table of descriptors is not seen.
+ *
+ * Tests: tests/unit/prepare/test-hardware.c */
+
+#include "prepare/hardware.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/read-file.h"
+#include "base/text.h"
+
+#define DEVICES    "bus/pci/devices"
+#define FILE_MAX   4096
+#define TARGET_MAX 4096
+
+/* Reads a file of one decimal number. Returns -EBADMSG for another content. */
+static int read_number(const PreparePaths *paths, const char *address, const char *name,
+                       uint64_t *ret)
+{
+        _cleanup_free_ char *path = text_format("%s/" DEVICES "/%s/%s", paths->sys, address, name);
+        _cleanup_free_ char *text = NULL;
+        uint64_t number = 0;
+        size_t n;
+        int r;
+
+        if (!path)
+                return -ENOMEM;
+        r = read_file_text(path, FILE_MAX, &text, &n, NULL);
+        if (r < 0)
+                return r;
+        for (n = 0; isdigit((unsigned char)text[n]) && number <= UINT32_MAX; n++)
+                number = number * 10 + (uint64_t)(text[n] - '0');
+        if (n == 0 || number > UINT32_MAX || (text[n] && !isspace((unsigned char)text[n])))
+                return -EBADMSG;
+        *ret = number;
+        return 0;
+}
+
+int prepare_read_type(const PreparePaths *paths, const char *address, uint64_t *ret)
+{
+        return read_number(paths, address, "nvidia/current_vgpu_type", ret);
+}
+
+int prepare_read_number(const PreparePaths *paths, const char *address, uint64_t *ret)
+{
+        return read_number(paths, address, "sriov_numvfs", ret);
+}
+
+/* Yields the last part of the target of a link, "" without a link. A longer name than fits is cut.
+ * Returns -ENOMEM. */
+static int read_link(const PreparePaths *paths, const char *address, const char *name,
+                     char ret[static PREPARE_NAME_SIZE])
+{
+        _cleanup_free_ char *path = text_format("%s/" DEVICES "/%s/%s", paths->sys, address, name);
+        char target[TARGET_MAX];
+        const char *slash;
+        ssize_t n;
+
+        if (!path)
+                return -ENOMEM;
+        n = readlink(path, target, sizeof(target) - 1);
+        target[MAX(n, 0)] = '\0';
+        slash = strrchr(target, '/');
+        snprintf(ret, PREPARE_NAME_SIZE, "%.63s", slash ? slash + 1 : target);
+        return 0;
+}
+
+int prepare_read_driver(const PreparePaths *paths, const char *address,
+                        char ret[static PREPARE_NAME_SIZE])
+{
+        return read_link(paths, address, "driver", ret);
+}
+
+/* Yields the name of the VFIO device, "" without one. Returns -ENOMEM. */
+static int read_vfio(const PreparePaths *paths, PrepareFunction *function)
+{
+        _cleanup_free_ char *path =
+                text_format("%s/" DEVICES "/%s/vfio-dev", paths->sys, function->address);
+        const struct dirent *entry;
+        DIR *folder;
+
+        if (!path)
+                return -ENOMEM;
+        folder = opendir(path);
+        if (!folder)
+                return 0;
+        while ((entry = readdir(folder)))
+                if (strncmp(entry->d_name, "vfio", 4) == 0)
+                        snprintf(function->vfio, sizeof(function->vfio), "%.60s", entry->d_name);
+        closedir(folder);
+        return 0;
+}
+
+static int read_function(const PreparePaths *paths, PrepareFunction *function)
+{
+        int r = prepare_read_type(paths, function->address, &function->type);
+
+        if (r == -ENOMEM)
+                return r;
+        function->has_type = r == 0;
+        if (r < 0 && r != -ENOENT && r != -ENODEV)
+                snprintf(function->unreadable, sizeof(function->unreadable),
+                         "Cannot read nvidia/current_vgpu_type: %s", strerror(-r));
+        r = read_link(paths, function->address, "driver", function->driver);
+        if (r == 0)
+                r = read_link(paths, function->address, "iommu_group", function->group);
+        return r == 0 ? read_vfio(paths, function) : r;
+}
+
+/* Reads the functions of the links virtfnN. A link without an address is skipped. */
+static int read_functions(const PreparePaths *paths, PrepareCard *card)
+{
+        for (uint64_t i = 0; i < card->n_virtual; i++) {
+                PrepareFunction function = { 0 };
+                char name[32], address[PREPARE_NAME_SIZE];
+                int r;
+
+                snprintf(name, sizeof(name), "virtfn%" PRIu64, i);
+                r = read_link(paths, card->address, name, address);
+                if (r < 0)
+                        return r;
+                if (pci_address_parse(address, function.address) < 0)
+                        continue;
+                r = read_function(paths, &function);
+                if (r == 0)
+                        r = array_grow(&card->functions, sizeof(PrepareFunction), card->n_functions,
+                                       &card->n_allocated);
+                if (r < 0)
+                        return r;
+                card->functions[card->n_functions++] = function;
+        }
+        return 0;
+}
+
+/* Reads a number of a card. A missing file is 0: the card has no SR-IOV. */
+static int read_of_card(const PreparePaths *paths, PrepareCard *card, const char *name,
+                        uint64_t *ret)
+{
+        int r = read_number(paths, card->address, name, ret);
+
+        if (r < 0 && r != -ENOENT && r != -ENOMEM)
+                snprintf(card->unreadable, sizeof(card->unreadable), "Cannot read %s: %s", name,
+                         strerror(-r));
+        return r == -ENOMEM ? r : 0;
+}
+
+static int read_card(const PreparePaths *paths, PrepareCard *card)
+{
+        _cleanup_free_ char *path = text_format("%s/" DEVICES "/%s", paths->sys, card->address);
+        char driver[PREPARE_NAME_SIZE] = "";
+        int r;
+
+        if (!path)
+                return -ENOMEM;
+        card->exists = access(path, F_OK) == 0;
+        r = prepare_read_driver(paths, card->address, driver);
+        card->has_driver = driver[0];
+        if (r == 0)
+                r = read_of_card(paths, card, "sriov_numvfs", &card->n_virtual);
+        if (r == 0)
+                r = read_of_card(paths, card, "sriov_totalvfs", &card->max_virtual);
+        if (r == 0)
+                r = read_of_card(paths, card, "sriov_offset", &card->offset);
+        if (r == 0)
+                r = read_of_card(paths, card, "sriov_stride", &card->stride);
+        if (r == 0 && card->n_virtual > UINT16_MAX)
+                snprintf(card->unreadable, sizeof(card->unreadable), "sriov_numvfs is %" PRIu64,
+                         card->n_virtual);
+        return r == 0 && !card->unreadable[0] ? read_functions(paths, card) : r;
+}
+
+size_t prepare_count_unbound(const PreparePaths *paths, const HostConfig *config)
+{
+        char driver[PREPARE_NAME_SIZE];
+        size_t n = 0;
+
+        for (size_t i = 0; i < config->n_prepares; i++)
+                for (char **address = config->prepares[i].device_addresses; *address; address++)
+                        if (prepare_read_driver(paths, *address, driver) < 0 || !driver[0])
+                                n++;
+        return n;
+}
+
+int prepare_read_host(const PreparePaths *paths, const HostConfig *config, PrepareHost *ret,
+                      Error *reterr)
+{
+        size_t n_allocated = 0;
+
+        for (size_t i = 0; i < config->n_prepares; i++)
+                for (char **address = config->prepares[i].device_addresses; *address; address++) {
+                        PrepareCard *card;
+
+                        if (array_grow(&ret->cards, sizeof(PrepareCard), ret->n_cards,
+                                       &n_allocated) < 0)
+                                return error_oom(reterr);
+                        card = &ret->cards[ret->n_cards++];
+                        *card = (PrepareCard){ .options = &config->prepares[i] };
+                        snprintf(card->address, sizeof(card->address), "%s", *address);
+                        if (read_card(paths, card) < 0)
+                                return error_oom(reterr);
+                }
+        return 0;
+}
+
+/* Checks whether a text begins with a word that ends there, or before the " (deleted)" of a removed
+ * file. */
+static bool is_word(const char *text, const char *word)
+{
+        size_t n = strlen(word);
+
+        return n > 0 && strncmp(text, word, n) == 0 && (text[n] == '\0' || text[n] == ' ');
+}
+
+bool prepare_is_handle(const PrepareFunction *function, const char *target)
+{
+        static const char devices[] = "/vfio/devices/", groups[] = "/vfio/", noiommu[] = "noiommu-";
+        const char *place = strstr(target, devices);
+
+        if (place)
+                return is_word(place + strlen(devices), function->vfio);
+        place = strstr(target, groups);
+        if (!place)
+                return false;
+        place += strlen(groups);
+        if (strncmp(place, noiommu, strlen(noiommu)) == 0)
+                place += strlen(noiommu);
+        return is_word(place, function->group);
+}
+
+static void note_target(PrepareHost *host, const char *target)
+{
+        for (size_t i = 0; i < host->n_cards; i++)
+                for (size_t j = 0; j < host->cards[i].n_functions; j++)
+                        if (prepare_is_handle(&host->cards[i].functions[j], target))
+                                host->cards[i].functions[j].open = PREPARE_OPEN_YES;
+}
+
+/* Reads the descriptors of a process. Returns 0 also if the process or a descriptor is gone,
+ * -ENOMEM, or the errno of a folder or link that cannot be read. */
+static int read_process(const PreparePaths *paths, const char *pid, PrepareHost *host)
+{
+        _cleanup_free_ char *path = text_format("%s/%s/fd", paths->proc, pid);
+        const struct dirent *entry;
+        char target[TARGET_MAX];
+        DIR *folder;
+        int r = 0;
+
+        if (!path)
+                return -ENOMEM;
+        folder = opendir(path);
+        if (!folder)
+                return errno == ENOENT || errno == ESRCH ? 0 : -errno;
+        while ((entry = readdir(folder))) {
+                ssize_t n;
+
+                if (!isdigit((unsigned char)entry->d_name[0]))
+                        continue;
+                n = readlinkat(dirfd(folder), entry->d_name, target, sizeof(target) - 1);
+                if (n < 0 && errno != ENOENT && errno != ESRCH)
+                        r = -errno;
+                target[MAX(n, 0)] = '\0';
+                if (strstr(target, "/vfio/"))
+                        note_target(host, target);
+        }
+        closedir(folder);
+        return r;
+}
+
+static void set_open(PrepareHost *host, PrepareOpen from, PrepareOpen to)
+{
+        for (size_t i = 0; i < host->n_cards; i++)
+                for (size_t j = 0; j < host->cards[i].n_functions; j++)
+                        if (host->cards[i].functions[j].open == from)
+                                host->cards[i].functions[j].open = to;
+}
+
+int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reterr)
+{
+        DIR *folder = opendir(paths->proc);
+        const struct dirent *entry;
+        bool unknown = !folder;
+        int r = 0;
+
+        set_open(host, PREPARE_OPEN_YES, PREPARE_OPEN_NO);
+        set_open(host, PREPARE_OPEN_UNKNOWN, PREPARE_OPEN_NO);
+        while (folder && r == 0 && (entry = readdir(folder))) {
+                if (!isdigit((unsigned char)entry->d_name[0]))
+                        continue;
+                r = read_process(paths, entry->d_name, host);
+                if (r < 0 && r != -ENOMEM) {
+                        unknown = true;
+                        r = 0;
+                }
+        }
+        if (folder)
+                closedir(folder);
+        if (unknown)
+                set_open(host, PREPARE_OPEN_NO, PREPARE_OPEN_UNKNOWN);
+        return r < 0 ? error_oom(reterr) : 0;
+}
+
+static void carry_function(const PrepareCard *before, PrepareFunction *after)
+{
+        for (size_t i = 0; i < before->n_functions; i++) {
+                const PrepareFunction *function = &before->functions[i];
+
+                if (strcmp(function->address, after->address) != 0)
+                        continue;
+                after->recorded = function->recorded;
+                memcpy(after->failed, function->failed, sizeof(after->failed));
+                return;
+        }
+}
+
+void prepare_carry_over(const PrepareHost *before, PrepareHost *after)
+{
+        for (size_t i = 0; i < MIN(before->n_cards, after->n_cards); i++) {
+                const PrepareCard *old = &before->cards[i];
+                PrepareCard *card = &after->cards[i];
+
+                card->unit_done = old->unit_done;
+                memcpy(card->failed, old->failed, sizeof(card->failed));
+                for (size_t j = 0; j < card->n_functions; j++)
+                        carry_function(old, &card->functions[j]);
+        }
+}

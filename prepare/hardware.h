@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Reads the listed cards from sysfs, and the processes that have a function open from /proc.
+ * Changes nothing. Each call blocks as long as the drivers of the cards do. */
+
+#include "base/error.h"
+#include "prepare/plan.h"
+
+/* The roots of the files, which tests replace, and the patience of a run. */
+typedef struct PreparePaths {
+        const char *sys, *proc, *run; /* "/sys", "/proc", "/run" */
+        uint64_t patience_usec;       /* longest wait for cards without a driver */
+} PreparePaths;
+
+/* Reads the cards of all sections, without handles. A file that cannot be read is an error of its
+ * card or function. ret must be zeroed. Returns -ENOMEM. */
+int prepare_read_host(const PreparePaths *paths, const HostConfig *config, PrepareHost *ret,
+                      Error *reterr);
+
+/* Sets "open" of each function. If the descriptors of a process cannot be read, a function that no
+ * other process has open is PREPARE_OPEN_UNKNOWN. Returns -ENOMEM. */
+int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reterr);
+
+/* Reads the current type of a function. Returns -ENOENT if its driver has no types. */
+int prepare_read_type(const PreparePaths *paths, const char *address, uint64_t *ret);
+
+/* Yields the name of the kernel driver, "" if none is bound. Returns -ENOMEM. */
+int prepare_read_driver(const PreparePaths *paths, const char *address,
+                        char ret[static PREPARE_NAME_SIZE]);
+
+/* Counts the listed cards without a driver. A card that does not exist has none. */
+size_t prepare_count_unbound(const PreparePaths *paths, const HostConfig *config);
+
+/* Reads sriov_numvfs of a card. */
+int prepare_read_number(const PreparePaths *paths, const char *address, uint64_t *ret);
+
+/* Returns true if a descriptor with this link target is a VFIO handle of the function: its IOMMU
+ * group or its device. Pure. */
+bool prepare_is_handle(const PrepareFunction *function, const char *target);
+
+/* Copies the errors and the results of this run, and the recorded claims, to a newer reading of the
+ * same cards. */
+void prepare_carry_over(const PrepareHost *before, PrepareHost *after);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The program compute-agent-prepare makes the cards of [device_prepare NAME] ready for guests. It
+ * runs as root before libvirtd and the agent start, and after changes of claims. It is the only
+ * program of this project that writes to /sys, and it takes no request from the agent: what it does
+ * follows from the configuration, the claim database and the hardware.
+ *
+ * Tests: tests/integration/agent/test_prepare.py tests/boot/test_prepare.py */
+
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "config/value.h"
+#include "prepare/run.h"
+
+#define EXIT_USAGE_ERROR  2
+#define EXIT_UNTOUCHED    75 /* sysexits(3) */
+#define EXIT_CONFIG_ERROR 78
+
+#define DRIVER_WAIT_USEC (30 * USEC_PER_SEC) /* unless --wait is given */
+#define WAIT_MAX_SEC     3600
+
+typedef struct Options {
+        const char *config_file;
+        PreparePaths paths;
+        bool dry_run;
+} Options;
+
+static void print_help(void)
+{
+        puts("compute-agent-prepare [OPTIONS…]\n"
+             "\n"
+             "Makes virtual functions, drivers and vGPU types of the cards in [device_prepare NAME].\n"
+             "\n"
+             "  -c, --config FILE  Read FILE and FILE.d/*.conf instead of /etc/compute-agent/compute-agent.conf\n"
+             "      --dry-run      Print the next steps and change nothing\n"
+             "      --sys DIR      Use DIR instead of /sys\n"
+             "      --proc DIR     Use DIR instead of /proc\n"
+             "      --run DIR      Use DIR instead of /run\n"
+             "      --wait SEC     Wait up to SEC seconds for cards without a driver (default: 30)\n"
+             "      --version      Show the version\n"
+             "  -h, --help         Show this help\n"
+             "\n"
+             "The services compute-agent-prepare.service and compute-agent-prepare.path run it.");
+}
+
+static int parse_seconds(const char *text, uint64_t *ret_usec)
+{
+        int64_t seconds;
+
+        if (config_value_i64(text, &seconds) < 0 || seconds < 0 || seconds > WAIT_MAX_SEC)
+                return -EINVAL;
+        *ret_usec = (uint64_t)seconds * USEC_PER_SEC;
+        return 0;
+}
+
+/* Parses the command line. Returns 1: continue; 0: everything is done; below 0: wrong usage. */
+static int parse_options(int argc, char *argv[], Options *options)
+{
+        enum { ARG_VERSION = 0x100, ARG_DRY_RUN, ARG_SYS, ARG_PROC, ARG_RUN, ARG_WAIT };
+        static const struct option long_options[] = {
+                { "config", required_argument, NULL, 'c' },
+                { "dry-run", no_argument, NULL, ARG_DRY_RUN },
+                { "sys", required_argument, NULL, ARG_SYS },
+                { "proc", required_argument, NULL, ARG_PROC },
+                { "run", required_argument, NULL, ARG_RUN },
+                { "wait", required_argument, NULL, ARG_WAIT },
+                { "version", no_argument, NULL, ARG_VERSION },
+                { "help", no_argument, NULL, 'h' },
+                { 0 },
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "c:h", long_options, NULL)) >= 0)
+                switch (c) {
+                case 'c':
+                        options->config_file = optarg;
+                        break;
+                case ARG_DRY_RUN:
+                        options->dry_run = true;
+                        break;
+                case ARG_SYS:
+                        options->paths.sys = optarg;
+                        break;
+                case ARG_PROC:
+                        options->paths.proc = optarg;
+                        break;
+                case ARG_RUN:
+                        options->paths.run = optarg;
+                        break;
+                case ARG_WAIT:
+                        if (parse_seconds(optarg, &options->paths.patience_usec) < 0) {
+                                fprintf(stderr,
+                                        "compute-agent-prepare: --wait: 0 to %d, not "
+                                        "\"%s\"\n",
+                                        WAIT_MAX_SEC, optarg);
+                                return -EINVAL;
+                        }
+                        break;
+                case ARG_VERSION:
+                        puts("compute-agent " PACKAGE_VERSION);
+                        return 0;
+                case 'h':
+                        print_help();
+                        return 0;
+                default:
+                        return -EINVAL;
+                }
+        if (optind < argc) {
+                fprintf(stderr, "compute-agent-prepare: unexpected argument \"%s\"\n",
+                        argv[optind]);
+                return -EINVAL;
+        }
+        return 1;
+}
+
+/* Returns the exit code. */
+static int run(const Options *options)
+{
+        _cleanup_(config_freep) Config *config = NULL;
+        Error error = ERROR_NULL;
+        int r = config_load(&config, options->config_file, NULL, NULL, &error);
+
+        if (r < 0) {
+                log_error("The configuration cannot be used: %s", error_text(&error, r));
+                return r == -EINVAL || r == -ENOENT ? EXIT_CONFIG_ERROR : EXIT_FAILURE;
+        }
+        log_set_level(config->log_level);
+        r = options->dry_run ? prepare_print_plan(config, &options->paths, &error)
+                             : prepare_run(config, &options->paths, &error);
+        if (r < 0) {
+                log_error("compute-agent-prepare failed: %s", error_text(&error, r));
+                return EXIT_FAILURE;
+        }
+        return r == PREPARE_DONE     ? EXIT_SUCCESS
+               : r == PREPARE_FAILED ? EXIT_FAILURE
+                                     : EXIT_UNTOUCHED;
+}
+
+int main(int argc, char *argv[])
+{
+        Options options = { .paths = { .sys = "/sys",
+                                       .proc = "/proc",
+                                       .run = "/run",
+                                       .patience_usec = DRIVER_WAIT_USEC } };
+        int r = parse_options(argc, argv, &options);
+
+        if (r <= 0)
+                return r < 0 ? EXIT_USAGE_ERROR : EXIT_SUCCESS;
+        (void)prctl(PR_SET_DUMPABLE, 0);
+        umask(0022);
+        return run(&options);
+}

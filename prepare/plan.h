@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Decides how compute-agent-prepare changes the listed cards. Pure: the caller reads the claims and
+ * the hardware before, and executes the steps.
+ *
+ * Words: a card is a physical function of [device_prepare NAME], and a function is one of its
+ * virtual functions. A type is the number of a vGPU type: 1428 stands for "nvidia-1428".
+ *
+ * Rules of the decision:
+ *   - A function that a process has open never changes. If that is not known, it counts as open.
+ *   - A function with the type that its claim needs never changes.
+ *   - A function of a pending claim gets no type, and loses no type that the claim needs.
+ *   - Nothing is cleared while the claims are not completely known.
+ *   - The number of functions is only replaced while all functions of the card are free. */
+
+#include "drivers/host/host-config.h"
+#include "drivers/host/snapshot.h"
+
+#define PREPARE_REASON_SIZE 256
+#define PREPARE_NAME_SIZE   64 /* of a kernel driver or of a VFIO device */
+
+typedef enum PrepareOpen {
+        PREPARE_OPEN_NO,
+        PREPARE_OPEN_YES,
+        PREPARE_OPEN_UNKNOWN, /* the descriptors of a process cannot be read */
+} PrepareOpen;
+
+/* A virtual function. */
+typedef struct PrepareFunction {
+        char address[PCI_ADDRESS_SIZE];
+        bool has_type; /* its driver has nvidia/current_vgpu_type */
+        uint64_t type; /* 0: it is no vGPU */
+        PrepareOpen open;
+        char driver[PREPARE_NAME_SIZE]; /* bound kernel driver; "": none */
+        char group[PREPARE_NAME_SIZE];  /* number of its IOMMU group; "": none */
+        char vfio[PREPARE_NAME_SIZE];   /* its VFIO device, "vfio7"; "": none */
+        int64_t recorded; /* claim for which an earlier run set the type; 0: none is recorded */
+        char unreadable[PREPARE_REASON_SIZE]; /* error of reading it; "": none */
+        char failed[PREPARE_REASON_SIZE];     /* error of a step of this run; "": none */
+} PrepareFunction;
+
+/* A physical function that is listed. */
+typedef struct PrepareCard {
+        const HostPrepare *options; /* borrowed */
+        char address[PCI_ADDRESS_SIZE];
+        bool exists, has_driver;
+        uint64_t n_virtual, max_virtual; /* sriov_numvfs, sriov_totalvfs */
+        uint64_t offset, stride; /* of the routing ids of its functions; stride 0: not known */
+        PrepareFunction *functions;
+        size_t n_functions, n_allocated;
+        bool unit_done;                       /* its unit succeeded in this run */
+        char unreadable[PREPARE_REASON_SIZE]; /* error of reading it; "": none */
+        char failed[PREPARE_REASON_SIZE];     /* error of a step of this run; "": none */
+} PrepareCard;
+
+typedef struct PrepareHost {
+        PrepareCard *cards; /* in the order of the configuration */
+        size_t n_cards;
+} PrepareHost;
+
+void prepare_host_done(PrepareHost *host);
+
+/* A function that a living claim has. */
+typedef struct PrepareClaim {
+        int64_t id;
+        bool is_pending;
+        bool is_confirmed;
+        char address[PCI_ADDRESS_SIZE];
+        uint64_t type; /* 0: the claim is of the function itself, or its type is not of NVIDIA */
+} PrepareClaim;
+
+typedef struct PrepareClaims {
+        PrepareClaim *items; /* by id */
+        size_t n_items, n_allocated;
+        bool complete; /* false: the database is missing, or it lacks claims of Placement */
+} PrepareClaims;
+
+void prepare_claims_done(PrepareClaims *claims);
+
+/* Returns the living claim of an address, or NULL. Borrowed. */
+const PrepareClaim *prepare_find_claim(const PrepareClaims *claims, const char *address);
+
+/* The kinds of steps, in the order of their execution. Each of the first five ends with a new look
+ * at claims and hardware. The last two change nothing. */
+typedef enum PrepareKind {
+        PREPARE_UNIT,      /* start the unit of the card */
+        PREPARE_FUNCTIONS, /* make the functions of the card: value is their number */
+        PREPARE_DRIVER,    /* bind the function to options->driver_override */
+        PREPARE_CLEAR,     /* end the vGPU of the function: value is its type */
+        PREPARE_SET,       /* make the function a vGPU: value is its type */
+        PREPARE_WAIT,      /* in use: a later run changes it */
+        PREPARE_REFUSE,    /* the request cannot be fulfilled */
+} PrepareKind;
+
+typedef struct PrepareStep {
+        PrepareKind kind;
+        size_t card;
+        size_t function; /* PREPARE_OF_CARD: the step is about the card */
+        uint64_t value;
+        int64_t claim; /* 0: none */
+        char reason[PREPARE_REASON_SIZE];
+} PrepareStep;
+
+#define PREPARE_OF_CARD SIZE_MAX
+
+typedef struct PreparePlan {
+        PrepareStep *steps; /* by kind, then by card, then by function or, for PREPARE_SET, first
+                               those of confirmed claims and of older claims */
+        size_t n_steps, n_allocated;
+} PreparePlan;
+
+void prepare_plan_done(PreparePlan *plan);
+
+/* Makes the steps that lead from the hardware to the wanted state. A card or a function with an
+ * error of this run gets none. ret must be zeroed. Returns -ENOMEM. */
+int prepare_plan(const PrepareHost *host, const PrepareClaims *claims, PreparePlan *ret);
+
+/* Returns true if a step of this kind changes the host. */
+static inline bool prepare_kind_acts(PrepareKind kind)
+{
+        return kind < PREPARE_WAIT;
+}
+
+/* Returns true if the address can be that of a virtual function of the card, which need not exist.
+ * Without the offset and the stride these are all addresses of the card's bus. */
+bool prepare_card_has_address(const PrepareCard *card, const char *address);

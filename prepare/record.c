@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Makes, writes and reads prepared.json. It is the only state of this program, and it is in /run,
+ * because types and functions do not survive a boot either. A recorded claim explains a step in the
+ * journal; no step is decided by it. So a lost document does no harm.
+ *
+ * Tests: tests/unit/prepare/test-record.c */
+
+#include "prepare/record.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "agent/state/state-file.h"
+#include "base/read-file.h"
+#include "base/text.h"
+#include "formats/format-names.h"
+
+#define FOLDER       "compute-agent-prepare"
+#define NAME         "prepared.json"
+#define DOCUMENT_MAX ((size_t)4 << 20)
+
+/* Returns the reason of the first step of that kind for a function or card, or "". Borrowed. */
+static const char *find_reason(const PreparePlan *plan, PrepareKind kind, size_t card,
+                               size_t function)
+{
+        for (size_t i = 0; i < plan->n_steps; i++)
+                if (plan->steps[i].kind == kind && plan->steps[i].card == card &&
+                    plan->steps[i].function == function)
+                        return plan->steps[i].reason;
+        return "";
+}
+
+/* Returns the claim that the type of a function belongs to, 0: none. */
+static int64_t find_owner(const PrepareFunction *function, const PrepareClaims *claims)
+{
+        const PrepareClaim *claim = prepare_find_claim(claims, function->address);
+
+        if (function->type == 0)
+                return 0;
+        return claim && claim->type == function->type ? claim->id : function->recorded;
+}
+
+static json_t *make_function(const PrepareHost *host, const PrepareResult *result, size_t i,
+                             size_t j)
+{
+        const PrepareFunction *function = &host->cards[i].functions[j];
+        const char *refused = find_reason(result->plan, PREPARE_REFUSE, i, j);
+        char type[32] = "";
+
+        if (function->type)
+                snprintf(type, sizeof(type), "nvidia-%" PRIu64, function->type);
+        return json_pack("{ss ss ss sb sI ss ss}", "address", function->address,
+                         "physical_function", host->cards[i].address, "type", type, "open",
+                         function->open != PREPARE_OPEN_NO, "claim",
+                         (json_int_t)find_owner(function, result->claims), "waiting",
+                         find_reason(result->plan, PREPARE_WAIT, i, j), "error",
+                         function->failed[0] ? function->failed : refused);
+}
+
+static json_t *make_card(const PrepareCard *card, const PrepareResult *result, size_t i)
+{
+        const char *refused = find_reason(result->plan, PREPARE_REFUSE, i, PREPARE_OF_CARD);
+
+        return json_pack("{ss ss sI ss}", "address", card->address, "section", card->options->name,
+                         "virtual_functions", (json_int_t)card->n_virtual, "error",
+                         card->failed[0] ? card->failed : refused);
+}
+
+json_t *prepare_record_make(const PrepareHost *host, const PrepareResult *result)
+{
+        _cleanup_json_ json_t *cards = json_array(), *functions = json_array();
+
+        for (size_t i = 0; i < host->n_cards; i++) {
+                if (json_array_append_new(cards, make_card(&host->cards[i], result, i)) < 0)
+                        return NULL;
+                for (size_t j = 0; j < host->cards[i].n_functions; j++)
+                        if (json_array_append_new(functions, make_function(host, result, i, j)) < 0)
+                                return NULL;
+        }
+        return json_pack("{ss ss ss sb sO sO}", "format", PREPARED_FORMAT, "wanted", result->wanted,
+                         "error", result->error, "claims_known", result->claims->complete, "cards",
+                         cards, "functions", functions);
+}
+
+static size_t count_errors(const json_t *array)
+{
+        size_t n = 0, i;
+        const json_t *item;
+        const char *text;
+
+        json_array_foreach(array, i, item)
+                if (json_read_string(item, "error", &text, NULL) == 0 && text[0])
+                        n++;
+        return n;
+}
+
+size_t prepare_record_count_errors(const json_t *document)
+{
+        const char *text = "";
+
+        (void)json_read_string(document, "error", &text, NULL);
+        return count_errors(json_object_get(document, "cards")) +
+               count_errors(json_object_get(document, "functions")) + (text[0] ? 1 : 0);
+}
+
+int prepare_record_write(const PreparePaths *paths, const json_t *document, Error *reterr)
+{
+        _cleanup_free_ char *folder = text_format("%s/" FOLDER, paths->run);
+        _cleanup_free_ char *path = text_format("%s/" FOLDER "/" NAME, paths->run);
+        _cleanup_free_ char *text = json_dumps(document, JSON_INDENT(1));
+        int r = 0;
+
+        if (!folder || !path || !text)
+                return error_oom(reterr);
+        if (mkdir(folder, 0755) < 0 && errno != EEXIST)
+                r = -errno;
+        if (r == 0)
+                r = state_file_put(path, "new", text, 0644, true);
+        return r < 0 ? error_setf(reterr, r, "Cannot write %s: %s", path, strerror(-r)) : 0;
+}
+
+static void set_recorded(PrepareHost *host, const char *address, int64_t claim)
+{
+        for (size_t i = 0; i < host->n_cards; i++)
+                for (size_t j = 0; j < host->cards[i].n_functions; j++)
+                        if (strcmp(host->cards[i].functions[j].address, address) == 0)
+                                host->cards[i].functions[j].recorded = claim;
+}
+
+void prepare_record_read(const PreparePaths *paths, PrepareHost *host)
+{
+        _cleanup_free_ char *path = text_format("%s/" FOLDER "/" NAME, paths->run);
+        _cleanup_json_ json_t *document = NULL;
+        _cleanup_free_ char *text = NULL;
+        const json_t *item;
+        size_t n, i;
+
+        if (!path || read_file_text(path, DOCUMENT_MAX, &text, &n, NULL) < 0 ||
+            json_parse(text, n, &document, NULL) < 0)
+                return;
+        json_array_foreach(json_object_get(document, "functions"), i, item) {
+                const char *address;
+                int64_t claim;
+
+                if (json_read_string(item, "address", &address, NULL) == 0 &&
+                    json_read_i64(item, "claim", &claim, NULL) == 0 && claim > 0)
+                        set_recorded(host, address, claim);
+        }
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Sequences a run. One pass is a loop:
+ *
+ *   read the claims → read the cards → read the open handles → plan → execute the steps of the
+ *   first kind
+ *
+ * until the plan has no step that acts. So claims and handles are never older than the steps of one
+ * kind. A step that failed is not tried again in the same pass. If the claims cannot be read, the
+ * pass ends before its first step.
+ *
+ * At boot the driver of a card can be loaded late. A run makes the other cards first, then waits
+ * for such cards, and makes another pass when one has its driver.
+ *
+ * The agent writes prepare-wanted after it changed claims, and compute-agent-prepare.path starts
+ * this program then. systemd does not start a service twice at a time, so a change during a run is
+ * found here: the run compares the file with its begin and makes another pass.
+ *
+ * Tests: tests/unit/prepare/test-run.c tests/unit/prepare/test-kills.c */
+
+#include "prepare/run.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+#include "base/text.h"
+#include "prepare/act.h"
+#include "prepare/claims.h"
+#include "prepare/record.h"
+
+#define ROUNDS_MAX       32 /* a pass needs one for each kind of step, and more if claims change */
+#define PASSES_MAX       10
+#define WANTED_SIZE      17 /* bytes of a stamp, with the NUL */
+#define LOCK_USEC        (60 * USEC_PER_SEC)
+#define LOCK_POLL_USEC   UINT64_C(100000)
+#define DRIVER_POLL_USEC UINT64_C(200000)
+
+typedef struct Run {
+        const Config *config;
+        const PreparePaths *paths;
+        PrepareHost host;
+        PrepareClaims claims;
+        PreparePlan plan;
+} Run;
+
+static void run_done(Run *run)
+{
+        prepare_host_done(&run->host);
+        prepare_claims_done(&run->claims);
+        prepare_plan_done(&run->plan);
+}
+
+/* Reads claims, cards and handles again, and plans. Returns 1 if the claims could not be read:
+ * there is no plan then, and reterr has the words. */
+static int look(Run *run, Error *reterr)
+{
+        _cleanup_(prepare_host_done) PrepareHost before = TAKE_STRUCT(run->host);
+        bool known;
+        int r;
+
+        prepare_claims_done(&run->claims);
+        prepare_plan_done(&run->plan);
+        r = prepare_read_claims(run->config, &run->claims, reterr);
+        known = r == 0;
+        r = prepare_read_host(run->paths, &run->config->driver.host, &run->host,
+                              known ? reterr : NULL);
+        if (r < 0)
+                return r;
+        if (before.n_cards > 0)
+                prepare_carry_over(&before, &run->host);
+        else
+                prepare_record_read(run->paths, &run->host);
+        r = prepare_read_open(run->paths, &run->host, known ? reterr : NULL);
+        if (r == 0 && known && prepare_plan(&run->host, &run->claims, &run->plan) < 0)
+                r = error_oom(reterr);
+        return r < 0 ? r : !known;
+}
+
+static const char *address_of(const Run *run, const PrepareStep *step)
+{
+        const PrepareCard *card = &run->host.cards[step->card];
+
+        return step->function == PREPARE_OF_CARD ? card->address
+                                                 : card->functions[step->function].address;
+}
+
+/* Writes what a step does, as a past or an infinitive clause. */
+static void describe_step(const Run *run, const PrepareStep *step, char text[static 256])
+{
+        const PrepareCard *card = &run->host.cards[step->card];
+        const char *address = address_of(run, step);
+
+        switch (step->kind) {
+        case PREPARE_UNIT:
+                snprintf(text, 256, "Card %s: unit %.100s", address, card->options->unit);
+                break;
+        case PREPARE_FUNCTIONS:
+                snprintf(text, 256, "Card %s: %" PRIu64 " virtual functions", address, step->value);
+                break;
+        case PREPARE_DRIVER:
+                snprintf(text, 256, "Function %s of %s: driver %.100s", address, card->address,
+                         card->options->driver_override);
+                break;
+        case PREPARE_CLEAR:
+                snprintf(text, 256, "Function %s of %s: end of nvidia-%" PRIu64, address,
+                         card->address, step->value);
+                break;
+        case PREPARE_SET:
+                snprintf(text, 256, "Function %s of %s: type nvidia-%" PRIu64, address,
+                         card->address, step->value);
+                break;
+        default:
+                snprintf(text, 256,
+                         step->function == PREPARE_OF_CARD ? "Card %s" : "Function %s of %s",
+                         address, card->address);
+        }
+}
+
+/* Logs a step with its result, or with the reason why it is not possible. */
+static void log_step(const Run *run, const PrepareStep *step, int level, const char *message_id,
+                     const char *result)
+{
+        char text[256], claim[32];
+
+        describe_step(run, step, text);
+        snprintf(claim, sizeof(claim), "%" PRIi64, step->claim);
+        log_event(level, message_id,
+                  LOG_FIELDS(LOG_FIELD_DEVICE, address_of(run, step), LOG_FIELD_CLAIM,
+                             step->claim ? claim : NULL),
+                  "%s: %s", text, result);
+}
+
+static void log_done(const Run *run, const PrepareStep *step)
+{
+        char result[PREPARE_REASON_SIZE + 16];
+
+        snprintf(result, sizeof(result), "done, because %s", step->reason);
+        log_step(run, step, LOG_NOTICE, MESSAGE_PREPARE_CHANGED, result);
+}
+
+/* Stores the error of a step for the rest of the pass. */
+static void note_failure(Run *run, const PrepareStep *step, const char *words)
+{
+        PrepareCard *card = &run->host.cards[step->card];
+        char *failed = step->function == PREPARE_OF_CARD ? card->failed
+                                                         : card->functions[step->function].failed;
+
+        snprintf(failed, PREPARE_REASON_SIZE, "%s", words);
+}
+
+/* Executes the steps of the first kind. Returns the number of these steps. */
+static size_t execute(Run *run)
+{
+        size_t n = 0;
+
+        for (; n < run->plan.n_steps && run->plan.steps[n].kind == run->plan.steps[0].kind &&
+               prepare_kind_acts(run->plan.steps[n].kind);
+             n++) {
+                const PrepareStep *step = &run->plan.steps[n];
+                Error error = ERROR_NULL;
+                int r = prepare_act(run->paths, &run->host, step, &error);
+
+                if (r > 0)
+                        log_done(run, step);
+                if (r > 0 && step->kind == PREPARE_UNIT)
+                        run->host.cards[step->card].unit_done = true;
+                if (r >= 0)
+                        continue;
+                log_step(run, step, LOG_ERR, MESSAGE_PREPARE_FAILED, error_text(&error, r));
+                note_failure(run, step, error_text(&error, r));
+        }
+        return n;
+}
+
+static void log_rest(const Run *run)
+{
+        for (size_t i = 0; i < run->plan.n_steps; i++) {
+                const PrepareStep *step = &run->plan.steps[i];
+
+                if (step->kind == PREPARE_REFUSE)
+                        log_step(run, step, LOG_ERR, MESSAGE_PREPARE_FAILED, step->reason);
+                else
+                        log_step(run, step, LOG_INFO, NULL, step->reason);
+        }
+}
+
+/* Opens prepare-wanted. Its folder belongs to the agent's user, who can put a link there to a file
+ * that only root can read. So the file itself must belong to the owner of the folder. */
+static int open_wanted(const PreparePaths *paths)
+{
+        _cleanup_free_ char *path = text_format("%s/compute-agent", paths->run);
+        _cleanup_close_ int folder = -EBADF, file = -EBADF;
+        struct stat above, st;
+
+        if (!path)
+                return -ENOMEM;
+        folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (folder < 0)
+                return -errno;
+        file = openat(folder, "prepare-wanted", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (file < 0 || fstat(folder, &above) < 0 || fstat(file, &st) < 0)
+                return -errno;
+        return S_ISREG(st.st_mode) && st.st_uid == above.st_uid ? TAKE_FD(file) : -EPERM;
+}
+
+/* Reads the stamp in prepare-wanted: hexadecimal digits. Other content counts as "". */
+static void read_wanted(const PreparePaths *paths, char ret[static WANTED_SIZE])
+{
+        _cleanup_close_ int fd = open_wanted(paths);
+        ssize_t n = fd >= 0 ? read(fd, ret, WANTED_SIZE - 1) : 0;
+
+        ret[MAX(n, 0)] = '\0';
+        ret[strcspn(ret, "\n")] = '\0';
+        if (ret[strspn(ret, "0123456789abcdef")])
+                ret[0] = '\0';
+}
+
+static int write_record(const Run *run, const char *wanted, const char *error, Error *reterr)
+{
+        const PrepareResult result = {
+                .claims = &run->claims, .plan = &run->plan, .wanted = wanted, .error = error
+        };
+        _cleanup_json_ json_t *document = prepare_record_make(&run->host, &result);
+        int r;
+
+        if (!document)
+                return error_oom(reterr);
+        r = prepare_record_write(run->paths, document, reterr);
+        if (r < 0)
+                return r;
+        if (error[0])
+                return PREPARE_UNTOUCHED;
+        return prepare_record_count_errors(document) > 0 ? PREPARE_FAILED : PREPARE_DONE;
+}
+
+/* Makes one pass and its record. */
+static int make_pass(const Config *config, const PreparePaths *paths, const char *wanted,
+                     Error *reterr)
+{
+        _cleanup_(run_done) Run run = { .config = config, .paths = paths };
+        Error error = ERROR_NULL;
+        size_t n = 1, n_rounds = 0;
+        int r;
+
+        do {
+                r = look(&run, &error);
+                if (r != 0)
+                        break;
+                n = execute(&run);
+        } while (n > 0 && ++n_rounds < ROUNDS_MAX);
+        if (r < 0)
+                return error_setf(reterr, r, "%s", error_text(&error, r));
+        if (r == 0 && n > 0)
+                error_setf(&error, ELOOP, "The cards or the claims change too often");
+        log_rest(&run);
+        if (error.code)
+                log_event(LOG_ERR, MESSAGE_PREPARE_FAILED, NULL,
+                          n_rounds == 0 ? "No card was changed: %s"
+                                        : "The cards were not finished: %s",
+                          error.text);
+        return write_record(&run, wanted, error.text, reterr);
+}
+
+/* Takes the lock that one run has at a time. The file stays. Returns its descriptor, -EBUSY if
+ * another run does not end, or another negative errno with words. */
+static int take_lock(const PreparePaths *paths, Error *reterr)
+{
+        _cleanup_free_ char *folder = text_format("%s/compute-agent-prepare", paths->run);
+        _cleanup_free_ char *path = text_format("%s/compute-agent-prepare/lock", paths->run);
+        uint64_t until = clock_usec(CLOCK_MONOTONIC) + LOCK_USEC;
+        _cleanup_close_ int fd = -EBADF;
+
+        if (!folder || !path)
+                return error_oom(reterr);
+        if (mkdir(folder, 0755) < 0 && errno != EEXIST)
+                return error_setf(reterr, errno, "Cannot make %s: %s", folder, strerror(errno));
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+                return error_setf(reterr, errno, "Cannot open %s: %s", path, strerror(errno));
+        while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+                if (errno != EWOULDBLOCK && errno != EINTR)
+                        return error_setf(reterr, errno, "Cannot lock %s: %s", path,
+                                          strerror(errno));
+                if (clock_usec(CLOCK_MONOTONIC) >= until)
+                        return error_setf(reterr, EBUSY,
+                                          "Another compute-agent-prepare runs since a minute");
+                usleep(LOCK_POLL_USEC);
+        }
+        return TAKE_FD(fd);
+}
+
+/* Returns true if another pass is needed: the agent wrote another stamp during this one, or a
+ * driver was bound to a card. At boot drivers are loaded late, so it waits for cards without a
+ * driver. */
+static bool wait_for_change(const Config *config, const PreparePaths *paths, const char *wanted,
+                            size_t n_unbound, uint64_t until)
+{
+        char now[WANTED_SIZE];
+
+        for (;;) {
+                size_t n = prepare_count_unbound(paths, &config->driver.host);
+
+                read_wanted(paths, now);
+                if (strcmp(wanted, now) != 0 || n < n_unbound)
+                        return true;
+                if (n == 0 || clock_usec(CLOCK_MONOTONIC) >= until)
+                        return false;
+                usleep(DRIVER_POLL_USEC);
+        }
+}
+
+int prepare_run(const Config *config, const PreparePaths *paths, Error *reterr)
+{
+        _cleanup_close_ int lock = -EBADF;
+        char wanted[WANTED_SIZE];
+        uint64_t until;
+        int r;
+
+        if (config->driver.host.n_prepares == 0) {
+                log_info("No card is listed in a section [device_prepare NAME].");
+                return PREPARE_DONE;
+        }
+        lock = take_lock(paths, reterr);
+        if (lock == -EBUSY) {
+                log_error("No card was changed: %s", reterr ? reterr->text : "");
+                return PREPARE_UNTOUCHED;
+        }
+        if (lock < 0)
+                return lock;
+        until = clock_usec(CLOCK_MONOTONIC) + paths->patience_usec;
+        for (int i = 0; i < PASSES_MAX; i++) {
+                size_t n_unbound = prepare_count_unbound(paths, &config->driver.host);
+
+                read_wanted(paths, wanted);
+                r = make_pass(config, paths, wanted, reterr);
+                if (r < 0 || !wait_for_change(config, paths, wanted, n_unbound, until))
+                        break;
+        }
+        return r;
+}
+
+int prepare_print_plan(const Config *config, const PreparePaths *paths, Error *reterr)
+{
+        static const char *const words[] = {
+                [PREPARE_UNIT] = "start",
+                [PREPARE_FUNCTIONS] = "make",
+                [PREPARE_DRIVER] = "bind",
+                [PREPARE_CLEAR] = "clear",
+                [PREPARE_SET] = "set",
+                [PREPARE_WAIT] = "wait",
+                [PREPARE_REFUSE] = "not possible",
+        };
+        _cleanup_(run_done) Run run = { .config = config, .paths = paths };
+        int r = look(&run, reterr);
+
+        if (r < 0)
+                return r;
+        if (r > 0) {
+                printf("Nothing would be changed: %s\n", reterr ? reterr->text : "");
+                return PREPARE_UNTOUCHED;
+        }
+        for (size_t i = 0; i < run.plan.n_steps; i++) {
+                const PrepareStep *step = &run.plan.steps[i];
+                char text[256];
+
+                describe_step(&run, step, text);
+                printf("%-12s %s (%s)\n", words[step->kind], text, step->reason);
+        }
+        if (run.plan.n_steps == 0)
+                puts("All listed cards are as configured.");
+        return PREPARE_DONE;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One run of compute-agent-prepare: reads, plans, executes, and writes the record. */
+
+#include "config/config.h"
+#include "prepare/hardware.h"
+
+/* Results of a run. */
+typedef enum PrepareOutcome {
+        PREPARE_DONE = 0,  /* everything is as wanted */
+        PREPARE_FAILED,    /* a card or a function is not as wanted; the others are */
+        PREPARE_UNTOUCHED, /* nothing was changed, because the claims could not be read, or another
+                              run did not end */
+} PrepareOutcome;
+
+/* Makes the cards as the configuration and the living claims want them, and logs each change and
+ * each failure. Repeats that while the agent changes prepare-wanted. Returns a PrepareOutcome, or a
+ * negative errno with words. Blocks for units, drivers and the disk, and up to a minute for another
+ * run. */
+int prepare_run(const Config *config, const PreparePaths *paths, Error *reterr);
+
+/* Prints the steps of one plan to standard output, and changes nothing. Returns a PrepareOutcome
+ * that is not PREPARE_FAILED, or a negative errno with words. */
+int prepare_print_plan(const Config *config, const PreparePaths *paths, Error *reterr);

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""compute-agent-prepare in a booted machine: its order at a boot, its hardening, the path unit, and a database that cannot be read.
+
+The cards are plain files below /cards, which the service uses in place of /sys.
+"""
+
+import json
+import subprocess
+import sys
+import uuid
+
+from tests.boot.case import BootCase
+from tests.boot.machine import UNIT
+from tests.env.scratch import wait_until
+
+PREPARE, PATH = 'compute-agent-prepare.service', 'compute-agent-prepare.path'
+CARD = '0000:c1:00.0'
+FUNCTIONS = ['0000:c1:00.%d' % i for i in (4, 5, 6, 7)]
+DATABASE = '/var/lib/compute-agent/claim.sqlite'
+# SQLite follows the link /proc/PID/root to this machine's root, so a child enters the machine's mount namespace.
+INSERT = '''
+import ctypes, os, sqlite3, sys
+namespace, path, *values = sys.argv[1:]
+if ctypes.CDLL(None, use_errno=True).setns(os.open(namespace, os.O_RDONLY), 0x20000) != 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
+with sqlite3.connect(path, timeout=10) as db:
+    db.execute('INSERT INTO claim_devices (claim_id, provider_uuid, request_group, device, address, mdev_type, mdev_uuid)'
+               ' VALUES (?, ?, "", ?, ?, ?, "")', values)
+'''
+DROP_IN = '''[Service]
+ExecStart=
+ExecStart=/usr/sbin/compute-agent-prepare --sys /cards
+ReadWritePaths=/cards
+'''
+SECTION = '''[device_prepare gpus]
+device_addresses = %s
+virtual_functions = 4
+vgpu_types = true
+''' % CARD
+
+setUpModule = BootCase.boot
+
+
+class Prepare(BootCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.install()
+        cls.machine.configure(SECTION)
+        cls.machine.write('/etc/systemd/system/%s.d/test.conf' % PREPARE, DROP_IN)
+        cls.lose_cards()
+        cls.link(CARD, 'driver', '../drivers/nvidia')
+        for i, address in enumerate(FUNCTIONS):
+            cls.link(CARD, 'virtfn%d' % i, '../' + address)
+            cls.link(address, 'iommu_group', '../groups/%d' % (900 + i))
+        cls.machine.run('systemctl', 'daemon-reload')
+        cls.machine.run('systemctl', 'enable', '--now', UNIT)
+        cls.machine.run('systemctl', 'enable', '--now', PREPARE, PATH)
+
+    def setUp(self):
+        self.machine.wait_state('synced')
+
+    @classmethod
+    def card_file(cls, address, name):
+        return cls.machine.path('/cards/bus/pci/devices/%s/%s' % (address, name))
+
+    @classmethod
+    def put(cls, address, name, text):
+        path = cls.card_file(address, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + '\n')
+
+    @classmethod
+    def link(cls, address, name, target):
+        cls.card_file(address, name).symlink_to(target)
+
+    @classmethod
+    def lose_cards(cls):
+        """Takes functions and types away, as a reboot or a driver reload does."""
+        cls.put(CARD, 'sriov_totalvfs', '4')
+        cls.put(CARD, 'sriov_numvfs', '0')
+        for address in FUNCTIONS:
+            cls.put(address, 'nvidia/current_vgpu_type', '0')
+
+    def types(self):
+        return [int(self.card_file(address, 'nvidia/current_vgpu_type').read_text().split()[0]) for address in FUNCTIONS]
+
+    def claim_function(self, address, name):
+        """Creates a claim, gives it a function in the database, and confirms it. Returns its number."""
+        claim = int(self.claim_cpu().stdout)
+        subprocess.run([sys.executable, '-c', INSERT, '/proc/%d/ns/mnt' % self.machine.leader, DATABASE,
+                        str(claim), str(uuid.uuid4()), 'pci_' + address, address, name], check=True, timeout=60)
+        self.machine.run('computectl', 'confirm', claim)
+        self.addCleanup(self.machine.run, 'computectl', 'release', claim, check=False)
+        return claim
+
+    def record(self):
+        return json.loads(self.machine.path('/run/compute-agent-prepare/prepared.json').read_text())
+
+    def findings(self):
+        """Returns the texts of doctor's check "prepare"."""
+        document = self.machine.run('computectl', 'doctor', '--json=short', check=False).stdout
+        return [finding['text'] for finding in json.loads(document)['findings'] if finding['check'] == 'prepare']
+
+    def reboot(self, before=lambda: None):
+        """Stops the machine, and starts it with the same files. before() is called after the stop of the agent."""
+        self.machine.run('systemctl', 'stop', PATH, PREPARE, UNIT)
+        self.lose_cards()
+        before()
+        self.machine.kill()
+        self.machine.start()
+
+    def times(self):
+        """Returns the monotonic times of the end of the last run and of the starts of libvirtd and the agent."""
+        ended = int(self.machine.show('ExecMainExitTimestampMonotonic', unit=PREPARE)['ExecMainExitTimestampMonotonic'])
+        starts = [int(self.machine.show('ExecMainStartTimestampMonotonic', unit=unit)['ExecMainStartTimestampMonotonic'])
+                  for unit in ('libvirtd.service', UNIT)]
+        return ended, starts
+
+    def test_1_a_claim_starts_the_service(self):
+        self.assertEqual(self.machine.show('UnitFileState', unit=PATH)['UnitFileState'], 'enabled')
+        claim = self.claim_function(FUNCTIONS[1], 'nvidia-1428')
+        wait_until(lambda: self.types() == [0, 1428, 0, 0], 60, 'the type of the claim')
+        entry = next(entry for entry in self.machine.journal(unit=PREPARE) if entry.get('AGENT_CLAIM_ID') == str(claim))
+        self.assertEqual(entry['AGENT_DEVICE'], FUNCTIONS[1])
+        self.assertEqual(entry['MESSAGE'], 'Function %s of %s: type nvidia-1428: done, because claim %d needs it' % (FUNCTIONS[1], CARD, claim))
+        self.machine.run('computectl', 'release', claim)
+        wait_until(lambda: self.types() == [0, 0, 0, 0], 60, 'the end of the vGPU')
+        owners = self.machine.run('find', '/var/lib/compute-agent', '!', '-user', 'compute-agent').stdout
+        self.assertEqual(owners, '')
+
+    def test_2_a_handle_of_another_user_is_seen(self):
+        """A process with a VFIO group open keeps its function, and the agent starts the service until it is closed."""
+        claim = self.claim_function(FUNCTIONS[2], 'nvidia-5')
+        wait_until(lambda: self.types()[2] == 5, 60, 'the type of the claim')
+        self.machine.run('mkdir', '-p', '/var/tmp/vfio')
+        self.machine.run('touch', '/var/tmp/vfio/902')
+        self.machine.run('systemd-run', '--unit=guest', '--uid=nobody', '--property=StandardInput=file:/var/tmp/vfio/902', 'sleep', '1000')
+        self.machine.run('computectl', 'release', claim)
+        wait_until(lambda: any(function['waiting'] for function in self.record()['functions']), 60, 'a function that waits')
+        self.assertEqual(self.types()[2], 5)
+        self.assertTrue(any('a process has it open' in text for text in self.findings()), self.findings())
+        self.machine.run('systemctl', 'stop', 'guest')
+        wait_until(lambda: self.types()[2] == 0, 60, 'the end of the vGPU')
+
+    def test_3_kills_lose_nothing(self):
+        self.claim_function(FUNCTIONS[0], 'nvidia-7')
+        self.claim_function(FUNCTIONS[3], 'nvidia-7')
+        for _ in range(5):
+            self.lose_cards()
+            self.machine.run('systemctl', 'start', '--no-block', PREPARE)
+            self.machine.run('systemctl', 'kill', '--signal=KILL', PREPARE, check=False)
+            self.machine.run('systemctl', 'start', PREPARE)
+            self.assertEqual(self.types(), [7, 0, 0, 7])
+        # libvirt's /sys does not have the card of this test.
+        self.assertIn('Card %s has 0 of 4 virtual functions' % CARD, self.findings())
+
+    def test_4_hardening(self):
+        self.machine.run('systemd-analyze', 'verify', PREPARE, PATH)
+        self.machine.run('systemd-analyze', 'security', '--threshold=25', PREPARE)
+
+    def test_5_a_boot_prepares_before_libvirtd(self):
+        self.claim_function(FUNCTIONS[1], 'nvidia-1428')
+        self.reboot()
+        wait_until(lambda: self.types() == [0, 1428, 0, 0], 60, 'the type of the claim')
+        self.machine.wait_state('synced')
+        self.assertEqual(self.card_file(CARD, 'sriov_numvfs').read_text(), '4\n')
+        first = self.machine.journal('--boot', unit=PREPARE)
+        self.assertTrue(any('4 virtual functions: done' in entry['MESSAGE'] for entry in first))
+        done = next(int(entry['__MONOTONIC_TIMESTAMP']) for entry in first if 'type nvidia-1428: done' in entry['MESSAGE'])
+        self.assertLess(done, min(self.times()[1]))
+
+    def test_6_a_boot_with_a_damaged_database_changes_nothing(self):
+        self.reboot(lambda: self.machine.path(DATABASE).write_bytes(b'nonsense' * 1000))
+        entries = self.machine.journal('--boot', unit=PREPARE)
+        refused = next(entry for entry in entries if 'No card was changed' in entry['MESSAGE'])
+        self.assertIn('is damaged', refused['MESSAGE'])
+        self.assertEqual(self.machine.show('ActiveState', unit='libvirtd.service')['ActiveState'], 'active')
+        self.assertLess(int(refused['__MONOTONIC_TIMESTAMP']), min(self.times()[1]))
+        self.assertFalse(any('done' in entry['MESSAGE'] for entry in entries
+                             if int(entry['__MONOTONIC_TIMESTAMP']) < min(self.times()[1])))

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The cards in sysfs, and the open handles in /proc. */
+
+#include "prepare/hardware.h"
+#include "tests/fixtures/prepare.h"
+
+#define SECTION "[device_prepare a]\ndevice_addresses = " CARD "\n"
+#define FIRST   "0000:c1:00.4"
+
+static void read_host(PrepareFixture *f, PrepareHost *ret)
+{
+        configure(f, SECTION);
+        assert_int_equal(prepare_read_host(&f->paths, &f->config->driver.host, ret, NULL), 0);
+        assert_int_equal(ret->n_cards, 1);
+}
+
+static void test_card_with_functions(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_(prepare_host_done) PrepareHost host = { 0 };
+        const PrepareCard *card;
+
+        put_card(f, CARD, 2, 32);
+        put(f, CARD, "sriov_offset", "4\n");
+        put(f, CARD, "sriov_stride", "1\n");
+        put_type(f, FIRST, 1428);
+        scratch_mkdir(f->claims->folder, DEVICES FIRST "/vfio-dev");
+        scratch_mkdir(f->claims->folder, DEVICES FIRST "/vfio-dev/vfio7");
+        read_host(f, &host);
+        card = host.cards;
+        assert_true(card->exists);
+        assert_int_equal(card->n_virtual, 2);
+        assert_int_equal(card->max_virtual, 32);
+        assert_int_equal(card->offset, 4);
+        assert_int_equal(card->stride, 1);
+        assert_string_equal(card->unreadable, "");
+        assert_int_equal(card->n_functions, 2);
+        assert_string_equal(card->functions[0].address, FIRST);
+        assert_true(card->functions[0].has_type);
+        assert_int_equal(card->functions[0].type, 1428);
+        assert_string_equal(card->functions[0].driver, "nvidia");
+        assert_string_equal(card->functions[0].group, "40");
+        assert_string_equal(card->functions[0].vfio, "vfio7");
+        assert_string_equal(card->functions[1].address, "0000:c1:00.5");
+        assert_int_equal(card->functions[1].type, 0);
+        assert_string_equal(card->functions[1].vfio, "");
+}
+
+static void test_missing_files(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_(prepare_host_done) PrepareHost none = { 0 }, host = { 0 };
+
+        read_host(f, &none);
+        assert_false(none.cards->exists);
+        assert_int_equal(none.cards->n_functions, 0);
+
+        put(f, CARD, "vendor", "0x10de\n"); /* without SR-IOV */
+        read_host(f, &host);
+        assert_true(host.cards->exists);
+        assert_int_equal(host.cards->max_virtual, 0);
+        assert_string_equal(host.cards->unreadable, "");
+}
+
+/* Text of a driver that is no number is an error of its card or function, not of the others. */
+static void test_bad_files(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_(prepare_host_done) PrepareHost host = { 0 }, broken = { 0 };
+
+        put_card(f, CARD, 3, 4);
+        put(f, FIRST, "nvidia/current_vgpu_type", "x\n");
+        put_link(f, CARD, "virtfn1", "../somewhere");
+        read_host(f, &host);
+        assert_int_equal(host.cards->n_functions, 2);
+        assert_text(host.cards->functions[0].unreadable, "Cannot read nvidia/current_vgpu_type");
+        assert_string_equal(host.cards->functions[1].address, "0000:c1:00.6");
+        assert_string_equal(host.cards->functions[1].unreadable, "");
+
+        put(f, CARD, "sriov_numvfs", "many\n");
+        read_host(f, &broken);
+        assert_text(broken.cards->unreadable, "Cannot read sriov_numvfs");
+        assert_int_equal(broken.cards->n_functions, 0);
+}
+
+static void test_links_of_handles(void **state)
+{
+        static const struct {
+                const char *target;
+                bool expected;
+        } cases[] = {
+                { "/dev/vfio/42", true },
+                { "/dev/vfio/42 (deleted)", true },
+                { "/dev/vfio/noiommu-42", true },
+                { "/vfio/42", true }, /* below another mount */
+                { "/dev/vfio/devices/vfio7", true },
+                { "/dev/vfio/vfio", false },
+                { "/dev/vfio/4", false },
+                { "/dev/vfio/421", false },
+                { "/dev/vfio/devices/vfio71", false },
+                { "/dev/vfio/devices/vfio", false },
+                { "/home/vfio/readme", false },
+                { "anon_inode:[vfio-device]", false },
+                { "", false },
+        };
+        const PrepareFunction function = { .group = "42", .vfio = "vfio7" }, bare = { 0 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                if (prepare_is_handle(&function, cases[i].target) != cases[i].expected)
+                        fail_msg("%s", cases[i].target);
+                assert_false(prepare_is_handle(&bare, cases[i].target));
+        }
+}
+
+static void test_open_functions(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_(prepare_host_done) PrepareHost host = { 0 };
+
+        put_card(f, CARD, 2, 4);
+        read_host(f, &host);
+        scratch_mkdir(f->claims->folder, "proc/self-made");
+        scratch_mkdir(f->claims->folder, "proc/12"); /* a process that ended */
+        put_handle(f, 13, "/dev/vfio/41");
+        assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
+        assert_int_equal(host.cards->functions[0].open, PREPARE_OPEN_NO);
+        assert_int_equal(host.cards->functions[1].open, PREPARE_OPEN_YES);
+        end_process(f, 13);
+        assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
+        assert_int_equal(host.cards->functions[1].open, PREPARE_OPEN_NO);
+}
+
+/* A folder of descriptors that cannot be read hides handles, so each function can be open. */
+static void test_unreadable_process(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_(prepare_host_done) PrepareHost host = { 0 };
+        PreparePaths none = f->paths;
+
+        put_card(f, CARD, 2, 4);
+        read_host(f, &host);
+        put_handle(f, 13, "/dev/vfio/41");
+        scratch_write(f->claims->folder, "proc/14/fd", ""); /* ENOTDIR, also for root */
+        assert_int_equal(prepare_read_open(&f->paths, &host, NULL), 0);
+        assert_int_equal(host.cards->functions[0].open, PREPARE_OPEN_UNKNOWN);
+        assert_int_equal(host.cards->functions[1].open, PREPARE_OPEN_YES);
+        none.proc = "/nonexistent";
+        assert_int_equal(prepare_read_open(&none, &host, NULL), 0);
+        assert_int_equal(host.cards->functions[1].open, PREPARE_OPEN_UNKNOWN);
+}
+
+static void test_results_are_carried_over(void **state)
+{
+        PrepareFixture *f = *state;
+        _cleanup_(prepare_host_done) PrepareHost before = { 0 }, after = { 0 };
+
+        put_card(f, CARD, 2, 4);
+        read_host(f, &before);
+        before.cards->unit_done = true;
+        before.cards->functions[1].recorded = 5;
+        snprintf(before.cards->functions[1].failed, PREPARE_REASON_SIZE, "EINVAL");
+        put(f, CARD, "sriov_numvfs", "3\n");
+        read_host(f, &after);
+        prepare_carry_over(&before, &after);
+        assert_true(after.cards->unit_done);
+        assert_int_equal(after.cards->n_functions, 3);
+        assert_int_equal(after.cards->functions[1].recorded, 5);
+        assert_string_equal(after.cards->functions[1].failed, "EINVAL");
+        assert_string_equal(after.cards->functions[0].failed, "");
+}
+
+TEST_MAIN_WITH(prepare_setup, prepare_teardown, test_card_with_functions, test_missing_files,
+               test_bad_files, test_links_of_handles, test_open_functions, test_unreadable_process,
+               test_results_are_carried_over)
