@@ -7,6 +7,7 @@
  * them repeats its attempt after a lost race, and reads the host again each time. */
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -34,6 +35,18 @@ static void adoption_done(Adoption *adoption)
         layout_done(&adoption->layout);
 }
 
+/* Returns the part of a provider's name that names its device, or NULL: see device_of_provider()
+ * and pci_of_provider(). These search the device for each provider, which takes long with thousands
+ * of both. */
+static const char *name_below(const Claims *claims, const Provider *provider)
+{
+        size_t n = strlen(claims->node);
+
+        return strncmp(provider->name, claims->node, n) == 0 && provider->name[n] == '_'
+                       ? provider->name + n + 1
+                       : NULL;
+}
+
 /* Finds the device and the provider of an mdev. Returns false with words if the mdev cannot be
  * counted. */
 static bool place_mdev(Claims *claims, const Uuid *uuid, const HostDevice **ret_device,
@@ -55,9 +68,9 @@ static bool place_mdev(Claims *claims, const Uuid *uuid, const HostDevice **ret_
         }
         for (size_t i = 0; i < claims->view->n_providers; i++) {
                 const Provider *provider = claims->view->tree->providers[i];
+                const char *name = name_below(claims, provider);
 
-                if (device_of_provider(claims->facts, claims->node, provider->name,
-                                       device->resource_class) != device ||
+                if (!name || strcmp(name, device->name) != 0 ||
                     !provider_find_inventory(provider, device->resource_class))
                         continue;
                 *ret_device = device;
@@ -128,10 +141,9 @@ static size_t find_pci_provider(const Claims *claims, const HostPci *pci)
 {
         for (size_t i = 0; i < claims->view->n_providers; i++) {
                 const Provider *provider = claims->view->tree->providers[i];
-                const HostPci *of = pci_of_provider(claims->facts, claims->node, provider->name,
-                                                    pci->resource_class, NULL);
+                const char *name = name_below(claims, provider);
 
-                if (of && strcmp(of->provider, pci->provider) == 0 &&
+                if (name && strcasecmp(name, pci->provider) == 0 &&
                     provider_find_inventory(provider, pci->resource_class))
                         return i;
         }

@@ -37,13 +37,15 @@ typedef struct DriverConfig {
         StaticConfig static_file;
 } DriverConfig;
 
-/* Amount that a poll reads. Each kind includes the ones before it. */
+/* Amount that a poll reads, as flags. Each kind reads the changes that the hypervisor reported, and
+ * what earlier polls have not read. A snapshot always has the whole host. */
 typedef enum DriverPollKind {
-        DRIVER_POLL_CHANGES, /* changes that the hypervisor reported, and changes that it never
-                                reports */
-        DRIVER_POLL_GUESTS,  /* the changes and all guests, because their persistent definitions
-                                change without  an event */
-        DRIVER_POLL_ALL,
+        DRIVER_POLL_CHANGES = 1 << 0, /* also devices that change without an event, and some of the
+                                         guests, in turn */
+        DRIVER_POLL_GUESTS = 1 << 1, /* also all guests, because their persistent definitions change
+                                        without an event. Devices can be those of an earlier
+                                        poll */
+        DRIVER_POLL_ALL = 1 << 2 | DRIVER_POLL_CHANGES | DRIVER_POLL_GUESTS, /* everything again */
 } DriverPollKind;
 
 /* Kinds of events that driver_take() returns. */
@@ -79,7 +81,7 @@ DEFINE_CLEANUP(Driver *, driver_free);
 int driver_get_fd(Driver *driver);
 
 /* Requests a poll. A request during a poll is kept and served once after it. Several such
- * requests become one, with the kind that reads most. Returns 0 if the poll starts, 1 if another
+ * requests become one, with all of their kinds. Returns 0 if the poll starts, 1 if another
  * one runs or waits, and < 0 if the thread cannot be woken. */
 int driver_poll(Driver *driver, DriverPollKind kind);
 

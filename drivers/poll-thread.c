@@ -243,7 +243,7 @@ static bool wait_for_order(Poller *poller, DriverPollKind *ret_kind)
                 poller->polling = poll;
                 poller->requested = false;
                 *ret_kind = poller->kind;
-                poller->kind = DRIVER_POLL_CHANGES;
+                poller->kind = 0;
                 pthread_mutex_unlock(&poller->lock);
                 if (stop || poll)
                         return poll;
@@ -479,7 +479,7 @@ int driver_poll(Driver *driver, DriverPollKind kind)
         pthread_mutex_lock(&poller->lock);
         busy = poller->polling || poller->requested;
         poller->requested = true;
-        poller->kind = MAX(poller->kind, kind);
+        poller->kind |= kind;
         pthread_mutex_unlock(&poller->lock);
         if (eventfd_write(poller->order_fd, 1) < 0)
                 return -errno;

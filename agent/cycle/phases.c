@@ -423,13 +423,14 @@ static void on_compared(void *userdata)
         tracker_end_phase(tracker, 0, NULL);
 }
 
-/* Reads the consumers that decide about claims. Skipped if no request is necessary. */
+/* Reconciles claims and guests with the consumers that decide about claims. Skipped if that is done
+ * at once. */
 static int begin_consumers(Tracker *tracker, Error *reterr)
 {
         bool asks = !tracker->config.dry_run &&
                     comparison_run_begin(&tracker->comparison_run, tracker->maker.claims,
-                                         tracker->reporter, &tracker->maker.root, on_compared,
-                                         tracker) > 0;
+                                         tracker->event, tracker->reporter, &tracker->maker.root,
+                                         on_compared, tracker) > 0;
 
         return asks ? PHASE_WAITS : PHASE_SKIPPED;
 }
@@ -539,8 +540,8 @@ static int begin_audit(Tracker *tracker, Error *reterr)
         return PHASE_SKIPPED;
 }
 
-/* Ends the phase after calls that have arrived were served. With many claims, each of these phases
- * takes long. */
+/* Ends the phase after calls that have arrived were served. With many claims, the phases before it
+ * take long. */
 static int begin_soon(Tracker *tracker, Error *reterr)
 {
         (void)sd_event_source_set_time_relative(tracker->soon, BREATH_USEC);
@@ -548,15 +549,18 @@ static int begin_soon(Tracker *tracker, Error *reterr)
         return PHASE_WAITS;
 }
 
-/* Reconciles claims and guests. Placement was asked before: claims name providers by uuid, and
- * Placement can have other uuids for them. */
-static int done_reconcile(Tracker *tracker, Error *reterr)
+/* Reconciles claims and guests, after calls that have arrived were served. Placement was asked
+ * before: claims name providers by uuid, and Placement can have other uuids for them. Skipped if
+ * nothing is due. */
+static int begin_reconcile(Tracker *tracker, Error *reterr)
 {
-        if (!tracker->config.dry_run)
-                claim_service_reconcile(tracker->maker.claims, tracker->config.reporter
-                                                                       ? RECONCILE_NO_READS
-                                                                       : RECONCILE_NO_PLACEMENT);
-        return 0;
+        ReconcileAccess word =
+                tracker->config.reporter ? RECONCILE_NO_READS : RECONCILE_NO_PLACEMENT;
+        bool runs = !tracker->config.dry_run &&
+                    comparison_run_begin_alone(&tracker->comparison_run, tracker->maker.claims,
+                                               tracker->event, word, on_compared, tracker) > 0;
+
+        return runs ? PHASE_WAITS : PHASE_SKIPPED;
 }
 
 /* Returns the pause before the next cycle, the shortest of all reasons for one. */
@@ -633,7 +637,7 @@ static const struct {
         [CYCLE_PREPARE] = { begin_prepare, NULL },
         [CYCLE_RESERVE] = { begin_reserve, done_reserve },
         [CYCLE_AUDIT] = { begin_audit, NULL },
-        [CYCLE_RECONCILE] = { begin_soon, done_reconcile },
+        [CYCLE_RECONCILE] = { begin_reconcile, NULL },
         [CYCLE_END] = { begin_soon, NULL },
 };
 

@@ -38,7 +38,7 @@ struct Tracker {
         Reporter *reporter; /* made after the first snapshot, which has the name of the root */
         TreeMaker maker;
         ReshapeControl *reshape;
-        ComparisonRun *comparison_run; /* reads the consumers of claims; NULL: no read */
+        ComparisonRun *comparison_run; /* compares claims and guests; NULL: no comparison runs */
         Auditor *auditor;
         ProviderTree *tree;
         ProviderTree *wanted;  /* the agent's own tree, if nova-compute owns tree */

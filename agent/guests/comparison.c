@@ -6,10 +6,11 @@
  * since the begin of the poll are remembered until the next one, because the poll can have missed
  * their guests.
  *
- * A ComparisonRun is one comparison with answers. It runs through these states: the allocations of
- * providers are read (read_held()), the first comparison finds the consumers to read
- * (compare_or_ask()), they are read, and the second comparison uses the answers. Each state is
- * skipped if it has nothing to read.
+ * A ComparisonRun is one comparison, with answers or without. It runs through these states: the
+ * allocations of providers are read (read_held()), the first comparison finds the consumers to read
+ * (continue_run()), they are read, and the second comparison uses the answers. Each state is
+ * skipped if it has nothing to read. Without Placement the first comparison is the only one. A
+ * comparison takes several turns of the main loop, with calls in between.
  *
  * Times of claims are wall-clock times. When that clock is set, all stored times are moved by the
  * same distance, so that each claim expires after its full time. */
@@ -390,18 +391,82 @@ static bool is_urgent(const ClaimComparison *comparison)
                comparison->facts.taken_usec >= comparison->urgent_usec;
 }
 
-/* Compares once with all inputs. A failure makes the comparison due again. */
-static void compare(ClaimService *service, ReconcileAccess access, ClaimWanted *wanted)
+/* Pause between two turns of a comparison, in which the calls that have arrived are served. */
+#define TURN_PAUSE_USEC USEC_PER_MSEC
+
+struct ComparisonRun {
+        ClaimService *service;
+        sd_event_source *next;  /* begins the next turn */
+        Reporter *reporter;     /* NULL: Placement is not asked */
+        ReconcileAccess access; /* of the comparison that runs */
+        ClaimReconcile *run;    /* NULL: no comparison runs */
+        uint64_t n_opened;      /* ClaimService.n_opened when it began */
+        uint64_t stamp;         /* stamp of the providers whose allocations are read */
+        ClaimWanted asked;
+        Allocations *read; /* consumers that were read so far; NULL: none */
+        Gather *gather;
+        ComparisonRunDone done;
+        void *userdata;
+};
+
+/* Ends the running comparison. If it was not completed, it is due again. */
+static void end_run(ComparisonRun *run, bool completed)
 {
+        ClaimComparison *comparison = &run->service->comparison;
+
+        if (!run->run)
+                return;
+        run->run = claim_reconcile_free(run->run);
+        claim_service_set_adopting(run->service, false);
+        forget_answers(comparison);
+        if (!completed)
+                comparison->is_due = run->service->facts != NULL;
+}
+
+ComparisonRun *comparison_run_free(ComparisonRun *run)
+{
+        if (!run)
+                return NULL;
+        end_run(run, false);
+        sd_event_source_disable_unref(run->next);
+        gather_free(run->gather);
+        allocations_free(run->read);
+        claim_wanted_done(&run->asked);
+        free(run);
+        return NULL;
+}
+
+/* Begins a comparison if one is due. Without memory it stays due. */
+static void begin_run(ComparisonRun *run, ReconcileAccess access)
+{
+        ClaimService *service = run->service;
         ClaimComparison *comparison = &service->comparison;
-        Error error = ERROR_NULL;
+
+        if (!service->claims)
+                return;
+        follow_clock(service);
+        if (access == RECONCILE_CAN_READ && claim_service_is_unread(service))
+                claim_service_look_again(service);
+        if (!comparison->is_due || !service->tree_is_stored || claim_reconcile_new(&run->run) < 0)
+                return;
+        comparison->is_due = false;
+        run->access = access;
+        run->n_opened = service->n_opened;
+        claim_wanted_done(&run->asked);
+}
+
+/* Compares for one turn, with all inputs. Results are those of claim_reconcile(). */
+static int run_turn(ComparisonRun *run, Error *reterr)
+{
+        ClaimService *service = run->service;
+        ClaimComparison *comparison = &service->comparison;
         const ReconcileInput order = {
                 .facts = &comparison->facts,
                 .expiry_usec = service->settings.expiry_usec,
                 .started_only = service->settings.started_only,
                 .away = comparison->away,
                 .n_away = comparison->n_away,
-                .access = access,
+                .access = run->access,
                 .answers = comparison->answers,
                 .n_answers = comparison->n_answers,
                 .unread = claim_service_is_unread(service) && !comparison->absent,
@@ -412,87 +477,84 @@ static void compare(ClaimService *service, ReconcileAccess access, ClaimWanted *
                 .n_recent = comparison->n_recent,
                 .recorded = comparison->snapshot->guests_unknown,
         };
-        int r = claim_reconcile(service, &order, wanted, &error);
 
-        if (r != 0) {
-                log_debug("Cannot compare claims and guests: %s", error_text(&error, r));
-                comparison->is_due = true;
-        }
-        (void)claim_service_is_unread(service);
-        claim_service_note_step(service, r, &error);
+        return claim_reconcile(run->run, service, &order,
+                               run->access == RECONCILE_CAN_READ ? &run->asked : NULL, reterr);
 }
 
-/* Compares if that is due. wanted is that of claim_reconcile(). If it is not empty, the comparison
- * stays due: the caller reads the answers and calls this again with RECONCILE_NO_READS. */
-static void reconcile(ClaimService *service, ReconcileAccess access, ClaimWanted *wanted)
+/* Ends a comparison with its result. A failure makes it due again. So do consumers that must be
+ * read first. */
+static void finish_run(ComparisonRun *run, int result, const Error *error)
 {
+        ClaimService *service = run->service;
         ClaimComparison *comparison = &service->comparison;
 
-        if (!service->claims)
-                return;
-        follow_clock(service);
-        if (access == RECONCILE_CAN_READ && claim_service_is_unread(service))
-                claim_service_look_again(service);
-        if (!comparison->is_due || !service->tree_is_stored)
-                return;
-        comparison->is_due = false;
-        compare(service, access, wanted);
-        forget_answers(comparison);
-        if (wanted && !claim_wanted_is_empty(wanted))
-                comparison->is_due = true; /* Placement must be read first */
+        if (result != 0) {
+                log_debug("Cannot compare claims and guests: %s", error_text(error, result));
+                comparison->is_due = true;
+        }
+        end_run(run, true);
+        (void)claim_service_is_unread(service);
+        claim_service_note_step(service, result, error);
+        if (!claim_wanted_is_empty(&run->asked))
+                comparison->is_due = true;
         else if (is_urgent(comparison))
                 comparison->urgent_usec = 0;
         /* A claim that expired after the begin of the poll can have a guest that the poll missed.
          * So the begin of the poll is the limit. */
-        if (service->claims && access == RECONCILE_NO_PLACEMENT)
+        if (service->claims && run->access == RECONCILE_NO_PLACEMENT)
                 expire(service, comparison->facts.taken_usec);
 }
 
-void claim_service_reconcile(ClaimService *service, ReconcileAccess access)
+/* Begins the next turn after a pause. Returns false if that fails. */
+static bool pause_run(ComparisonRun *run)
 {
-        reconcile(service, access, NULL);
+        return sd_event_source_set_time_relative(run->next, TURN_PAUSE_USEC) >= 0 &&
+               sd_event_source_set_enabled(run->next, SD_EVENT_ONESHOT) >= 0;
+}
+
+/* Continues the comparison, if one runs. Returns 1 if another turn follows, 0 if it has ended. */
+static int continue_run(ComparisonRun *run)
+{
+        while (run->run) {
+                Error error = ERROR_NULL;
+                int r;
+
+                /* The file was closed since the last turn. */
+                if (!run->service->claims || run->n_opened != run->service->n_opened) {
+                        end_run(run, false);
+                        break;
+                }
+                r = run_turn(run, &error);
+                if (r != CLAIM_RECONCILE_MORE) {
+                        finish_run(run, r, &error);
+                        break;
+                }
+                claim_service_set_adopting(run->service, claim_reconcile_is_adopting(run->run));
+                if (pause_run(run))
+                        return 1;
+        }
+        return 0;
 }
 
 /* Comparison with Placement */
 
-/* A comparison that waits for answers of Placement. */
-struct ComparisonRun {
-        ClaimService *service;
-        Reporter *reporter;
-        uint64_t stamp; /* stamp of the providers whose allocations are read */
-        ClaimWanted asked;
-        Allocations *read; /* consumers that were read so far; NULL: none */
-        Gather *gather;
-        ComparisonRunDone done;
-        void *userdata;
-};
-
-ComparisonRun *comparison_run_free(ComparisonRun *run)
-{
-        if (!run)
-                return NULL;
-        gather_free(run->gather);
-        allocations_free(run->read);
-        claim_wanted_done(&run->asked);
-        free(run);
-        return NULL;
-}
-
-/* Compares with the answers. After a failure claims are compared as if Placement was
- * unreachable. */
-static void compare_answered(ComparisonRun *run, int result, const Error *error)
+/* Begins the comparison with the answers. After a failure claims are compared as if Placement was
+ * unreachable. Returns 1 if another turn follows, 0 if all is done. */
+static int compare_answered(ComparisonRun *run, int result, const Error *error)
 {
         if (result == 0)
                 take_answers(run->service, &run->asked, TAKE_PTR(run->read));
         else
                 log_debug("Cannot read consumers from Placement: %s", error->text);
-        reconcile(run->service, RECONCILE_NO_READS, NULL);
+        begin_run(run, RECONCILE_NO_READS);
+        return continue_run(run);
 }
 
 static void finish(ComparisonRun *run, int result, const Error *error)
 {
-        compare_answered(run, result, error);
-        run->done(run->userdata);
+        if (compare_answered(run, result, error) == 0)
+                run->done(run->userdata);
 }
 
 /* Adds consumers, which it takes, to those that were read. */
@@ -527,7 +589,7 @@ static void on_gathered(int result, Allocations *consumers, Allocations *others,
         finish(run, result, error);
 }
 
-/* Reads the consumers of witness->asked that were not read yet. Returns 1 if a request is on its
+/* Reads the consumers of run->asked that were not read yet. Returns 1 if a request is on its
  * way, 0 if there are none, or a negative errno. */
 static int read_asked(ComparisonRun *run)
 {
@@ -579,20 +641,32 @@ static int read_all(ComparisonRun *run)
         return run->asked.absent ? read_asked(run) : 1;
 }
 
-/* Compares the parts that need no answer. Returns 1 if consumers are being read, 0 if the
- * comparison is done. */
-static int compare_or_ask(ComparisonRun *run)
+/* Continues the first comparison. After it, reads the consumers that it needs, and begins the
+ * second one. Returns 1 if another turn or an answer follows, 0 if all is done. */
+static int continue_first(ComparisonRun *run)
 {
-        int r;
+        int r = continue_run(run);
 
-        run->gather = gather_free(run->gather);
-        reconcile(run->service, RECONCILE_CAN_READ, &run->asked);
-        if (claim_wanted_is_empty(&run->asked))
-                return 0;
+        if (r == 1 || run->access != RECONCILE_CAN_READ || claim_wanted_is_empty(&run->asked))
+                return r;
         r = run->asked.all ? read_all(run) : read_asked(run);
-        if (r == 1)
-                return 1;
-        compare_answered(run, r, &ERROR_NULL);
+        return r == 1 ? 1 : compare_answered(run, r, &ERROR_NULL);
+}
+
+/* Compares the parts that need no answer. Results are those of continue_first(). */
+static int compare_first(ComparisonRun *run)
+{
+        run->gather = gather_free(run->gather);
+        begin_run(run, RECONCILE_CAN_READ);
+        return continue_first(run);
+}
+
+static int on_next(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        ComparisonRun *run = userdata;
+
+        if (continue_first(run) == 0)
+                run->done(run->userdata);
         return 0;
 }
 
@@ -607,7 +681,7 @@ static void on_held(int result, Allocations *consumers, Allocations *others, con
                 set_held(&run->service->comparison, run->stamp, others);
         else
                 log_debug("Cannot read the allocations of the host's providers: %s", error->text);
-        if (compare_or_ask(run) == 0)
+        if (compare_first(run) == 0)
                 run->done(run->userdata);
 }
 
@@ -657,19 +731,52 @@ static int read_held(ComparisonRun *run, const Uuid *root)
         return r;
 }
 
-int comparison_run_begin(ComparisonRun **ret, ClaimService *service, Reporter *reporter,
-                         const Uuid *root, ComparisonRunDone done, void *userdata)
+/* Creates a run with its source of turns. NULL: out of memory. */
+static ComparisonRun *comparison_run_new(ClaimService *service, sd_event *event,
+                                         ComparisonRunDone done, void *userdata)
 {
         _cleanup_(comparison_run_freep) ComparisonRun *run = calloc(1, sizeof(ComparisonRun));
 
-        if (!run) {
-                reconcile(service, RECONCILE_NO_READS, NULL);
+        if (!run)
+                return NULL;
+        *run = (ComparisonRun){ .service = service, .done = done, .userdata = userdata };
+        /* The same priority as calls, which are served in turn (agent/bus/gate.c). */
+        if (sd_event_add_time(event, &run->next, CLOCK_MONOTONIC, 0, 1, on_next, run) < 0 ||
+            sd_event_source_set_enabled(run->next, SD_EVENT_OFF) < 0 ||
+            sd_event_source_set_priority(run->next, SD_EVENT_PRIORITY_NORMAL + 10) < 0)
+                return NULL;
+        return TAKE_PTR(run);
+}
+
+int comparison_run_begin(ComparisonRun **ret, ClaimService *service, sd_event *event,
+                         Reporter *reporter, const Uuid *root, ComparisonRunDone done,
+                         void *userdata)
+{
+        _cleanup_(comparison_run_freep) ComparisonRun *run =
+                comparison_run_new(service, event, done, userdata);
+
+        if (!run)
                 return 0;
-        }
-        *run = (ComparisonRun){
-                .service = service, .reporter = reporter, .done = done, .userdata = userdata
-        };
-        if (read_held(run, root) == 0 && compare_or_ask(run) == 0)
+        run->reporter = reporter;
+        if (read_held(run, root) == 0 && compare_first(run) == 0)
+                return 0;
+        *ret = TAKE_PTR(run);
+        return 1;
+}
+
+int comparison_run_begin_alone(ComparisonRun **ret, ClaimService *service, sd_event *event,
+                               ReconcileAccess access, ComparisonRunDone done, void *userdata)
+{
+        _cleanup_(comparison_run_freep) ComparisonRun *run =
+                comparison_run_new(service, event, done, userdata);
+
+        if (!run)
+                return 0;
+        begin_run(run, access);
+        if (!run->run)
+                return 0;
+        claim_service_set_adopting(service, true);
+        if (!pause_run(run) && continue_run(run) == 0)
                 return 0;
         *ret = TAKE_PTR(run);
         return 1;

@@ -28,29 +28,35 @@ void claim_service_note_stopped(ClaimService *service, const Uuid *guest);
  * array. */
 void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests);
 
-/* Compares claims and guests and repairs differences (claims/reconcile.h), once per snapshot, when
- * its host is stored. Ends claims that expired. The guests of a recorded host are not here, so only
- * expired claims end. access must not be RECONCILE_CAN_READ: Placement is not read. */
-void claim_service_reconcile(ClaimService *service, ReconcileAccess access);
-
-/* A comparison that uses answers of Placement. First it reads the allocations from the providers
- * with the amounts of guests, if another writer changed these and a claim follows them. That takes
- * one request for the root, and one for each cell that is a provider. Then it reads the consumers
- * that claims/reconcile.h needs in parallel, or all of this host, and acts. A cycle without a
- * change sends no request. */
+/* A comparison of claims and guests, which repairs differences (claims/reconcile.h). It runs once
+ * per snapshot, when its host is stored, and ends claims that expired. The guests of a recorded
+ * host are not here, so only expired claims end. It takes as many turns of the main loop as
+ * necessary, and calls are served in between. One comparison of a service runs at a time. */
 typedef struct ComparisonRun ComparisonRun;
 
 /* Reports the end, once, never from inside comparison_run_begin(). It can free the run. */
 typedef void (*ComparisonRunDone)(void *userdata);
 
-/* Acts at once on differences that need no answer. Returns 1 if a request is on its way, and done
- * follows, or 0 if all is done. root is that of the host. Everything is borrowed. The reporter must
- * have a tree, and no attempt on its way. */
-int comparison_run_begin(ComparisonRun **ret, ClaimService *service, Reporter *reporter,
-                         const Uuid *root, ComparisonRunDone done, void *userdata);
+/* Compares with answers of Placement. First it reads the allocations from the providers with the
+ * amounts of guests, if another writer changed these and a claim follows them. That takes one
+ * request for the root, and one for each cell that is a provider. Then it reads the consumers that
+ * claims/reconcile.h needs in parallel, or all of this host, and acts. A cycle without a change
+ * sends no request. Acts at once on the first differences that need no answer.
+ *
+ * Returns 1 if a turn or a request follows, and then done, or 0 if all is done, or if memory is
+ * short. root is that of the host. Everything is borrowed, and event is referenced. The reporter
+ * must have a tree, and no attempt on its way. */
+int comparison_run_begin(ComparisonRun **ret, ClaimService *service, sd_event *event,
+                         Reporter *reporter, const Uuid *root, ComparisonRunDone done,
+                         void *userdata);
 
-/* Cancels the requests on their way. While all consumers are read, the caller must also free the
- * reporter before the event loop continues. */
+/* Compares without reading Placement: access must not be RECONCILE_CAN_READ. It begins after the
+ * calls that have arrived were served. Results are those of comparison_run_begin(). */
+int comparison_run_begin_alone(ComparisonRun **ret, ClaimService *service, sd_event *event,
+                               ReconcileAccess access, ComparisonRunDone done, void *userdata);
+
+/* Cancels the requests on their way. A comparison that has not ended is due again. While all
+ * consumers are read, the caller must also free the reporter before the event loop continues. */
 ComparisonRun *comparison_run_free(ComparisonRun *run);
 DEFINE_CLEANUP(ComparisonRun *, comparison_run_free);
 

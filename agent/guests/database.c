@@ -233,6 +233,7 @@ static void open_store(ClaimService *service)
                 service->built_usec = begin_usec;
         set_error(service, MIN(r, 0), &error);
         service->tree_is_stored = false;
+        service->n_opened++;
         if (r < 0)
                 return;
         set_rules(service);
@@ -303,6 +304,7 @@ void claim_service_touch(ClaimService *service, int64_t claim)
 {
         ClaimComparison *comparison = &service->comparison;
 
+        service->n_changes++;
         /* If memory is short, a poll that is slightly too old can count for this claim. */
         if (array_grow(&comparison->recent, sizeof(ReconcileRecent), comparison->n_recent,
                        &comparison->n_recent_allocated) < 0)
@@ -369,6 +371,7 @@ void claim_service_record(ClaimService *service, const EventNote *note)
 
 void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *claim)
 {
+        service->n_changes++;
         if (event != CLAIM_EVENT_REMOVED)
                 claim_service_touch(service, claim->id);
         service->last_id = MAX(service->last_id, claim->id);
@@ -381,6 +384,22 @@ void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *
                 service->watch_cards(service->watch_cards_userdata);
         if (service->watch)
                 service->watch(event, claim, service->watch_userdata);
+}
+
+void claim_service_on_adopted(ClaimService *service, void (*adopted)(void *userdata),
+                              void *userdata)
+{
+        service->adopted = adopted;
+        service->adopted_userdata = userdata;
+}
+
+void claim_service_set_adopting(ClaimService *service, bool is_adopting)
+{
+        bool ends = service->is_adopting && !is_adopting;
+
+        service->is_adopting = is_adopting;
+        if (ends && service->adopted)
+                service->adopted(service->adopted_userdata);
 }
 
 void claim_service_set(ClaimService *service, const ClaimSettings *settings)

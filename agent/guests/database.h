@@ -87,6 +87,8 @@ typedef struct ClaimService {
                                      operator's ratios are taken from it until Placement answers */
         ClaimSettings settings;
         ClaimComparison comparison;
+        bool is_adopting; /* a comparison that runs can make claims of guests; until its end, the
+                             amounts of these guests look free */
         PrepareWanted wanted; /* the file that starts compute-agent-prepare */
 
         /* Members for agent/guests alone. */
@@ -100,10 +102,14 @@ typedef struct ClaimService {
         bool tree_is_absent;    /* Placement did not have the tree when it was read last */
         StringSet locked_consumers; /* consumers that a claim or a healer works on */
         int64_t last_id;            /* newest claim that was made */
+        uint64_t n_opened;          /* how often the file was opened */
+        uint64_t n_changes; /* changes of claims that were announced, or returned to a caller */
         ClaimWatch watch;
         void (*watch_cards)(void *userdata);
         void *watch_cards_userdata;
         void *watch_userdata;
+        void (*adopted)(void *userdata); /* see claim_service_on_adopted() */
+        void *adopted_userdata;
 } ClaimService;
 
 /* Creates the service and opens the database. A failure to open is the error of the service. path
@@ -183,6 +189,14 @@ void claim_service_unwatch_cards(ClaimService *service, const void *userdata);
 
 /* Announces a change that was written. Clears an error of an earlier write. */
 void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *claim);
+
+/* Sets is_adopting. When it becomes false, calls the function of claim_service_on_adopted(). */
+void claim_service_set_adopting(ClaimService *service, bool is_adopting);
+
+/* Sets a function that is called when is_adopting becomes false; NULL: none. It must not use the
+ * database. */
+void claim_service_on_adopted(ClaimService *service, void (*adopted)(void *userdata),
+                              void *userdata);
 
 /* Returns the number of living claims; 0 if the database is not open. It is cheap, and closes
  * nothing, so that a watcher can call it. */

@@ -1,60 +1,110 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Acts on the differences between claims and guests. One call of claim_reconcile() decides, acts on
- * each action, and decides again to find the problems that are left. Actions borrow from the claims
- * and processes of their decision (Seen). An action that fails is a problem of this cycle and does
- * not stop the others, unless the database itself cannot be used.
+/* Acts on the differences between claims and guests. A comparison lists the claims, decides, acts
+ * on each action, and then lists and decides again to find the problems that are left. An action
+ * that fails is a problem of this cycle and does not stop the others, unless the database itself
+ * cannot be used. If the decision needs answers of Placement, the comparison ends after the actions
+ * that need none.
  *
- * If the decision needs answers of Placement, the call stops after the actions that need none. The
- * caller reads the answers and calls again. Each action logs its result and notifies the watcher
- * after the write. */
+ * A first start adopts each guest, which can be thousands. So a comparison takes several turns of
+ * the main loop. Several actions are one transaction (act_some()). Their results are logged and
+ * announced after its commit, because a crash before it undoes all of them.
+ *
+ * Between two turns callers change claims, and a newer poll replaces the guests. So the claims are
+ * listed again if one of them changed during the listing. In a later turn than its decision, an
+ * action is compared with the present claim and guest, and left out if these are others
+ * (is_current()). The next comparison decides about it. Reasons and evidence of actions are
+ * constant texts; everything else that they borrow is in Seen. */
 
 #include "agent/guests/reconcile.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "agent/guests/claim-share.h"
 #include "agent/guests/process.h"
+#include "agent/guests/reconcile-actions.h"
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "claims/claims.h"
 
-/* Longest time for which a poll that began before a guest stopped can still show it. */
-#define POLL_AGE_USEC (30 * USEC_PER_SEC)
+/* The work of one turn ends at the first step that ends after this time. */
+#define TURN_USEC (10 * USEC_PER_MSEC)
 
-/* Extension of a claim where claims do not expire, except those whose caller gave a time. */
-#define EXTEND_USEC (300 * USEC_PER_SEC)
+/* The actions of one transaction: a maximum, and the time after which no further one begins. */
+#define GROUP_MAX  32
+#define GROUP_USEC (10 * USEC_PER_MSEC)
 
-/* The state of one call. */
-typedef struct Work {
-        ClaimService *service;
-        const ReconcileInput *order;
-        Claims *claims;
-        ReconcileProblems *problems; /* problems of this call */
-        ClaimList *ended;            /* claims that ended; empty until they are needed */
-} Work;
+/* Listings that other changes can interrupt. After them all claims are listed in one turn. */
+#define LISTINGS_MAX 3
 
-static const ConsumerRead *find_answer(const Work *work, const Uuid *consumer)
+/* The claims and lives of a decision. */
+typedef struct Seen {
+        ClaimList claims;      /* living ones, by id */
+        HostDomain *processes; /* guests that are not domains */
+        size_t n_processes;
+} Seen;
+
+static void seen_done(Seen *seen)
 {
-        return consumer_read_find(work->order->answers, work->order->n_answers, consumer);
+        claim_list_done(&seen->claims);
+        free(seen->processes);
+        *seen = (Seen){ 0 };
 }
 
-/* Notifies the watcher with the present state of the claim. */
-static void notify(const Work *work, ClaimEvent event, int64_t id)
-{
-        _cleanup_(claim_freep) Claim *claim = NULL;
+typedef enum Stage {
+        STAGE_LIST,
+        STAGE_DECIDE,
+        STAGE_ACT,
+        STAGE_END,
+} Stage;
 
-        if (claims_get(work->claims, id, &claim, NULL) == 0)
-                claim_service_notify(work->service, event, claim);
+struct ClaimReconcile {
+        Stage stage;
+        bool is_check;    /* the second decision, which only finds problems */
+        bool is_later;    /* this turn is a later one than that of the decision */
+        bool is_outdated; /* an action was left out */
+        unsigned n_listings;
+        uint64_t n_changes; /* ClaimService.n_changes when the listing began */
+        Seen seen;
+        Reconcile decided;
+        size_t next; /* index of the next action */
+        ReconcileProblems found;
+        ClaimList ended; /* ReconcileWork.ended of this turn */
+        int failure;     /* the first failure of an action, with its words; 0: none */
+        Error words;
+};
+
+int claim_reconcile_new(ClaimReconcile **ret)
+{
+        *ret = calloc(1, sizeof(ClaimReconcile));
+        return *ret ? 0 : -ENOMEM;
 }
+
+ClaimReconcile *claim_reconcile_free(ClaimReconcile *run)
+{
+        if (!run)
+                return NULL;
+        seen_done(&run->seen);
+        reconcile_done(&run->decided);
+        reconcile_problems_done(&run->found);
+        claim_list_done(&run->ended);
+        free(run);
+        return NULL;
+}
+
+/* The state of one turn. */
+typedef struct Turn {
+        ReconcileWork work;
+        ClaimReconcile *run;
+} Turn;
 
 /* Lists a problem for this cycle. reconcile_make() finds a lasting problem again. */
-static int note(const Work *work, const ReconcileAction *action, int64_t id, const char *what,
+static int note(const Turn *turn, const ReconcileAction *action, int64_t id, const char *what,
                 const Error *words)
 {
-        return reconcile_add_problem(work->problems, &action->consumer, id, "guest %.60s%s: %s",
+        return reconcile_add_problem(&turn->run->found, &action->consumer, id, "guest %.60s%s: %s",
                                      action->domain ? action->domain->name : action->consumer.text,
                                      what, words->text);
 }
@@ -66,320 +116,17 @@ static int forward(int r, const Error *words, Error *reterr)
         return r;
 }
 
-/* Returns true if a claim of the consumer ended during the poll. The guest can be gone as well; the
- * next poll shows it. Two kinds of end do not count. A claim that expired does not tell whether the
- * guest is gone, because it can have started late. A claim that is made again ended because its
- * guest is here. */
-static bool has_just_ended(const Work *work, const Uuid *consumer)
-{
-        uint64_t age_usec = work->order->started_only ? POLL_AGE_USEC : 0;
-
-        if (work->ended->n_claims == 0 &&
-            claims_list(work->claims, CLAIMS_ENDED, NULL, work->ended, NULL) != 0)
-                return false;
-        for (size_t i = 0; i < work->ended->n_claims; i++) {
-                const Claim *ended = work->ended->claims[i];
-
-                if (uuid_equal(&ended->consumer, consumer) &&
-                    ended->ended_usec + age_usec > work->order->facts->taken_usec &&
-                    strcmp(ended->end_reason, CLAIM_EXPIRED) != 0 &&
-                    strcmp(ended->end_reason, CLAIM_RESIZED) != 0 &&
-                    strcmp(ended->end_reason, CLAIM_RESIZE_OVER) != 0 &&
-                    strcmp(ended->end_reason, CLAIM_FOLLOWED) != 0)
-                        return true;
-        }
-        return false;
-}
-
-/* Stores the state that was read of the claim's consumer. If the consumer has an allocation here,
- * the claim needs no write. An allocation that an earlier claim left here does not count. */
-static int note_read(Claims *claims, const Claim *claim, const ClaimReported *reported, bool here,
-                     Error *reterr)
-{
-        ClaimRemoval left;
-        int r;
-
-        if (claim->write_state != CLAIM_WRITE_NONE &&
-            (!here || claims_next_removal(claims, 0, &claim->consumer, &left, NULL) == 0))
-                return 0;
-        r = claims_set_write_state(claims, claim->id, claim->write_state, CLAIM_WRITE_NONE,
-                                   reported, reterr);
-        return r == CLAIM_E_NOT_FOUND ? 0 : r;
-}
-
-/* Returns true if Placement's allocations of the consumer are the agent's own, left from an earlier
- * claim. */
-static bool is_leftover(Claims *claims, const HostView *view, const Consumer *consumer)
-{
-        _cleanup_(claim_freep) Claim *ended = NULL;
-        ClaimRemoval left;
-
-        if (claims_next_removal(claims, 0, &consumer->uuid, &left, NULL) != 0)
-                return false;
-        (void)claims_get(claims, left.claim, &ended, NULL);
-        return claim_share_is_ours(view, claims_node(claims), &left, ended, consumer);
-}
-
-/* Completes a claim with Placement's allocations of its consumer, and stores the state that was
- * read. */
-static int complete(Claims *claims, const Claim *claim, const Consumer *consumer, Error *reterr)
-{
-        _cleanup_(consumer_freep) Consumer *share = NULL;
-        const HostView *view;
-        ClaimReported reported;
-        size_t root;
-        bool here;
-        int r = claims_host(claims, &view, reterr);
-
-        if (r != 0 || !host_view_root(view, claims_node(claims), &root))
-                return r;
-        reported = claim_share_reported(view, consumer, false);
-        here = claim_share_has(view, claims_node(claims), consumer);
-        r = claim_build_share(claim, consumer, view->tree, &view->tree->providers[root]->uuid,
-                              is_leftover(claims, view, consumer), &share);
-        if (r < 0)
-                return error_oom(reterr);
-        if (share) {
-                log_info("Completed claim %" PRId64 " of %s with its allocation in Placement.",
-                         claim->id, claim->consumer.text);
-                r = claims_complete(claims, claim->id, share, reterr);
-        }
-        return share && r != 0 ? r : note_read(claims, claim, &reported, here, reterr);
-}
-
-int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr)
-{
-        _cleanup_(consumer_freep) Consumer *nothing = NULL;
-        _cleanup_(claim_freep) Claim *claim = NULL;
-        int r = claims_get(claims, id, &claim, reterr);
-
-        if (r != 0)
-                return r;
-        if (claim->state != CLAIM_STATE_CONFIRMED)
-                return CLAIM_E_NOT_FOUND;
-        if (!holding && consumer_new(&nothing, &claim->consumer) < 0)
-                return error_oom(reterr);
-        return complete(claims, claim, holding ? holding : nothing, reterr);
-}
-
-/* Logs and announces a claim that was made of a guest. */
-static void note_adopted(const Work *work, const ReconcileAction *action, int64_t claim_id)
-{
-        char id[24];
-
-        snprintf(id, sizeof(id), "%" PRId64, claim_id);
-        log_event(LOG_NOTICE, MESSAGE_CLAIM_ADOPTED,
-                  LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, action->consumer.text),
-                  "Guest %s (%s) had no claim; created claim %s from its domain.",
-                  action->domain->name, action->consumer.text, id);
-        notify(work, CLAIM_EVENT_ADDED, claim_id);
-}
-
-/* Makes a claim of a guest. Its amounts count at once. If its consumer was not read yet, a later
- * answer completes the claim. */
-static int adopt(const Work *work, const ReconcileAction *action, Error *reterr)
-{
-        const ConsumerRead *answer = find_answer(work, &action->consumer);
-        _cleanup_(claim_freep) Claim *claim = NULL;
-        Error words = ERROR_NULL;
-        int r, completed = 0;
-
-        if (has_just_ended(work, &action->consumer))
-                return 0;
-        r = claims_adopt(work->claims, action->domain, &claim, &words);
-
-        if (r < 0)
-                return forward(r, &words, reterr);
-        if (!claim)
-                return note(work, action, 0, " has no claim", &words);
-        if (answer)
-                completed = claim_complete(work->claims, claim->id, answer->holding, reterr);
-        note_adopted(work, action, claim->id);
-        if (completed != 0)
-                return completed;
-        return r == CLAIM_DONE ? 0 : note(work, action, claim->id, "", &words);
-}
-
-/* Returns the sums over all providers, as in "MEMORY_MB=512,PCPU=3"; the caller frees it. NULL:
- * memory is short. */
-static char *format_sums(const Consumer *consumer)
-{
-        _cleanup_(resources_done) Resources sums = RESOURCES_INIT;
-
-        for (size_t i = 0; i < consumer->n_allocations; i++) {
-                const Resources *held = &consumer->allocations[i].resources;
-
-                for (size_t j = 0; j < held->n_items; j++)
-                        if (resources_add(&sums, held->items[j].resource_class,
-                                          held->items[j].amount) < 0)
-                                return NULL;
-        }
-        return resources_format(&sums);
-}
-
-/* Logs Placement's amounts of the consumer, which the next claim of the guest will have. */
-static void log_followed(const Work *work, const ReconcileAction *action, const char *id)
-{
-        const ConsumerRead *answer = find_answer(work, &action->consumer);
-        _cleanup_free_ char *amounts =
-                answer && answer->holding ? format_sums(answer->holding) : NULL;
-
-        log_notice(
-                "Released claim %s of %s: Placement has other amounts (%s). A new claim of the guest has them.",
-                id, action->consumer.text, amounts ? amounts : "unknown");
-}
-
-/* Releases a claim, and logs the reason and the evidence. */
-static int release(const Work *work, const ReconcileAction *action, Error *reterr)
-{
-        char id[24];
-        int r = claims_release(work->claims, action->claim_id, action->reason, reterr);
-
-        if (r != 0)
-                return r;
-        snprintf(id, sizeof(id), "%" PRId64, action->claim_id);
-        if (strcmp(action->reason, CLAIM_EXPIRED) == 0)
-                log_notice("Released claim %s of %s: it was not confirmed in time, and %s.", id,
-                           action->consumer.text, action->evidence);
-        else if (strcmp(action->reason, CLAIM_RESIZE_OVER) == 0)
-                log_event(
-                        LOG_NOTICE, MESSAGE_CLAIM_RESIZE_OVER,
-                        LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, action->consumer.text),
-                        "Released claim %s of %s: its resize is over. Guest %s and Placement have the amounts of claim %" PRId64
-                        ", and no migration of the project has those of claim %s.",
-                        id, action->consumer.text, action->domain->name, action->other_id, id);
-        else if (strcmp(action->reason, CLAIM_RESIZED) == 0)
-                log_notice("Released claim %s of %s to claim its resized guest again: %s.", id,
-                           action->consumer.text, action->evidence);
-        else if (strcmp(action->reason, CLAIM_FOLLOWED) == 0)
-                log_followed(work, action, id);
-        else
-                log_event(
-                        LOG_NOTICE, MESSAGE_CLAIM_ORPHAN,
-                        LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, action->consumer.text),
-                        "Released claim %s: guest %s is not on this host any more, and %s.", id,
-                        action->consumer.text, action->evidence);
-        notify(work, CLAIM_EVENT_REMOVED, action->claim_id);
-        return 0;
-}
-
-/* Extends a claim that expired while Placement has its allocations here. Its consumer is read again
- * after that time. */
-static int extend(const Work *work, const ReconcileAction *action, Error *reterr)
-{
-        /* A claim that changed since the decision is left to the next comparison. */
-        uint64_t expiry = work->order->expiry_usec > 0 ? work->order->expiry_usec : EXTEND_USEC;
-        int r = claims_extend(work->claims, action->claim_id,
-                              work->order->facts->taken_usec + expiry, reterr);
-
-        if (r != 0)
-                return r == CLAIM_E_CONFLICT ? 0 : r;
-        log_info("Claim %" PRId64
-                 " of %s was not confirmed in time, but stays. Placement has its allocations here.",
-                 action->claim_id, action->consumer.text);
-        notify(work, CLAIM_EVENT_CHANGED, action->claim_id);
-        return 0;
-}
-
-static int confirm(const Work *work, const ReconcileAction *action, Error *reterr)
-{
-        int r = claims_confirm(work->claims, action->claim_id, reterr);
-
-        if (r != 0)
-                return r;
-        log_notice("Confirmed claim %" PRId64 ": its guest is here (%s).", action->claim_id,
-                   action->domain->name);
-        notify(work, CLAIM_EVENT_CHANGED, action->claim_id);
-        return 0;
-}
-
-/* Logs the host CPUs that the first layout holds and the second one does not. */
-static void log_cpus(const Work *work, const ReconcileAction *action, const Layout *with,
-                     const Layout *without, const char *what)
-{
-        _cleanup_(cpu_set_done) CpuSet cpus = CPU_SET_INIT;
-        _cleanup_free_ char *text = NULL;
-
-        CPU_SET_FOREACH(cpu, &with->held)
-                if (!cpu_set_contains(&without->held, cpu) && cpu_set_add(&cpus, cpu) < 0)
-                        return;
-        if (cpu_set_count(&cpus) > 0 && (text = cpu_set_format(&cpus)))
-                log_notice("Claim %" PRId64 " of %s %s host CPUs %s.", action->claim_id,
-                           action->consumer.text, what, text);
-}
-
-/* Logs the changes of a claim that was checked again. */
-static void log_checked(const Work *work, const ReconcileAction *action, const Claim *before)
-{
-        _cleanup_(claim_freep) Claim *after = NULL;
-
-        if (strcmp(before->boot_id, claims_boot_id(work->claims)) != 0)
-                log_info("Checked claim %" PRId64 " of an earlier boot again.", action->claim_id);
-        if (claims_get(work->claims, action->claim_id, &after, NULL) != 0)
-                return;
-        log_cpus(work, action, &after->layout, &before->layout,
-                 "follows its guest, which is pinned to");
-        log_cpus(work, action, &before->layout, &after->layout,
-                 "follows its guest, which is no longer pinned to");
-}
-
-/* Checks a claim against its guest again. A claim that does not fit is a problem, not a failure. */
-static int check(const Work *work, const ReconcileAction *action, Error *reterr)
-{
-        _cleanup_(claim_freep) Claim *before = NULL;
-        Error words = ERROR_NULL;
-        int r = claims_get(work->claims, action->claim_id, &before, &words);
-
-        if (r == 0)
-                r = claims_check_again(work->claims, action->claim_id, action->domain, &words);
-        if (r == CLAIM_E_NO_CAPACITY)
-                return note(work, action, action->claim_id, "", &words);
-        if (r != 0)
-                return forward(r, &words, reterr);
-        log_checked(work, action, before);
-        notify(work, CLAIM_EVENT_CHANGED, action->claim_id);
-        return 0;
-}
-
-/* Makes a claim for a consumer without a guest, from its allocation in Placement, for a new claim
- * database. */
-static int place(const Work *work, const ReconcileAction *action, Error *reterr)
-{
-        const ConsumerRead *answer = find_answer(work, &action->consumer);
-        ClaimPlacing placing = { .holding = answer->holding, .write_state = CLAIM_WRITE_NONE };
-        _cleanup_(claim_freep) Claim *claim = NULL;
-        Error words = ERROR_NULL;
-        const HostView *view;
-        char id[24];
-        int r = claims_host(work->claims, &view, reterr);
-
-        if (r < 0)
-                return r;
-        placing.reported = claim_share_reported(view, answer->holding, false);
-        r = claims_claim_placed(work->claims, &placing, &claim, &words);
-        if (r < 0)
-                return forward(r, &words, reterr);
-        if (!claim)
-                return note(work, action, 0, " has no claim", &words);
-        snprintf(id, sizeof(id), "%" PRId64, claim->id);
-        log_event(LOG_NOTICE, MESSAGE_CLAIM_PLACED,
-                  LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, action->consumer.text),
-                  "Consumer %s had no claim; created claim %s from its allocation in Placement.",
-                  action->consumer.text, id);
-        notify(work, CLAIM_EVENT_ADDED, claim->id);
-        return r == CLAIM_DONE ? 0 : note(work, action, claim->id, "", &words);
-}
-
 /* Records the end of the complete read for a new claim database: all consumers have their
  * claims. */
-static int end_unread(const Work *work, const Reconcile *reconcile, Error *reterr)
+static int end_unread(const Turn *turn, Error *reterr)
 {
+        const Reconcile *reconcile = &turn->run->decided;
         size_t n = 0;
         int r;
 
-        if (!work->order->unread || !work->order->complete)
+        if (!turn->work.order->unread || !turn->work.order->complete)
                 return 0;
-        r = claims_note_read(work->claims, reterr);
+        r = claims_note_read(turn->work.claims, reterr);
         if (r != 0)
                 return r;
         for (size_t i = 0; i < reconcile->n_actions; i++)
@@ -388,37 +135,6 @@ static int end_unread(const Work *work, const Reconcile *reconcile, Error *reter
                 "Read Placement for the new claim database: %zu consumers had neither claim nor guest.",
                 n);
         return 0;
-}
-
-/* Runs one action. Returns 0, a ClaimOutcome or a negative errno with words. */
-static int act(const Work *work, const ReconcileAction *action, Error *reterr)
-{
-        const ConsumerRead *answer;
-        int r;
-
-        switch (action->type) {
-        case RECONCILE_READ:
-                return 0;
-        case RECONCILE_ADOPT:
-                return adopt(work, action, reterr);
-        case RECONCILE_COMPLETE:
-                answer = find_answer(work, &action->consumer);
-                r = claim_complete(work->claims, action->claim_id, answer->holding, reterr);
-                if (r == 0)
-                        notify(work, CLAIM_EVENT_CHANGED, action->claim_id);
-                return r;
-        case RECONCILE_EXTEND:
-                return extend(work, action, reterr);
-        case RECONCILE_CONFIRM:
-                return confirm(work, action, reterr);
-        case RECONCILE_RELEASE:
-                return release(work, action, reterr);
-        case RECONCILE_PLACE:
-                return place(work, action, reterr);
-        case RECONCILE_CHECK:
-        default:
-                return check(work, action, reterr);
-        }
 }
 
 static bool has_problem(const ReconcileProblems *problems, const ReconcileProblem *problem)
@@ -446,19 +162,6 @@ static void log_problems(const ReconcileProblems *before, const ReconcileProblem
                 log_notice("Claims and guests agree again.");
 }
 
-/* The claims and processes that actions borrow from. */
-typedef struct Seen {
-        ClaimList claims;
-        HostDomain *processes; /* guests that are not domains */
-        size_t n_processes;
-} Seen;
-
-static void seen_done(Seen *seen)
-{
-        claim_list_done(&seen->claims);
-        free(seen->processes);
-}
-
 /* Finds the claims of guests that are not domains and are alive. */
 static int find_lives(const HostFacts *facts, Seen *seen)
 {
@@ -479,30 +182,77 @@ static int find_lives(const HostFacts *facts, Seen *seen)
         return 0;
 }
 
-/* Lists the living claims and decides about them. ret borrows from seen. */
-static int decide(const Work *work, Seen *seen, Reconcile *ret, Error *reterr)
+/* Begins a listing of the claims, for the next decision. */
+static void begin_listing(const Turn *turn)
 {
-        Claims *claims = work->claims;
-        ReconcileInput input = *work->order;
-        int r;
+        ClaimReconcile *run = turn->run;
 
-        input.claims = &seen->claims;
-        input.node = claims_node(claims);
-        input.boot_id = claims_boot_id(claims);
-        r = claims_list(claims, CLAIMS_LIVING, NULL, &seen->claims, reterr);
+        seen_done(&run->seen);
+        run->n_changes = turn->work.service->n_changes;
+        run->n_listings++;
+        run->stage = STAGE_LIST;
+}
+
+/* Moves the claims of more to the end of list. */
+static int append(ClaimList *list, ClaimList *more)
+{
+        for (size_t i = 0; i < more->n_claims; i++) {
+                if (claim_list_add(list, more->claims[i]) < 0)
+                        return -ENOMEM;
+                more->claims[i] = NULL;
+        }
+        return 0;
+}
+
+/* Lists the next claims. The listing starts again if a claim changed since its begin, so that it
+ * shows one state. The last of LISTINGS_MAX listings takes one call. */
+static int list_some(const Turn *turn, Error *reterr)
+{
+        ClaimReconcile *run = turn->run;
+        ClaimList *list = &run->seen.claims;
+        _cleanup_(claim_list_done) ClaimList more = { 0 };
+        int64_t after = list->n_claims > 0 ? list->claims[list->n_claims - 1]->id : 0;
+        bool all = run->n_listings >= LISTINGS_MAX;
+        int r = all ? claims_list(turn->work.claims, CLAIMS_LIVING, NULL, &more, reterr)
+                    : claims_list_some(turn->work.claims, after, &more, reterr);
+
         if (r != 0)
                 return r;
-        if (find_lives(input.facts, seen) < 0)
+        if (append(list, &more) < 0)
                 return error_oom(reterr);
-        input.processes = seen->processes;
-        input.n_processes = seen->n_processes;
+        if (!all && run->n_changes != turn->work.service->n_changes)
+                begin_listing(turn);
+        else if (all || more.n_claims < CLAIMS_LOT)
+                run->stage = STAGE_DECIDE;
+        return 0;
+}
+
+/* Decides about the listed claims. The decision borrows from run->seen. */
+static int decide(const Turn *turn, Error *reterr)
+{
+        Claims *claims = turn->work.claims;
+        ClaimReconcile *run = turn->run;
+        ReconcileInput input = *turn->work.order;
+        int r = 0;
+
+        reconcile_done(&run->decided);
+        input.claims = &run->seen.claims;
+        input.node = claims_node(claims);
+        input.boot_id = claims_boot_id(claims);
+        if (find_lives(input.facts, &run->seen) < 0)
+                return error_oom(reterr);
+        input.processes = run->seen.processes;
+        input.n_processes = run->seen.n_processes;
         if (!input.recorded)
                 r = claims_host(claims, &input.view, reterr);
         if (r != 0)
                 return r;
-        return reconcile_make(&input, &work->service->comparison.memory, ret) < 0
-                       ? error_oom(reterr)
-                       : 0;
+        if (reconcile_make(&input, &turn->work.service->comparison.memory, &run->decided) < 0)
+                return error_oom(reterr);
+        run->next = 0;
+        run->is_later = false;
+        run->stage = run->is_check ? STAGE_END : STAGE_ACT;
+        return 0;
 }
 
 static int order_uuids(const void *a, const void *b)
@@ -535,26 +285,184 @@ static bool is_of_file(int r)
         return r == -EBUSY || r == -ESTALE || r == -EUCLEAN;
 }
 
-/* Runs all actions, also after a failure of one. Returns the first failure, or the one of the
- * file. */
-static int act_on_all(const Work *work, const Reconcile *reconcile, Error *reterr)
+/* Returns the claim as the decision saw it, or NULL. */
+static const Claim *find_seen(const ClaimReconcile *run, int64_t id)
 {
-        int failure = 0;
+        size_t low = 0, high = run->seen.claims.n_claims;
 
-        for (size_t i = 0; i < reconcile->n_actions && !is_of_file(failure); i++) {
-                Error words = ERROR_NULL;
-                int r = act(work, &reconcile->actions[i], &words);
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                const Claim *claim = run->seen.claims.claims[middle];
 
-                /* Another program can have ended it since the claims were read. */
-                if (r == 0 || r == CLAIM_E_NOT_FOUND)
-                        continue;
-                if (!is_of_file(r) && note(work, &reconcile->actions[i],
-                                           reconcile->actions[i].claim_id, "", &words) < 0)
-                        return error_oom(reterr);
-                if (failure == 0 || is_of_file(r))
-                        failure = forward(r, &words, reterr);
+                if (claim->id == id)
+                        return claim;
+                if (claim->id < id)
+                        low = middle + 1;
+                else
+                        high = middle;
         }
-        return failure;
+        return NULL;
+}
+
+/* Finds the guest of an action in the facts of the last poll, or among the lives. Returns NULL if
+ * there is none any more. */
+static const HostDomain *find_guest(const Turn *turn, const ReconcileAction *action)
+{
+        const Claim *claim = find_seen(turn->run, action->claim_id);
+        const Uuid *guest = claim && !uuid_empty(&claim->guest) ? &claim->guest : &action->consumer;
+
+        for (size_t i = 0; i < turn->run->seen.n_processes; i++)
+                if (uuid_equal(&turn->run->seen.processes[i].uuid, guest))
+                        return &turn->run->seen.processes[i];
+        return host_facts_find_domain(turn->work.order->facts, guest);
+}
+
+/* Returns true if the action still applies to the claim. Consumer and guest must be those of the
+ * decision. To end, extend or complete a claim, its state must be that of the decision, too. */
+static bool applies_to(const ReconcileAction *action, const Claim *seen, const Claim *now)
+{
+        if (!uuid_equal(&seen->consumer, &now->consumer) || !uuid_equal(&seen->guest, &now->guest))
+                return false;
+        if (action->type == RECONCILE_CONFIRM || action->type == RECONCILE_CHECK)
+                return true;
+        return seen->state == now->state && seen->expires_usec == now->expires_usec &&
+               seen->write_state == now->write_state && strcmp(seen->process, now->process) == 0;
+}
+
+/* Returns true if the consumer can get a claim: the decision saw each of its present claims, also
+ * those of its migrations, and none of them is its first claim. */
+static bool can_have_claim(const Turn *turn, const Uuid *consumer)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+
+        if (claims_list(turn->work.claims, CLAIMS_OF_GUEST, consumer->text, &list, NULL) != 0)
+                return false;
+        for (size_t i = 0; i < list.n_claims; i++) {
+                const Claim *claim = list.claims[i], *seen = find_seen(turn->run, claim->id);
+
+                if (!seen || !uuid_equal(&seen->consumer, &claim->consumer) ||
+                    (!claim->resize_target && uuid_equal(&claim->consumer, consumer)))
+                        return false;
+        }
+        return true;
+}
+
+/* Compares an action with the present state. In the turn of its decision, nothing has changed.
+ * Later, the guest must still be there, and claims of the consumer must be those of the decision.
+ * Replaces the guest of the action by its present facts. */
+static bool is_current(const Turn *turn, ReconcileAction *action)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        const Claim *seen;
+
+        if (!turn->run->is_later)
+                return true;
+        if (action->domain && !(action->domain = find_guest(turn, action)))
+                return false;
+        if (action->claim_id == 0)
+                return can_have_claim(turn, &action->consumer) &&
+                       !(action->domain && turn->work.order->started_only &&
+                         !action->domain->running);
+        seen = find_seen(turn->run, action->claim_id);
+        return seen && claims_get(turn->work.claims, action->claim_id, &claim, NULL) == 0 &&
+               applies_to(action, seen, claim);
+}
+
+/* Runs one action. The effect has its result. */
+static void act(const Turn *turn, ReconcileAction *action, ReconcileEffect *effect)
+{
+        *effect = (ReconcileEffect){ .action = action };
+        if (is_current(turn, action))
+                reconcile_act(&turn->work, effect);
+        else
+                turn->run->is_outdated = true;
+}
+
+/* Keeps a failure: the first one, or one of the file. */
+static void note_failure(ClaimReconcile *run, int result, const Error *words)
+{
+        if (run->failure == 0 || is_of_file(result))
+                run->failure = forward(result, words, &run->words);
+}
+
+/* Logs and announces the effect of an action, and lists its problem. Returns -ENOMEM on failure. */
+static int announce(const Turn *turn, const ReconcileEffect *effect)
+{
+        const ReconcileAction *action = effect->action;
+
+        reconcile_announce(&turn->work, effect);
+        /* Another program can have ended it since the claims were listed. */
+        if (effect->result != 0 && effect->result != CLAIM_E_NOT_FOUND) {
+                note_failure(turn->run, effect->result, &effect->words);
+                return note(turn, action, action->claim_id, "", &effect->words);
+        }
+        return effect->problem
+                       ? note(turn, action, effect->claim_id, effect->problem, &effect->words)
+                       : 0;
+}
+
+/* Returns true if actions are left that change claims. Questions are the last ones. */
+static bool has_action(const ClaimReconcile *run)
+{
+        return run->next < run->decided.n_actions &&
+               run->decided.actions[run->next].type != RECONCILE_READ;
+}
+
+/* Runs actions until one of them cannot use the file, but at most for GROUP_USEC. Returns the error
+ * of the file, or 0. */
+static int act_group(const Turn *turn, ReconcileEffect *effects, size_t *n)
+{
+        ClaimReconcile *run = turn->run;
+        uint64_t end_usec = clock_usec(CLOCK_MONOTONIC) + GROUP_USEC;
+        int r = 0;
+
+        while (r == 0 && *n < GROUP_MAX && has_action(run) &&
+               (*n == 0 || clock_usec(CLOCK_MONOTONIC) < end_usec)) {
+                ReconcileEffect *effect = &effects[(*n)++];
+
+                act(turn, &run->decided.actions[run->next++], effect);
+                if (is_of_file(effect->result)) {
+                        note_failure(run, effect->result, &effect->words);
+                        r = effect->result;
+                }
+        }
+        return r;
+}
+
+/* Runs some actions in one transaction, and announces their effects after its commit. If the commit
+ * fails, each action has failed, and no further one is tried. */
+static int act_some(const Turn *turn, Error *reterr)
+{
+        ClaimReconcile *run = turn->run;
+        _cleanup_free_ ReconcileEffect *effects = calloc(GROUP_MAX, sizeof(ReconcileEffect));
+        Error words = ERROR_NULL;
+        size_t n = 0;
+        int r, announced = 0;
+
+        if (!effects)
+                return error_oom(reterr);
+        r = claims_begin_group(turn->work.claims, reterr);
+        if (r < 0)
+                return r;
+        r = act_group(turn, effects, &n);
+        r = claims_end_group(turn->work.claims, r, &words);
+        for (size_t i = 0; i < n; i++) {
+                ReconcileEffect *effect = &effects[i];
+
+                if (r < 0)
+                        *effect = (ReconcileEffect){ .action = effect->action,
+                                                     .before = effect->before,
+                                                     .result = r,
+                                                     .words = words };
+                if (announced == 0 && !is_of_file(r))
+                        announced = announce(turn, effect);
+                reconcile_effect_done(effect);
+        }
+        if (is_of_file(r))
+                return forward(r, run->failure ? &run->words : &words, reterr);
+        if (r < 0)
+                run->next = run->decided.n_actions;
+        return announced < 0 ? error_oom(reterr) : 0;
 }
 
 /* Adds the problems of from that into lacks. */
@@ -568,41 +476,88 @@ static int merge(ReconcileProblems *into, ReconcileProblems *from)
         return 0;
 }
 
-int claim_reconcile(ClaimService *service, const ReconcileInput *order, ClaimWanted *wanted,
-                    Error *reterr)
+/* Follows the last action. Ends the comparison if answers of Placement are necessary, and begins
+ * the check otherwise. Without actions, the first decision has all problems. */
+static int end_acting(const Turn *turn, ClaimWanted *wanted, Error *reterr)
 {
-        _cleanup_(reconcile_done) Reconcile reconcile = { 0 }, after = { 0 };
-        _cleanup_(seen_done) Seen seen = { 0 }, seen_after = { 0 };
-        _cleanup_(reconcile_problems_done) ReconcileProblems found = { 0 };
-        _cleanup_(claim_list_done) ClaimList ended = { 0 };
-        const Work work = { .service = service,
-                            .order = order,
-                            .claims = service->claims,
-                            .problems = &found,
-                            .ended = &ended };
-        int r, failure;
+        ClaimReconcile *run = turn->run;
+        Error words = ERROR_NULL;
+        int r;
 
-        r = decide(&work, &seen, &reconcile, reterr);
-        if (r != 0)
-                return r;
-        failure = act_on_all(&work, &reconcile, reterr);
-        if (is_of_file(failure))
-                return failure;
-        if (wanted && collect_wanted(&reconcile, wanted) < 0)
+        run->stage = STAGE_END;
+        if (wanted && collect_wanted(&run->decided, wanted) < 0)
                 return error_oom(reterr);
         if (wanted && !claim_wanted_is_empty(wanted))
-                return failure;
-        if (failure == 0)
-                failure = end_unread(&work, &reconcile, reterr);
-        /* Finds the problems that are left after the actions. */
-        if (reconcile.n_actions > 0)
-                r = decide(&work, &seen_after, &after, reterr);
+                return 0;
+        if (run->failure == 0 && (r = end_unread(turn, &words)) != 0)
+                note_failure(run, r, &words);
+        run->is_check = true;
+        if (run->decided.n_actions > 0)
+                begin_listing(turn);
+        return 0;
+}
+
+/* Replaces the problems of the service by those of this comparison. */
+static int end_check(const Turn *turn, Error *reterr)
+{
+        ClaimReconcile *run = turn->run;
+        ReconcileProblems *problems = &turn->work.service->comparison.problems;
+
+        if (merge(&run->found, &run->decided.problems) < 0)
+                return error_oom(reterr);
+        log_problems(problems, &run->found);
+        reconcile_problems_done(problems);
+        *problems = TAKE_STRUCT(run->found);
+        return 0;
+}
+
+/* Makes one step of the comparison. */
+static int step(const Turn *turn, ClaimWanted *wanted, Error *reterr)
+{
+        switch (turn->run->stage) {
+        case STAGE_LIST:
+                return list_some(turn, reterr);
+        case STAGE_DECIDE:
+                return decide(turn, reterr);
+        case STAGE_ACT:
+                return has_action(turn->run) ? act_some(turn, reterr)
+                                             : end_acting(turn, wanted, reterr);
+        case STAGE_END:
+        default:
+                return 0;
+        }
+}
+
+bool claim_reconcile_is_adopting(const ClaimReconcile *run)
+{
+        return !run->is_check && run->stage != STAGE_END;
+}
+
+int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileInput *order,
+                    ClaimWanted *wanted, Error *reterr)
+{
+        const Turn turn = {
+                .work = { .service = service,
+                          .order = order,
+                          .claims = service->claims,
+                          .ended = &run->ended },
+                .run = run,
+        };
+        uint64_t end_usec = clock_usec(CLOCK_MONOTONIC) + TURN_USEC;
+        int r;
+
+        claim_list_done(&run->ended);
+        run->is_later = true;
+        if (run->n_listings == 0)
+                begin_listing(&turn);
+        do
+                r = step(&turn, wanted, reterr);
+        while (r == 0 && run->stage != STAGE_END && clock_usec(CLOCK_MONOTONIC) < end_usec);
         if (r != 0)
                 return r;
-        if (merge(&found, reconcile.n_actions > 0 ? &after.problems : &reconcile.problems) < 0)
-                return error_oom(reterr);
-        log_problems(&service->comparison.problems, &found);
-        reconcile_problems_done(&service->comparison.problems);
-        service->comparison.problems = TAKE_STRUCT(found);
-        return failure;
+        if (run->stage != STAGE_END)
+                return CLAIM_RECONCILE_MORE;
+        r = run->is_check ? end_check(&turn, reterr) : 0;
+        service->comparison.is_due = service->comparison.is_due || run->is_outdated;
+        return r != 0 || run->failure == 0 ? r : forward(run->failure, &run->words, reterr);
 }

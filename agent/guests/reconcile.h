@@ -25,12 +25,30 @@ static inline void claim_wanted_done(ClaimWanted *wanted)
         *wanted = (ClaimWanted){ 0 };
 }
 
-/* Compares and acts. order has the facts, without the members that the claims supply. wanted (NULL,
- * or empty) gets the consumers that must be read first, sorted. Actions that need the answers are
- * left to a second call, and so are the problems. Replaces the memory and the problems of the
- * service. Results are those of claims/claims.h. */
-int claim_reconcile(ClaimService *service, const ReconcileInput *order, ClaimWanted *wanted,
-                    Error *reterr);
+/* One comparison, which can take several turns of the main loop. It must end, or be freed, before
+ * the service opens another file. */
+typedef struct ClaimReconcile ClaimReconcile;
+
+/* Another turn must follow (claim_reconcile()). */
+#define CLAIM_RECONCILE_MORE ((int)_CLAIM_OUTCOME_MAX)
+
+/* Creates a comparison that has not begun. Returns -ENOMEM. */
+int claim_reconcile_new(ClaimReconcile **ret);
+ClaimReconcile *claim_reconcile_free(ClaimReconcile *run);
+DEFINE_CLEANUP(ClaimReconcile *, claim_reconcile_free);
+
+/* Compares and acts for one turn, some 20 ms and one write to the disk. Returns
+ * CLAIM_RECONCILE_MORE until the comparison ends. The caller then calls again from the main loop.
+ * order has the facts, without the members that the claims supply. It is made for each call; its
+ * answers must stay the same. wanted (NULL, or empty) gets the consumers that must be read first,
+ * sorted. Actions that need the answers are left to a second comparison, and so are the problems.
+ * Replaces the memory and the problems of the service. Other results are those of
+ * claims/claims.h. */
+int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileInput *order,
+                    ClaimWanted *wanted, Error *reterr);
+
+/* Returns true while guests can lack the claims that this comparison makes. */
+bool claim_reconcile_is_adopting(const ClaimReconcile *run);
 
 /* Completes a claim that was made of a guest with Placement's allocations of its consumer
  * (agent/guests/claim-share.h). If the consumer has an allocation here, the claim is no pending

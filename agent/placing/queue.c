@@ -36,6 +36,7 @@ static const uint64_t patience_usec[] = {
 static void settle_next(ClaimQueue *queue);
 static void note_settled(ClaimQueue *queue, int result, bool removed, const Error *error);
 static int on_turn(sd_event_source *source, void *userdata);
+static void on_adopted(void *userdata);
 
 static int on_soon(sd_event_source *source, void *userdata)
 {
@@ -57,6 +58,7 @@ int claim_queue_new(ClaimQueue **ret, const ClaimQueueConfig *config)
             sd_event_add_defer(config->event, &queue->turn, on_turn, queue) < 0 ||
             sd_event_source_set_enabled(queue->turn, SD_EVENT_OFF) < 0)
                 return -ENOMEM;
+        claim_service_on_adopted(config->service, on_adopted, queue);
         *ret = TAKE_PTR(queue);
         return 0;
 }
@@ -97,6 +99,7 @@ ClaimQueue *claim_queue_free(ClaimQueue *queue)
                 return NULL;
         while (!TAILQ_EMPTY(&queue->tasks))
                 drop_task(TAILQ_FIRST(&queue->tasks));
+        claim_service_on_adopted(queue->config.service, NULL, NULL);
         sd_event_source_disable_unref(queue->soon);
         sd_event_source_disable_unref(queue->turn);
         sd_event_unref(queue->config.event);
@@ -158,8 +161,22 @@ static void end_refresh(ClaimTask *task)
 
 static const ClaimTaskKind refreshing_alone = { .run = end_refresh };
 
+/* Returns true if a claim, or an answer about its capacity, must wait: guests are being adopted,
+ * and their amounts still look free. */
+static bool is_held_up(const ClaimTask *task)
+{
+        return (task->kind == &claim_task_claiming || task->kind == &refreshing_alone) &&
+               task->queue->config.service->is_adopting;
+}
+
+/* Runs a task. A claim that is held up starts again when the guests are adopted (on_turn()). */
 static void run(ClaimTask *task)
 {
+        task->waits = is_held_up(task);
+        if (task->waits) {
+                forget(task);
+                return;
+        }
         task->begun_usec = clock_usec(CLOCK_REALTIME);
         task->kind->run(task);
 }
@@ -240,8 +257,8 @@ static void start(ClaimTask *task)
         Error error = ERROR_NULL;
         int r;
 
-        task->waits = false;
-        if (!needs_guests(task)) {
+        task->waits = is_held_up(task);
+        if (task->waits || !needs_guests(task)) {
                 run(task);
                 return;
         }
@@ -278,15 +295,15 @@ void claim_queue_refreshed(ClaimQueue *queue, ClaimRefresh what, uint64_t began_
         }
 }
 
-/* Starts the first waiting task that shares no consumer with an earlier task. Runs from the
- * loop. */
+/* Starts the first waiting task that shares no consumer with an earlier task, and is not held up.
+ * Runs from the loop. */
 static int on_turn(sd_event_source *source, void *userdata)
 {
         ClaimQueue *queue = userdata;
         ClaimTask *task, *other;
 
         TAILQ_FOREACH(task, &queue->tasks, link) {
-                bool is_next = task->waits;
+                bool is_next = task->waits && !is_held_up(task);
 
                 for (other = TAILQ_FIRST(&queue->tasks); is_next && other != task;
                      other = TAILQ_NEXT(other, link))
@@ -300,6 +317,12 @@ static int on_turn(sd_event_source *source, void *userdata)
                 return 0;
         }
         return 0;
+}
+
+/* The guests are adopted: the claims that were held up start, one in each iteration. */
+static void on_adopted(void *userdata)
+{
+        (void)sd_event_source_set_enabled(((ClaimQueue *)userdata)->turn, SD_EVENT_ONESHOT);
 }
 
 /* Ending */
@@ -372,6 +395,10 @@ static void on_read(int result, ConsumersAnswer *answer, const Error *error, voi
                         task->kind->away(task, error);
                 else
                         claim_task_fail(task, claim_task_outcome(result), error);
+                return;
+        }
+        if (is_held_up(task)) {
+                run(task);
                 return;
         }
         *task->read = TAKE_PTR(answer->consumer);

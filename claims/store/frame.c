@@ -6,6 +6,10 @@
  * use, so one statement cannot run within itself. The member has_turn is true while a write
  * transaction is open that store_take_turn() began. The next store_end() ends it.
  *
+ * The member in_group is true between claims_begin_group() and claims_end_group(). Then each write
+ * is a savepoint of the transaction of the group. After some errors, such as a full disk, SQLite
+ * itself rolls back the whole transaction. The later writes of the group, and its end, then fail.
+ *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
  * tests/unit/claims/test-claims-faults.c */
 
@@ -168,13 +172,49 @@ int store_each(Claims *claims, StatementId id, const SqliteValue *values, StoreA
         return r;
 }
 
+void store_forget_stamp(Claims *claims)
+{
+        if (claims->view)
+                claims->view->by_us = -1;
+}
+
+/* Returns -EIO with words if SQLite has rolled back the transaction of the group. */
+static int check_group(const Claims *claims, Error *reterr)
+{
+        return sqlite3_get_autocommit(claims->sqlite->db)
+                       ? error_setf(reterr, EIO, "An earlier change of the same transaction failed")
+                       : 0;
+}
+
+/* Ends a write of a group: keeps its changes if result is 0, and undoes them otherwise. Returns
+ * result, or the error of the end. */
+static int end_part(Claims *claims, int result, Error *reterr)
+{
+        int r = check_group(claims, result == 0 ? reterr : NULL);
+
+        if (result != 0)
+                store_forget_stamp(claims);
+        if (r == 0 && result != 0)
+                r = store_run(claims, STATEMENT_UNDO_PART, NO_VALUES, CLAIM_DONE, NULL);
+        if (r == 0)
+                r = store_run(claims, STATEMENT_END_PART, NO_VALUES, CLAIM_DONE, reterr);
+        return result != 0 ? result : r;
+}
+
 int store_begin(Claims *claims, Error *reterr)
 {
-        return claims->has_turn ? 0 : sqlite_begin_write(claims->sqlite, reterr);
+        int r;
+
+        if (!claims->in_group)
+                return claims->has_turn ? 0 : sqlite_begin_write(claims->sqlite, reterr);
+        r = check_group(claims, reterr);
+        return r < 0 ? r : store_run(claims, STATEMENT_BEGIN_PART, NO_VALUES, CLAIM_DONE, reterr);
 }
 
 int store_end(Claims *claims, int result, Error *reterr)
 {
+        if (claims->in_group)
+                return end_part(claims, result, reterr);
         claims->has_turn = false;
         if (result == 0)
                 return sqlite_commit(claims->sqlite, reterr);
@@ -204,6 +244,8 @@ int store_take_turn(Claims *claims, Error *reterr)
         int r;
 
         assert(!claims->has_turn);
+        if (claims->in_group)
+                return check_group(claims, reterr);
         r = sqlite_begin_write(claims->sqlite, reterr);
         claims->has_turn = r == 0;
         return r;
@@ -215,6 +257,27 @@ void store_drop_turn(Claims *claims)
                 return;
         claims->has_turn = false;
         sqlite_rollback(claims->sqlite);
+}
+
+int claims_begin_group(Claims *claims, Error *reterr)
+{
+        int r;
+
+        assert(!claims->has_turn && !claims->in_group);
+        r = sqlite_begin_write(claims->sqlite, reterr);
+        claims->in_group = r == 0;
+        return r;
+}
+
+int claims_end_group(Claims *claims, int result, Error *reterr)
+{
+        int r = result == 0 ? check_group(claims, reterr) : result;
+
+        claims->in_group = false;
+        r = store_end(claims, r, reterr);
+        if (r != 0)
+                store_forget_stamp(claims);
+        return r;
 }
 
 static void finalize_statements(Claims *claims)
@@ -239,6 +302,8 @@ int store_check_statements(Claims *claims, Error *reterr)
 void store_close(Claims *claims)
 {
         store_drop_turn(claims);
+        if (claims->in_group)
+                sqlite_rollback(claims->sqlite);
         finalize_statements(claims);
         claims->sqlite = sqlite_close(claims->sqlite);
 }

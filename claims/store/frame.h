@@ -79,7 +79,8 @@ int store_each(Claims *claims, StatementId id, const SqliteValue *values, StoreA
 
 /* Begins and ends a write transaction. store_begin() uses a write lock that store_take_turn() took.
  * store_end() can follow a begin that failed. It commits if result is 0, and rolls back otherwise.
- * It returns result, or the error of the commit. */
+ * It returns result, or the error of the commit. In a group (claims_begin_group()) both begin and
+ * end a part of its transaction. */
 int store_begin(Claims *claims, Error *reterr);
 int store_end(Claims *claims, int result, Error *reterr);
 
@@ -101,6 +102,15 @@ int store_note_claim(Claims *claims, int64_t id, const EventNote *note, uint64_t
 /* Makes wanted the host, within a transaction (store-host.c). Returns CLAIM_E_RACE if the host
  * changed. */
 int store_write_changes(Claims *claims, const HostView *wanted, Error *reterr);
+
+/* The view within a group (store-host.c). store_is_view_current() returns true if no change
+ * followed its read. After an insert, store_follow_insert() then adds the fit to the view, instead
+ * of another read of all providers. A claim with cells or held host CPUs needs that read. */
+bool store_is_view_current(const Claims *claims);
+void store_follow_insert(Claims *claims, const Fit *fit, const Layout *layout);
+
+/* Makes the next use of the view read it again. */
+void store_forget_stamp(Claims *claims);
 
 /* Increments the generation of a provider, within a transaction (store-host.c). Returns
  * CLAIM_E_RACE if it is not the one of the view any more. */

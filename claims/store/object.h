@@ -28,6 +28,7 @@ struct Claims {
         sqlite3_stmt *statements[_STATEMENT_MAX];
         bool has_turn;  /* the write lock is taken: a write transaction is open that the next write
                            ends */
+        bool in_group;  /* the writes are parts of the transaction of claims_begin_group() */
         HostView *view; /* view of the last read; NULL: none yet */
         const EventAuthor *author; /* borrowed; NULL: this program */
         char *host, *node;         /* texts of new claims */

@@ -239,7 +239,8 @@ static int read_parts(Claims *claims, HostView *view, bool is_new, Error *reterr
 }
 
 /* Yields counters of the writes so far, by other connections and by this one. This one is -1 while
- * a write is not committed. */
+ * a single write is not committed. A group that is undone resets the stamp of the view
+ * (store_forget_stamp()). */
 static int read_stamp(Claims *claims, int64_t *ret_others, int64_t *ret_us, Error *reterr)
 {
         *ret_us = claims->has_turn ? -1
@@ -299,6 +300,35 @@ int store_load_view(Claims *claims, Error *reterr)
                 r = load_view(claims, reterr);
         store_end_read(claims, began);
         return r;
+}
+
+bool store_is_view_current(const Claims *claims)
+{
+        return claims->in_group && claims->view &&
+               claims->view->by_us == (int64_t)(uint32_t)sqlite3_total_changes(claims->sqlite->db);
+}
+
+/* Increments each generation once, in the order of the pieces, as the write did. */
+void store_follow_insert(Claims *claims, const Fit *fit, const Layout *layout)
+{
+        HostView *view = claims->view;
+
+        if (layout && (layout->n_cells > 0 || cpu_set_count(&layout->held) > 0))
+                return;
+        for (size_t i = 0; i < fit->n_pieces; i++) {
+                const FitPiece *piece = &fit->pieces[i];
+                bool done = false;
+
+                for (size_t j = 0; j < i && !done; j++)
+                        done = fit->pieces[j].provider == piece->provider;
+                view->providers[piece->provider].generation += !done;
+                if (resources_add(&view->providers[piece->provider].used, piece->resource_class,
+                                  piece->amount) < 0) {
+                        store_forget_stamp(claims);
+                        return;
+                }
+        }
+        view->by_us = (int64_t)(uint32_t)sqlite3_total_changes(claims->sqlite->db);
 }
 
 int store_bump(Claims *claims, const HostProvider *provider, Error *reterr)

@@ -255,11 +255,14 @@ int store_insert(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim 
                  Error *reterr)
 {
         _cleanup_(claim_freep) Claim *stored = NULL;
+        bool current = store_is_view_current(claims);
         int r = store_begin(claims, reterr);
 
         if (r == 0)
                 r = insert_claim(claims, claim, fit, &stored, reterr);
         r = store_end(claims, r, reterr);
+        if (r == 0 && current)
+                store_follow_insert(claims, fit, claim->layout);
         if (r == 0)
                 *ret = TAKE_PTR(stored);
         return r;

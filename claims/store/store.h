@@ -78,6 +78,14 @@ int claims_list_identities(Claims *claims, ClaimedDevices *ret, Error *reterr);
  * end. ret must be zeroed. */
 int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr);
 
+/* Begin and end a group: the changes in between are one transaction, with one write to the disk. A
+ * change that fails is undone alone, and its function returns as usual. The changes are durable
+ * after the end, so log and announce them then. With a result other than 0, the end undoes all of
+ * them, and returns result. If the end fails, or the program ends before it, none of them is
+ * stored. The group has the write lock, so keep it short. A group cannot be in another one. */
+int claims_begin_group(Claims *claims, Error *reterr);
+int claims_end_group(Claims *claims, int result, Error *reterr);
+
 /* Checks whether a claim could be written now, by a durable write that changes nothing. Returns
  * -EBUSY if the file is locked. */
 int claims_probe(Claims *claims, Error *reterr);

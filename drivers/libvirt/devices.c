@@ -144,7 +144,7 @@ static int poll_known(DevicePoll *poll, Error *reterr)
         while ((device = poll_cache_next_device(poll->cache, &i))) {
                 int r = 1;
 
-                if (node_device_changes_silently(device))
+                if (poll_cache_is_silent(poll->cache, device))
                         r = read_again(poll, &device, reterr);
                 if (r > 0)
                         r = add(poll, device, reterr);

@@ -42,6 +42,7 @@ struct PollCache {
         CacheTable domains;
         /* the table has all devices of the host */
         bool knows_devices;
+        bool keeps_silent;    /* the current poll does not read devices that change silently */
         char *refreshed;      /* key of the last domain that was marked in turn; NULL: none */
         uint64_t filled_usec; /* monotonic time of the last poll that read everything; 0: never */
 
@@ -252,14 +253,15 @@ void poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind)
         apply_marks(&cache->domains, &cache->changed_domains);
         pthread_mutex_unlock(&cache->lock);
 
+        cache->keeps_silent = !(kind & DRIVER_POLL_CHANGES);
         if (cache->filled_usec == 0 || kind == DRIVER_POLL_ALL ||
-            now_usec - cache->filled_usec >= POLL_CACHE_LIFE_USEC) {
+            (!cache->keeps_silent && now_usec - cache->filled_usec >= POLL_CACHE_LIFE_USEC)) {
                 forget_all(cache);
                 cache->filled_usec = now_usec;
         }
         clear_seen(&cache->devices);
         clear_seen(&cache->domains);
-        refresh_domains(cache, kind == DRIVER_POLL_GUESTS ? SIZE_MAX : POLL_CACHE_REFRESH_MAX);
+        refresh_domains(cache, kind & DRIVER_POLL_GUESTS ? SIZE_MAX : POLL_CACHE_REFRESH_MAX);
 }
 
 bool poll_cache_knows_devices(const PollCache *cache)
@@ -282,7 +284,12 @@ const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name)
 {
         const CacheEntry *entry = table_find(&cache->devices, name);
 
-        return entry && !node_device_changes_silently(&entry->device) ? &entry->device : NULL;
+        return entry && !poll_cache_is_silent(cache, &entry->device) ? &entry->device : NULL;
+}
+
+bool poll_cache_is_silent(const PollCache *cache, const NodeDevice *device)
+{
+        return !cache->keeps_silent && node_device_changes_silently(device);
 }
 
 const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid, bool *ret_stale)

@@ -8,7 +8,8 @@
  * changes have no event, so poll_cache_begin() empties the cache every POLL_CACHE_LIFE_USEC.
  * libvirt also sends no event when "virsh attach-device --config" changes a persistent
  * definition. Therefore each poll reads POLL_CACHE_REFRESH_MAX domains again, in turn, and
- * DRIVER_POLL_GUESTS reads all of them. This module does not call libvirt. */
+ * DRIVER_POLL_GUESTS reads all of them. A claim waits for a poll of DRIVER_POLL_GUESTS alone, which
+ * therefore reads no device again. This module does not call libvirt. */
 
 #include "drivers/driver.h"
 #include "drivers/libvirt/node-device.h"
@@ -46,10 +47,12 @@ void poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind);
 bool poll_cache_knows_devices(const PollCache *cache);
 const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i);
 
+/* Returns true if the device changes silently, and this poll must read it. */
+bool poll_cache_is_silent(const PollCache *cache, const NodeDevice *device);
+
 /* Return a known object, or NULL if it must be read. It is borrowed until it is put again or the
- * poll ends. A device that changes silently must always be read
- * (node_device_changes_silently()). *ret_stale: only the persistent definition of the domain
- * must be read again. */
+ * poll ends. A device must be read if poll_cache_is_silent(). *ret_stale: only the persistent
+ * definition of the domain must be read again. */
 const NodeDevice *poll_cache_find_device(PollCache *cache, const char *name);
 const SnapshotDomain *poll_cache_find_domain(PollCache *cache, const char *uuid, bool *ret_stale);
 

@@ -39,8 +39,23 @@ _MDEV = '''  <device>
 '''
 
 
-def testdriver_xml(host, folder):
-    """Writes host.xml into folder. Returns its URI. The test driver cannot show NUMA cells."""
+_DOMAIN = '''  <domain type='test'>
+    <name>{name}</name><uuid>{uuid}</uuid>
+    <memory unit='MiB'>{memory_mib}</memory><vcpu>1</vcpu>
+    <os><type>hvm</type></os>
+    <devices>{devices}</devices>
+  </domain>
+'''
+_MDEV_OF_DOMAIN = "<hostdev mode='subsystem' type='mdev' model='vfio-pci'><source><address uuid='%s'/></source></hostdev>"
+
+
+def testdriver_domain(name, uuid, memory_mib=1, mdevs=()):
+    """Returns a running guest with one CPU, for testdriver_xml()."""
+    return _DOMAIN.format(name=name, uuid=uuid, memory_mib=memory_mib, devices=''.join(_MDEV_OF_DOMAIN % mdev for mdev in mdevs))
+
+
+def testdriver_xml(host, folder, domains=()):
+    """Writes host.xml into folder. Returns its URI. domains: the texts of testdriver_domain(). The test driver cannot show NUMA cells."""
     devices, group = [], 0
     for device in host.devices():
         devices.append(_card(device))
@@ -53,7 +68,7 @@ def testdriver_xml(host, folder):
     text = ('<node>\n  <cpu>\n    <mhz>2400</mhz>\n    <model>x86_64</model>\n'
             '    <active>%d</active>\n    <nodes>1</nodes>\n    <sockets>1</sockets>\n'
             '    <cores>%d</cores>\n    <threads>1</threads>\n  </cpu>\n'
-            '  <memory>%d</memory>\n%s</node>\n' % (cpus, cpus, memory, ''.join(devices)))
+            '  <memory>%d</memory>\n%s%s</node>\n' % (cpus, cpus, memory, ''.join(domains), ''.join(devices)))
     path = Path(folder).resolve() / 'host.xml'
     path.write_text(text)
     return 'test://%s' % path

@@ -174,6 +174,21 @@ static int run_adopt(Fixture *fixture)
                        : r;
 }
 
+/* Three changes in one transaction: all of them are stored, or none. */
+static int run_group(Fixture *fixture)
+{
+        int r = claims_begin_group(fixture->claims, &fixture->error);
+
+        if (r != 0)
+                return r;
+        r = release(fixture, 2);
+        if (r == 0)
+                r = run_adopt(fixture);
+        if (r == 0)
+                r = release(fixture, 1);
+        return claims_end_group(fixture->claims, r, &fixture->error);
+}
+
 static int run_check_again(Fixture *fixture)
 {
         use_facts(fixture);
@@ -232,6 +247,7 @@ static const Operation operations[] = {
         { "claim devices", prepare_devices, false, run_claim_devices },
         { "release devices", prepare_devices, false, run_release },
         { "adopt", prepare_claims, false, run_adopt },
+        { "group", prepare_claims, false, run_group },
         { "check again", prepare_claims, false, run_check_again },
         { "complete", prepare_claims, false, run_complete },
         { "claim with a layout", prepare_laid_out, false, run_claim_laid_out },

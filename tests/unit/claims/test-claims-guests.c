@@ -441,10 +441,65 @@ static void test_scheduler_keeps_its_claim(void **state)
         assert_int_equal(claim->id, adopted->id);
 }
 
+/* Compares the view, which a group changes together with the file, with a view of the file. */
+static void assert_view_is_stored(const Fixture *fixture)
+{
+        Fixture other = { .path = fixture->path };
+        const HostView *view, *stored;
+
+        assert_true(fixture_open(&other) >= 0);
+        assert_int_equal(claims_host(fixture->claims, &view, NULL), 0);
+        assert_int_equal(claims_host(other.claims, &stored, NULL), 0);
+        assert_int_equal(view->n_providers, stored->n_providers);
+        for (size_t i = 0; i < view->n_providers; i++) {
+                assert_int_equal(view->providers[i].generation, stored->providers[i].generation);
+                assert_true(resources_equal(&view->providers[i].used, &stored->providers[i].used));
+        }
+        fixture_close(&other);
+}
+
+/* A change of a group that fails is undone alone. The others are stored at the end, together. */
+static void test_a_group_is_one_transaction(void **state)
+{
+        static const struct {
+                int result;
+                uint64_t n_claims; /* after the end */
+        } ends[] = { { 0, 2 }, { -ECANCELED, 2 }, { 0, 3 } };
+        static const char *const guests[][2] = { { "g", "h" }, { "i", "j" }, { "g", "k" } };
+        Fixture *fixture = *state;
+        FactsFixture facts;
+
+        open_host(fixture, &facts);
+        for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+                uint64_t n;
+
+                facts.facts.n_domains = 0;
+                assert_int_equal(claims_begin_group(fixture->claims, NULL), 0);
+                for (size_t j = 0; j < 2; j++) {
+                        _cleanup_(claim_freep) Claim *claim = NULL;
+                        const HostDomain *domain = facts_guest(&facts, guests[i][j][0], "");
+                        /* The last group adopts a guest that has a claim. */
+                        int expected = i == 2 && j == 0 ? CLAIM_E_CONFLICT : CLAIM_DONE;
+
+                        assert_int_equal(claims_adopt(fixture->claims, domain, &claim, NULL),
+                                         expected);
+                        assert_int_equal(claim != NULL, expected == CLAIM_DONE);
+                }
+                assert_int_equal(claims_end_group(fixture->claims, ends[i].result, NULL),
+                                 ends[i].result);
+                assert_int_equal(claims_count(fixture->claims, &n, NULL), 0);
+                assert_int_equal(n, ends[i].n_claims);
+                assert_int_equal(fixture_used(fixture, "host", "MEMORY_MB"),
+                                 n * facts.domains[0].memory_mb);
+                assert_view_is_stored(fixture);
+        }
+        assert_store_sane(fixture->path);
+}
+
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
-                test_a_claim_names_its_devices, test_a_claim_is_completed,
-                test_no_device_is_no_claim, test_the_fit_knows_what_guests_have,
-                test_device_of_renamed_provider_is_not_offered,
+                test_a_group_is_one_transaction, test_a_claim_names_its_devices,
+                test_a_claim_is_completed, test_no_device_is_no_claim,
+                test_the_fit_knows_what_guests_have, test_device_of_renamed_provider_is_not_offered,
                 test_mdev_of_renamed_device_is_taken, test_not_before_the_host_is_known,
                 test_adoption, test_adoption_of_what_does_not_fit, test_checking_again,
                 test_a_guest_that_starts_gets_what_it_names,

@@ -96,6 +96,7 @@ static struct {
         pthread_cond_t changed;
         bool held;
         unsigned n_polls, n_freed; /* polls that began, and sources that were freed */
+        DriverPollKind kind;       /* of the last poll */
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
 static void hold(bool held)
@@ -119,6 +120,7 @@ static void wait_until(const unsigned *counter, unsigned n)
 static void poll_source(void *data, DriverPollKind kind, Mailbox *mailbox)
 {
         pthread_mutex_lock(&world.lock);
+        world.kind = kind;
         world.n_polls++;
         pthread_cond_broadcast(&world.changed);
         while (world.held)
@@ -186,15 +188,17 @@ static double free_driver(Driver *driver)
         return (double)(clock_usec(CLOCK_MONOTONIC) - start_usec) / USEC_PER_SEC;
 }
 
-/* Requests during a poll become one more poll, and the caller gets 1. */
+/* Requests during a poll become one more poll of all their kinds, and the caller gets 1. */
 static void test_requests_are_merged(void **state)
 {
         Driver *driver = make_hung();
 
         for (unsigned i = 0; i < 1000; i++)
-                assert_int_equal(driver_poll(driver, DRIVER_POLL_CHANGES), 1);
+                assert_int_equal(
+                        driver_poll(driver, i % 2 ? DRIVER_POLL_CHANGES : DRIVER_POLL_GUESTS), 1);
         hold(false);
         wait_until(&world.n_polls, 2);
+        assert_int_equal(world.kind, DRIVER_POLL_CHANGES | DRIVER_POLL_GUESTS);
         driver_free(driver);
         assert_int_equal(world.n_polls, 2);
         assert_int_equal(world.n_freed, 1);

@@ -137,12 +137,15 @@ void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot)
 {
 }
 
-void claim_service_reconcile(ClaimService *service, ReconcileAccess word)
+int comparison_run_begin(ComparisonRun **ret, ClaimService *service, sd_event *event,
+                         Reporter *reporter, const Uuid *root, ComparisonRunDone done,
+                         void *userdata)
 {
+        return 0;
 }
 
-int comparison_run_begin(ComparisonRun **ret, ClaimService *service, Reporter *reporter,
-                         const Uuid *root, ComparisonRunDone done, void *userdata)
+int comparison_run_begin_alone(ComparisonRun **ret, ClaimService *service, sd_event *event,
+                               ReconcileAccess word, ComparisonRunDone done, void *userdata)
 {
         return 0;
 }

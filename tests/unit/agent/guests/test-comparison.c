@@ -23,6 +23,7 @@ static const HostConfig driver;
 static struct {
         const char *wanted, *held; /* letters of consumers; held: those of the whole host */
         bool all, cannot_ask, cannot_look;
+        unsigned n_turns;  /* turns of the next comparison before its last one */
         size_t n_asked;    /* number of consumers in the request */
         size_t n_answered; /* number of consumers in the answer */
         GatherDone looked;
@@ -67,12 +68,33 @@ static void check_answers(const ReconcileInput *order, const Allocations *holdin
         }
 }
 
-int claim_reconcile(ClaimService *service, const ReconcileInput *order, ClaimWanted *wanted,
-                    Error *reterr)
+int claim_reconcile_new(ClaimReconcile **ret)
+{
+        *ret = (ClaimReconcile *)&world;
+        return 0;
+}
+
+ClaimReconcile *claim_reconcile_free(ClaimReconcile *run)
+{
+        return NULL;
+}
+
+bool claim_reconcile_is_adopting(const ClaimReconcile *run)
+{
+        return true;
+}
+
+int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileInput *order,
+                    ClaimWanted *wanted, Error *reterr)
 {
         const Allocations *holding = service->comparison.holding;
 
         assert_int_equal(wanted != NULL, order->access == RECONCILE_CAN_READ);
+        if (world.n_turns > 0) {
+                world.n_turns--;
+                note('.');
+                return CLAIM_RECONCILE_MORE;
+        }
         if (order->held)
                 note('h');
         if (holding) {
@@ -207,6 +229,20 @@ static void on_done(void *userdata)
         *run = comparison_run_free(*run);
 }
 
+/* The event loop of all tests. */
+static sd_event *loop;
+
+/* Runs the turns of a comparison without Placement. */
+static void compare_alone(ClaimService *service)
+{
+        ComparisonRun *run = NULL;
+
+        (void)comparison_run_begin_alone(&run, service, loop, RECONCILE_NO_PLACEMENT, on_done,
+                                         &run);
+        while (run)
+                assert_true(sd_event_run(loop, USEC_PER_SEC) > 0);
+}
+
 typedef struct Row {
         const char *about;
         const char *wanted;
@@ -261,7 +297,7 @@ static void check(const Fixture *fixture, const Row *row)
         service->comparison.held_stamp = row->moved ? 11 : 12;
         if (row->no_claims)
                 service->claims = claims_free(service->claims);
-        if (comparison_run_begin(&run, service, NULL, &root, on_done, &run) > 0)
+        if (comparison_run_begin(&run, service, loop, NULL, &root, on_done, &run) > 0)
                 note('|');
         assert_int_equal(run != NULL, strchr(row->trace, '|') != NULL);
         if (row->cancelled)
@@ -346,7 +382,7 @@ static void test_ends(void **state)
                 trace[0] = '\0';
                 world.wanted = cases[i].wanted;
                 service->comparison.urgent_usec = 10;
-                (void)comparison_run_begin(&run, service, NULL, &root, on_done, &run);
+                (void)comparison_run_begin(&run, service, loop, NULL, &root, on_done, &run);
                 comparison_run_free(run);
                 assert_int_equal(service->comparison.is_due, cases[i].due);
                 assert_int_equal(service->comparison.urgent_usec, cases[i].urgent_after ? 10 : 0);
@@ -468,16 +504,75 @@ static void test_a_clock_that_is_set_moves_times(void **state)
         comparison->memory.items = calloc(1, sizeof(ReconcileMissing));
         comparison->memory.items[0] = (ReconcileMissing){ .claim_id = 1, .since_usec = 2 * NOW };
         comparison->memory.n_items = comparison->memory.n_allocated = 1;
-        claim_service_reconcile(service, RECONCILE_NO_PLACEMENT);
+        compare_alone(service);
         assert_int_equal(comparison->recent[0].when_usec, recent_usec);
         comparison->clock.real_usec -= YEAR; /* one year forward */
-        claim_service_reconcile(service, RECONCILE_NO_PLACEMENT);
+        compare_alone(service);
         assert_in_range(comparison->recent[0].when_usec, recent_usec + YEAR - SEC,
                         recent_usec + YEAR + SEC);
         assert_in_range(comparison->memory.items[0].since_usec, 2 * NOW + YEAR - SEC,
                         2 * NOW + YEAR + SEC);
         assert_int_equal(comparison->memory.items[0].asked_usec, 0);
         claim_service_free(service);
+}
+
+static void on_adopted(void *userdata)
+{
+        note('!');
+}
+
+/* A comparison of several turns shows that it adopts guests until its end, also if it is cancelled
+ * or the database is closed. Then it is due again. */
+static void test_takes_turns(void **state)
+{
+        static const struct {
+                const char *about;
+                bool alone, cancelled, closed;
+                unsigned n_turns;
+                const char *trace;
+                bool is_due;
+        } cases[] = {
+                { "one turn", false, false, false, 0, "c", false },
+                { "three turns", false, false, false, 2, ".|.c!d", false },
+                { "cancelled", false, true, false, 2, ".|!", true },
+                { "the database is closed", false, false, true, 2, ".|!d", true },
+                { "without Placement", true, false, false, 0, "|w!d", false },
+                { "without Placement, three turns", true, false, false, 2, "|..w!d", false },
+                { "without Placement, cancelled", true, true, false, 0, "|!", true },
+        };
+        const Uuid root = make_uuid("host");
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *poll = make_poll("", 10);
+                ClaimService *service = open_service(*state, poll);
+                ComparisonRun *run = NULL;
+                int r;
+
+                memset(&world, 0, sizeof(world));
+                trace[0] = '\0';
+                world.wanted = "";
+                world.n_turns = cases[i].n_turns;
+                claim_service_on_adopted(service, on_adopted, NULL);
+                r = cases[i].alone
+                            ? comparison_run_begin_alone(&run, service, loop, RECONCILE_NO_READS,
+                                                         on_done, &run)
+                            : comparison_run_begin(&run, service, loop, NULL, &root, on_done, &run);
+                assert_int_equal(r, run != NULL);
+                assert_int_equal(service->is_adopting, run != NULL);
+                if (run)
+                        note('|');
+                if (cases[i].cancelled)
+                        run = comparison_run_free(run);
+                if (cases[i].closed)
+                        service->claims = claims_free(service->claims);
+                while (run)
+                        assert_true(sd_event_run(loop, USEC_PER_SEC) > 0);
+                if (strcmp(trace, cases[i].trace) != 0)
+                        fail_msg("%s: %s", cases[i].about, trace);
+                assert_false(service->is_adopting);
+                assert_int_equal(service->comparison.is_due, cases[i].is_due);
+                claim_service_free(service);
+        }
 }
 
 /* The claim survives the tests, each of which opens the database. */
@@ -487,9 +582,15 @@ static int set_up(void **state)
 
         if (r == 0)
                 add_follower(*state);
-        return r;
+        return r == 0 && sd_event_new(&loop) < 0 ? -1 : r;
 }
 
-TEST_MAIN_WITH(set_up, fixture_teardown, test_asks_placement, test_ends, test_polls, test_jumps,
-               test_clock_jump_moves_earlier_times, test_ends_of_time,
+static int tear_down(void **state)
+{
+        loop = sd_event_unref(loop);
+        return fixture_teardown(state);
+}
+
+TEST_MAIN_WITH(set_up, tear_down, test_asks_placement, test_ends, test_takes_turns, test_polls,
+               test_jumps, test_clock_jump_moves_earlier_times, test_ends_of_time,
                test_a_clock_that_is_set_moves_times)

@@ -34,8 +34,13 @@ static int look(const Fixture *fixture, const FactsFixture *facts, const Consume
         ClaimService service = { .claims = fixture->claims,
                                  .comparison = { .problems = *problems },
                                  .watch = on_event };
-        int r = claim_reconcile(&service, &order, wanted, NULL);
+        _cleanup_(claim_reconcile_freep) ClaimReconcile *run = NULL;
+        int r;
 
+        assert_int_equal(claim_reconcile_new(&run), 0);
+        do
+                r = claim_reconcile(run, &service, &order, wanted, NULL);
+        while (r == CLAIM_RECONCILE_MORE);
         *problems = service.comparison.problems;
         reconcile_memory_done(&service.comparison.memory);
         free(service.comparison.recent);
@@ -195,5 +200,165 @@ static void test_complete(void **state)
         assert_write_state(fixture, id, CLAIM_WRITE_NONE);
 }
 
+/* A host with so many guests that a comparison takes several turns. */
+#define N_GUESTS 600
+
+typedef struct Crowd {
+        Fixture *fixture;
+        HostDomain domains[N_GUESTS];
+        HostFacts facts;
+        ClaimService service;
+        unsigned n_turns; /* turns of the last comparison */
+} Crowd;
+
+/* Returns the uuid of a guest; the order of the uuids is that of the guests. */
+static Uuid crowd_uuid(size_t i)
+{
+        char text[40];
+        Uuid uuid;
+
+        snprintf(text, sizeof(text), "%08zx-2222-4333-8444-555555555500", i + 1);
+        assert_int_equal(uuid_from_text(text, &uuid), 0);
+        return uuid;
+}
+
+static void crowd_open(Crowd *crowd, Fixture *fixture)
+{
+        *crowd = (Crowd){ .fixture = fixture };
+        for (size_t i = 0; i < N_GUESTS; i++)
+                crowd->domains[i] = (HostDomain){ .uuid = crowd_uuid(i),
+                                                  .name = "g",
+                                                  .running = true,
+                                                  .vcpus = 1,
+                                                  .memory_mb = 1 };
+        crowd->facts = (HostFacts){ .domains = crowd->domains,
+                                    .n_domains = N_GUESTS,
+                                    .taken_usec = UINT64_MAX / 4 };
+        assert_true(fixture_open(fixture) >= 0);
+        fixture_set_host(fixture, "host VCPU=1000 MEMORY_MB=4096");
+        claims_set_facts(fixture->claims, &crowd->facts);
+        crowd->service.claims = fixture->claims;
+}
+
+static void crowd_done(Crowd *crowd)
+{
+        assert_store_sane(crowd->fixture->path);
+        reconcile_problems_done(&crowd->service.comparison.problems);
+        reconcile_memory_done(&crowd->service.comparison.memory);
+        free(crowd->service.comparison.recent);
+        fixture_close(crowd->fixture);
+        assert_int_equal(unlink(crowd->fixture->path), 0);
+}
+
+static uint64_t crowd_count(const Crowd *crowd)
+{
+        uint64_t n;
+
+        assert_int_equal(claims_count(crowd->fixture->claims, &n, NULL), 0);
+        return n;
+}
+
+/* Compares with change (or NULL) after the first turn that has acted, and before its last one. */
+static void crowd_compare(Crowd *crowd, void (*change)(Crowd *crowd))
+{
+        const ReconcileInput order = { .facts = &crowd->facts,
+                                       .expiry_usec = 1,
+                                       .word = RECONCILE_NO_PLACEMENT };
+        _cleanup_(claim_reconcile_freep) ClaimReconcile *run = NULL;
+        uint64_t before = crowd_count(crowd);
+        int r;
+
+        crowd->n_turns = 0;
+        assert_int_equal(claim_reconcile_new(&run), 0);
+        while ((r = claim_reconcile(run, &crowd->service, &order, NULL, NULL)) ==
+               CLAIM_RECONCILE_MORE) {
+                crowd->n_turns++;
+                if (!change || crowd_count(crowd) == before)
+                        continue;
+                assert_true(claim_reconcile_is_adopting(run));
+                change(crowd);
+                change = NULL;
+        }
+        assert_int_equal(r, 0);
+        assert_null(change);
+}
+
+/* The last guest gets a claim from a caller, the last but one is gone, and the one before it is
+ * gone and has another guest at its place. */
+static void change_guests(Crowd *crowd)
+{
+        ClaimRequest request = { .consumer = crowd_uuid(N_GUESTS - 1) };
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        assert_true(crowd_count(crowd) < N_GUESTS - 3);
+        make_request(&request.resources, "VCPU=1,MEMORY_MB=1");
+        assert_int_equal(claims_claim(crowd->fixture->claims, &request, NULL, &claim, NULL, NULL),
+                         0);
+        resource_request_done(&request.resources);
+        crowd->domains[N_GUESTS - 2] = crowd->domains[N_GUESTS - 1];
+        crowd->domains[N_GUESTS - 3].uuid = crowd_uuid(N_GUESTS);
+        crowd->facts.n_domains = N_GUESTS - 1;
+}
+
+/* Guests are adopted in several turns. Calls and polls in between are respected: no guest gets two
+ * claims, and none that is gone gets one. The next comparison adopts the new guest. */
+static void test_adopts_in_turns(void **state)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        Crowd crowd;
+
+        crowd_open(&crowd, *state);
+        crowd_compare(&crowd, change_guests);
+        assert_int_equal(crowd_count(&crowd), N_GUESTS - 2);
+        assert_int_equal(crowd.service.comparison.problems.n_items, 0);
+        assert_true(crowd.service.comparison.is_due);
+        for (size_t i = N_GUESTS - 3; i <= N_GUESTS; i++) {
+                const Uuid uuid = crowd_uuid(i);
+                int r = claims_find(crowd.fixture->claims, &uuid, false, &claim, NULL);
+
+                assert_int_equal(r, i == N_GUESTS - 1 ? 0 : CLAIM_E_NOT_FOUND);
+                claim = claim_free(claim);
+        }
+        crowd_compare(&crowd, NULL);
+        assert_int_equal(crowd_count(&crowd), N_GUESTS - 1);
+        crowd_done(&crowd);
+}
+
+/* A caller moves on with the last claim. */
+static void change_claim(Crowd *crowd)
+{
+        const Uuid last = crowd_uuid(N_GUESTS - 1);
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        assert_int_equal(claims_find(crowd->fixture->claims, &last, false, &claim, NULL), 0);
+        assert_int_equal(claims_set_write_state(crowd->fixture->claims, claim->id, CLAIM_WRITE_NONE,
+                                                CLAIM_WRITE_WRITTEN, NULL, NULL),
+                         0);
+}
+
+/* A claim that changed after the decision is not released by it. */
+static void test_releases_in_turns(void **state)
+{
+        Crowd crowd;
+
+        crowd_open(&crowd, *state);
+        crowd_compare(&crowd, NULL);
+        assert_int_equal(crowd_count(&crowd), N_GUESTS);
+        crowd.facts.n_domains = 0;
+        crowd_compare(&crowd, NULL); /* the guests are missing from now on */
+        assert_int_equal(crowd_count(&crowd), N_GUESTS);
+        crowd.facts.taken_usec += USEC_PER_SEC;
+        crowd.service.comparison.is_due = false;
+        crowd_compare(&crowd, change_claim);
+        assert_int_equal(crowd_count(&crowd), 1);
+        assert_true(crowd.service.comparison.is_due);
+        crowd_compare(&crowd, NULL); /* the last guest is missing from now on */
+        crowd.facts.taken_usec += USEC_PER_SEC;
+        crowd_compare(&crowd, NULL);
+        assert_int_equal(crowd_count(&crowd), 0);
+        crowd_done(&crowd);
+}
+
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_acts, test_wanted, test_complete,
+               test_adopts_in_turns, test_releases_in_turns,
                test_a_poll_is_older_than_the_end_of_a_claim)

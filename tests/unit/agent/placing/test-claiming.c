@@ -252,7 +252,50 @@ static void test_refused_guests_wait_for_the_host(void **state)
         }
 }
 
+/* While guests are being adopted, no claim is fitted: their amounts look free. A claim that arrives
+ * waits, and so does one that has read its consumer, or the guests. */
+static void test_claims_wait_for_the_adoption_of_guests(void **state)
+{
+        HostDevice device = { .name = "gpu", .resource_class = "VGPU", .available = 2 };
+        const HostFacts facts = { .devices = &device, .n_devices = 1 };
+        static const char *const requests[] = { "VCPU=1", "_A:VGPU=1" };
+
+        for (size_t i = 0; i < 2 * ARRAY_SIZE(requests); i++) {
+                ClaimRequest request = { .consumer = make_uuid("i") };
+                Answer answers[2] = { { 0 } };
+                bool begun = i % 2; /* the adoption begins after the claim */
+                Agent agent;
+
+                begin_refreshing(&agent, *state, &facts);
+                agent.service.is_adopting = !begun;
+                make_request(&request.resources, requests[i / 2]);
+                claim_queue_claim(agent.queue, &request, on_done, &answers[0]);
+                agent.service.is_adopting = true;
+                claim_queue_refresh(agent.queue, &request, on_done, &answers[1]);
+                claim_queue_refreshed(agent.queue, CLAIM_REFRESH_GUESTS, UINT64_MAX, &ERROR_NULL);
+                while (sd_event_run(agent.event, 10 * USEC_PER_MSEC) > 0)
+                        ;
+                assert_false(answers[0].there);
+                assert_false(answers[1].there);
+                /* The adopted guest has all CPUs. */
+                assert_int_equal(fixture_claim(agent.fixture, "guest", "VCPU=8", NULL), 0);
+                agent.service.is_adopting = false;
+                agent.service.adopted(agent.service.adopted_userdata);
+                for (int n = 0; n < 10; n++) {
+                        claim_queue_refreshed(agent.queue, CLAIM_REFRESH_GUESTS, UINT64_MAX,
+                                              &ERROR_NULL);
+                        (void)sd_event_run(agent.event, 0);
+                }
+                assert_true(wait_for(&agent, &answers[0]));
+                assert_true(wait_for(&agent, &answers[1]));
+                assert_int_equal(answers[0].result, i / 2 == 0 ? CLAIM_E_NO_CAPACITY : 0);
+                resource_request_done(&request.resources);
+                agent_end(&agent);
+        }
+}
+
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
-                test_claimed_behind_a_release, test_released_and_claimed_otherwise,
-                test_behind_a_healer, test_fit_skips_capacity_of_other_consumers, test_modes,
+                test_claims_wait_for_the_adoption_of_guests, test_claimed_behind_a_release,
+                test_released_and_claimed_otherwise, test_behind_a_healer,
+                test_fit_skips_capacity_of_other_consumers, test_modes,
                 test_devices_wait_for_guests, test_refused_guests_wait_for_the_host)

@@ -277,8 +277,45 @@ static void test_guests_are_read_again_in_turn(void **state)
         expect_read(cache, DRIVER_POLL_ALL, "abcdefghijklmnopqrst");
 }
 
+/* A claim waits for a poll of the guests alone. It does not read devices again, even if the cache
+ * is old. Together with another request, all of both is read. */
+static void test_a_poll_of_guests_reads_no_device(void **state)
+{
+        static const struct {
+                DriverPollKind kind;
+                uint64_t now_usec;
+                bool reads_gpu, reads_other, reads_guest;
+        } cases[] = {
+                { DRIVER_POLL_GUESTS, 2, false, false, true },
+                { DRIVER_POLL_GUESTS, POLL_CACHE_LIFE_USEC + 2, false, false, true },
+                { DRIVER_POLL_GUESTS | DRIVER_POLL_CHANGES, 2, true, false, true },
+                { DRIVER_POLL_ALL, 2, true, true, true },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                PollCache *cache = *state;
+                const NodeDevice *gpu;
+
+                poll_cache_begin(cache, 1, DRIVER_POLL_ALL);
+                put_device(cache, "pci_a", 0);
+                put_device(cache, "pci_gpu", 2);
+                put_domain(cache, DOMAIN);
+                put_earlier_domains(cache);
+                poll_cache_end(cache, true);
+                poll_cache_begin(cache, cases[i].now_usec, cases[i].kind);
+                gpu = poll_cache_find_device(cache, "pci_gpu");
+                assert_int_equal(gpu == NULL, cases[i].reads_gpu);
+                assert_true(!gpu || !poll_cache_is_silent(cache, gpu));
+                assert_int_equal(poll_cache_find_device(cache, "pci_a") == NULL,
+                                 cases[i].reads_other);
+                assert_int_equal(!knows_domain(cache, DOMAIN), cases[i].reads_guest);
+                poll_cache_end(cache, false);
+        }
+}
+
 TEST_MAIN_WITH(make_cache, free_cache, test_keeps_what_did_not_change, test_mark_drops_one,
                test_mdev_parent_is_always_read, test_mark_during_poll_counts_for_the_next,
                test_forgets_what_is_gone, test_forgets_all_after_a_failure,
                test_reads_all_now_and_then, test_keeps_nothing_without_events,
-               test_knows_all_devices, test_flood_of_marks, test_guests_are_read_again_in_turn)
+               test_knows_all_devices, test_flood_of_marks, test_guests_are_read_again_in_turn,
+               test_a_poll_of_guests_reads_no_device)

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The actions that claims/reconcile.h decides. Each one writes to the claim database first, within
+ * the caller's group, and is logged and announced after the commit. Main thread; blocks on the
+ * disk. Internal to agent/guests/reconcile.c. */
+
+#include "agent/guests/database.h"
+
+/* The environment of actions. Everything is borrowed. */
+typedef struct ReconcileWork {
+        ClaimService *service;
+        const ReconcileInput *order;
+        Claims *claims;
+        ClaimList *ended; /* claims that ended; listed when it is empty and needed */
+} ReconcileWork;
+
+/* The result of one action. */
+typedef struct ReconcileEffect {
+        const ReconcileAction *action; /* borrowed */
+        int result;                    /* 0, an outcome of claims.h or a negative errno */
+        bool done;                     /* the action changed a claim */
+        int64_t claim_id;              /* of the claim that was made, or that has the problem */
+        Uuid completed;      /* consumer whose allocations completed the claim; "": none */
+        Claim *before;       /* a claim before it was checked; owned; NULL: none */
+        const char *problem; /* follows the name of the guest; NULL: no problem beside result */
+        Error words;         /* of result, or of problem */
+} ReconcileEffect;
+
+static inline void reconcile_effect_done(ReconcileEffect *effect)
+{
+        claim_free(effect->before);
+}
+
+/* Runs the action of the effect, which has nothing else yet, and fills the effect. The action is
+ * not a RECONCILE_READ. */
+void reconcile_act(const ReconcileWork *work, ReconcileEffect *effect);
+
+/* Logs the change of an action, and notifies the watcher of the service. */
+void reconcile_announce(const ReconcileWork *work, const ReconcileEffect *effect);
