@@ -307,6 +307,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .starts = !before ||
                           reshape_control_get_state(tracker_view(daemon->engine.tracker).reshape)
                                   ->at_start,
+                .warm = starts,
                 .last_sync_usec = before ? before->last_sync_usec : 0,
                 .warnings = &engine->config->warnings,
                 .state_dir = engine->config->state_dir,
@@ -732,5 +733,7 @@ int daemon_run(Config *config, const char *config_file, DaemonMode mode)
                 return EXIT_FAILURE;
         }
         (void)sd_notify(false, "STOPPING=1");
+        if (mode == DAEMON_SERVE && daemon.exit_code == EXIT_SUCCESS)
+                tracker_save(daemon.engine.tracker);
         return daemon.exit_code;
 }

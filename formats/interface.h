@@ -69,7 +69,7 @@
 
 /* Properties: agent/bus/status.h lists them, and the XML describes them. */
 
-#define RESHAPE_ACCESS_UNKNOWN "unknown" /* Placement was not asked yet */
+#define RESHAPE_ACCESS_UNKNOWN "unknown" /* no reshape was sent yet */
 #define RESHAPE_ACCESS_ALLOWED "allowed"
 #define RESHAPE_ACCESS_REFUSED "refused" /* the user of [placement] lacks the role service */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* A refresh of providers reads the list, makes the next mirror of it, and reads into that mirror
- * the parts of the providers that are stale. A refresh of traits sends one request after another,
- * each for as many names as fit into a path. It writes the answers into the mirror itself.
+ * the parts of the providers that are stale. A refresh of names sends one request after another:
+ * each for as many traits as fit into a path, and a last one for all classes. It writes the answers
+ * into the mirror itself.
  *
  * Tests: tests/unit/report/test-reporter.c */
 
@@ -18,13 +19,13 @@
 
 struct Refresh {
         Session *session;
-        SessionCall *call; /* for the list, or for traits */
+        SessionCall *call; /* for the list, for traits or for classes */
         RefreshDone done;
         void *userdata;
 
         /* Members of a refresh of providers. */
-        const Mirror *mirror, *partial; /* borrowed: the current mirror; the result of a failed
-                                           refresh, or NULL */
+        Mirror *mirror;        /* the current mirror, borrowed */
+        const Mirror *partial; /* the result of a failed refresh, borrowed; NULL: none */
         Uuid root;
         const char *root_name;
         Mirror *next;
@@ -33,10 +34,10 @@ struct Refresh {
         size_t n_stale;
         Reads *reads; /* _PLACEMENT_PART_MAX consecutive reads for each stale provider */
 
-        /* Members of a refresh of traits. */
+        /* Members of a refresh of names. */
         Mirror *trait_mirror;
-        StringSet names;
-        size_t first_name, next_name; /* range of the names in the request under way */
+        StringSet traits, classes;
+        size_t first_trait, next_trait; /* range of the traits in the request under way */
 };
 
 static void finish(int result, const Error *error, void *userdata)
@@ -133,20 +134,46 @@ static int check_root(const Refresh *refresh, const PlacementProviders *provider
         return REPORT_E_REFUSED;
 }
 
+/* Checks whether the mirror can be wrong about a provider whose generation the list shows. A
+ * provider that was created again can have its old generation, but the list has a newer
+ * last-modified then. While this process runs, a changed generation explains that. A mirror of an
+ * earlier process (it has no digest) is older, so it must agree completely. */
+static bool is_doubtful(const Refresh *refresh, bool is_current, uint64_t modified_sec)
+{
+        const PlacementSeen *last = mirror_get_list(refresh->mirror);
+        bool is_restored = last && last->digest.size == 0;
+
+        if (!last || (is_restored && !is_current))
+                return is_restored;
+        return is_current && last->modified_sec != modified_sec;
+}
+
 /* Compares the list with the mirror. If nothing changed, no mirror is made and the refresh ends. */
-static int take_list(Refresh *refresh, const json_t *body, Error *reterr)
+static int take_list(Refresh *refresh, const SessionAnswer *answer, Error *reterr)
 {
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
-        int r = placement_read_tree(body, &providers, reterr);
+        const PlacementSeen seen = { .digest = digest_make(answer->text, answer->size),
+                                     .modified_sec = answer->modified_sec };
+        bool is_current;
+        int r = placement_read_tree(answer->body, &providers, reterr);
 
         if (r >= 0)
                 r = check_root(refresh, &providers, reterr);
         if (r != REPORT_DONE)
                 return r;
-        if (mirror_is_current(refresh->mirror, &providers))
+        is_current = mirror_is_current(refresh->mirror, &providers);
+        if (is_doubtful(refresh, is_current, seen.modified_sec)) {
+                mirror_forget_generations(refresh->mirror);
+                refresh->partial = NULL;
+        } else if (is_current) {
+                mirror_set_list(refresh->mirror, &seen);
                 return REPORT_DONE;
+        }
         r = mirror_make_next(refresh->mirror, refresh->partial, &providers, &refresh->next, reterr);
-        return r < 0 ? r : start_reads(refresh, reterr);
+        if (r < 0)
+                return r;
+        mirror_set_list(refresh->next, &seen);
+        return start_reads(refresh, reterr);
 }
 
 static void on_list(int result, const SessionAnswer *answer, const Error *error, void *userdata)
@@ -155,8 +182,8 @@ static void on_list(int result, const SessionAnswer *answer, const Error *error,
         Error words = *error;
 
         refresh->call = NULL;
-        if (result == REPORT_DONE)
-                result = take_list(refresh, answer->body, &words);
+        if (result == REPORT_DONE && !answer->unchanged)
+                result = take_list(refresh, answer, &words);
         if (result == -EBADMSG) {
                 error_prefixf(&words, result, "Placement's list of providers");
                 result = REPORT_E_UNAVAILABLE;
@@ -165,11 +192,12 @@ static void on_list(int result, const SessionAnswer *answer, const Error *error,
                 finish(result, &words, refresh);
 }
 
-int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Mirror *partial,
+int refresh_new(Refresh **ret, Session *session, Mirror *mirror, const Mirror *partial,
                 const Uuid *root, const char *root_name, RefreshDone done, void *userdata,
                 Error *reterr)
 {
         _cleanup_(refresh_freep) Refresh *refresh = calloc(1, sizeof(Refresh));
+        PlacementRequest request;
         int r;
 
         if (!refresh)
@@ -181,17 +209,19 @@ int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Mir
         refresh->root_name = root_name;
         refresh->done = done;
         refresh->userdata = userdata;
-        r = session_send(session, placement_get_tree(root), on_list, refresh, &refresh->call,
-                         reterr);
+        request = placement_get_tree(root);
+        if (mirror_get_list(mirror))
+                request.seen = *mirror_get_list(mirror);
+        r = session_send(session, request, on_list, refresh, &refresh->call, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(refresh);
         return 0;
 }
 
-/* Traits */
+/* Names */
 
-/* Stores for each name of the last request whether Placement has the trait. */
+/* Stores for each trait of the last request whether Placement has it. */
 static int take_traits(Refresh *refresh, const json_t *body, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet found = STRING_SET_INIT;
@@ -201,8 +231,8 @@ static int take_traits(Refresh *refresh, const json_t *body, Error *reterr)
                 error_prefixf(reterr, r, "Placement's list of traits");
                 return REPORT_E_UNAVAILABLE;
         }
-        for (; r >= 0 && refresh->first_name < refresh->next_name; refresh->first_name++) {
-                const char *name = refresh->names.items[refresh->first_name];
+        for (; r >= 0 && refresh->first_trait < refresh->next_trait; refresh->first_trait++) {
+                const char *name = refresh->traits.items[refresh->first_trait];
 
                 r = mirror_learn_trait(refresh->trait_mirror, name,
                                        string_set_contains(&found, name));
@@ -210,46 +240,83 @@ static int take_traits(Refresh *refresh, const json_t *body, Error *reterr)
         return r < 0 ? error_oom(reterr) : REPORT_DONE;
 }
 
-static void on_traits(int result, const SessionAnswer *answer, const Error *error, void *userdata);
-
-static int ask_for_traits(Refresh *refresh, Error *reterr)
+/* Stores for each class whether Placement has it. */
+static int take_classes(Refresh *refresh, const json_t *body, Error *reterr)
 {
-        return session_send(
-                refresh->session,
-                placement_get_in("/traits", "?name=in:", &refresh->names, &refresh->next_name),
-                on_traits, refresh, &refresh->call, reterr);
+        _cleanup_(string_set_done) StringSet found = STRING_SET_INIT;
+        int r = placement_read_classes(body, &refresh->classes, &found, reterr);
+
+        if (r == -EBADMSG) {
+                error_prefixf(reterr, r, "Placement's list of resource classes");
+                return REPORT_E_UNAVAILABLE;
+        }
+        for (size_t i = 0; r >= 0 && i < refresh->classes.n_items; i++) {
+                const char *name = refresh->classes.items[i];
+
+                r = mirror_learn_class(refresh->trait_mirror, name,
+                                       string_set_contains(&found, name));
+        }
+        return r < 0 ? error_oom(reterr) : REPORT_DONE;
 }
 
-static void on_traits(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+static void on_classes(int result, const SessionAnswer *answer, const Error *error, void *userdata)
 {
         Refresh *refresh = userdata;
         Error words = *error;
 
         refresh->call = NULL;
         if (result == REPORT_DONE)
-                result = take_traits(refresh, answer->body, &words);
-        if (result == REPORT_DONE && refresh->next_name < refresh->names.n_items) {
-                result = ask_for_traits(refresh, &words);
-                if (result >= 0)
-                        return;
-        }
+                result = take_classes(refresh, answer->body, &words);
         finish(result, &words, refresh);
 }
 
-int refresh_traits_new(Refresh **ret, Session *session, Mirror *mirror, const StringSet *names,
-                       RefreshDone done, void *userdata, Error *reterr)
+static void on_traits(int result, const SessionAnswer *answer, const Error *error, void *userdata);
+
+/* Sends the next request: for traits first, then for all classes. Returns 0, 1 if no name is left,
+ * or a negative errno. */
+static int ask_for_names(Refresh *refresh, Error *reterr)
+{
+        if (refresh->next_trait < refresh->traits.n_items)
+                return session_send(refresh->session,
+                                    placement_get_in("/traits", "?name=in:", &refresh->traits,
+                                                     &refresh->next_trait),
+                                    on_traits, refresh, &refresh->call, reterr);
+        if (refresh->classes.n_items == 0)
+                return 1;
+        return session_send(refresh->session, placement_request("GET", "/resource_classes", ""),
+                            on_classes, refresh, &refresh->call, reterr);
+}
+
+static void on_traits(int result, const SessionAnswer *answer, const Error *error, void *userdata)
+{
+        Refresh *refresh = userdata;
+        Error words = *error;
+        int r = 1;
+
+        refresh->call = NULL;
+        if (result == REPORT_DONE)
+                result = take_traits(refresh, answer->body, &words);
+        if (result == REPORT_DONE)
+                r = ask_for_names(refresh, &words);
+        if (r != 0)
+                finish(r < 0 ? r : result, &words, refresh);
+}
+
+int refresh_names_new(Refresh **ret, Session *session, Mirror *mirror, const StringSet *traits,
+                      const StringSet *classes, RefreshDone done, void *userdata, Error *reterr)
 {
         _cleanup_(refresh_freep) Refresh *refresh = calloc(1, sizeof(Refresh));
         int r;
 
-        assert(names->n_items > 0);
-        if (!refresh || string_set_copy(&refresh->names, names) < 0)
+        assert(traits->n_items + classes->n_items > 0);
+        if (!refresh || string_set_copy(&refresh->traits, traits) < 0 ||
+            string_set_copy(&refresh->classes, classes) < 0)
                 return error_oom(reterr);
         refresh->session = session;
         refresh->trait_mirror = mirror;
         refresh->done = done;
         refresh->userdata = userdata;
-        r = ask_for_traits(refresh, reterr);
+        r = ask_for_names(refresh, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(refresh);
@@ -272,7 +339,8 @@ Refresh *refresh_free(Refresh *refresh)
         free(refresh->stale);
         free(refresh->rounds);
         mirror_free(refresh->next);
-        string_set_done(&refresh->names);
+        string_set_done(&refresh->traits);
+        string_set_done(&refresh->classes);
         free(refresh);
         return NULL;
 }

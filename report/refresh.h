@@ -7,7 +7,9 @@
  * of the providers whose generation changed, in parallel. A provider that changes between these
  * reads is read again, a bounded number of times. At the end the new mirror replaces the old one.
  * After a failure the old mirror stays, and the next refresh continues with the part that was
- * read. */
+ * read.
+ *
+ * For names it asks which traits and resource classes Placement has. */
 
 #include "base/progress.h"
 #include "report/publish/mirror.h"
@@ -21,18 +23,20 @@ typedef struct Refresh Refresh;
  * or NULL. Called once, never from inside refresh_new(). It can free the refresh. */
 typedef void (*RefreshDone)(int result, Mirror *next, const Error *error, void *userdata);
 
-/* Starts a refresh of the tree of root. Everything is borrowed and must outlive the refresh. The
+/* Starts a refresh of the tree of root. Everything is borrowed and must outlive the refresh. A list
+ * that equals the mirror is noted in the mirror. The
  * argument partial is the result of an earlier refresh that failed, or NULL. Placement must have
  * the root under root_name, because a provider is never renamed. -ENOMEM. */
-int refresh_new(Refresh **ret, Session *session, const Mirror *mirror, const Mirror *partial,
+int refresh_new(Refresh **ret, Session *session, Mirror *mirror, const Mirror *partial,
                 const Uuid *root, const char *root_name, RefreshDone done, void *userdata,
                 Error *reterr);
 
-/* Starts a refresh of traits: asks whether Placement has these traits (copied; at least one) and
- * stores the answers in the mirror. The callback gets no next mirror. mirror and session are
- * borrowed. -ENOMEM. */
-int refresh_traits_new(Refresh **ret, Session *session, Mirror *mirror, const StringSet *names,
-                       RefreshDone done, void *userdata, Error *reterr);
+/* Starts a refresh of names: asks whether Placement has these traits and classes (copied; at least
+ * one name) and stores the answers in the mirror. All classes are one request, because Placement
+ * lists them only together. The callback gets no next mirror. mirror and session are borrowed.
+ * -ENOMEM. */
+int refresh_names_new(Refresh **ret, Session *session, Mirror *mirror, const StringSet *traits,
+                      const StringSet *classes, RefreshDone done, void *userdata, Error *reterr);
 
 /* Returns the progress in requests; n_total 0: the list of providers is being read. */
 void refresh_get_progress(const Refresh *refresh, Progress *ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An attempt is a refresh, or a publish: [trait lookup] → [reshaper probe] → plan → executor. If a
- * batch (report/publish/plan.h) fails, plan and executor run once more without one. Or the attempt
- * is a gathering, and the groundwork of a publish can run at the same time: [trait lookup] → plan →
+/* An attempt is a refresh, or a publish: [name lookup] → plan → executor. If a batch
+ * (report/publish/plan.h) fails, plan and executor run once more without one. Or the attempt is a
+ * gathering, and the groundwork of a publish can run at the same time: [name lookup] → plan →
  * executor.
  *
  * Each part is an object of its own that ends in one callback. The callback of the attempt runs
@@ -13,10 +13,12 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "report/gather.h"
 #include "report/http/event.h"
 #include "report/publish/executor.h"
+#include "report/publish/mirror-json.h"
 #include "report/publish/mirror.h"
 #include "report/publish/name-holder.h"
 #include "report/publish/step.h"
@@ -26,9 +28,9 @@
 
 /* Size of the description of a plan in bytes. */
 #define CHANGES_MAX 512
-/* Ask again for traits that Placement lacked after this time, because Placement can have been
+/* Ask again for names that Placement lacked after this time, because Placement can have been
  * upgraded. */
-#define MISSING_TRAITS_AGE_USEC (3600 * USEC_PER_SEC)
+#define MISSING_NAMES_AGE_USEC (3600 * USEC_PER_SEC)
 
 struct Reporter {
         sd_event *event;
@@ -42,19 +44,21 @@ struct Reporter {
         NovaMode nova;
         ExecutorMemory memory;
         bool refreshed; /* the mirror has been read at least once */
-        uint64_t traits_asked_usec;
+        bool restored;  /* the mirror is that of reporter_restore(), and no list differed from it */
+        uint64_t names_asked_usec;
+        ProviderTree *settled; /* a tree without a difference to the mirror; NULL: none is known */
 
         /* Members of the attempt under way. */
         bool busy;
-        Refresh *refresh; /* refresh of providers, or of traits */
+        Refresh *refresh; /* refresh of providers, or of names */
         Gather *gather;
-        SessionCall *call; /* the reshaper probe, or the lookup of the name of a new root */
+        SessionCall *call; /* the lookup of the name of a new root */
         Plan *plan;
         Executor *executor;
         ProviderTree *desired;
         Allocations *allocations;
         bool waited;    /* a caller waits for the next refresh */
-        bool prepares;  /* the attempt ends when the traits and the holder of the name of a new root
+        bool prepares;  /* the attempt ends when the names and the holder of the name of a new root
                          * are known */
         size_t n_parts; /* running parts of a gathering: the gathering itself, and the groundwork */
         ReporterDone done;
@@ -144,6 +148,7 @@ Reporter *reporter_free(Reporter *reporter)
         allocations_free(reporter->others);
         sharing_free(reporter->sharing);
         session_free(reporter->session);
+        provider_tree_free(reporter->settled);
         mirror_free(reporter->mirror);
         mirror_free(reporter->partial);
         sd_event_source_disable_unref(reporter->deferred);
@@ -151,6 +156,13 @@ Reporter *reporter_free(Reporter *reporter)
         free(reporter->root_name);
         free(reporter);
         return NULL;
+}
+
+/* Notes a tree that needs no request while the mirror does not change; NULL: none. */
+static void note_settled(Reporter *reporter, const ProviderTree *tree)
+{
+        provider_tree_free(reporter->settled);
+        reporter->settled = tree ? provider_tree_ref(tree) : NULL;
 }
 
 static void on_sharing_known(void *userdata)
@@ -170,6 +182,8 @@ static void on_refreshed(int result, Mirror *next, const Error *error, void *use
                 mirror_free(reporter->mirror);
                 reporter->mirror = next;
                 reporter->partial = mirror_free(reporter->partial);
+                note_settled(reporter, NULL);
+                reporter->restored &= reporter->refreshed;
         }
         reporter->refreshed |= result == REPORT_DONE;
         reporter->waited = false;
@@ -196,11 +210,54 @@ int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
         return 0;
 }
 
+/* A mirror without last-modified is not kept: its providers could be made again unnoticed. Of the
+ * reshaper access only a permission is kept, so that a restart notices a new role. */
+json_t *reporter_save(const Reporter *reporter)
+{
+        const PlacementSeen *list = mirror_get_list(reporter->mirror);
+
+        if (!reporter->refreshed || reporter->executor || !list || list->modified_sec == 0 ||
+            mirror_has_stale(reporter->mirror) ||
+            !provider_tree_find(mirror_get_tree(reporter->mirror), &reporter->root))
+                return NULL;
+        return json_pack("{sb so}", "may_reshape",
+                         (int)(reporter->memory.reshaper == RESHAPER_ALLOWED), "mirror",
+                         mirror_to_json(reporter->mirror));
+}
+
+int reporter_restore(Reporter *reporter, const json_t *json, Error *reterr)
+{
+        json_t *object;
+        bool may_reshape;
+        Mirror *mirror;
+        int r;
+
+        if ((r = json_read_bool(json, "may_reshape", &may_reshape, reterr)) < 0 ||
+            (r = json_read_object(json, "mirror", &object, reterr)) < 0)
+                return r;
+        r = mirror_from_json(object, &mirror, reterr);
+        if (r < 0)
+                return r;
+        mirror_free(reporter->mirror);
+        reporter->mirror = mirror;
+        reporter->names_asked_usec = event_now_usec(reporter->event, CLOCK_MONOTONIC);
+        reporter->restored = true;
+        if (may_reshape)
+                reporter->memory.reshaper = RESHAPER_ALLOWED;
+        return 0;
+}
+
+bool reporter_is_restored(const Reporter *reporter)
+{
+        return reporter->refreshed && reporter->restored;
+}
+
 /* Forgets also the reshaper access and the failure of a batch. The counter and the receiver
  * stay. */
 void reporter_forget(Reporter *reporter)
 {
         mirror_forget_all(reporter->mirror);
+        note_settled(reporter, NULL);
         reporter->partial = mirror_free(reporter->partial);
         sharing_forget(reporter->sharing);
         reporter->memory = (ExecutorMemory){ .n_retries = reporter->memory.n_retries,
@@ -231,12 +288,13 @@ static bool mirror_usable(const Reporter *reporter)
         return reporter->refreshed && !mirror_has_stale(reporter->mirror);
 }
 
-/* Permits a batch only with the right to reshape, and not right after a batch failed. */
+/* Permits a batch unless the role for it is known to be missing, and not right after a batch
+ * failed. The answer to the first batch shows whether the role is there. */
 static int make_plan(const Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, Plan **ret, Error *reterr)
 {
         bool may_batch =
-                reporter->memory.reshaper == RESHAPER_ALLOWED && !reporter->memory.batch_failed;
+                reporter->memory.reshaper != RESHAPER_FORBIDDEN && !reporter->memory.batch_failed;
 
         return plan_make(desired, reporter->mirror, allocations, may_batch, ret, reterr);
 }
@@ -268,13 +326,14 @@ static void log_plan(const Plan *plan)
                           plan->steps[i].name, plan->steps[i].summary);
 }
 
-/* Makes the plan and runs it. The traits and the reshaper access are known here. */
+/* Makes the plan and runs it. The names are known here. */
 static void execute(Reporter *reporter)
 {
         Error error = ERROR_NULL;
         int r;
 
         r = make_plan(reporter, reporter->desired, reporter->allocations, &reporter->plan, &error);
+        note_settled(reporter, r >= 0 && reporter->plan->n_steps == 0 ? reporter->desired : NULL);
         if (r < 0 || reporter->plan->n_steps == 0) {
                 finish(reporter, r, r < 0 ? &error : NULL);
                 return;
@@ -285,28 +344,6 @@ static void execute(Reporter *reporter)
                          reporter->plan, &reporter->memory, on_executed, reporter, &error);
         if (r < 0)
                 finish(reporter, r, &error);
-}
-
-static void on_probed(int result, const SessionAnswer *answer, const Error *error, void *userdata)
-{
-        Reporter *reporter = userdata;
-
-        reporter->call = NULL;
-        reporter->memory.reshaper =
-                reshaper_access_of(answer->status, answer->verdict.from_placement);
-        execute(reporter);
-}
-
-/* Probes the access to the reshaper first, if it is unknown. A reshape that moves consumers needs
- * no probe, because its own answer shows the access. */
-static void probe_and_execute(Reporter *reporter)
-{
-        bool moves = reporter->allocations && reporter->allocations->n_consumers > 0;
-
-        if (reporter->memory.reshaper != RESHAPER_UNKNOWN || moves ||
-            session_send(reporter->session, placement_probe_reshaper(), on_probed, reporter,
-                         &reporter->call, NULL) < 0)
-                execute(reporter);
 }
 
 /* Ends the gathering or its groundwork. The attempt ends with the last part, or with the first that
@@ -338,6 +375,7 @@ static void create_groundwork(Reporter *reporter)
                 return;
         }
         log_plan(reporter->plan);
+        note_settled(reporter, NULL);
         r = executor_new(&reporter->executor, reporter->event, reporter->session, reporter->mirror,
                          reporter->plan, &reporter->memory, on_laid, reporter, &error);
         if (r < 0)
@@ -383,7 +421,7 @@ static void end_preparing(Reporter *reporter)
                 finish(reporter, r, &error);
 }
 
-/* Continues the attempt after the lookup of traits. */
+/* Continues the attempt after the lookup of names. */
 static void on_looked_up(int result, Mirror *next, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
@@ -395,27 +433,31 @@ static void on_looked_up(int result, Mirror *next, const Error *error, void *use
         else if (result == REPORT_DONE && reporter->prepares)
                 end_preparing(reporter);
         else if (result == REPORT_DONE)
-                probe_and_execute(reporter);
+                execute(reporter);
         else
                 finish(reporter, result, error);
 }
 
-/* Looks up the desired traits that the mirror does not know. Returns 1 if a lookup is under way, 0
- * if none is needed. */
-static int look_up_traits(Reporter *reporter)
+/* Looks up the desired traits and custom classes that the mirror does not know. Returns 1 if a
+ * lookup is under way, 0 if none is needed. */
+static int look_up_names(Reporter *reporter)
 {
-        _cleanup_(string_set_done) StringSet names = STRING_SET_INIT;
+        _cleanup_(string_set_done) StringSet traits = STRING_SET_INIT, classes = STRING_SET_INIT;
         uint64_t now = event_now_usec(reporter->event, CLOCK_MONOTONIC);
         int r;
 
-        if (now - reporter->traits_asked_usec > MISSING_TRAITS_AGE_USEC)
-                mirror_forget_missing_traits(reporter->mirror);
-        r = mirror_list_unknown_traits(reporter->mirror, reporter->desired, &names);
-        if (r < 0 || names.n_items == 0)
+        if (now - reporter->names_asked_usec > MISSING_NAMES_AGE_USEC) {
+                mirror_forget_missing_names(reporter->mirror);
+                reporter->names_asked_usec = now;
+        }
+        r = mirror_list_unknown_traits(reporter->mirror, reporter->desired, &traits);
+        if (r >= 0)
+                r = mirror_list_unknown_classes(reporter->mirror, reporter->desired, &classes);
+        if (r < 0 || traits.n_items + classes.n_items == 0)
                 return r;
-        reporter->traits_asked_usec = now;
-        r = refresh_traits_new(&reporter->refresh, reporter->session, reporter->mirror, &names,
-                               on_looked_up, reporter, NULL);
+        reporter->names_asked_usec = now;
+        r = refresh_names_new(&reporter->refresh, reporter->session, reporter->mirror, &traits,
+                              &classes, on_looked_up, reporter, NULL);
         return r < 0 ? r : 1;
 }
 
@@ -431,22 +473,44 @@ static void on_gathered(int result, Allocations *consumers, Allocations *others,
         end_part(reporter, result, error);
 }
 
-/* Gathers from the providers of the host's own tree only. -ENODATA for an empty tree. */
-static int start_gathering(Reporter *reporter, const StringSet *classes)
+/* Gathers from the providers of the host's own tree only. With skips_new, the providers that this
+ * process created since the last refresh are left out, because they had no allocation when
+ * Placement was read. Returns 1 if a gathering is under way, 0 if its result is empty, and -ENODATA
+ * for an empty tree. */
+static int start_gathering(Reporter *reporter, const StringSet *classes, bool skips_new)
 {
         const ProviderTree *tree = mirror_get_tree(reporter->mirror);
         _cleanup_free_ Uuid *uuids = calloc(tree->n_providers + 1, sizeof(Uuid));
-        size_t n = 0;
+        size_t n = 0, n_skipped = 0;
+        int r;
 
         if (!uuids)
                 return -ENOMEM;
-        for (size_t i = 0; i < tree->n_providers; i++)
-                if (provider_tree_in_subtree(tree, tree->providers[i], &reporter->root))
-                        uuids[n++] = tree->providers[i]->uuid;
+        for (size_t i = 0; i < tree->n_providers; i++) {
+                const Uuid *uuid = &tree->providers[i]->uuid;
+
+                if (!provider_tree_in_subtree(tree, tree->providers[i], &reporter->root))
+                        continue;
+                if (skips_new && mirror_is_new(reporter->mirror, uuid))
+                        n_skipped++;
+                else
+                        uuids[n++] = *uuid;
+        }
         if (n == 0)
-                return -ENODATA;
-        return gather_new(&reporter->gather, reporter->session, uuids, n, classes, on_gathered,
-                          reporter, NULL);
+                return n_skipped > 0 ? 0 : -ENODATA;
+        r = gather_new(&reporter->gather, reporter->session, uuids, n, classes, on_gathered,
+                       reporter, NULL);
+        return r < 0 ? r : 1;
+}
+
+/* Replaces the result of the last gathering by an empty one. */
+static int make_empty_result(Reporter *reporter)
+{
+        reporter->gathered = allocations_free(reporter->gathered);
+        reporter->others = allocations_free(reporter->others);
+        return allocations_new(&reporter->gathered) < 0 || allocations_new(&reporter->others) < 0
+                       ? -ENOMEM
+                       : 0;
 }
 
 int reporter_gather(Reporter *reporter, const StringSet *classes, const ProviderTree *ahead,
@@ -458,10 +522,12 @@ int reporter_gather(Reporter *reporter, const StringSet *classes, const Provider
                 return -EBUSY;
         if (!mirror_usable(reporter))
                 return -ENODATA;
-        r = start_gathering(reporter, classes);
+        r = start_gathering(reporter, classes, !ahead);
+        if (r == 0)
+                r = make_empty_result(reporter);
         if (r >= 0 && ahead) {
                 reporter->desired = provider_tree_ref(ahead);
-                r = look_up_traits(reporter);
+                r = look_up_names(reporter);
         }
         if (r < 0) {
                 put_away(reporter);
@@ -471,6 +537,8 @@ int reporter_gather(Reporter *reporter, const StringSet *classes, const Provider
         begin(reporter, done, userdata);
         if (ahead && r == 0)
                 create_groundwork(reporter);
+        else if (!reporter->gather)
+                end_part(reporter, REPORT_DONE, NULL);
         return 0;
 }
 
@@ -502,6 +570,16 @@ void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
         *ret_others = TAKE_PTR(reporter->others);
 }
 
+/* Checks whether the tree needs no request: it equals the last one that needed none, the mirror did
+ * not change since, and it is too early to look up missing names again. */
+static bool is_settled(const Reporter *reporter, const ProviderTree *desired)
+{
+        uint64_t now = event_now_usec(reporter->event, CLOCK_MONOTONIC);
+
+        return reporter->settled && now - reporter->names_asked_usec <= MISSING_NAMES_AGE_USEC &&
+               provider_tree_equal(reporter->settled, desired);
+}
+
 /* Starts a publish or its preparation. desired is sealed by a reference and not copied. */
 static int start_attempt(Reporter *reporter, const ProviderTree *desired,
                          const Allocations *allocations, bool prepares, ReporterDone done,
@@ -513,10 +591,15 @@ static int start_attempt(Reporter *reporter, const ProviderTree *desired,
                 return -EBUSY;
         if (!mirror_usable(reporter))
                 return -ENODATA;
+        if (!allocations && !prepares && is_settled(reporter, desired)) {
+                begin(reporter, done, userdata);
+                finish(reporter, REPORT_DONE, NULL);
+                return 0;
+        }
         reporter->desired = provider_tree_ref(desired);
         r = allocations ? allocations_copy(&reporter->allocations, allocations) : 0;
         if (r >= 0)
-                r = look_up_traits(reporter);
+                r = look_up_names(reporter);
         if (r < 0) {
                 put_away(reporter);
                 return r;
@@ -526,7 +609,7 @@ static int start_attempt(Reporter *reporter, const ProviderTree *desired,
         if (r == 0 && prepares)
                 end_preparing(reporter);
         else if (r == 0)
-                probe_and_execute(reporter);
+                execute(reporter);
         return 0;
 }
 

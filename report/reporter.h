@@ -12,6 +12,7 @@
  * Everything runs on the caller's sd-event loop, and nothing blocks. At most one refresh or publish
  * is under way. A callback never runs from inside the function that received it. */
 
+#include <jansson.h>
 #include <systemd/sd-event.h>
 
 #include "base/allocation.h"
@@ -70,6 +71,20 @@ void reporter_set_deleted(Reporter *reporter, ReporterDeleted deleted, void *use
  * way, -ENOMEM. */
 int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata);
 
+/* Returns the knowledge about Placement for reporter_restore() of a later process, as a new
+ * reference. NULL: there is nothing to keep, because the mirror was never read, is not equal to the
+ * last list or is being written, or when out of memory. */
+json_t *reporter_save(const Reporter *reporter);
+
+/* Begins with the knowledge of an earlier process. The tree is known only after the next refresh.
+ * It trusts the mirror if the list shows its providers, generations and last-modified, and reads
+ * everything otherwise. For use before the first attempt. The caller knows that it is the tree of
+ * this root. Returns -EBADMSG with words for another form, or -ENOMEM; nothing is changed then. */
+int reporter_restore(Reporter *reporter, const json_t *json, Error *reterr);
+
+/* Checks whether the first refresh confirmed the knowledge of reporter_restore(). */
+bool reporter_is_restored(const Reporter *reporter);
+
 /* Makes the next refresh read everything again, and forgets the other knowledge about the service.
  * A provider that was deleted and created again can have the old uuid and generation, and a refresh
  * compares only these. No attempt must be under way. */
@@ -84,9 +99,10 @@ const ProviderTree *reporter_tree(Reporter *reporter);
 int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider);
 
 /* Reads the consumers with allocations of the host's own providers, as reporter_refresh() found
- * them. With classes, consumers with an allocation of one of these classes are read completely but
- * without their type. With NULL, all consumers are read, with their type. The callback takes the
- * result with reporter_take_gathered().
+ * them. Without ahead, a provider that was created since then is not read. With classes, consumers
+ * with an allocation of one of these classes are read completely but without their type. With NULL,
+ * all consumers are read, with their type. The callback takes the result with
+ * reporter_take_gathered().
  *
  * ahead (NULL: none) is the tree that the caller will probably publish next; it is sealed and
  * referenced. The steps that need no consumers (plan_make_groundwork()) run at the same time, and
@@ -116,8 +132,9 @@ void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
 int reporter_publish(Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, ReporterDone done, void *userdata);
 
-/* Reads the facts that reporter_plan() needs besides the tree: whether Placement has the traits of
- * desired, and whether the name of a new root is free. Results are those of reporter_publish(). */
+/* Reads the facts that reporter_plan() needs besides the tree: whether Placement has the traits and
+ * classes of desired, and whether the name of a new root is free. Results are those of
+ * reporter_publish(). */
 int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDone done,
                      void *userdata);
 
@@ -131,8 +148,8 @@ int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocat
  * starts an attempt. Only the owner of the reporter can read it. */
 const Sharing *reporter_get_sharing(const Reporter *reporter);
 
-/* Returns whether the agent can POST /reshaper. The first publish asks Placement, and later ones
- * repeat it until the answer is known. Each reshape shows it too. */
+/* Returns whether the agent can POST /reshaper. The answer to the last reshape, which can be a
+ * batch of inventories, shows it. */
 ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter);
 
 /* Returns the progress of the attempt under way; phase "": there is none. */

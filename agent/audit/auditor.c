@@ -72,6 +72,7 @@ int auditor_new(Auditor **ret, const AuditorConfig *config)
         if (auditor->config.grace_usec == 0)
                 auditor->config.grace_usec = AUDITOR_GRACE_USEC;
         auditor->at_start = config->at_start;
+        auditor->state.ended_usec = config->ended_usec;
         *ret = auditor;
         return 0;
 }
@@ -112,6 +113,12 @@ void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,
                 auditor->asked_consumer = *consumer;
         if (request != AUDITOR_REQUEST_AUDIT && by)
                 auditor->by = *by;
+}
+
+void auditor_require(Auditor *auditor)
+{
+        auditor->at_start = true;
+        auditor->state.ended_usec = 0;
 }
 
 bool auditor_is_due(Auditor *auditor)

@@ -4,12 +4,13 @@
 /* Runs audits: reads the allocations from this host in Placement, lets agent/audit/audit.h compare
  * them with claims and guests, and applies the requested remedies.
  *
- * The first audit runs at the start, and one runs after the claim database was created again. They
- * end claims of guests that were evacuated (facts A14), and list differences. Later audits run only
- * on request, and every heal_cycles cycles if that is configured, because the read of all consumers
- * costs one request for each. Healing writes with the consumer's generation, and reads a consumer
- * again after a conflict. It changes nothing of other hosts and of sharing providers. Main thread;
- * blocks only on the disk of the claim database. */
+ * The first audit runs at the start, unless it is a warm start (agent/cycle/warm-start.h), and one
+ * runs after the claim database was created again. They end claims of guests that were evacuated
+ * (facts A14), and list differences. Later audits run only on request, and every heal_cycles cycles
+ * if that is configured, because the read of all consumers costs one request for each. Healing
+ * writes with the consumer's generation, and reads a consumer again after a conflict. It changes
+ * nothing of other hosts and of sharing providers. Main thread; blocks only on the disk of the
+ * claim database. */
 
 #include <jansson.h>
 
@@ -22,6 +23,8 @@ typedef struct AuditorConfig {
         ClaimService *claims; /* borrowed */
         Uuid root;
         bool at_start;        /* the first cycle with a Placement audits */
+        uint64_t ended_usec;  /* CLOCK_REALTIME of the last audit of an earlier process, which found
+                                 nothing and counts for this one; 0: none */
         uint64_t grace_usec;  /* 0: AUDITOR_GRACE_USEC */
         uint64_t heal_cycles; /* heal automatically every n cycles; 0: never */
         const char *refused;  /* reason why nothing can be written to Placement; NULL: it can */
@@ -52,6 +55,9 @@ typedef enum AuditorRequest {
  * (copied); NULL: this program. */
 void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,
                  const EventAuthor *by);
+
+/* Makes the audit of the start due, although AuditorConfig.ended_usec was set. */
+void auditor_require(Auditor *auditor);
 
 /* Returns true if an audit must begin in this cycle. The caller calls it once per cycle, because it
  * counts cycles. */

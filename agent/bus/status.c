@@ -17,6 +17,8 @@
 #include "formats/format-names.h"
 #include "formats/interface.h"
 
+#define LIKE_CLASSES_MAX 64 /* further resource classes are not counted */
+
 /* The document */
 
 /* Lists the parts of the host that the last poll could not read, separated by "; ". The caller
@@ -85,6 +87,7 @@ static json_t *make_reasons(const Verdict *verdict)
         M(number, "last_poll_usec", f->status->last_poll_usec) \
         M(text, "hypervisor_error", f->status->hypervisor_error.text) \
         M(number, "n_providers", f->tree ? f->tree->n_providers : 0) \
+        M(number, "n_like_providers", count_like_providers(f->tree)) \
         M(number, "n_claims", f->n_claims) \
         M(number, "n_requests", f->statistics->n_requests) \
         M(number, "n_writes", f->statistics->n_writes) \
@@ -109,6 +112,37 @@ static json_t *make_reasons(const Verdict *verdict)
         M(number, "n_differences", f->status->n_differences) \
         M(text, "second_reporter", overwrites)
 /* clang-format on */
+
+/* Returns the largest number of providers that have inventory of the same class. The generation of
+ * allocation candidates in Placement takes longer with each of them. */
+static uint64_t count_like_providers(const ProviderTree *tree)
+{
+        struct {
+                const char *resource_class;
+                uint64_t n;
+        } counts[LIKE_CLASSES_MAX];
+        uint64_t most = 0;
+        size_t n = 0, j;
+
+        for (size_t i = 0; tree && i < tree->n_providers; i++) {
+                const Provider *provider = tree->providers[i];
+
+                for (size_t k = 0; k < provider->n_inventories; k++) {
+                        const char *name = provider->inventories[k].resource_class;
+
+                        for (j = 0; j < n && strcmp(counts[j].resource_class, name) != 0; j++)
+                                ;
+                        if (j == LIKE_CLASSES_MAX)
+                                continue;
+                        if (j == n) {
+                                counts[n].resource_class = name;
+                                counts[n++].n = 0;
+                        }
+                        most = MAX(most, ++counts[j].n);
+                }
+        }
+        return most;
+}
 
 static int add_members(json_t *document, const BusConfig *config, const CycleFacts *f,
                        const Verdict *verdict)

@@ -30,6 +30,9 @@
 #define SETTLE_POLL_USEC USEC_PER_SEC
 #define BREATH_USEC      USEC_PER_MSEC
 
+/* Age at which the consumers of lost inventories are read again without another reason. */
+#define HOLDERS_AGE_USEC (600 * USEC_PER_SEC)
+
 /* Results of begin() beside a negative errno. */
 enum {
         PHASE_WAITS,   /* a callback will end the phase */
@@ -162,6 +165,21 @@ static void log_deleted(const Uuid *provider, const char *name, void *userdata)
                 name, provider->text);
 }
 
+/* Gives the knowledge of the last process to the new report client. */
+static void restore(Tracker *tracker)
+{
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!tracker->warm.reporter)
+                return;
+        r = reporter_restore(tracker->reporter, tracker->warm.reporter, &error);
+        if (r < 0)
+                log_warning("Ignoring the saved state of Placement: %s. Reading all of it.",
+                            error_text(&error, r));
+        warm_start_done(&tracker->warm);
+}
+
 /* Prepares the report client for this cycle. It is made after the first poll, which yields the name
  * of the root provider. */
 static int begin_attempt(Tracker *tracker, Error *reterr)
@@ -174,6 +192,7 @@ static int begin_attempt(Tracker *tracker, Error *reterr)
                 if (r < 0)
                         return r;
                 reporter_set_deleted(tracker->reporter, log_deleted, NULL);
+                restore(tracker);
         }
         if (tracker->n_waiters > 0)
                 reporter_ask_at_once(tracker->reporter);
@@ -285,15 +304,45 @@ static int begin_read(Tracker *tracker, Error *reterr)
         return reporter_refresh(tracker->reporter, on_answer, tracker);
 }
 
-/* Reads the consumers of inventories that the new tree lacks. Skipped if there are none. */
+/* Returns the sum of the generations of these providers. Each of them only rises. */
+static int64_t sum_generations(const Tracker *tracker, const Uuid *providers, size_t n)
+{
+        int64_t sum = 0;
+
+        for (size_t i = 0; i < n; i++)
+                sum += reporter_get_generation(tracker->reporter, &providers[i]);
+        return sum;
+}
+
+/* Checks whether the last answer about consumers is still good enough. Each new allocation raises
+ * the generation of its provider, but the end of one does not (facts E3). So an answer only ages in
+ * one direction: an inventory can be free and still be retained for HOLDERS_AGE_USEC. A caller that
+ * waits, and a retry, get a new answer. */
+static bool has_holders(const Tracker *tracker, int64_t generations)
+{
+        const HoldersAnswer *last = &tracker->holders;
+
+        return tracker->n_waiters == 0 && tracker->cycle.facts.n_retries == 0 &&
+               last->read_usec > 0 && last->generations == generations &&
+               clock_usec(CLOCK_BOOTTIME) - last->read_usec < HOLDERS_AGE_USEC &&
+               retained_is_answered(tracker->maker.retained);
+}
+
+/* Reads the consumers of inventories that the new tree lacks. Skipped if there are none, or if they
+ * were read before and nothing points to a change. */
 static int begin_holders(Tracker *tracker, Error *reterr)
 {
         const Uuid *asked = NULL;
+        int64_t generations;
         size_t n = 0;
         int r = tracker->maker.retained ? retained_ask(tracker->maker.retained, &asked, &n) : 0;
 
         if (r < 0 || n == 0)
                 return r < 0 ? r : PHASE_SKIPPED;
+        generations = sum_generations(tracker, asked, n);
+        if (has_holders(tracker, generations))
+                return PHASE_SKIPPED;
+        tracker->holders = (HoldersAnswer){ .generations = generations };
         return reporter_read_holders(tracker->reporter, asked, n, on_answer, tracker);
 }
 
@@ -305,6 +354,7 @@ static int done_holders(Tracker *tracker, Error *reterr)
         reporter_take_gathered(tracker->reporter, &consumers, &holders);
         allocations_free(consumers);
         retained_set_holders(tracker->maker.retained, holders);
+        tracker->holders.read_usec = clock_usec(CLOCK_BOOTTIME);
         return tracker_tree_after_read(tracker, reterr);
 }
 
@@ -526,10 +576,19 @@ static void on_audited(void *userdata)
         tracker_end_phase(userdata, 0, NULL);
 }
 
+/* Requires the audit that a warm start spares, if a provider changed during the stop. */
+static void judge_spared_audit(Tracker *tracker)
+{
+        if (tracker->spares_audit && !reporter_is_restored(tracker->reporter))
+                auditor_require(tracker->auditor);
+        tracker->spares_audit = false;
+}
+
 /* Begins an audit if one is due. An audit that cannot begin fails for its callers, not for the
  * cycle. */
 static int begin_audit(Tracker *tracker, Error *reterr)
 {
+        judge_spared_audit(tracker);
         if (tracker->config.dry_run || !auditor_is_due(tracker->auditor))
                 return PHASE_SKIPPED;
         if (auditor_begin(tracker->auditor, tracker->reporter,

@@ -8,6 +8,7 @@
 #include "agent/cycle/order.h"
 #include "agent/cycle/pace.h"
 #include "agent/cycle/tracker.h"
+#include "agent/cycle/warm-start.h"
 #include "agent/guests/comparison.h"
 
 /* A caller that waits for the end of a cycle. */
@@ -26,6 +27,12 @@ typedef struct TrackerCycle {
         bool spoke;             /* this cycle used Placement */
         uint64_t writes_before; /* writes of the report client before this cycle */
 } TrackerCycle;
+
+/* The last answer about the consumers of lost inventories (agent/tree/retained.h). */
+typedef struct HoldersAnswer {
+        uint64_t read_usec;  /* CLOCK_BOOTTIME; 0: never */
+        int64_t generations; /* sum of the generations of the providers at that time */
+} HoldersAnswer;
 
 /* The resource tracker. One cycle runs at a time; phase and cycle describe it. */
 struct Tracker {
@@ -57,6 +64,9 @@ struct Tracker {
         size_t n_waiters, n_waiters_allocated;
         TrackerStatus status;
         Overwrites overwrites;
+        HoldersAnswer holders;
+        WarmStart warm;            /* for the first reporter; reporter NULL: none */
+        bool spares_audit;         /* no audit at this start, if the first refresh confirms warm */
         StringSet logged_problems; /* problems of the snapshot that were logged */
 };
 

@@ -13,6 +13,7 @@
 #include "agent/cycle/tracker-internal.h"
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 #define TIMER_ACCURACY (250 * USEC_PER_MSEC)
 
@@ -48,10 +49,83 @@ static int add_timers(Tracker *tracker)
         return r < 0 ? r : sd_event_source_set_enabled(tracker->soon, SD_EVENT_OFF);
 }
 
+/* Reads the knowledge of the last process. A file that cannot be used is ignored: then everything
+ * is read. */
+static void take_warm_start(Tracker *tracker)
+{
+        const TrackerConfig *config = &tracker->config;
+        const WarmMoment now = warm_moment_now();
+        Error error = ERROR_NULL;
+        uint64_t full_in_usec;
+        int r;
+
+        if (!config->warm || !config->reporter || !config->state_dir)
+                return;
+        r = warm_start_take(config->state_dir, &config->maker.root, &tracker->warm, &error);
+        if (r < 0)
+                log_warning("Ignoring the saved state of Placement: %s. Reading all of it.",
+                            error_text(&error, r));
+        if (r <= 0)
+                return;
+        full_in_usec = warm_start_full_in_usec(&tracker->warm, &now);
+        if (full_in_usec > 0) {
+                tracker->pace.full_at_usec = now.boot_usec + full_in_usec;
+                return;
+        }
+        log_info("Ignoring the saved state of Placement: a full read is due.");
+        json_decref(tracker->warm.reporter);
+        tracker->warm.reporter = NULL;
+}
+
+/* Returns the time of the last audit if this start needs none, else 0. */
+static uint64_t find_last_audit(const Tracker *tracker)
+{
+        const WarmMoment now = warm_moment_now();
+
+        return tracker->warm.reporter && warm_start_is_audited(&tracker->warm, &now)
+                       ? tracker->warm.audited_usec
+                       : 0;
+}
+
+/* Returns the time of the last audit, or 0 if the next start must audit. */
+static uint64_t find_clean_audit(const Tracker *tracker)
+{
+        const AuditorState *audit = auditor_get_state(tracker->auditor);
+        bool clean = !audit->error.code && audit->n_open == 0 && audit->findings.n_items == 0 &&
+                     audit->ended_usec > tracker->maker.claims->built_usec;
+
+        return clean ? audit->ended_usec : 0;
+}
+
+void tracker_save(Tracker *tracker)
+{
+        const WarmMoment now = warm_moment_now();
+        _cleanup_(warm_start_done)
+                WarmStart warm = { .root = tracker->config.maker.root, .saved = now };
+        const char *state_dir = tracker->config.state_dir;
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!tracker->reporter || !state_dir || tracker->config.dry_run ||
+            tracker->pace.full_at_usec <= now.boot_usec)
+                return;
+        warm.reporter = reporter_save(tracker->reporter);
+        if (!warm.reporter)
+                return;
+        warm.full_at_usec = now.real_usec + (tracker->pace.full_at_usec - now.boot_usec);
+        warm.audited_usec = find_clean_audit(tracker);
+        r = warm_start_write(&warm, state_dir, &error);
+        if (r < 0)
+                log_warning(
+                        "Cannot save the state of Placement: %s. The next start reads all of it.",
+                        error_text(&error, r));
+}
+
 int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Error *reterr)
 {
         _cleanup_(tracker_freep) Tracker *tracker = calloc(1, sizeof(Tracker));
         const char *no_heal;
+        uint64_t audited_usec;
         int r;
 
         if (!tracker)
@@ -63,18 +137,22 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
                     &tracker->reshape, event, config->dry_run ? NULL : config->state_dir,
                     config->reshape_patience_usec, config->starts, config->maker.claims) < 0)
                 return error_oom(reterr);
+        tracker->pace = (CyclePace){ .interval_usec = config->interval_usec,
+                                     .start_jitter_usec = config->start_jitter_usec };
+        take_warm_start(tracker);
+        audited_usec = find_last_audit(tracker);
+        tracker->spares_audit = audited_usec > 0;
         no_heal = nova_mode_refuses(tracker_view(tracker).nova, NOVA_ACTION_HEAL);
         if (auditor_new(&tracker->auditor,
                         &(AuditorConfig){ .claims = config->maker.claims,
                                           .root = config->maker.root,
-                                          .at_start = config->starts,
+                                          .at_start = config->starts && audited_usec == 0,
+                                          .ended_usec = audited_usec,
                                           .grace_usec = config->audit_grace_usec,
                                           .heal_cycles = no_heal ? 0 : config->heal_cycles,
                                           .refused = no_heal }) < 0)
                 return error_oom(reterr);
         tracker->started_usec = clock_usec(CLOCK_BOOTTIME);
-        tracker->pace = (CyclePace){ .interval_usec = config->interval_usec,
-                                     .start_jitter_usec = config->start_jitter_usec };
         tracker->status = (TrackerStatus){
                 .sync_state = config->reporter ? SYNC_PENDING : SYNC_STANDALONE,
                 .sync_since_usec = clock_usec(CLOCK_REALTIME),
@@ -113,6 +191,7 @@ Tracker *tracker_free(Tracker *tracker)
         free(tracker->waiters);
         string_set_done(&tracker->logged_problems);
         retirement_done(&tracker->retirement);
+        warm_start_done(&tracker->warm);
         sd_event_unref(tracker->event);
         free(tracker);
         return NULL;

@@ -36,6 +36,7 @@ typedef struct TrackerConfig {
         uint64_t patience_usec;         /* limit for a poll; 0: 30 s */
         bool dry_run;                   /* a cycle stops before the first write */
         bool starts;                    /* the first cycle can reshape the tree */
+        bool warm;                      /* continue with the knowledge of the last process */
         uint64_t last_sync_usec;        /* last_sync_usec of the previous tracker; 0: none */
         const StringSet *warnings;      /* warnings of the configuration; NULL: none */
         const char *state_dir;          /* directory of the saved shape; NULL: not saved */
@@ -58,6 +59,10 @@ typedef struct TrackerConfig {
 int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Error *reterr);
 Tracker *tracker_free(Tracker *tracker);
 DEFINE_CLEANUP(Tracker *, tracker_free);
+
+/* Stores the knowledge about Placement for a warm start of the next process. For use at the clean
+ * end of the service. Blocks on the disk. */
+void tracker_save(Tracker *tracker);
 
 /* The event that a caller waits for, and the scope of the cycle. */
 typedef enum TrackerSync {

@@ -87,6 +87,13 @@ int state_file_put(const char *path, const char *suffix, const char *text, mode_
         return r < 0 ? r : sync_folder(path);
 }
 
+int state_file_remove(const char *path)
+{
+        if (unlink(path) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        return sync_folder(path);
+}
+
 int state_file_write(const char *path, const json_t *json, Error *reterr)
 {
         _cleanup_free_ char *text = json_dumps(json, JSON_INDENT(1) | JSON_SORT_KEYS);

@@ -24,6 +24,10 @@ int state_file_read(const char *path, const char *format, json_t **ret, Error *r
 int state_file_put(const char *path, const char *suffix, const char *text, mode_t mode,
                    bool replace);
 
+/* Removes the file and syncs the folder. Returns a negative errno on failure; no file is success.
+ */
+int state_file_remove(const char *path);
+
 /* Reads the file and passes its content to read(). Returns 1, 0 if there is no file, or a negative
  * errno with words. A file that read() rejects is renamed to PATH.corrupt, except after -ENOMEM. */
 int state_file_load(const char *path, const char *format,

@@ -245,6 +245,14 @@ static const Consumer *find_holder(const Retained *retained, const Uuid *provide
         return first;
 }
 
+bool retained_is_answered(const Retained *retained)
+{
+        for (size_t i = 0; i < retained->n_wanted; i++)
+                if (!was_read(retained, &retained->wanted[i]))
+                        return false;
+        return true;
+}
+
 RetainedUse retained_use(const Retained *retained, const Uuid *provider, const char *resource_class)
 {
         uint64_t amount;

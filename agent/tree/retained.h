@@ -5,8 +5,8 @@
  * has an allocation from them. Placement refuses to remove such an inventory. It stays with all
  * capacity reserved, so that no scheduler allocates more of it.
  *
- * The evidence comes from Placement alone. In each cycle with a lost inventory, the tracker reads
- * the allocations from its provider. Before that answer the inventory counts as in use. The former
+ * The evidence comes from Placement alone. While an inventory is lost, the tracker reads the
+ * allocations from its provider. Before that answer the inventory counts as in use. The former
  * reserved amount is kept in "retained.json" of state_dir. It is published again when the host has
  * the inventory again.
  *
@@ -45,6 +45,9 @@ int retained_want(Retained *retained, const Uuid *provider);
  * inventory, and those of retained_want(). Borrowed until the next call. Returns -ENOMEM on
  * failure. */
 int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n);
+
+/* Checks whether the last answer covers all providers that retained_ask() would return. */
+bool retained_is_answered(const Retained *retained);
 
 /* Replaces the known allocations by Placement's answer about the providers of the last
  * retained_ask(). Takes holders. */

@@ -33,6 +33,7 @@
 #define DISK_NEEDED_BYTES    (UINT64_C(16) << 20)
 #define CLOCK_TOLERANCE_SEC  5
 #define PREPARE_FINDINGS_MAX 8  /* functions of which doctor names the difference */
+#define WIDE_TREE_MIN        8  /* from Placement's release note about the option */
 #define NEWEST_MICROVERSION  38 /* minor version of 1.x, the newest that the agent uses */
 
 /* Adds a finding. advice NULL: none. Returns -1 if memory ran out. */
@@ -304,6 +305,21 @@ static int judge_reshape(const CtlFacts *facts, json_t *findings)
                 findings, "reshape", "warning",
                 "Run \"openstack role add --user USER --project PROJECT service\", then \"systemctl reload compute-agent\"",
                 "The user of [placement] lacks the role service, so the agent cannot reshape the tree");
+}
+
+/* Names Placement's option for wide trees. The agent cannot see whether it is set, so it is no
+ * warning. */
+static int judge_width(const CtlFacts *facts, json_t *findings)
+{
+        uint64_t n = ctl_json_u64(facts->status, "n_like_providers");
+
+        if (n < WIDE_TREE_MIN)
+                return 0;
+        return add_finding(
+                findings, "width", "ok", NULL,
+                "%" PRIu64
+                " providers have the same resource class. If guests use more than 4 of them, set [workarounds] optimize_for_wide_provider_trees in placement.conf",
+                n);
 }
 
 static bool has_role(const json_t *connect, const char *name)
@@ -723,10 +739,10 @@ json_t *ctl_doctor_judge_hardware(const json_t *verified)
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
         static const Judge judges[] = {
-                judge_config,  judge_files,   judge_reasons,    judge_service,   judge_hypervisor,
-                judge_parts,   judge_devices, judge_storage,    judge_placement, judge_numa,
-                judge_cells,   judge_reshape, judge_connection, judge_identity,  judge_hook,
-                judge_prepare, judge_clock,   judge_disk,
+                judge_config, judge_files,   judge_reasons, judge_service,    judge_hypervisor,
+                judge_parts,  judge_devices, judge_storage, judge_placement,  judge_numa,
+                judge_cells,  judge_reshape, judge_width,   judge_connection, judge_identity,
+                judge_hook,   judge_prepare, judge_clock,   judge_disk,
         };
         return judge_all(facts, judges, ARRAY_SIZE(judges));
 }

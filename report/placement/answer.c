@@ -325,6 +325,30 @@ int placement_read_traits(const json_t *body, StringSet *ret, Error *reterr)
         return read_names(body, "traits", ret, reterr);
 }
 
+/* A cloud can have thousands of classes, so only the wanted names are copied. */
+int placement_read_classes(const json_t *body, const StringSet *wanted, StringSet *ret,
+                           Error *reterr)
+{
+        _cleanup_(string_set_done) StringSet found = STRING_SET_INIT;
+        json_t *array, *item;
+        const char *name;
+        size_t i;
+        int r = json_read_array(body, "resource_classes", &array, reterr);
+
+        if (r < 0)
+                return r;
+        json_array_foreach(array, i, item) {
+                r = json_read_string(item, "name", &name, reterr);
+                if (r < 0)
+                        return r;
+                if (string_set_contains(wanted, name) && string_set_add(&found, name) < 0)
+                        return error_oom(reterr);
+        }
+        string_set_done(ret);
+        *ret = TAKE_STRUCT(found);
+        return 0;
+}
+
 int placement_read_part(const json_t *body, PlacementPart part, Provider *provider, Error *reterr)
 {
         if (part == PLACEMENT_INVENTORIES)

@@ -61,6 +61,11 @@ int placement_read_usages(const json_t *body, Resources *ret, Error *reterr);
 /* Reads {"traits": [...]}. ret must be initialised. */
 int placement_read_traits(const json_t *body, StringSet *ret, Error *reterr);
 
+/* Reads {"resource_classes": [{"name": …}, …]} and adds the names that are in wanted. ret must be
+ * initialised. */
+int placement_read_classes(const json_t *body, const StringSet *wanted, StringSet *ret,
+                           Error *reterr);
+
 /* Reads the answer to GET /resource_providers/{uuid}/allocations (facts E5), and adds the
  * allocations of each consumer on this provider. */
 int placement_read_provider_allocations(const json_t *body, const Uuid *provider, Allocations *ret,

@@ -394,14 +394,3 @@ PlacementRequest placement_post_reshaper(const PlacementReshapeItem *items, size
                 request.microversion = PLACEMENT_MICROVERSION_CONSUMER_TYPES;
         return request;
 }
-
-PlacementRequest placement_probe_reshaper(void)
-{
-        PlacementRequest request = placement_request("POST", "/reshaper", "");
-
-        request.harmless = true;
-        request.body = strdup("");
-        if (!request.body)
-                placement_request_done(&request);
-        return request;
-}

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/allocation.h"
+#include "base/digest.h"
 #include "base/provider-tree.h"
 #include "base/resource-request.h"
 #include "report/placement/answer.h"
@@ -24,12 +25,19 @@
 /* Limit for a path in bytes. A longer list of names is divided (bug 2068893). */
 #define PLACEMENT_PATH_MAX 4000
 
+/* An answer that was seen before. */
+typedef struct PlacementSeen {
+        Digest digest;         /* of the body; size 0: none */
+        uint64_t modified_sec; /* its last-modified; 0: none */
+} PlacementSeen;
+
 typedef struct PlacementRequest {
         const char *method, *route; /* "PUT", "/resource_providers/{uuid}/traits"; static */
         char *path;                 /* NULL: out of memory, which session_send() reports */
         const char *microversion;
-        char *body;    /* NULL: none */
-        bool harmless; /* changes nothing, although its method can */
+        char *body; /* NULL: none */
+        /* The last answer to this request. An equal one is not parsed. */
+        PlacementSeen seen;
 } PlacementRequest;
 
 #define PLACEMENT_REQUEST_INIT ((PlacementRequest){ 0 })
@@ -39,7 +47,7 @@ void placement_request_done(PlacementRequest *request);
 /* Checks whether the request can change data of the server. */
 static inline bool placement_request_writes(const PlacementRequest *request)
 {
-        return strcmp(request->method, "GET") != 0 && !request->harmless;
+        return strcmp(request->method, "GET") != 0;
 }
 
 /* The following functions make a request, which the caller sends or frees. Names of classes and
@@ -86,10 +94,6 @@ typedef struct PlacementReshapeItem {
  * uses 1.38 if every consumer has a type, else 1.30, which leaves types unchanged. */
 PlacementRequest placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
                                          const Allocations *allocations);
-
-/* Makes a reshape with an empty body, which changes nothing. Placement rejects it with 400 if it
- * would permit a real one. */
-PlacementRequest placement_probe_reshaper(void);
 
 /* Returns -EINVAL with words for a consumer without project or user, because it cannot be
  * written. */

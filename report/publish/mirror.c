@@ -21,6 +21,8 @@
 typedef struct MirrorEntry {
         Uuid uuid;
         int64_t generation; /* -1: stale */
+        int64_t listed;     /* generation in the list that the mirror was made of; -1: none */
+        bool is_new;        /* the agent created it since the last refresh */
         /* Bits and generations of the parts that were read since the provider became stale. */
         unsigned parts_read;
         int64_t part_generations[_PLACEMENT_PART_MAX];
@@ -31,6 +33,8 @@ struct Mirror {
         MirrorEntry *entries; /* one for each provider of the tree, sorted by uuid */
         size_t n_entries, n_allocated;
         bool list_stale; /* the list of providers must be read */
+        bool list_known; /* list shows exactly the generations of the entries */
+        PlacementSeen list;
         MirrorNames names;
 };
 
@@ -51,6 +55,7 @@ int mirror_new(Mirror **ret)
 static void names_done(MirrorNames *names)
 {
         string_set_done(&names->known_classes);
+        string_set_done(&names->missing_classes);
         string_set_done(&names->known_traits);
         string_set_done(&names->missing_traits);
 }
@@ -124,6 +129,18 @@ bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers
         return true;
 }
 
+void mirror_set_list(Mirror *mirror, const PlacementSeen *seen)
+{
+        mirror->list = *seen;
+        mirror->list_known = true;
+        mirror_clear_new(mirror);
+}
+
+const PlacementSeen *mirror_get_list(const Mirror *mirror)
+{
+        return mirror->list_known ? &mirror->list : NULL;
+}
+
 /* Ensures that the mirror can change its tree: makes a copy if another owner has a reference. */
 static int own_tree(Mirror *mirror)
 {
@@ -155,13 +172,16 @@ static int add_entry(Mirror *mirror, const Uuid *uuid, const char *name, const U
                 return r;
         position = find_position(mirror, uuid, &found);
         array_open(mirror->entries, sizeof(MirrorEntry), &mirror->n_entries, position);
-        mirror->entries[position] = (MirrorEntry){ .uuid = *uuid, .generation = generation };
+        mirror->entries[position] =
+                (MirrorEntry){ .uuid = *uuid, .generation = generation, .listed = -1 };
+        mirror->list_known = false;
         return 0;
 }
 
 static int copy_names(MirrorNames *to, const MirrorNames *from)
 {
         if (string_set_copy(&to->known_classes, &from->known_classes) < 0 ||
+            string_set_copy(&to->missing_classes, &from->missing_classes) < 0 ||
             string_set_copy(&to->known_traits, &from->known_traits) < 0 ||
             string_set_copy(&to->missing_traits, &from->missing_traits) < 0)
                 return -ENOMEM;
@@ -209,7 +229,8 @@ static int learn_from(Mirror *mirror, const Provider *provider, PlacementPart pa
                 return learn_traits(mirror, &provider->traits);
         if (part == PLACEMENT_INVENTORIES)
                 for (size_t i = 0; i < provider->n_inventories; i++)
-                        if (mirror_learn_class(mirror, provider->inventories[i].resource_class) < 0)
+                        if (mirror_learn_class(mirror, provider->inventories[i].resource_class,
+                                               true) < 0)
                                 return -ENOMEM;
         return 0;
 }
@@ -235,8 +256,11 @@ static int add_next(Mirror *next, const PlacementProvider *item, const Mirror *s
         int r = add_entry(next, &item->uuid, item->name, &item->parent, generation, &provider,
                           reterr);
 
-        if (r < 0 || !source)
+        if (r < 0)
                 return r;
+        find_entry(next, &item->uuid)->listed = item->generation;
+        if (!source)
+                return 0;
         if (provider_copy_contents(provider, provider_tree_find(source->tree, &item->uuid)) < 0 ||
             (learns && (learn_from(next, provider, PLACEMENT_INVENTORIES) < 0 ||
                         learn_from(next, provider, PLACEMENT_TRAITS) < 0)))
@@ -302,13 +326,33 @@ int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const 
         if (!parts_agree(entry))
                 return MIRROR_TORN;
         entry->generation = generation;
+        /* Another writer changed the provider after the list was read. */
+        if (generation != entry->listed)
+                mirror->list_known = false;
         return 0;
 }
 
 int mirror_add(Mirror *mirror, const Provider *provider, int64_t generation)
 {
-        return add_entry(mirror, &provider->uuid, provider->name, &provider->parent, generation,
-                         NULL, NULL);
+        int r = add_entry(mirror, &provider->uuid, provider->name, &provider->parent, generation,
+                          NULL, NULL);
+
+        if (r >= 0)
+                find_entry(mirror, &provider->uuid)->is_new = true;
+        return r;
+}
+
+bool mirror_is_new(const Mirror *mirror, const Uuid *provider)
+{
+        const MirrorEntry *entry = find_entry(mirror, provider);
+
+        return entry && entry->is_new;
+}
+
+void mirror_clear_new(Mirror *mirror)
+{
+        for (size_t i = 0; i < mirror->n_entries; i++)
+                mirror->entries[i].is_new = false;
 }
 
 static int write_part(Provider *provider, PlacementPart part, const Provider *written)
@@ -331,6 +375,7 @@ int mirror_write(Mirror *mirror, const Provider *written, PlacementPart part, in
 
         if (!entry)
                 return -ENOENT;
+        mirror->list_known = false;
         entry->generation = -1;
         if (own_tree(mirror) < 0)
                 return -ENOMEM;
@@ -348,6 +393,7 @@ int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation)
 
         if (!entry)
                 return -ENOENT;
+        mirror->list_known = false;
         /* A move does not change the generation, so another one comes from another writer. */
         if (entry->generation != generation)
                 entry->generation = -1;
@@ -365,6 +411,7 @@ void mirror_remove(Mirror *mirror, const Uuid *provider)
 {
         size_t n = 0;
 
+        mirror->list_known = false;
         /* Without memory the provider becomes stale, and the next read shows that it is gone. */
         if (own_tree(mirror) < 0) {
                 mirror_forget(mirror, provider);
@@ -382,16 +429,23 @@ void mirror_forget(Mirror *mirror, const Uuid *provider)
 {
         MirrorEntry *entry = provider ? find_entry(mirror, provider) : NULL;
 
+        mirror->list_known = false;
         if (entry)
                 entry->generation = -1;
         else
                 mirror->list_stale = true;
 }
 
-void mirror_forget_all(Mirror *mirror)
+void mirror_forget_generations(Mirror *mirror)
 {
+        mirror->list_known = false;
         for (size_t i = 0; i < mirror->n_entries; i++)
                 mirror->entries[i].generation = -1;
+}
+
+void mirror_forget_all(Mirror *mirror)
+{
+        mirror_forget_generations(mirror);
         mirror_forget_names(mirror);
 }
 
@@ -400,44 +454,70 @@ void mirror_forget_names(Mirror *mirror)
         names_done(&mirror->names);
 }
 
-void mirror_forget_missing_traits(Mirror *mirror)
+void mirror_forget_missing_names(Mirror *mirror)
 {
+        string_set_done(&mirror->names.missing_classes);
         string_set_done(&mirror->names.missing_traits);
 }
 
-int mirror_learn_class(Mirror *mirror, const char *name)
+/* Moves the name from the set other to the set to, so it is in one of them at most. */
+static int learn(StringSet *to, StringSet *other, const char *name)
 {
-        return string_set_add(&mirror->names.known_classes, name) < 0 ? -ENOMEM : 0;
+        if (string_set_add(to, name) < 0)
+                return -ENOMEM;
+        string_set_remove(other, name);
+        return 0;
 }
 
-/* Moves the name between the two sets, so it is in one of them at most. */
+int mirror_learn_class(Mirror *mirror, const char *name, bool exists)
+{
+        StringSet *known = &mirror->names.known_classes, *missing = &mirror->names.missing_classes;
+
+        return exists ? learn(known, missing, name) : learn(missing, known, name);
+}
+
 int mirror_learn_trait(Mirror *mirror, const char *name, bool exists)
 {
         StringSet *known = &mirror->names.known_traits, *missing = &mirror->names.missing_traits;
 
-        if (string_set_add(exists ? known : missing, name) < 0)
+        return exists ? learn(known, missing, name) : learn(missing, known, name);
+}
+
+/* Adds the name unless Placement is known to have it. *ret_unknown is set if the name was never
+ * looked up. */
+static int add_unknown(const StringSet *known, const StringSet *missing, const char *name,
+                       StringSet *ret, bool *ret_unknown)
+{
+        if (string_set_contains(known, name))
+                return 0;
+        if (string_set_add(ret, name) < 0)
                 return -ENOMEM;
-        string_set_remove(exists ? missing : known, name);
+        *ret_unknown |= !string_set_contains(missing, name);
         return 0;
 }
 
-/* Adds the traits of a provider that Placement is not known to have. *ret_unknown is set if one of
- * them was never asked for. */
 static int add_unknown_traits(const MirrorNames *names, const Provider *provider, StringSet *ret,
                               bool *ret_unknown)
 {
-        for (size_t i = 0; i < provider->traits.n_items; i++) {
-                const char *trait = provider->traits.items[i];
+        int r = 0;
 
-                if (!resource_class_valid(trait) ||
-                    string_set_contains(&names->known_traits, trait))
-                        continue;
-                if (string_set_add(ret, trait) < 0)
-                        return -ENOMEM;
-                if (!string_set_contains(&names->missing_traits, trait))
-                        *ret_unknown = true;
-        }
-        return 0;
+        for (size_t i = 0; r == 0 && i < provider->traits.n_items; i++)
+                if (resource_class_valid(provider->traits.items[i]))
+                        r = add_unknown(&names->known_traits, &names->missing_traits,
+                                        provider->traits.items[i], ret, ret_unknown);
+        return r;
+}
+
+static int add_unknown_classes(const MirrorNames *names, const Provider *provider, StringSet *ret,
+                               bool *ret_unknown)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < provider->n_inventories; i++)
+                if (resource_class_is_custom(provider->inventories[i].resource_class))
+                        r = add_unknown(&names->known_classes, &names->missing_classes,
+                                        provider->inventories[i].resource_class, ret, ret_unknown);
+        return r;
 }
 
 int mirror_list_unknown_traits(const Mirror *mirror, const ProviderTree *desired, StringSet *ret)
@@ -446,6 +526,18 @@ int mirror_list_unknown_traits(const Mirror *mirror, const ProviderTree *desired
 
         for (size_t i = 0; i < desired->n_providers; i++)
                 if (add_unknown_traits(&mirror->names, desired->providers[i], ret, &unknown) < 0)
+                        return -ENOMEM;
+        if (!unknown)
+                string_set_done(ret);
+        return 0;
+}
+
+int mirror_list_unknown_classes(const Mirror *mirror, const ProviderTree *desired, StringSet *ret)
+{
+        bool unknown = false;
+
+        for (size_t i = 0; i < desired->n_providers; i++)
+                if (add_unknown_classes(&mirror->names, desired->providers[i], ret, &unknown) < 0)
                         return -ENOMEM;
         if (!unknown)
                 string_set_done(ret);

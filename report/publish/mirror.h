@@ -14,13 +14,19 @@
  * succeeded. A refresh that fails leaves the mirror unchanged, and the next one continues with the
  * copy.
  *
- * LIMITATIONS: aggregates written with a microversion below 1.19 do not raise the generation. They
- * are seen only with the next change of the provider. */
+ * A provider that was deleted and created again can have the old generation. The list that shows it
+ * has a newer last-modified, which the mirror remembers (mirror_get_list()).
+ *
+ * LIMITATIONS: last-modified has whole seconds. So a provider that is created again in the second
+ * of its last write is not noticed before the next full read. Aggregates written with a
+ * microversion below 1.19 do not raise the generation. They are seen only with the next change of
+ * the provider. */
 
 #include <jansson.h>
 
 #include "base/provider-tree.h"
 #include "report/placement/answer.h"
+#include "report/placement/request.h"
 
 /* Result of mirror_read(): another writer changed the provider between the reads, so all parts must
  * be read again. */
@@ -29,7 +35,8 @@
 /* Names that need not be looked up or created again. */
 typedef struct MirrorNames {
         StringSet known_classes, known_traits;
-        StringSet missing_traits; /* traits that Placement lacked at the last look-up */
+        /* Names that Placement lacked at the last look-up. */
+        StringSet missing_classes, missing_traits;
 } MirrorNames;
 
 typedef struct Mirror Mirror;
@@ -50,6 +57,14 @@ int64_t mirror_get_generation(const Mirror *mirror, const Uuid *provider);
 /* Checks whether the mirror has exactly these providers, and none is stale. */
 bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers);
 
+/* Notes the list that the mirror has just been compared with or made from. Then no provider is
+ * new. */
+void mirror_set_list(Mirror *mirror, const PlacementSeen *seen);
+
+/* Returns the list that shows exactly the generations of the mirror, borrowed; NULL: unknown. Each
+ * change of the mirror that can make them differ forgets it. */
+const PlacementSeen *mirror_get_list(const Mirror *mirror);
+
 /* Makes a mirror of these providers (parents first). A provider that this mirror has in the same
  * generation is copied, else one that partial (NULL: none) has. All others are stale. -EBADMSG,
  * -ENOMEM. */
@@ -67,8 +82,14 @@ bool mirror_has_stale(const Mirror *mirror);
 int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const json_t *body,
                 Error *reterr);
 
-/* Adds a provider that was created, without parts. -ENOMEM. */
+/* Adds a provider that was created, without parts. It is new until the next refresh. -ENOMEM. */
 int mirror_add(Mirror *mirror, const Provider *provider, int64_t generation);
+
+/* Checks whether mirror_add() added the provider since the last refresh. */
+bool mirror_is_new(const Mirror *mirror, const Uuid *provider);
+
+/* Notes that no provider is new. */
+void mirror_clear_new(Mirror *mirror);
 
 /* Stores one part of a provider that was written. The provider is stale after -ENOMEM; -ENOENT if
  * it is unknown. */
@@ -85,21 +106,27 @@ void mirror_remove(Mirror *mirror, const Uuid *provider);
  * again, whose generations show the changes. */
 void mirror_forget(Mirror *mirror, const Uuid *provider);
 
-/* Makes every provider stale at any generation, and forgets every name. */
+/* Makes every provider stale at any generation. */
+void mirror_forget_generations(Mirror *mirror);
+
+/* Does the same and forgets every name. */
 void mirror_forget_all(Mirror *mirror);
 
 /* Forgets every name, because Placement lacks one that was known. */
 void mirror_forget_names(Mirror *mirror);
 
-/* Forgets the traits that Placement lacked, because an upgrade can have added them. */
-void mirror_forget_missing_traits(Mirror *mirror);
+/* Forgets the names that Placement lacked, because an upgrade or another client can have added
+ * them. */
+void mirror_forget_missing_names(Mirror *mirror);
 
-/* Notes that Placement has the class; mirror_learn_trait() notes that it has or lacks the trait.
- * -ENOMEM. */
-int mirror_learn_class(Mirror *mirror, const char *name);
+/* Notes that Placement has or lacks the class or the trait. -ENOMEM. */
+int mirror_learn_class(Mirror *mirror, const char *name, bool exists);
 int mirror_learn_trait(Mirror *mirror, const char *name, bool exists);
 
 /* Lists the traits of desired that are neither known to exist nor known to be missing. If there are
  * any, the list also has those that Placement lacked earlier, because an upgrade can have added
  * them. ret must be initialised. -ENOMEM. */
 int mirror_list_unknown_traits(const Mirror *mirror, const ProviderTree *desired, StringSet *ret);
+
+/* Lists the custom classes of desired likewise. Standard classes cannot be created. -ENOMEM. */
+int mirror_list_unknown_classes(const Mirror *mirror, const ProviderTree *desired, StringSet *ret);

@@ -263,6 +263,8 @@ static int apply_reshape(const Plan *plan, Mirror *mirror)
         const ProviderTree *tree = mirror_get_tree(mirror);
         int r = 0;
 
+        if (plan->allocations)
+                mirror_clear_new(mirror); /* a new provider can have allocations now */
         for (size_t i = 0; r >= 0 && i < tree->n_providers; i++)
                 r = settle(plan, mirror, tree->providers[i]);
         return r;
@@ -276,7 +278,7 @@ int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const jso
 
         switch (step->op) {
         case PLAN_ENSURE_CLASS:
-                r = mirror_learn_class(mirror, step->name);
+                r = mirror_learn_class(mirror, step->name, true);
                 break;
         case PLAN_ENSURE_TRAIT:
                 r = mirror_learn_trait(mirror, step->name, true);

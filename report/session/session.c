@@ -275,7 +275,13 @@ static void on_response(int result, const HttpResponse *response, const Error *e
                 answer.modified_sec = response->modified_sec;
                 answer.verdict = placement_judge(request, response, &words);
                 result = answer.verdict.outcome;
-                if (result == REPORT_DONE)
+                answer.text = response->body;
+                answer.size = response->body_size;
+                answer.unchanged =
+                        result == REPORT_DONE &&
+                        request->seen.modified_sec == response->modified_sec &&
+                        digest_matches(&request->seen.digest, response->body, response->body_size);
+                if (result == REPORT_DONE && !answer.unchanged)
                         result = read_body(request, response, &body, &words);
                 answer.body = body;
                 count_answer(call->session, &answer, response);

@@ -34,6 +34,9 @@ typedef struct SessionAnswer {
         PlacementVerdict verdict; /* valid if there is an answer */
         const json_t *body;       /* body of a 2xx; NULL: none */
         uint64_t modified_sec;    /* time of the last change by Placement's clock; 0: unknown */
+        bool unchanged;           /* equal to PlacementRequest.seen; body is NULL */
+        const char *text;         /* the body as text, of size bytes; NULL: none */
+        size_t size;
 } SessionAnswer;
 
 typedef struct Session Session;

@@ -218,6 +218,7 @@ static int on_deferred(sd_event_source *source, void *userdata)
         response.body = with_quotes(body);
         response.body_size = strlen(response.body);
         response.retry_after_sec = answer.retry_after_sec;
+        response.modified_sec = answer.modified_sec;
         if (answer.subject_token)
                 response.subject_token = answer.subject_token;
         done(HTTP_DONE, &response, NULL, done_userdata);
@@ -306,13 +307,7 @@ int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone do
 
         assert_non_null(transfer);
         transfer->client = client;
-        if (strcmp(request->path, "/reshaper") == 0 && request->body[0] == '\0') {
-                transfer->answer = choose_answer("MAY RESHAPE");
-                if (!transfer->answer.match)
-                        transfer->answer = (FakeAnswer){ .status = 403, .body = "" };
-        } else {
-                write_down(transfer, request);
-        }
+        write_down(transfer, request);
         transfer->done = done;
         transfer->userdata = userdata;
         TAILQ_INSERT_TAIL(&client->waiting, transfer, link);

@@ -7,10 +7,7 @@
  * tests/fixtures/tree.h in place of their uuids. The answer is the first one of the script whose
  * text is a part of that line and that is not used up. Without such an answer it is a 200 with
  * generations one above those of the request. Each turn of the loop gives one answer, to the oldest
- * request.
- *
- * The probe of the reshaper (a POST /reshaper without a body) is not logged. It is matched as "MAY
- * RESHAPE", and answered with 403 if the script has no answer. */
+ * request. */
 
 #include "report/http/http.h"
 
@@ -21,6 +18,7 @@ typedef struct FakeAnswer {
         int status;     /* 0: 200 */
         const char *body;
         uint64_t retry_after_sec;
+        uint64_t modified_sec;
         const char *subject_token; /* NULL: "" */
         bool never;                /* there is never an answer */
 } FakeAnswer;

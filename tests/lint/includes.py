@@ -56,7 +56,7 @@ ROOMS = {
     'agent/placing': {'agent/guests', 'config'},
     'agent/reshape': {'agent/guests', 'agent/tree', 'agent/state', 'formats'},
     'agent/audit': {'agent/placing', 'agent/reshape', 'agent/guests', 'formats'},
-    'agent/cycle': {'agent/audit', 'agent/reshape', 'agent/tree', 'agent/guests', 'formats'},
+    'agent/cycle': {'agent/audit', 'agent/reshape', 'agent/tree', 'agent/guests', 'agent/state', 'formats'},
     'agent/bus': {'agent/cycle', 'agent/audit', 'agent/placing', 'agent/reshape', 'agent/tree',
                               'agent/guests', 'formats'},
     'agent': {'agent/bus', 'agent/cycle', 'agent/placing', 'agent/tree', 'config', 'agent/guests',

@@ -309,7 +309,7 @@ class TestStart(AuditCase):
     def test_a14_claims_of_guests_that_were_evacuated(self):
         """F8 1794996, 1896463: a dead host comes back after its guest was evacuated to another host."""
         agent, guest = self.start_with_guest(running=False)
-        agent.stop()
+        agent.kill()
         other = self.placement.make_provider('other-host', {'VCPU': 8, 'MEMORY_MB': 1024})
         self.allocate({other: {'VCPU': 2, 'MEMORY_MB': 40}}, guest)
         agent.start('synced')

@@ -89,8 +89,7 @@ class TestObserve(NovaCase):
         self.assertEqual(self.differences(agent), 2)
         self.assertEqual(self.sends(mark), [])
         self.set_nova(agent, 'none')
-        # The third request checks whether the agent is allowed to reshape.
-        self.assertEqual(len(self.sends(mark)), 2 + 1, self.sends(mark))
+        self.assertEqual(len(self.sends(mark)), 2, self.sends(mark))
 
     def test_a_reshape_is_shown_and_not_done(self):
         agent = self.start_published()
@@ -233,8 +232,7 @@ class TestBeside(NovaCase):
         self.assertIn('ECC errors', done.stderr)
         agent.ctl('uncordon', '0000:c1:00.0')
         self.assertEqual(reserved(), 0)
-        self.assertEqual({(method, path.split('/')[-1]) for method, path, _ in self.sends(mark)
-                          if path != '/reshaper'}, {('PUT', 'inventories')})
+        self.assertEqual({(method, path.split('/')[-1]) for method, path, _ in self.sends(mark)}, {('PUT', 'inventories')})
 
     def test_each_is_a_stable_state(self):
         agent = self.start_published()
@@ -268,7 +266,7 @@ class TestSecondReporter(NovaCase):
         for _ in range(times):
             undo()
             agent.ctl('sync')
-        return len([line for line in self.sends(mark) if line[1] != '/reshaper'])
+        return len(self.sends(mark))
 
     def take_trait(self, agent, trait):
         self.change(agent, NODE, 'traits', lambda traits: traits.remove(trait) if trait in traits else None)

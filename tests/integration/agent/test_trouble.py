@@ -9,6 +9,7 @@ import uuid
 from tests.run.demo import expected_tree, placement_tree
 from tests.env import faults
 from tests.env.crowd import MeasuredAgent
+from tests.env.hosts import recorded_host
 from tests.env.libvirtd import guest_xml
 from tests.env.proxy import Proxy
 from tests.env.scratch import wait_until
@@ -83,9 +84,12 @@ class TestPlacement(TroubleCase):
         """The agent logs this once and publishes everything without POST /reshaper."""
         with Proxy(self.placement.port) as proxy:
             proxy.add(faults.server_error(403, method='POST', path='/reshaper'))
-            agent = self.make_agent(placement=proxy.endpoint).start()
-            self.wait_equal(agent)
+            gpus = [{'name': 'pci_0000_%02x_00_0' % number, 'address': '0000:%02x:00.0' % number, 'mdev_types': [
+                {'id': 'nvidia-35', 'name': 'GRID', 'device_api': 'vfio-pci', 'available_instances': 4}]} for number in range(4)]
+            agent = self.make_agent({'devices': {'enabled_mdev_types': 'nvidia-35'}}, placement=proxy.endpoint,
+                                    host=recorded_host('demo', devices=gpus)).start('synced')
             agent.ctl('sync')
+            self.assertEqual([len(part['inventories']) > 0 for part in self.placement.tree(agent.root()).values()], [True] * 5)
             self.assertEqual(agent.status()['reshape_access'], 'refused')
             self.assertIn('lacks the role service', agent.ctl('status').stdout)
             self.assertRegex(agent.ctl('doctor', '--config', agent.config, check=False).stdout,
@@ -94,7 +98,7 @@ class TestPlacement(TroubleCase):
             self.assertEqual(proxy.count('POST', '/reshaper'), 1)
             proxy.clear()
             agent.ctl('reload')
-            self.assertEqual(agent.status()['reshape_access'], 'allowed')
+            self.assertEqual(agent.status()['reshape_access'], 'unknown')
 
     def test_placement_hangs(self):
         agent = self.start_agent({'placement': {'timeout': 2}})

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The report client with a real Placement: the providers it publishes, and the number of its requests."""
 
+import time
+
 from tests.integration.report.report_case import ReportCase, big_tree, inventory, provider, uid
 
 
@@ -12,8 +14,7 @@ class TestPublish(ReportCase):
         # The limit is 3 requests for each provider, 2 classes, 5 traits, the list and the lookup. One provider has no traits.
         self.assertLessEqual(line['requests'], 3 * len(tree) + 16)
 
-    def test_a_single_root_takes_six_requests(self):
-        """The third request checks whether the agent is allowed to reshape. A client sends it once."""
+    def test_a_single_root_takes_five_requests(self):
         tree = [provider('host', None, {'VCPU': inventory(8)}, ['COMPUTE_NODE'])]
         mark = self.placement.mark()
         self.publish_done(tree)
@@ -21,7 +22,6 @@ class TestPublish(ReportCase):
         self.assertEqual(self.placement.requests_since(mark), [
             ('GET', '/resource_providers?in_tree=' + uid('host'), 200),
             ('GET', '/traits?name=in:COMPUTE_NODE', 200),
-            ('POST', '/reshaper', 400),
             ('POST', '/resource_providers', 200),
             ('PUT', base + '/inventories', 200),
             ('PUT', base + '/traits', 200)])
@@ -37,7 +37,7 @@ class TestPublish(ReportCase):
         tree = big_tree()
         self.publish_done(tree)
         line = self.publish_done(tree)
-        self.assertEqual((line['requests'], line['writes']), (2 + 3 * len(tree), 0))
+        self.assertEqual((line['requests'], line['writes']), (1 + 3 * len(tree), 0))
 
     def test_a_changed_inventory_is_one_write(self):
         tree = big_tree()
@@ -59,9 +59,30 @@ class TestPublish(ReportCase):
             self.assertEqual(go()['writes'], 0)
         paths = [path for _, path, _ in self.placement.requests_since(mark)]
         self.assertEqual(sorted(paths), sorted(
-            ['/resource_providers?in_tree=' + uid('host'), '/reshaper'] +
+            ['/resource_providers?in_tree=' + uid('host')] +
             ['/resource_providers/%s/%s' % (uid('host_fpga'), what)
              for what in ('inventories', 'traits', 'aggregates')]))
+
+    def test_a_provider_that_was_made_again_with_its_generation_is_read(self):
+        """Only the last-modified of the list differs, in whole seconds."""
+        tree = big_tree()
+        self.publish_done(tree)
+        path = '/resource_providers/' + uid('host_fpga')
+        with self.stepped(tree, rounds=2) as go:
+            before = self.generation('host_fpga')
+            time.sleep(1.1)
+            self.api('DELETE', path)
+            self.api('POST', '/resource_providers', {
+                'uuid': uid('host_fpga'), 'name': 'host_fpga', 'parent_provider_uuid': uid('host')})
+            while self.generation('host_fpga') < before:
+                self.api('PUT', path + '/inventories', {
+                    'inventories': {'CUSTOM_FPGA': inventory(3 + self.generation('host_fpga'))},
+                    'resource_provider_generation': self.generation('host_fpga')})
+            self.assertEqual(self.generation('host_fpga'), before)
+            self.assertEqual(go()['writes'], 0)
+            self.assertEqual(go.line(), {'event': 'refreshed'})
+            self.assertEqual(go()['writes'], 1)
+        self.assert_remote(tree)
 
     def test_a_subtree_is_deleted(self):
         tree = big_tree()

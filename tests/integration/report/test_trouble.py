@@ -54,7 +54,7 @@ class TestTrouble(ReportCase):
     def test_hanging_write(self):
         """Placement does the write of all inventories, but the client gets no answer."""
         line = self.check('unreachable', 'within 2 s',
-                          faults.Hang('after', method='POST', path='/reshaper', every=2), timeout_ms=2000)
+                          faults.Hang('after', method='POST', path='/reshaper'), timeout_ms=2000)
         self.assertGreater(line['writes'], 0)
 
     def test_answers(self):
@@ -88,7 +88,7 @@ class TestTrouble(ReportCase):
 
     def test_b3_a_limit_of_the_size_of_requests(self):
         """The batch is too large for a proxy in front of Placement, so the client sends single requests."""
-        self.proxy.add(faults.html(413, method='POST', path='/reshaper', every=2))
+        self.proxy.add(faults.html(413, method='POST', path='/reshaper'))
         line = self.attempt()
         self.assertEqual(line['outcome'], 'done', line['error'])
         self.assert_remote(self.tree)

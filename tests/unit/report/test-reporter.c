@@ -159,8 +159,8 @@ static void test_new_host(void **state)
                             "PUT /resource_providers/host/traits");
         assert_tree(fixture, "host VCPU=8 +HW_A +CUSTOM_T");
         statistics = reporter_get_statistics(fixture->reporter);
-        assert_int_equal(statistics->n_requests, 7);
-        assert_int_equal(statistics->last_attempt_requests, 7);
+        assert_int_equal(statistics->n_requests, 6);
+        assert_int_equal(statistics->last_attempt_requests, 6);
         assert_int_equal(statistics->n_writes, 4);
 
         /* The same tree again causes no request. */
@@ -312,11 +312,154 @@ static void test_existing_host_and_quiet_cycles(void **state)
                 assert_int_equal(publish(fixture, EXISTING_TREE), 0);
                 assert_string_equal(fake_http_log(), "GET /resource_providers?in_tree=host");
                 assert_int_equal(reporter_get_statistics(fixture->reporter)->last_attempt_requests,
-                                 i == 0 ? 2 : 1);
+                                 1);
                 assert_int_equal(reporter_get_statistics(fixture->reporter)->last_attempt_writes,
                                  0);
         }
-        assert_int_equal(reporter_get_statistics(fixture->reporter)->n_requests, 11);
+        assert_int_equal(reporter_get_statistics(fixture->reporter)->n_requests, 10);
+}
+
+/* Answers the next lists with this last-modified. */
+static void begin_list(Fixture *fixture, uint64_t modified_sec)
+{
+        FakeAnswer list = ANSWER("in_tree", 200, fixture->list);
+
+        list.modified_sec = modified_sec;
+        begin_existing(fixture, SCRIPT(list));
+}
+
+static json_t *save(Fixture *fixture)
+{
+        json_t *json = reporter_save(fixture->reporter);
+
+        assert_non_null(json);
+        return json;
+}
+
+/* A later process trusts the saved mirror if the list agrees with all of it. */
+static void test_restore(void **state)
+{
+        static const struct {
+                int a;
+                uint64_t modified_sec;
+                size_t n_requests;
+        } cases[] = { { 5, 100, 1 }, { 5, 101, 7 }, { 6, 100, 7 }, { -1, 100, 4 } };
+        Fixture *fixture = *state;
+
+        assert_null(reporter_save(fixture->reporter));
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *json = NULL;
+
+                fixture = renew(state);
+                set_list(fixture, 3, 5);
+                begin_list(fixture, 100);
+                assert_int_equal(refresh(fixture), 0);
+                json = save(fixture);
+                fixture = renew(state);
+                assert_int_equal(reporter_restore(fixture->reporter, json, NULL), 0);
+                assert_null(reporter_tree(fixture->reporter));
+                begin_list(fixture, cases[i].modified_sec);
+                set_list(fixture, 3, cases[i].a);
+                assert_int_equal(refresh(fixture), 0);
+                if (fake_http_get_n_requests() != cases[i].n_requests ||
+                    reporter_is_restored(fixture->reporter) != (i == 0))
+                        fail_msg("case %zu: %zu requests", i, fake_http_get_n_requests());
+        }
+        assert_int_equal(reporter_restore(fixture->reporter, NULL, NULL), -EBADMSG);
+}
+
+/* Nothing is kept of a mirror that was written after the last list, or without last-modified. */
+static void test_save_of_a_written_mirror(void **state)
+{
+        Fixture *fixture = *state;
+
+        begin_read(fixture);
+        assert_null(reporter_save(fixture->reporter));
+        fixture = renew(state);
+        set_list(fixture, 3, 5);
+        begin_list(fixture, 100);
+        assert_int_equal(refresh(fixture), 0);
+        json_decref(save(fixture));
+        assert_int_equal(publish(fixture, "host VCPU=9 +HW_A @x | a<host VGPU=4 @x"), 0);
+        assert_null(reporter_save(fixture->reporter));
+}
+
+/* A tree that needs no request needs none until it or the mirror changes. */
+static void test_a_settled_tree(void **state)
+{
+        Fixture *fixture = *state;
+
+        begin_existing(fixture, SCRIPT(ANSWER("GET /traits", 200, "{'traits':['HW_A']}")));
+        assert_int_equal(refresh(fixture), 0);
+        fake_http_clear_log();
+        for (unsigned i = 0; i < 3; i++)
+                assert_int_equal(
+                        publish(fixture, "host VCPU=8 +HW_A +HW_NEW @x | a<host VGPU=4 @x"), 0);
+        assert_string_equal(fake_http_log(), "GET /traits?name=in:HW_NEW");
+        fake_http_clear_log();
+        assert_int_equal(publish(fixture, "host VCPU=9 +HW_A +HW_NEW @x | a<host VGPU=4 @x"), 0);
+        assert_int_equal(fake_http_count("PUT"), 1);
+        assert_int_equal(publish(fixture, "host VCPU=8 +HW_A +HW_NEW @x | a<host VGPU=4 @x"), 0);
+        assert_int_equal(fake_http_count("PUT"), 2);
+        assert_int_equal(publish(fixture, "host VCPU=8 +HW_A +HW_NEW @x | a<host VGPU=4 @x"), 0);
+        assert_int_equal(fake_http_count("PUT"), 2);
+        /* Another writer changed a provider. */
+        set_list(fixture, 3, 6);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(publish(fixture, "host VCPU=7 +HW_A +HW_NEW @x | a<host VGPU=4 @x"), 0);
+        assert_int_equal(fake_http_count("PUT"), 3);
+        reporter_forget(fixture->reporter);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(publish(fixture, "host VCPU=7 +HW_A +HW_NEW @x | a<host VGPU=4 @x"), 0);
+        assert_int_equal(fake_http_count("PUT"), 4);
+}
+
+/* A list with equal generations and another last-modified shows that a provider was created again.
+ * A write of the agent itself explains such a list. */
+static void test_a_provider_that_was_made_again(void **state)
+{
+        Fixture *fixture = *state;
+
+        begin_list(fixture, 100);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(fake_http_get_n_requests(), 7);
+        begin_list(fixture, 100);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(fake_http_get_n_requests(), 1);
+        begin_list(fixture, 101);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(fake_http_get_n_requests(), 7);
+        begin_list(fixture, 101);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(fake_http_get_n_requests(), 1);
+
+        assert_int_equal(publish(fixture, "host VCPU=9 +HW_A @x | a<host VGPU=4 @x"), 0);
+        set_list(fixture, 4, 5);
+        fake_http_begin(SCRIPT({ .match = "in_tree", .body = fixture->list, .modified_sec = 105 }),
+                        NAMES);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(fake_http_get_n_requests(), 1);
+        assert_tree(fixture, "host VCPU=9 +HW_A @x | a<host VGPU=4 @x");
+}
+
+/* A list that equals the last one is not parsed: the tree stays the same object. After a write the
+ * list is compared again, although its text is the old one. */
+static void test_an_equal_list_is_not_parsed(void **state)
+{
+        Fixture *fixture = *state;
+
+        begin_read(fixture);
+        for (unsigned i = 0; i < 2; i++) {
+                assert_int_equal(refresh(fixture), 0);
+                assert_tree(fixture, EXISTING_TREE);
+        }
+        /* The publication raises the generation, and the list of the script still has the old one:
+         * another writer restored it. */
+        assert_int_equal(publish(fixture, "host VCPU=9 +HW_A @x | a<host VGPU=4 @x"), 0);
+        fake_http_clear_log();
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(fake_http_count("/host/"), 3);
+        assert_tree(fixture, EXISTING_TREE);
 }
 
 static void test_only_what_moved_is_read(void **state)
@@ -467,13 +610,17 @@ static void test_lookup_fails(void **state)
         } cases[] = {
                 { NO_ANSWER("/traits", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE },
                 { ANSWER("/traits", 200, "{'traits':5}"), REPORT_E_UNAVAILABLE },
+                { ANSWER("/resource_classes", 200, "{'resource_classes':[5]}"),
+                  REPORT_E_UNAVAILABLE },
+                { NO_ANSWER("/resource_classes", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE },
         };
         Fixture *fixture = *state;
 
         assert_int_equal(refresh(fixture), 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 fake_http_begin(SCRIPT(cases[i].answer), NAMES);
-                assert_int_equal(publish(fixture, "host +HW_A"), cases[i].outcome);
+                assert_int_equal(publish(fixture, i < 2 ? "host +HW_A" : "host CUSTOM_A=1"),
+                                 cases[i].outcome);
                 assert_int_equal(fake_http_get_n_requests(), 1);
         }
 }
@@ -577,14 +724,12 @@ static void test_retry_after(void **state)
         assert_int_equal(reporter_get_statistics(fixture->reporter)->retry_after_usec, 0);
 }
 
-/* The first publish probes the reshaper. A rejected batch is replaced in the same attempt. */
+/* A rejected batch is replaced in the same attempt. */
 static void test_batch_refused(void **state)
 {
         Fixture *fixture = *state;
 
-        fake_http_begin(SCRIPT(FAULT("MAY RESHAPE", 400, "undefined_code"),
-                               FAULT_ONCE("POST /reshaper", 409, "undefined_code")),
-                        "host a b c");
+        fake_http_begin(SCRIPT(FAULT_ONCE("POST /reshaper", 409, "undefined_code")), "host a b c");
         assert_int_equal(reporter_get_reshaper_access(fixture->reporter), RESHAPER_UNKNOWN);
         assert_int_equal(refresh(fixture), 0);
         fake_http_clear_log();
@@ -597,31 +742,95 @@ static void test_batch_refused(void **state)
         assert_tree(fixture, "host VCPU=1 | a<host VGPU=1 | b<host VGPU=1 | c<host VGPU=1");
 }
 
-static void test_may_reshape(void **state)
+/* The first batch shows the access to the reshaper. A tree with fewer inventories is published
+ * without a question about it. */
+static void test_reshaper_access(void **state)
 {
         static const struct {
                 FakeAnswer answer;
+                int outcome;
                 ReshaperAccess access;
         } cases[] = {
-                { FAULT("MAY RESHAPE", 400, "undefined_code"), RESHAPER_ALLOWED },
-                { FAULT("MAY RESHAPE", 403, "undefined_code"), RESHAPER_FORBIDDEN },
-                { ANSWER("MAY RESHAPE", 403, ""), RESHAPER_FORBIDDEN },
-                { FAULT("MAY RESHAPE", 404, "undefined_code"), RESHAPER_FORBIDDEN },
-                { ANSWER("MAY RESHAPE", 400, "<html>"), RESHAPER_UNKNOWN },
-                { ANSWER("MAY RESHAPE", 502, ""), RESHAPER_UNKNOWN },
-                { NO_ANSWER("MAY RESHAPE", HTTP_E_UNREACHABLE), RESHAPER_UNKNOWN },
+                { ANSWER("POST /reshaper", 204, NULL), REPORT_DONE, RESHAPER_ALLOWED },
+                { FAULT("POST /reshaper", 400, "undefined_code"), REPORT_DONE, RESHAPER_ALLOWED },
+                { FAULT("POST /reshaper", 403, "undefined_code"), REPORT_DONE, RESHAPER_FORBIDDEN },
+                { ANSWER("POST /reshaper", 403, ""), REPORT_DONE, RESHAPER_FORBIDDEN },
+                { FAULT("POST /reshaper", 404, "undefined_code"), REPORT_DONE, RESHAPER_FORBIDDEN },
+                { ANSWER("POST /reshaper", 502, ""), REPORT_E_UNAVAILABLE, RESHAPER_UNKNOWN },
+                { NO_ANSWER("POST /reshaper", HTTP_E_UNREACHABLE), REPORT_E_UNREACHABLE,
+                  RESHAPER_UNKNOWN },
         };
+        Fixture *fixture = *state;
 
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(publish(fixture, "host VCPU=1"), 0);
+        assert_int_equal(fake_http_count("/reshaper"), 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                Fixture *fixture = renew(state);
-
-                fake_http_begin(SCRIPT(cases[i].answer), NAMES);
+                fixture = renew(state);
+                fake_http_begin(SCRIPT(cases[i].answer), "host a b c");
                 assert_int_equal(refresh(fixture), 0);
-                assert_int_equal(publish(fixture, "host"), 0);
-                if (reporter_get_reshaper_access(fixture->reporter) != cases[i].access)
-                        fail_msg("case %zu", i);
-                assert_int_equal(reporter_get_statistics(fixture->reporter)->n_writes, 1);
+                if (publish(fixture, "host VCPU=1 | a<host VGPU=1 | b<host VGPU=1 | "
+                                     "c<host VGPU=1") != cases[i].outcome ||
+                    reporter_get_reshaper_access(fixture->reporter) != cases[i].access)
+                        fail_msg("case %zu: %d, %s", i, fixture->result, fixture->error.text);
+                assert_int_equal(fake_http_count("/reshaper"), 1);
         }
+}
+
+#define CLASSES(names) "{'resource_classes':[" names "]}"
+
+/* All classes are looked up in one request, and only the missing ones are created. */
+static void test_classes(void **state)
+{
+        static const char tree[] = "host CUSTOM_A=1 CUSTOM_B=1 CUSTOM_C=1 VCPU=1";
+        Fixture *fixture = *state;
+
+        fake_http_begin(SCRIPT(ANSWER("GET /resource_classes", 200,
+                                      CLASSES("{'name':'VCPU'},{'name':'CUSTOM_A'},"
+                                              "{'name':'CUSTOM_C'},{'name':'CUSTOM_D'}"))),
+                        NAMES);
+        assert_int_equal(refresh(fixture), 0);
+        fake_http_clear_log();
+        assert_int_equal(prepare(fixture, tree), 0);
+        assert_int_equal(prepare(fixture, tree), 0);
+        assert_int_equal(fake_http_count("GET /resource_classes"), 1);
+        fake_http_clear_log();
+        assert_int_equal(publish(fixture, tree), 0);
+        assert_string_equal(fake_http_log(),
+                            "PUT /resource_classes/CUSTOM_B; POST /resource_providers; "
+                            "PUT /resource_providers/host/inventories");
+        fake_http_clear_log();
+        assert_int_equal(publish(fixture, "host CUSTOM_B=1 VCPU=1"), 0);
+        assert_int_equal(fake_http_count("/resource_classes"), 0);
+}
+
+/* A created provider has no allocation before the next refresh, so an audit does not read it. */
+static void test_gather_after_a_creation(void **state)
+{
+        Allocations *consumers, *others;
+        Fixture *fixture = *state;
+
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(publish(fixture, "host VCPU=1"), 0);
+        fake_http_clear_log();
+        assert_int_equal(reporter_gather(fixture->reporter, NULL, NULL, on_done, fixture), 0);
+        assert_int_equal(wait_done(fixture), 0);
+        assert_int_equal(fake_http_get_n_requests(), 0);
+        reporter_take_gathered(fixture->reporter, &consumers, &others);
+        assert_int_equal(consumers->n_consumers, 0);
+        assert_int_equal(others->n_consumers, 0);
+        allocations_free(consumers);
+        allocations_free(others);
+
+        set_list(fixture, 1, -1);
+        fake_http_begin(SCRIPT(ANSWER("in_tree", 200, fixture->list),
+                               ANSWER("/allocations", 200, EMPTY),
+                               ANSWER("GET /resource_providers/host/", 200, PARTS("1", "", ""))),
+                        NAMES);
+        assert_int_equal(refresh(fixture), 0);
+        assert_int_equal(reporter_gather(fixture->reporter, NULL, NULL, on_done, fixture), 0);
+        assert_int_equal(wait_done(fixture), 0);
+        assert_int_equal(fake_http_count("/allocations"), 1);
 }
 
 static const KeystoneConfig no_keystone;
@@ -661,9 +870,12 @@ static void test_bad_configurations(void **state)
 
 TEST_MAIN_WITH(set_up, tear_down, test_new_host, test_prepare, test_gather_and_lay_the_ground,
                test_gather_while_the_ground_cannot_be_laid, test_failed_refresh_continues,
-               test_existing_host_and_quiet_cycles, test_only_what_moved_is_read, test_torn_reads,
+               test_existing_host_and_quiet_cycles, test_restore, test_save_of_a_written_mirror,
+               test_a_settled_tree, test_a_provider_that_was_made_again,
+               test_an_equal_list_is_not_parsed, test_only_what_moved_is_read, test_torn_reads,
                test_torn_reads_for_ever, test_failed_refreshes, test_renamed_host,
                test_one_attempt_at_a_time, test_conflict_wants_a_refresh, test_lookup_fails,
                test_big_lookup, test_impossible_tree, test_plan, test_free_under_way,
                test_free_inside_callback, test_start_inside_callback, test_retry_after,
-               test_batch_refused, test_may_reshape, test_bad_configurations)
+               test_batch_refused, test_reshaper_access, test_classes, test_gather_after_a_creation,
+               test_bad_configurations)

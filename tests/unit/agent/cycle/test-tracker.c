@@ -211,6 +211,11 @@ void auditor_ask(Auditor *auditor, AuditorRequest wish, const Uuid *consumer, co
         world.audit_due = true;
 }
 
+void auditor_require(Auditor *auditor)
+{
+        world.audit_due = true;
+}
+
 bool auditor_is_due(Auditor *auditor)
 {
         return world.audit_due;

@@ -77,6 +77,7 @@ static void run_cycle(const char *words, const char *holds)
 
         provider_tree_free(tree);
         assert_int_equal(retained_ask(scene.retained, &asked, &n), 0);
+        assert_int_equal(retained_is_answered(scene.retained), n == 0);
         if (n > 0) {
                 assert_int_equal(allocations_new(&holders), 0);
                 if (holds)
@@ -86,6 +87,7 @@ static void run_cycle(const char *words, const char *holds)
                                                                  : "VF",
                                      2);
                 retained_set_holders(scene.retained, holders);
+                assert_true(retained_is_answered(scene.retained));
         }
         tree = make(words, true);
         provider_tree_free(scene.placement);

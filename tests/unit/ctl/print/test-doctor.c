@@ -173,6 +173,10 @@ static void test_single_findings(void **state)
                           "The size of /x is unknown, so DISK_GB is not reported, or keeps its last value" },
                 { "{'state': 'ok'}", .rbd = true, .exit = 4, .check = "storage", .state = "warning",
                   .words = "The size of the Ceph cluster is unknown, so DISK_GB is not reported" },
+                { "{'state': 'ok', 'n_like_providers': 7}", .check = "width", .state = "" },
+                { "{'state': 'ok', 'n_like_providers': 8}", .check = "width", .state = "ok",
+                  .words =
+                          "8 providers have the same resource class. If guests use more than 4 of them, set [workarounds] optimize_for_wide_provider_trees in placement.conf" },
                 { "{'state': 'ok'}", .check = "hook", .state = "" },
                 { "{'state': 'ok'}", .hook_installed = true, .check = "hook", .state = "" },
                 { "{'state': 'ok'}", .hook_enabled = true, .exit = 4, .check = "hook",

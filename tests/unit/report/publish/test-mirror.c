@@ -286,12 +286,66 @@ static void test_names(void **state)
         assert_int_equal(mirror_learn_trait(mirror, "HW_B", true), 0);
         assert_false(string_set_contains(&names->missing_traits, "HW_B"));
         assert_int_equal(mirror_learn_trait(mirror, "HW_C", false), 0);
-        mirror_forget_missing_traits(mirror);
+        assert_int_equal(mirror_learn_class(mirror, "CUSTOM_C", false), 0);
+        assert_true(string_set_contains(&names->missing_classes, "CUSTOM_C"));
+        mirror_forget_missing_names(mirror);
         assert_int_equal(names->missing_traits.n_items, 0);
+        assert_int_equal(names->missing_classes.n_items, 0);
         assert_true(string_set_contains(&names->known_traits, "HW_B"));
         mirror_forget_names(mirror);
         assert_int_equal(names->known_traits.n_items, 0);
         assert_int_equal(names->known_classes.n_items, 0);
+}
+
+/* Each change of the mirror forgets the list that it was equal to. */
+static void test_the_list_is_forgotten(void **state)
+{
+        _cleanup_(placement_providers_done) PlacementProviders list = list_of(3, 5);
+        _cleanup_(provider_tree_freep) ProviderTree *desired = make_tree("host VCPU=8 | new<host");
+        const PlacementSeen seen = { .modified_sec = 7 };
+        Uuid host = make_uuid("host");
+
+        for (unsigned i = 0; i < 8; i++) {
+                _cleanup_(mirror_freep) Mirror *mirror = NULL, *next = NULL;
+                int r = 0;
+
+                assert_int_equal(mirror_new(&mirror), 0);
+                assert_int_equal(mirror_make_next(mirror, NULL, &list, &next, NULL), 0);
+                assert_null(mirror_get_list(next));
+                mirror_set_list(next, &seen);
+                assert_int_equal(mirror_get_list(next)->modified_sec, 7);
+                read_all(next, "gpu", 5);
+                assert_non_null(mirror_get_list(next));
+                switch (i) {
+                case 0: /* a newer generation than that of the list */
+                        read_all(next, "host", 4);
+                        break;
+                case 1:
+                        r = mirror_add(next, desired->providers[1], 0);
+                        assert_true(mirror_is_new(next, &desired->providers[1]->uuid));
+                        break;
+                case 2:
+                        r = mirror_write(next, desired->providers[0], PLACEMENT_INVENTORIES, 4);
+                        break;
+                case 3:
+                        mirror_remove(next, &host);
+                        break;
+                case 4:
+                        mirror_forget(next, &host);
+                        break;
+                case 5:
+                        mirror_forget(next, NULL);
+                        break;
+                case 6:
+                        mirror_forget_all(next);
+                        break;
+                default:
+                        (void)mirror_move(next, desired->providers[0], 3);
+                }
+                assert_int_equal(r, 0);
+                if (mirror_get_list(next))
+                        fail_msg("case %u", i);
+        }
 }
 
 static void test_out_of_memory(void **state)
@@ -396,4 +450,4 @@ TEST_MAIN_WITH(set_up, tear_down, test_unknown_traits, test_a_referenced_tree_do
                test_first_read, test_list_marks_stale_providers, test_unchanged_content_is_kept,
                test_a_rename_is_seen, test_torn_read, test_bad_answers, test_writes,
                test_write_to_unknown_provider, test_forgetting, test_forgetting_an_unknown_provider,
-               test_names, test_out_of_memory, test_write_out_of_memory)
+               test_names, test_the_list_is_forgotten, test_out_of_memory, test_write_out_of_memory)

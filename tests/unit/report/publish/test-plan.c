@@ -32,7 +32,7 @@ static void planning_done(Planning *planning)
 static void know_some(const Planning *planning)
 {
         mirror_forget_names(planning->mirror);
-        assert_int_equal(mirror_learn_class(planning->mirror, "CUSTOM_KNOWN"), 0);
+        assert_int_equal(mirror_learn_class(planning->mirror, "CUSTOM_KNOWN", true), 0);
         assert_int_equal(mirror_learn_trait(planning->mirror, "CUSTOM_OLD", true), 0);
         assert_int_equal(mirror_learn_trait(planning->mirror, "HW_A", true), 0);
         assert_int_equal(mirror_learn_trait(planning->mirror, "HW_MISSING", false), 0);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A warm start: the knowledge about Placement that an agent leaves for the next one when it ends,
+ * in "placement.json" of state_dir. The file exists only after a clean end: a start removes it when
+ * it has read it. So an agent that was killed leaves none, and its successor reads everything.
+ *
+ * The mirror in the file is compared with Placement before it is used (reporter_restore()). The
+ * functions that decide are pure. Main thread; blocks on the disk. */
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "base/uuid.h"
+
+/* Longest stop after which a start needs no audit. Nova evacuates a server only after nova-compute
+ * was silent for service_down_time, which is 60 s by default. */
+#define WARM_STOP_MAX_USEC (60 * USEC_PER_SEC)
+/* Age of the last audit at which a start audits again. */
+#define WARM_AUDIT_AGE_USEC (24 * 3600 * USEC_PER_SEC)
+/* Limit for the file in bytes. The knowledge about a larger tree is not kept. */
+#define WARM_SIZE_MAX (8 * 1024 * 1024)
+
+#define WARM_BOOT_ID_MAX 33
+
+/* A time in both clocks, and the boot that CLOCK_BOOTTIME counts from. */
+typedef struct WarmMoment {
+        uint64_t real_usec, boot_usec;
+        char boot_id[WARM_BOOT_ID_MAX]; /* "": unknown */
+} WarmMoment;
+
+typedef struct WarmStart {
+        Uuid root; /* the root provider of the host */
+        WarmMoment saved;
+        uint64_t full_at_usec; /* CLOCK_REALTIME of the next full read of Placement */
+        uint64_t audited_usec; /* CLOCK_REALTIME of the last audit, if it found nothing; 0: none */
+        json_t *reporter;      /* for reporter_restore(); owned */
+} WarmStart;
+
+void warm_start_done(WarmStart *warm);
+
+/* Returns the current moment. */
+WarmMoment warm_moment_now(void);
+
+/* Writes the file. Nothing is written if it would be larger than WARM_SIZE_MAX. Returns a negative
+ * errno with words on failure. */
+int warm_start_write(const WarmStart *warm, const char *state_dir, Error *reterr);
+
+/* Reads the file and removes it. Returns 1 with the content in *ret, which the caller frees with
+ * warm_start_done(), 0 if there is no file, or a negative errno with words. -ESTALE if the file is
+ * that of another root. A damaged file is set aside. */
+int warm_start_take(const char *state_dir, const Uuid *root, WarmStart *ret, Error *reterr);
+
+/* Returns the time until the next full read of Placement; 0 if it is due, and also if the clock was
+ * set so that the file cannot be dated. */
+uint64_t warm_start_full_in_usec(const WarmStart *warm, const WarmMoment *now);
+
+/* Checks whether a start needs no audit: the host did not boot since the end, the stop was short,
+ * and the last audit is recent and found nothing. */
+bool warm_start_is_audited(const WarmStart *warm, const WarmMoment *now);
