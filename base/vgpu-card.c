@@ -170,17 +170,19 @@ static bool is_heterogeneous(const Sums *sums)
         return set && ((set & (set - 1)) || (sums->listed & ~set));
 }
 
-/* Returns the number of vGPUs of the type that the remaining framebuffer holds. Without sizes it is
- * what the operator allows, or else the one that the hardware lists. */
+/* Returns the number of vGPUs of the type that the remaining framebuffer holds, for a type that the
+ * hardware lists. It is at least 1 if all claims are vGPUs, because the size can be a lower bound.
+ * Without sizes it is what the operator allows, or else that one. */
 static uint64_t count_room(const VgpuCard *card, const Sums *sums, int type)
 {
         const VgpuType *of = &card->types[type];
+        uint64_t certain = sums->n_unset == 0;
 
         if (card->size_mib == 0 || of->framebuffer_mib == 0 || sums->used_unknown)
-                return of->limit != UINT64_MAX ? UINT64_MAX : sums->n_unset == 0;
+                return of->limit != UINT64_MAX ? UINT64_MAX : certain;
         if (sums->used_mib >= card->size_mib)
-                return 0;
-        return (card->size_mib - sums->used_mib) / of->framebuffer_mib;
+                return certain;
+        return MAX(certain, (card->size_mib - sums->used_mib) / of->framebuffer_mib);
 }
 
 /* Returns the number of vGPUs that can be made of n_free functions, beside n_there that exist. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Learns the sizes of cards and types from polls. The list is sorted by vendor, product and type
- * number; number 0 is the card itself. A size only grows: each poll proves a lower bound. The
+ * number; number 0 is the card itself. A size only grows: polls prove lower bounds. The
  * functions of a card are found by the address of their physical function.
  *
  * Tests: tests/unit/drivers/host/test-vgpu-sizes.c */
@@ -21,6 +21,7 @@
 void vgpu_sizes_done(VgpuSizes *sizes)
 {
         free(sizes->items);
+        free(sizes->seen);
         *sizes = (VgpuSizes){ 0 };
 }
 
@@ -141,10 +142,22 @@ static int note_types(VgpuSizes *sizes, const SnapshotDevice *device, bool *chan
 
 /* The framebuffer that a poll shows for one card. */
 typedef struct Proof {
-        const SnapshotDevice *function; /* one of its functions */
-        uint64_t used_mib;              /* framebuffer of its vGPUs */
-        uint64_t largest_mib;           /* framebuffer of the largest type that it can create */
+        uint64_t vgpus;       /* hash of its vGPUs, in any order */
+        uint64_t used_mib;    /* framebuffer of its vGPUs */
+        uint64_t largest_mib; /* framebuffer of the largest type that it can create */
 } Proof;
+
+/* Returns the hash (FNV-1a) of a vGPU. */
+static uint64_t hash_vgpu(const char *address, const char *type)
+{
+        uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+        for (const char *c = address; *c; c++)
+                hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+        for (const char *c = type; *c; c++)
+                hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+        return hash;
+}
 
 /* Adds one function to the proof of its card. */
 static void add_function(const VgpuSizes *sizes, const SnapshotDevice *device, Proof *proof)
@@ -153,9 +166,10 @@ static void add_function(const VgpuSizes *sizes, const SnapshotDevice *device, P
                 const MdevType *type = &device->mdev_types[i];
                 uint64_t mib = vgpu_sizes_of_type(sizes, device, type);
 
-                if (type->created_instances > 0)
+                if (type->created_instances > 0) {
                         proof->used_mib += mib;
-                else if (type->available_instances > 0)
+                        proof->vgpus += hash_vgpu(device->address, type->id);
+                } else if (type->available_instances > 0)
                         proof->largest_mib = MAX(proof->largest_mib, mib);
         }
 }
@@ -168,17 +182,53 @@ static int order_functions(const void *a, const void *b)
         return strcmp(x->physical_function, y->physical_function);
 }
 
+/* Returns the record of the card. Adds an empty record for a new card. Forgets all
+ * records above VGPU_SIZES_MAX. */
+static int ensure_seen(VgpuSizes *sizes, const char *physical_function, VgpuSeen **ret)
+{
+        for (size_t i = 0; i < sizes->n_seen; i++)
+                if (strcmp(sizes->seen[i].physical_function, physical_function) == 0) {
+                        *ret = &sizes->seen[i];
+                        return 0;
+                }
+        if (sizes->n_seen >= VGPU_SIZES_MAX)
+                sizes->n_seen = 0;
+        if (array_grow(&sizes->seen, sizeof(VgpuSeen), sizes->n_seen, &sizes->n_seen_allocated) < 0)
+                return -ENOMEM;
+        *ret = &sizes->seen[sizes->n_seen++];
+        **ret = (VgpuSeen){ 0 };
+        strcpy((*ret)->physical_function, physical_function);
+        return 0;
+}
+
+/* Returns the size that this poll and the two before it prove. The sum is that of the poll before,
+ * if none of its vGPUs changed between the two others. */
+static uint64_t prove(VgpuSeen *seen, const Proof *proof)
+{
+        uint64_t proved = proof->largest_mib;
+
+        seen->n_equal = seen->vgpus == proof->vgpus ? MIN(seen->n_equal + 1, 2U) : 0;
+        if (seen->n_equal == 2)
+                proved = MAX(proved, seen->sum_mib);
+        seen->vgpus = proof->vgpus;
+        seen->sum_mib = proof->used_mib + proof->largest_mib;
+        return proved;
+}
+
 /* Sets the size of the card of the functions. */
 static int note_card(VgpuSizes *sizes, const SnapshotDevice *const functions[], size_t n,
                      bool *changed)
 {
-        Proof proof = { .function = functions[0] };
+        Proof proof = { 0 };
+        VgpuSeen *seen;
         VgpuSize size;
 
         for (size_t i = 0; i < n; i++)
                 add_function(sizes, functions[i], &proof);
-        size = (VgpuSize){ proof.function->vendor_id, proof.function->product_id, 0,
-                           proof.used_mib + proof.largest_mib };
+        if (ensure_seen(sizes, functions[0]->physical_function, &seen) < 0)
+                return -ENOMEM;
+        size = (VgpuSize){ functions[0]->vendor_id, functions[0]->product_id, 0,
+                           prove(seen, &proof) };
         return set(sizes, &size, changed);
 }
 

@@ -8,7 +8,12 @@
  * card is the largest sum that a poll has proved: the framebuffer of its vGPUs, and of the largest
  * type that it can create beside them. An empty card can create a type with all of its
  * framebuffer, but a used one lists fewer types, and a full one none. Therefore sizes are
- * remembered, also over restarts. Cards of one model (vendor and product) have one size. */
+ * remembered, also over restarts. Cards of one model (vendor and product) have one size.
+ *
+ * A vGPU can appear or end while a poll reads the other functions of its card. The sum of such a
+ * poll can exceed the card. One list of creatable types is read at once, so its largest type is
+ * proved by one poll. A sum with vGPUs is proved by three polls that show the same vGPUs: none of
+ * them changed while the second poll read the lists. */
 
 #include <jansson.h>
 
@@ -23,9 +28,19 @@ typedef struct VgpuSize {
         uint64_t framebuffer_mib; /* never 0 */
 } VgpuSize;
 
+/* One card as the last poll showed it. */
+typedef struct VgpuSeen {
+        char physical_function[PCI_ADDRESS_SIZE];
+        uint64_t vgpus;   /* hash of the vGPUs and their types */
+        uint64_t sum_mib; /* framebuffer of them and of the largest creatable type */
+        unsigned n_equal; /* polls before it that showed the same vGPUs, at most 2 */
+} VgpuSeen;
+
 typedef struct VgpuSizes {
         VgpuSize *items; /* by vendor, product and type */
         size_t n_items, n_allocated;
+        VgpuSeen *seen; /* neither copied nor written */
+        size_t n_seen, n_seen_allocated;
 } VgpuSizes;
 
 void vgpu_sizes_done(VgpuSizes *sizes);

@@ -16,6 +16,9 @@ The rules are those of NVIDIA's vGPU documentation, completed by reports of user
 
 * A number that is unknown or not creatable is refused with EINVAL. A vGPU that a process has open cannot be ended: EBUSY.
 
+NVIDIA's tool sriov-manage changes the number of functions. Users report that the driver refuses a plain write to sriov_numvfs, which the
+kernel's rules allow here. A test can inject an error for it (vgpu_sim.py).
+
 The driver chooses the placement. NVIDIA does not document how. Here it is the smallest free block that fits.
 """
 

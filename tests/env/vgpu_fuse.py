@@ -27,16 +27,12 @@ import time
 from pathlib import Path
 
 import pyfuse3
+import pyfuse3_asyncio
 
 from tests.env import fakesys, udev
 from tests.env.hosts import Pci
 from tests.env.nsinit import MS_BIND, MS_REC, make_target, mount
 from tests.env.vgpu_cards import Card, CardError
-
-try:
-    import pyfuse3.asyncio as loop  # since 3.3
-except ImportError:
-    import pyfuse3_asyncio as loop
 
 _HEADING = 'ID    : vGPU Name'
 _FOREVER = 3600  # seconds that the kernel keeps a name
@@ -208,7 +204,7 @@ class Faults:
     "delay": seconds, "count": number of times, or None}."""
 
     def __init__(self):
-        self.rules = []
+        self.rules, self.waiting = [], 0
 
     async def apply(self, op, path):
         for rule in list(self.rules):
@@ -219,7 +215,9 @@ class Faults:
                 if rule['count'] <= 0:
                     self.rules.remove(rule)
             if rule.get('delay'):
+                self.waiting += 1
                 await asyncio.sleep(rule['delay'])
+                self.waiting -= 1
             if rule.get('errno'):
                 raise CardError(getattr(errno, rule['errno']), 'injected')
 
@@ -405,6 +403,9 @@ class Server:
     def do_inject(self, rule):
         self.faults.rules.append(rule)
 
+    def do_waiting(self):
+        return self.faults.waiting
+
     def do_heal(self):
         self.faults.rules.clear()
 
@@ -432,7 +433,7 @@ async def _serve(server, order):
 
 def main():
     order = json.loads(sys.argv[1])
-    loop.enable()
+    pyfuse3_asyncio.enable()
     server = Server([Card(**card) for card in order['cards']])
     pyfuse3.init(server.operations, order['mountpoint'], {*pyfuse3.default_options, 'allow_other', 'fsname=vgpu-sim'})
     asyncio.run(_serve(server, order))

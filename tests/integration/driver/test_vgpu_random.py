@@ -37,14 +37,14 @@ from tests.env.case import EnvCase
 from tests.env.scratch import Scratch, wait_until
 from tests.env.vgpu_cards import EQUAL_SIZE, MIXED_SIZE, SAME_TYPE, Card, CardError
 from tests.env.vgpu_sim import VgpuSim
-from tests.env.wire import Wire
+from tests.env.wire import RETURN, Wire
 from tests.integration.driver.vgpu_ideal import FAULTS, IdealHost, ModelError
 
 NAME, NODE = 'org.computeagent.Agent1', '/org/computeagent/Agent1'
 CLASSES = {'CUSTOM_L40S_2B': 1426, 'CUSTOM_L40S_2Q': 1428, 'CUSTOM_L40S_8Q': 1432, 'CUSTOM_L40S_48Q': 1436}
 STEPS = int(os.environ.get('COMPUTE_AGENT_STEPS', '400'))
 SEED = int(os.environ.get('COMPUTE_AGENT_SEED', '1'))
-SECONDS = 45  # of the random steps in a test
+SECONDS = 30  # of the random steps in a test
 LONG = 7200  # longer than a claim of these tests lives, in seconds
 
 
@@ -181,13 +181,13 @@ class Walk:
     """One series of random steps. books: the ids of the claims that must exist."""
 
     WEIGHTS = {'claim': 40, 'create': 30, 'release': 18, 'end': 22, 'confirm': 10, 'foreign': 3, 'hold': 2, 'drop': 2, 'poll': 5,
-               'kill': 0.3, 'reload': 0.5, 'reset': 1, 'rebuild': 1.5}
+               'kill': 0.3, 'reload': 0.5, 'reset': 1, 'rebuild': 1.5, 'trouble': 1}
 
     def __init__(self, host, seed, modes, functions):
         self.host, self.random, self.modes, self.functions = host, random.Random(seed), modes, functions
         self.books, self.files = set(), {}
         self.polled = True  # since the last change of claims or hardware
-        self.done, self.trace = collections.Counter(), collections.deque(maxlen=40)
+        self.done, self.compared, self.trace = collections.Counter(), collections.Counter(), collections.deque(maxlen=40)
         self.cards, self.claims, self.claimed = {}, {}, {}
         host.scratch.on_close(self._close_files)
 
@@ -229,14 +229,16 @@ class Walk:
             settled, in_flight = settle(card, claimed)
             for name, number in self.host.classes.items():
                 inventory = inventories.get((address, name))
-                self.check_free(card, name, inventory['capacity'] - inventory['used'] if inventory else 0,
-                                free_of(settled, number, claimed), in_flight)
+                self.check_free(card, name, inventory, free_of(settled, number, claimed), in_flight)
 
-    def check_free(self, card, name, shown, free, in_flight):
-        where = '%s of %s in mode %s' % (name, card.address, card.mode)
+    def check_free(self, card, name, inventory, free, in_flight):
+        shown = inventory['capacity'] - inventory['used'] if inventory else 0
+        where = '%s of %s in mode %s, %s' % (name, card.address, card.mode, inventory)
         if self.polled:
+            self.compared['bounds'] += 1
             need(shown <= free, 'more is free than the card can create: %d instead of %d, %s' % (shown, free, where))
         if self.polled and not in_flight:
+            self.compared['equal'] += 1
             need(shown >= free, 'less is free than the card can create: %d instead of %d, %s' % (shown, free, where))
 
     # The steps. Each returns what it did, or None if there was nothing to do.
@@ -349,6 +351,18 @@ class Walk:
         os.close(self.files.pop(address))
         return address
 
+    def step_trouble(self):
+        """The driver fails to answer for one function during a poll."""
+        card = self.cards[self.choose(self.cards)]
+        address = self.choose(one.address for one in card.functions)
+        name = self.random.choice(('creatable_vgpu_types', 'current_vgpu_type', '*'))
+        self.host.sim.control('inject', rule={'op': self.random.choice(('open', 'read')), 'path': '*/%s/nvidia/%s' % (address, name),
+                                              'errno': self.random.choice(('EIO', 'ENODEV', 'EAGAIN'))})
+        self.poll()
+        self.host.sim.control('heal')
+        self.polled = False
+        return '%s, %s' % (address, name)
+
     def step_kill(self):
         self.host.agent.kill()
         self.host.start()
@@ -433,6 +447,68 @@ class TestCount(EnvCase):
         self.assertEqual(self.claim_all('CUSTOM_L40S_2Q'), 24)
 
 
+class TestBetweenPolls(EnvCase):
+    """The agent knows the hardware of the last poll alone."""
+
+    def start(self, *names):
+        host = GpuHost(self.scratch, [Card('0000:c1:00.0', n_functions=32)], {name: CLASSES[name] for name in names})
+        self.functions = [one.address for one in host.sim.state()['0000:c1:00.0'].functions]
+        return host
+
+    def check(self, host):
+        """Asserts that the card can create the vGPUs of all claims."""
+        card = host.sim.state()['0000:c1:00.0']
+        settle(card, claimed_functions(host.claims(), host.classes, host.gpus()[1], {card.address: card})[card.address])
+
+    def claim_all(self, host, name):
+        """Claims until the agent refuses. Returns the number of claims."""
+        for count in range(40):
+            try:
+                host.claim({name: 1})
+            except BusError:
+                return count
+        return None
+
+    def test_a_vgpu_counts_after_the_release_of_its_claim(self):
+        host = self.start('CUSTOM_L40S_2Q', 'CUSTOM_L40S_8Q')
+        number = host.claim({'CUSTOM_L40S_2Q': 1})
+        host.sim.write_type(host.claims()[number]['devices'][0]['address'], CLASSES['CUSTOM_L40S_2Q'])
+        host.call('Release', 'xs', [number, ''])
+        self.claim_all(host, 'CUSTOM_L40S_8Q')
+        self.check(host)
+
+    def test_a_change_during_a_poll_does_not_enlarge_the_card(self):
+        """The poll reads a vGPU that ends before the lists of the other functions are read. Then they list the whole framebuffer."""
+        host = self.start('CUSTOM_L40S_2Q', 'CUSTOM_L40S_8Q')
+        host.sim.write_type(self.functions[0], CLASSES['CUSTOM_L40S_8Q'])
+        host.call('Sync')
+        host.sim.control('inject', rule={'op': 'read', 'path': '*/%s/nvidia/*' % self.functions[1], 'delay': 1, 'count': 1})
+        wire = host.connect()
+        wire.send_call(NAME, NODE, NAME, 'Sync')
+        wait_until(lambda: host.sim.control('waiting'), 20, 'the poll to reach the second function')
+        host.sim.write_type(self.functions[0], 0)
+        while wire.receive().kind != RETURN:
+            pass
+        host.call('Sync')
+        inventories, _addresses = host.gpus()
+        for name, count in (('CUSTOM_L40S_2Q', 24), ('CUSTOM_L40S_8Q', 6)):
+            self.assertEqual(inventories['0000:c1:00.0', name]['capacity'], count)
+
+    def test_a_function_that_cannot_be_read_offers_no_more(self):
+        host = self.start('CUSTOM_L40S_2Q')
+        for address in self.functions[:2]:
+            host.sim.write_type(address, 1426)
+        for path in ('creatable_vgpu_types', 'current_vgpu_type', '*'):
+            host.sim.control('heal')
+            host.sim.control('inject', rule={'op': 'read', 'path': '*/%s/nvidia/%s' % (self.functions[1], path), 'errno': 'EIO'})
+            host.call('Sync')
+            inventory = host.gpus()[0].get(('0000:c1:00.0', 'CUSTOM_L40S_2Q'), {'capacity': 0})
+            with self.subTest(path):
+                self.assertLessEqual(inventory['capacity'], 22)
+        self.claim_all(host, 'CUSTOM_L40S_2Q')
+        self.check(host)
+
+
 class TestJudge(unittest.TestCase):
     """The steps accept a model of the agent, and find each of its faults."""
 
@@ -476,7 +552,8 @@ def main():
         begin = time.monotonic()
         walk.run(args.steps)
         seconds = time.monotonic() - begin
-        print('%d steps in %.0f s, %.1f ms each: %s' % (args.steps, seconds, 1e3 * seconds / args.steps, dict(walk.done)))
+        print('%d steps in %.0f s, %.1f ms each: %s; capacities compared: %s' % (
+            args.steps, seconds, 1e3 * seconds / args.steps, dict(walk.done), dict(walk.compared)))
 
 
 if __name__ == '__main__':

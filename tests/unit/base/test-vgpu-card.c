@@ -94,6 +94,10 @@ static void test_counts(void **state)
                 { "the size is unknown, and a claim is not set yet", "x...", 0, "1/0/0/1",
                   "0/0/0/0" },
                 { "the size is unknown, and three exist", "AAa2", 0, "2/1/1/4", "0/0/0/0" },
+                { "the size is a lower bound: one more is certain", "A222", 2, "1/0/1/2",
+                  "0/0/0/0" },
+                { "the size is a lower bound, and a claim is not set yet", "x222", 2, "1/0/0/1",
+                  "0/0/0/0" },
                 { "the hardware lists nothing", "A---", 48, "1/0/0/4", "0/0/0/1" },
                 { "no function", "", 48, "0/0/0/0", "0/0/0/0" },
         };

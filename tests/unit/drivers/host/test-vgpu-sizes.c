@@ -86,15 +86,39 @@ static void test_a_size_is_remembered(void **state)
 static void test_a_used_card_proves_a_lower_bound(void **state)
 {
         _cleanup_(vgpu_sizes_done) VgpuSizes sizes = { 0 };
+        static const char used[] = VF("0", USED) ", " VF("1", USED) ", " VF("2", SMALL);
 
+        /* The largest type of a list counts at once, and vGPUs after three equal polls. */
         assert_int_equal(note(&sizes,
                               VF("0", TYPE("1428", "NVIDIA L40S-2Q", "0", "1")) ", " VF("1", SMALL),
                               true),
-                         4096);
-        assert_int_equal(note(&sizes, VF("0", USED) ", " VF("1", USED) ", " VF("2", SMALL), true),
-                         6144);
+                         2048);
+        assert_int_equal(note(&sizes, used, false), 2048);
+        assert_int_equal(note(&sizes, used, false), 2048);
+        assert_int_equal(note(&sizes, used, true), 6144);
         /* the card is empty again */
         assert_int_equal(note(&sizes, VF("0", FREE), true), 49152);
+}
+
+/* A vGPU ends, or appears, while the poll reads the other functions. */
+static void test_a_change_during_a_poll_proves_nothing(void **state)
+{
+        static const char torn[] = VF("0", USED) ", " VF("1", FREE);
+        static const char full[] = VF("0", USED) ", " VF("1", SMALL);
+        static const char empty[] = VF("0", FREE) ", " VF("1", FREE);
+        static const char *const polls[][3] = {
+                { full, torn, empty },
+                { torn, full, full },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(polls); i++) {
+                _cleanup_(vgpu_sizes_done) VgpuSizes sizes = { 0 };
+
+                assert_int_equal(note(&sizes, empty, true), 49152);
+                for (size_t j = 0; j < 3; j++)
+                        assert_int_equal(note(&sizes, polls[i][j], false), 49152);
+                assert_int_equal(note(&sizes, empty, false), 49152);
+        }
 }
 
 static void test_bad_files(void **state)
@@ -128,6 +152,7 @@ int main(void)
                 cmocka_unit_test(test_names),
                 cmocka_unit_test(test_a_size_is_remembered),
                 cmocka_unit_test(test_a_used_card_proves_a_lower_bound),
+                cmocka_unit_test(test_a_change_during_a_poll_proves_nothing),
                 cmocka_unit_test(test_bad_files),
         };
 
