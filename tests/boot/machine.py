@@ -29,7 +29,71 @@ Environment=SYSTEMD_DEVICE_VERIFY_SYSFS=0
 '''
 
 
-class Machine(Service):
+class AgentHost:
+    """Operations of the tests on the agent of a booted machine. A subclass has run() and write()."""
+
+    endpoint = ENDPOINT
+    mdev_types = 'nvidia-35'
+
+    def configure(self, more='', **options):
+        """Writes the configuration and appends more. placement=False omits the section of
+        Placement, token=False its token."""
+        lines = ['[DEFAULT]', 'instances_path = /tmp', 'update_resources_interval = 2',
+                 '[devices]', 'enabled_mdev_types = ' + self.mdev_types]
+        if options.get('placement', True):
+            lines += ['[placement]', 'auth_type = admin_token',
+                      'endpoint_override = ' + self.endpoint]
+            if options.get('token', True):
+                lines.append('token = admin')
+        self.write(_CONFIG, '\n'.join(lines) + '\n' + more)
+        self.run('chown', 'root:compute-agent', _CONFIG)
+        self.run('chmod', '640', _CONFIG)
+
+    def show(self, *properties, unit=UNIT):
+        """Returns properties of a unit, as systemctl shows them."""
+        out = self.run('systemctl', 'show', unit, '--property=' + ','.join(properties)).stdout
+        return dict(line.split('=', 1) for line in out.splitlines())
+
+    def journal(self, *args, unit=UNIT):
+        """Returns the journal entries of the unit, as dicts of fields."""
+        self.run('journalctl', '--sync', check=False)
+        out = self.run('journalctl', '--unit=' + unit, '--output=json', '--all', *args).stdout
+        return [json.loads(line) for line in out.splitlines()]
+
+    def journal_text(self, *args, unit=UNIT):
+        self.run('journalctl', '--sync', check=False)
+        return self.run('journalctl', '--no-pager', '--unit=' + unit, *args).stdout
+
+    def ctl_json(self, *args, **kwargs):
+        return json.loads(self.run('computectl', *args, '--json=short', **kwargs).stdout)
+
+    def sync_state(self):
+        done = self.run('computectl', 'status', '--json=short', check=False)
+        try:
+            return json.loads(done.stdout).get('sync_state')
+        except ValueError:
+            return None
+
+    def wait_state(self, state, seconds=90):
+        try:
+            wait_until(lambda: self.sync_state() == state, seconds, 'state ' + state, step=0.1)
+        except EnvError as error:
+            raise EnvError('%s\n%s' % (error, self.journal_text()[-3000:])) from error
+
+    def main_pid(self):
+        """Returns the pid of the daemon inside the container, or 0 if it does not run."""
+        return int(self.show('MainPID')['MainPID'])
+
+    def wait_new_pid(self, old, seconds=60):
+        """Returns the pid of the active daemon when it is not old any more."""
+        def ready():
+            shown = self.show('MainPID', 'ActiveState')
+            return (shown['ActiveState'] == 'active' and shown['MainPID'] not in ('0', str(old))
+                    and int(shown['MainPID']))
+        return wait_until(ready, seconds, 'another daemon', step=0.1)
+
+
+class Machine(AgentHost, Service):
     """The container. start() returns when it has booted."""
 
     name = 'machine'
@@ -118,62 +182,3 @@ class Machine(Service):
         # The leader is not in the group, and ends after all other processes of the container.
         if leader:
             wait_until(lambda: leader not in running(), 30, 'the end of the container')
-
-    # ---- Operations of the tests on the agent
-
-    def configure(self, more='', **options):
-        """Writes the configuration and appends more. placement=False omits the section of
-        Placement, token=False its token."""
-        lines = ['[DEFAULT]', 'instances_path = /tmp', 'update_resources_interval = 2',
-                 '[devices]', 'enabled_mdev_types = nvidia-35']
-        if options.get('placement', True):
-            lines += ['[placement]', 'auth_type = admin_token',
-                      'endpoint_override = ' + ENDPOINT]
-            if options.get('token', True):
-                lines.append('token = admin')
-        self.write(_CONFIG, '\n'.join(lines) + '\n' + more)
-        self.run('chown', 'root:compute-agent', _CONFIG)
-        self.run('chmod', '640', _CONFIG)
-
-    def show(self, *properties, unit=UNIT):
-        """Returns properties of a unit, as systemctl shows them."""
-        out = self.run('systemctl', 'show', unit, '--property=' + ','.join(properties)).stdout
-        return dict(line.split('=', 1) for line in out.splitlines())
-
-    def journal(self, *args, unit=UNIT):
-        """Returns the journal entries of the unit, as dicts of fields."""
-        self.run('journalctl', '--sync', check=False)
-        out = self.run('journalctl', '--unit=' + unit, '--output=json', '--all', *args).stdout
-        return [json.loads(line) for line in out.splitlines()]
-
-    def journal_text(self, *args, unit=UNIT):
-        self.run('journalctl', '--sync', check=False)
-        return self.run('journalctl', '--no-pager', '--unit=' + unit, *args).stdout
-
-    def ctl_json(self, *args, **kwargs):
-        return json.loads(self.run('computectl', *args, '--json=short', **kwargs).stdout)
-
-    def sync_state(self):
-        done = self.run('computectl', 'status', '--json=short', check=False)
-        try:
-            return json.loads(done.stdout).get('sync_state')
-        except ValueError:
-            return None
-
-    def wait_state(self, state, seconds=90):
-        try:
-            wait_until(lambda: self.sync_state() == state, seconds, 'state ' + state, step=0.1)
-        except EnvError as error:
-            raise EnvError('%s\n%s' % (error, self.journal_text()[-3000:])) from error
-
-    def main_pid(self):
-        """Returns the pid of the daemon inside the container, or 0 if it does not run."""
-        return int(self.show('MainPID')['MainPID'])
-
-    def wait_new_pid(self, old, seconds=60):
-        """Returns the pid of the active daemon when it is not old any more."""
-        def ready():
-            shown = self.show('MainPID', 'ActiveState')
-            return (shown['ActiveState'] == 'active' and shown['MainPID'] not in ('0', str(old))
-                    and int(shown['MainPID']))
-        return wait_until(ready, seconds, 'another daemon', step=0.1)

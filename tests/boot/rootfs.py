@@ -18,7 +18,8 @@ _PACKAGES = ['libvirt-daemon-system', 'libvirt-clients', 'libcurl4', 'libjansson
              'man-db', 'cockpit-ws', 'cockpit-bridge', 'cockpit-system', 'sudo']
 
 
-def _run(argv):
+def run_logged(argv):
+    """Runs a program and returns its output. Raises EnvError, with the end of the output, if it fails."""
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           stdin=subprocess.DEVNULL, check=False,
                           env={**os.environ, 'DEBIAN_FRONTEND': 'noninteractive', 'LC_ALL': 'C'})
@@ -32,10 +33,10 @@ def _mirror():
     if 'COMPUTE_AGENT_TEST_MIRROR' in os.environ:
         return os.environ['COMPUTE_AGENT_TEST_MIRROR']
     ask = ['apt-get', 'indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages', 'Codename: ' + SUITE]
-    found = _run(ask)
+    found = run_logged(ask)
     if not found.split():
-        _run(['apt-get', '--quiet', 'update'])  # images have no package lists
-        found = _run(ask)
+        run_logged(['apt-get', '--quiet', 'update'])  # images have no package lists
+        found = run_logged(ask)
     if not found.split():
         raise EnvError('apt knows no mirror of %s: name one in COMPUTE_AGENT_TEST_MIRROR' % SUITE)
     return found.split()[0]
@@ -44,13 +45,13 @@ def _mirror():
 def _make(folder):
     # policy-rc.d prevents services from starting during the installation. The machine id is empty, so that each boot makes a new one.
     root = folder / 'root'
-    _run(['debootstrap', '--variant=minbase', '--include=' + ','.join(_BASE), SUITE, str(root),
+    run_logged(['debootstrap', '--variant=minbase', '--include=' + ','.join(_BASE), SUITE, str(root),
           _mirror()])
     (root / 'usr/sbin/policy-rc.d').write_text('#!/bin/sh\nexit 101\n')
     (root / 'usr/sbin/policy-rc.d').chmod(0o755)
-    _run(['chroot', str(root), 'apt-get', '--quiet', '--yes', 'install',
+    run_logged(['chroot', str(root), 'apt-get', '--quiet', '--yes', 'install',
           '--no-install-recommends', *_PACKAGES])
-    _run(['chroot', str(root), 'apt-get', 'clean'])
+    run_logged(['chroot', str(root), 'apt-get', 'clean'])
     (root / 'usr/sbin/policy-rc.d').unlink()
     shutil.rmtree(root / 'var/log/journal', ignore_errors=True)
     (root / 'etc/machine-id').write_text('')

@@ -23,7 +23,7 @@ from sources import files, main
 CHECKED = ('README.md', 'HACKING.md', 'SECURITY.md', 'NEWS.md', 'doc/writing.md', 'doc/timing.md', 'doc/costs.md', 'doc/nova.md', 'doc/facts.md',
            'doc/decisions', 'man', 'systemd', 'contrib', 'debian', 'rpm', 'demo', 'check', '.ci/run', 'plugins', 'base', 'config', 'formats', 'bench',
            'tests/README.md', 'tests/integration', 'tests/env', 'tests/run', 'tests/boot', 'tests/cloud', 'tests/nova', 'tests/lint', 'tests/fuzz',
-           'tests/probes', 'tests/shims', 'tests/fixtures', 'tests/fakes', 'tests/unit', 'agent', 'ctl', 'cockpit', 'claims', 'report', 'drivers',
+           'tests/probes', 'tests/shims', 'tests/fixtures', 'tests/fakes', 'tests/unit', 'tests/vm', 'agent', 'ctl', 'cockpit', 'claims', 'report', 'drivers',
            'doc/guide.md')
 # Texts of Placement, which tests and the parser of its answers quote.
 QUOTED = ('trait(s)',)
