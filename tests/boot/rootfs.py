@@ -15,7 +15,7 @@ from tests.env.scratch import EnvError
 SUITE = platform.freedesktop_os_release()['VERSION_CODENAME']
 _BASE = ['systemd', 'systemd-sysv', 'dbus', 'libpam-systemd', 'polkitd', 'iproute2', 'procps']
 _PACKAGES = ['libvirt-daemon-system', 'libvirt-clients', 'libcurl4', 'libjansson4', 'libsmartcols1', 'libsqlite3-0', 'libuuid1', 'libxml2', 'libyaml-0-2',
-             'man-db', 'cockpit-ws', 'cockpit-bridge', 'cockpit-system', 'sudo']
+             'man-db', 'cockpit-ws', 'cockpit-bridge', 'cockpit-system', 'sudo', 'openssh-server', 'python3-apt']
 
 
 def run_logged(argv):
@@ -24,8 +24,14 @@ def run_logged(argv):
                           stdin=subprocess.DEVNULL, check=False,
                           env={**os.environ, 'DEBIAN_FRONTEND': 'noninteractive', 'LC_ALL': 'C'})
     if done.returncode != 0:
-        raise EnvError('%s: exit %d\n%s' % (' '.join(argv), done.returncode, done.stdout[-3000:]))
+        # The cause is at the end. ./check shows the first 60 lines of a failure.
+        raise EnvError('%s: exit %d\n%s' % (' '.join(argv), done.returncode, '\n'.join(done.stdout.splitlines()[-20:])))
     return done.stdout
+
+
+def _run_inside(root, *argv):
+    """Runs argv in the folder, where $TMPDIR does not exist: mktemp in the scripts of packages would fail."""
+    return run_logged(['chroot', str(root), 'env', '--unset=TMPDIR', *argv])
 
 
 def _mirror():
@@ -45,13 +51,13 @@ def _mirror():
 def _make(folder):
     # policy-rc.d prevents services from starting during the installation. The machine id is empty, so that each boot makes a new one.
     root = folder / 'root'
-    run_logged(['debootstrap', '--variant=minbase', '--include=' + ','.join(_BASE), SUITE, str(root),
-          _mirror()])
+    # debootstrap mounts /proc and /sys in the folder. If it is killed, these mounts end with its mount namespace.
+    run_logged(['unshare', '--mount', '--propagation', 'private',
+          'debootstrap', '--variant=minbase', '--include=' + ','.join(_BASE), SUITE, str(root), _mirror()])
     (root / 'usr/sbin/policy-rc.d').write_text('#!/bin/sh\nexit 101\n')
     (root / 'usr/sbin/policy-rc.d').chmod(0o755)
-    run_logged(['chroot', str(root), 'apt-get', '--quiet', '--yes', 'install',
-          '--no-install-recommends', *_PACKAGES])
-    run_logged(['chroot', str(root), 'apt-get', 'clean'])
+    _run_inside(root, 'apt-get', '--quiet', '--yes', 'install', '--no-install-recommends', *_PACKAGES)
+    _run_inside(root, 'apt-get', 'clean')
     (root / 'usr/sbin/policy-rc.d').unlink()
     shutil.rmtree(root / 'var/log/journal', ignore_errors=True)
     (root / 'etc/machine-id').write_text('')
