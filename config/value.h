@@ -34,7 +34,7 @@ typedef enum ConfigForm {
         CONFIG_FORM_MDEV_TYPE,
         CONFIG_FORM_DEVICE_ADDRESS,
         CONFIG_FORM_PCI_ADDRESS,
-        CONFIG_FORM_KERNEL_DRIVER, /* or empty */
+        CONFIG_FORM_KERNEL_DRIVER, /* name of a driver, or empty */
         CONFIG_FORM_UNIT_TEMPLATE, /* "NAME@.service", or empty */
         CONFIG_FORM_DRIVER_NAME,
         CONFIG_FORM_TPM_SECURITY,

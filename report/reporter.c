@@ -210,8 +210,8 @@ int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
         return 0;
 }
 
-/* A mirror without last-modified is not kept: its providers could be made again unnoticed. Of the
- * reshaper access only a permission is kept, so that a restart notices a new role. */
+/* A mirror without last-modified is not kept: its providers could be made again unnoticed. A
+ * refused access to the reshaper is not kept either, so that a restart notices a new role. */
 json_t *reporter_save(const Reporter *reporter)
 {
         const PlacementSeen *list = mirror_get_list(reporter->mirror);

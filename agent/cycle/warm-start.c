@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The file has a member "content", and "checksum" is the digest of its text. jansson writes equal
- * values as equal texts if keys are sorted, so the reader makes the text again and compares. */
+/* Writes and reads the file of a warm start. The file has a member "content", and "checksum" is the
+ * digest of its text. jansson writes equal values as equal texts if keys are sorted. So the reader
+ * makes the text again and compares. */
 
 #include "agent/cycle/warm-start.h"
 

@@ -47,8 +47,8 @@ WarmMoment warm_moment_now(void);
 int warm_start_write(const WarmStart *warm, const char *state_dir, Error *reterr);
 
 /* Reads the file and removes it. Returns 1 with the content in *ret, which the caller frees with
- * warm_start_done(), 0 if there is no file, or a negative errno with words. -ESTALE if the file is
- * that of another root. A damaged file is set aside. */
+ * warm_start_done(). Returns 0 if there is no file, or a negative errno with words. -ESTALE: the
+ * file is that of another root. A damaged file is set aside. */
 int warm_start_take(const char *state_dir, const Uuid *root, WarmStart *ret, Error *reterr);
 
 /* Returns the time until the next full read of Placement; 0 if it is due, and also if the clock was

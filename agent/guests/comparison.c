@@ -398,7 +398,7 @@ struct ComparisonRun {
         ClaimService *service;
         sd_event_source *next;  /* begins the next turn */
         Reporter *reporter;     /* NULL: Placement is not asked */
-        ReconcileAccess access; /* of the comparison that runs */
+        ReconcileAccess access; /* access to Placement of the comparison that runs */
         ClaimReconcile *run;    /* NULL: no comparison runs */
         uint64_t n_opened;      /* ClaimService.n_opened when it began */
         uint64_t stamp;         /* stamp of the providers whose allocations are read */

@@ -20,11 +20,11 @@ typedef struct ReconcileEffect {
         const ReconcileAction *action; /* borrowed */
         int result;                    /* 0, an outcome of claims.h or a negative errno */
         bool done;                     /* the action changed a claim */
-        int64_t claim_id;              /* of the claim that was made, or that has the problem */
+        int64_t claim_id;              /* claim that was made, or that has the problem */
         Uuid completed;      /* consumer whose allocations completed the claim; "": none */
         Claim *before;       /* a claim before it was checked; owned; NULL: none */
         const char *problem; /* follows the name of the guest; NULL: no problem beside result */
-        Error words;         /* of result, or of problem */
+        Error words;         /* words of result or problem */
 } ReconcileEffect;
 
 static inline void reconcile_effect_done(ReconcileEffect *effect)

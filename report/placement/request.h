@@ -27,7 +27,7 @@
 
 /* An answer that was seen before. */
 typedef struct PlacementSeen {
-        Digest digest;         /* of the body; size 0: none */
+        Digest digest;         /* digest of the body; size 0: none */
         uint64_t modified_sec; /* its last-modified; 0: none */
 } PlacementSeen;
 

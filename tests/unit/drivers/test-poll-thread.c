@@ -96,7 +96,7 @@ static struct {
         pthread_cond_t changed;
         bool held;
         unsigned n_polls, n_freed; /* polls that began, and sources that were freed */
-        DriverPollKind kind;       /* of the last poll */
+        DriverPollKind kind;       /* kind of the last poll */
 } world = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
 static void hold(bool held)

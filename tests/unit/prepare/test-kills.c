@@ -16,7 +16,7 @@
 #include "tests/fixtures/prepare.h"
 
 #define ROUNDS      30
-#define N_FUNCTIONS 6 /* of each of the two cards */
+#define N_FUNCTIONS 6 /* functions of each card */
 #define N_CLAIMS    8
 #define SECOND      "0000:c2:00.0"
 #define SECTIONS                                                                              \

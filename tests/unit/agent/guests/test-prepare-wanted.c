@@ -47,7 +47,8 @@ static void test_devices_of_prepared_cards(void **state)
                 { "0000:c1:00.4", "", true, true },
                 { "0000:c2:00.4", "", true, false }, /* its section has no vgpu_types */
                 { "0000:c1:00.0", "", true, false }, /* the card as a whole */
-                { "0000:c1:00.5", "", true, true },  /* not there: it can be of the card */
+                { "0000:c1:00.5", "", true, true }, /* the host lists no such function: it can be of
+                                                       the card */
                 { "0000:c2:00.4", "", false, true },
                 { "0000:c1:00.4", MDEV, true, false },
                 { "", "", true, false },

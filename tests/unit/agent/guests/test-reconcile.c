@@ -200,7 +200,7 @@ static void test_complete(void **state)
         assert_write_state(fixture, id, CLAIM_WRITE_NONE);
 }
 
-/* A host with so many guests that a comparison takes several turns. */
+/* Number of guests whose comparison takes several turns. */
 #define N_GUESTS 600
 
 typedef struct Crowd {
