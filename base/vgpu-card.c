@@ -132,6 +132,7 @@ static bool is_idle(const VgpuCard *card, const VgpuFunction *function)
 typedef struct Sums {
         uint64_t used_mib;  /* framebuffer of all functions with a type */
         bool used_unknown;  /* the framebuffer of a type in use is unknown */
+        bool has_unread;    /* the types of a function are unknown */
         uint64_t n_unset;   /* claimed functions whose type is not set yet */
         VgpuTypeSet unset;  /* their types */
         VgpuTypeSet set;    /* types that are set in the hardware */
@@ -146,6 +147,7 @@ static Sums sum_up(const VgpuCard *card)
                 const VgpuFunction *function = &card->functions[i];
                 int type = find_type(function);
 
+                sums.has_unread |= function->is_unread;
                 if (function->type == VGPU_TYPE_NONE)
                         sums.listed |= function->creatable;
                 if (type == VGPU_TYPE_NONE)
@@ -193,7 +195,7 @@ static uint64_t count_creatable(const VgpuCard *card, const Sums *sums, int type
         uint64_t limit = card->types[type].limit;
         uint64_t n = MIN(n_free, limit > n_there ? limit - n_there : 0);
 
-        if ((sums->unset & ~this) && !is_heterogeneous(sums))
+        if (sums->has_unread || ((sums->unset & ~this) && !is_heterogeneous(sums)))
                 return 0;
         return MIN(n, count_room(card, sums, type));
 }

@@ -46,7 +46,10 @@ typedef struct VgpuFunction {
         VgpuTypeSet allowed;   /* types that the configuration allows */
         VgpuTypeSet creatable; /* types that the hardware lists */
         bool is_taken;         /* a claim or a guest has it */
+        bool is_unread;        /* its types are unknown, so the card offers nothing new */
         int claimed_type;      /* type of the claim, or VGPU_TYPE_NONE */
+        int former_type; /* type of a claim that ended after the poll, which might lack the vGPU; or
+                            VGPU_TYPE_NONE */
 } VgpuFunction;
 
 typedef struct VgpuCard {

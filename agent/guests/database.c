@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/guests/comparison.h"
 #include "agent/guests/facts.h"
 #include "base/array.h"
 #include "base/clock.h"
@@ -47,6 +48,9 @@ static void comparison_done(ClaimComparison *comparison)
 {
         claim_facts_done(&comparison->facts);
         vgpu_facts_done(&comparison->vgpus);
+        for (size_t i = 0; i < comparison->n_released; i++)
+                free(comparison->released[i].type);
+        free(comparison->released);
         snapshot_unref(comparison->snapshot);
         snapshot_unref(comparison->guests);
         allocations_free(comparison->held);
@@ -345,8 +349,8 @@ void claim_service_unwatch_cards(ClaimService *service, const void *userdata)
                 claim_service_watch_cards(service, NULL, NULL);
 }
 
-/* Returns whether the claim has a function of a card with vGPUs of several types. */
-static bool changes_card(const ClaimService *service, const Claim *claim)
+/* Returns whether the change of the claim changes what a card can offer. */
+static bool changes_card(const ClaimService *service, ClaimEvent event, const Claim *claim)
 {
         for (size_t i = 0; service->facts && i < claim->n_devices; i++) {
                 const HostPci *pci =
@@ -354,10 +358,39 @@ static bool changes_card(const ClaimService *service, const Claim *claim)
                                 ? host_facts_find_pci(service->facts, claim->devices[i].address)
                                 : NULL;
 
-                if (pci && pci->vgpu_type && service->facts->cards[pci->card].n_types > 1)
+                if (pci && pci->vgpu_type &&
+                    (event == CLAIM_EVENT_REMOVED || service->facts->cards[pci->card].n_types > 1))
                         return true;
         }
         return false;
+}
+
+static int add_released(ClaimComparison *comparison, const ClaimDevice *device)
+{
+        ReleasedVgpu *released;
+
+        if (array_grow(&comparison->released, sizeof(ReleasedVgpu), comparison->n_released,
+                       &comparison->n_released_allocated) < 0)
+                return -ENOMEM;
+        released = &comparison->released[comparison->n_released];
+        snprintf(released->address, sizeof(released->address), "%s", device->address);
+        released->when_usec = clock_usec(CLOCK_REALTIME);
+        released->type = strdup(device->mdev_type);
+        if (!released->type)
+                return -ENOMEM;
+        comparison->n_released++;
+        return 0;
+}
+
+/* Keeps the functions of an ended claim until a poll shows them. */
+static void note_released(ClaimService *service, const Claim *claim)
+{
+        for (size_t i = 0; i < claim->n_devices; i++)
+                if (claim_device_is_function(&claim->devices[i]) &&
+                    add_released(&service->comparison, &claim->devices[i]) < 0)
+                        log_warning("Out of memory. Function %s can be given away too early.",
+                                    claim->devices[i].address);
+        claim_service_mark_released(&service->comparison);
 }
 
 void claim_service_record(ClaimService *service, const EventNote *note)
@@ -374,13 +407,15 @@ void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *
         service->n_changes++;
         if (event != CLAIM_EVENT_REMOVED)
                 claim_service_touch(service, claim->id);
+        else
+                note_released(service, claim);
         service->last_id = MAX(service->last_id, claim->id);
         /* The announced change was written, so the disk accepts writes again. */
         if (service->error_is_of_write)
                 set_error(service, 0, NULL);
         prepare_wanted_note(&service->wanted, service->settings.driver,
                             service->comparison.snapshot, claim);
-        if (service->watch_cards && changes_card(service, claim))
+        if (service->watch_cards && changes_card(service, event, claim))
                 service->watch_cards(service->watch_cards_userdata);
         if (service->watch)
                 service->watch(event, claim, service->watch_userdata);

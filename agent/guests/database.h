@@ -43,13 +43,22 @@ typedef struct ClockWatch {
 
 /* The inputs of a comparison of claims and guests, and the state between two of them. Only
  * agent/guests/comparison.h sets the members. */
+/* A virtual function that a claim had when it ended. The poll before can lack its type. */
+typedef struct ReleasedVgpu {
+        char address[HOST_ADDRESS_SIZE];
+        char *type;         /* "nvidia-1428"; owned */
+        uint64_t when_usec; /* CLOCK_REALTIME of the end */
+} ReleasedVgpu;
+
 typedef struct ClaimComparison {
         /* One poll or two: the guests can be those of a newer poll, before a cycle takes all of
          * it. */
         Snapshot *snapshot; /* poll that facts borrows from; NULL before the first */
         Snapshot *guests;   /* poll of the domains alone: the same or a newer one */
         HostFacts facts;
-        VgpuFacts vgpus;         /* sizes of vGPUs that facts are made with */
+        VgpuFacts vgpus;        /* sizes of vGPUs that facts are made with */
+        ReleasedVgpu *released; /* vGPUs of claims that ended after the begin of the poll */
+        size_t n_released, n_released_allocated;
         bool driver_is_new;      /* the settings changed since the facts were made */
         ReconcileRecent *recent; /* claims since the begin of the poll, or slightly longer: it
                                       does not show their guests */
@@ -179,10 +188,11 @@ void claim_service_record(ClaimService *service, const EventNote *note);
  * read claims. It must not call claim_service_check() or claim_service_tend(), because its caller
  * uses the database. */
 void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata);
-/* Sets the function that is called after a change of a claim that changes what a card can offer:
- * its vGPUs have several types, and each claim takes from all of them. A new function replaces the
- * one before. claim_service_unwatch_cards() removes the function with this userdata. service can be
- * NULL. */
+
+/* Sets the function that is called after a change of a claim that changes what a card can offer.
+ * Its vGPUs have several types, and each claim takes from all of them. Or the claim ended, and only
+ * a new poll can show its function. A new function replaces the one before.
+ * claim_service_unwatch_cards() removes the function with this userdata. service can be NULL. */
 void claim_service_watch_cards(ClaimService *service, void (*watch)(void *userdata),
                                void *userdata);
 void claim_service_unwatch_cards(ClaimService *service, const void *userdata);

@@ -192,8 +192,13 @@ int taken_mark_card(const Taken *taken, const VgpuCard *card, VgpuCard *ret)
 {
         if (vgpu_card_copy(card, ret) < 0)
                 return -ENOMEM;
-        for (size_t i = 0; i < ret->n_functions; i++)
-                ret->functions[i].is_taken = taken_has(taken, ret->functions[i].address);
+        for (size_t i = 0; i < ret->n_functions; i++) {
+                VgpuFunction *function = &ret->functions[i];
+
+                function->is_taken = function->former_type != VGPU_TYPE_NONE ||
+                                     taken_has(taken, function->address);
+                function->claimed_type = function->former_type;
+        }
         for (size_t i = 0; i < taken->n_functions; i++) {
                 const TakenFunction *function = &taken->functions[i];
                 int type;

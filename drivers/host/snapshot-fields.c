@@ -159,6 +159,7 @@ static const Field device_fields[] = {
         OPTIONAL("has_card_serial", FIELD_BOOL, SnapshotDevice, has_card_serial),
         OPTIONAL("serial", FIELD_TEXT, SnapshotDevice, serial),
         OPTIONAL("is_vgpu_function", FIELD_BOOL, SnapshotDevice, is_vgpu_function),
+        OPTIONAL("vgpu_unread", FIELD_BOOL, SnapshotDevice, vgpu_unread),
         ARRAY("mdev_types", SnapshotDevice, mdev_types, mdev_type_list),
 };
 static const FieldList device_list = LIST(device_fields, sizeof(SnapshotDevice));

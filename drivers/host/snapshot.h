@@ -84,6 +84,8 @@ typedef struct SnapshotDevice {
         /* A virtual function that becomes a vGPU without an mdev. Its types are the possible
          * vGPUs (drivers/host/vgpu-types.h). */
         bool is_vgpu_function;
+        /* The types of a function could not be read, so it can be a vGPU of any type. */
+        bool vgpu_unread;
         MdevType *mdev_types;
         size_t n_mdev_types;
 } SnapshotDevice;

@@ -123,7 +123,8 @@ int vgpu_types_parse(const char *creatable, const char *current, SnapshotDevice 
         return set_current(current, device, &n_allocated);
 }
 
-/* Reads one file. *ret stays NULL if it is missing, or if the driver does not answer. */
+/* Reads one file. *ret stays NULL if it is missing. A driver that does not answer is an error,
+ * because its functions can be vGPUs. */
 static int read_file(const char *folder, const char *address, const char *name, char **ret,
                      Error *reterr)
 {
@@ -133,7 +134,7 @@ static int read_file(const char *folder, const char *address, const char *name, 
         if (!path)
                 return error_oom(reterr);
         r = sysfs_read(path, ret);
-        if (r == 0 || sysfs_is_gone(r))
+        if (r == 0 || r == -ENOENT || r == -ENOTDIR)
                 return 0;
         return r == -ENOMEM ? error_oom(reterr)
                             : error_setf(reterr, r, "Cannot read %s: %s", path, strerror(-r));
@@ -147,11 +148,13 @@ int vgpu_types_read(const char *folder, SnapshotDevice *device, Error *reterr)
         if (device->vendor_id != VENDOR_NVIDIA || !device->physical_function[0] ||
             device->n_mdev_types > 0)
                 return 0;
+        device->vgpu_unread = false;
         r = read_file(folder, device->address, "creatable_vgpu_types", &creatable, reterr);
+        if (r == 0 && creatable)
+                r = read_file(folder, device->address, "current_vgpu_type", &current, reterr);
+        if (r < 0 && r != -ENOMEM)
+                device->is_vgpu_function = device->vgpu_unread = true;
         if (r < 0 || !creatable)
-                return r;
-        r = read_file(folder, device->address, "current_vgpu_type", &current, reterr);
-        if (r < 0)
                 return r;
         return vgpu_types_parse(creatable, current ? current : "", device) < 0 ? error_oom(reterr)
                                                                                : 0;

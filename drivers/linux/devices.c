@@ -341,7 +341,8 @@ static int poll_function(DeviceReader *devices, const char *address, Error *rete
                 r = read_function(devices->reader, address, before, &device, reterr);
         if (r < 0)
                 return linux_note(devices->reader, r, reterr);
-        device.is_vgpu_function = false; /* a copy has it set; add_details() decides again */
+        /* a copy has these set; add_details() decides again */
+        device.is_vgpu_function = device.vgpu_unread = false;
         r = add_details(devices, folder, &device, reterr);
         return r == 0 && add_device(devices, &device) < 0 ? error_oom(reterr) : r;
 }

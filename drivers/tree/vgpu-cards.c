@@ -212,6 +212,8 @@ static int add_function(const Input *input, VgpuCard *card, const SnapshotDevice
                 .name = device->name,
                 .type = VGPU_TYPE_NONE,
                 .claimed_type = VGPU_TYPE_NONE,
+                .former_type = VGPU_TYPE_NONE,
+                .is_unread = device->vgpu_unread,
                 .is_taken = string_set_contains(&input->guests, device->address),
         };
 

@@ -14,7 +14,7 @@ static char addresses[64][VGPU_ADDRESS_SIZE];
 /* Adds a function in this state: free ('.' lists each type, '-' none, '2' type 0 only), idle ('a'
  * type 0, 'b' type 1), taken ('A', 'B', and 't' without a type), or claimed for a type that is not
  * set yet
- * ('x' type 0, 'y' type 1). */
+ * ('x' type 0, 'y' type 1), or unread ('?'). */
 static void add_function(VgpuCard *card, char state)
 {
         VgpuFunction *function = &card->functions[card->n_functions];
@@ -36,6 +36,8 @@ static void add_function(VgpuCard *card, char state)
                 .claimed_type = state == 'x'   ? 0
                                 : state == 'y' ? 1
                                                : VGPU_TYPE_NONE,
+                .former_type = VGPU_TYPE_NONE,
+                .is_unread = state == '?',
         };
         if (strchr("xy", state))
                 function->creatable = BOTH;
@@ -99,6 +101,7 @@ static void test_counts(void **state)
                 { "the size is a lower bound, and a claim is not set yet", "x222", 2, "1/0/0/1",
                   "0/0/0/0" },
                 { "the hardware lists nothing", "A---", 48, "1/0/0/4", "0/0/0/1" },
+                { "a function whose types are unknown", "A2?", 48, "1/0/0/3", "0/0/0/1" },
                 { "no function", "", 48, "0/0/0/0", "0/0/0/0" },
         };
 

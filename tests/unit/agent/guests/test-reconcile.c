@@ -263,7 +263,7 @@ static void crowd_compare(Crowd *crowd, void (*change)(Crowd *crowd))
 {
         const ReconcileInput order = { .facts = &crowd->facts,
                                        .expiry_usec = 1,
-                                       .word = RECONCILE_NO_PLACEMENT };
+                                       .access = RECONCILE_NO_PLACEMENT };
         _cleanup_(claim_reconcile_freep) ClaimReconcile *run = NULL;
         uint64_t before = crowd_count(crowd);
         int r;

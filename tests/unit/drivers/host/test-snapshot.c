@@ -34,7 +34,7 @@ static const char whole_host[] =
         "   'class_code': 197120, 'vendor': 'NVIDIA', 'product': 'Tesla \\\"M10\\\"',"
         "   'numa_node': 2, 'physical_function': '0000:40:00.0',"
         "   'is_physical_function': true, 'max_virtual_functions': 16, 'is_vdpa_parent': true,"
-        "   'is_vgpu_function': true,"
+        "   'is_vgpu_function': true, 'vgpu_unread': true,"
         "   'mdev_types': [{'id': 'nvidia-35', 'name': 'GRID', 'available_instances': 3,"
         "                   'created_instances': 1}]}],"
         " 'mdevs': [{'uuid': '" UUID_B "', 'type': 'nvidia-35', 'parent': 'pci_0000_41_00_0'},"
@@ -146,7 +146,7 @@ static void test_round_trip(void **state)
         /* No member of the source was lost. */
         assert_int_equal(json_object_size(first), 23);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "devices"), 0)),
-                         18);
+                         19);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "domains"), 1)),
                          17);
         assert_int_equal(json_object_size(json_array_get(json_object_get(first, "emulators"), 0)),

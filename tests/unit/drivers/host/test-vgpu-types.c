@@ -145,12 +145,14 @@ static void test_read_trouble(void **state)
                 scratch_write(folder, names[i], big);
                 assert_int_equal(vgpu_types_read(folder, &device, &error), -EFBIG);
                 assert_non_null(strstr(error.text, names[i]));
-                assert_false(device.is_vgpu_function);
+                assert_true(device.is_vgpu_function && device.vgpu_unread);
+                assert_int_equal(device.n_mdev_types, 0);
                 /* the largest valid size */
                 big[SYSFS_TEXT_MAX] = '\0';
                 scratch_write(folder, names[i], big);
                 assert_int_equal(vgpu_types_read(folder, &device, &error), 0);
                 assert_true(device.is_vgpu_function);
+                assert_false(device.vgpu_unread);
         }
 }
 
