@@ -178,35 +178,6 @@ static void forget_recent(ClaimComparison *comparison)
         comparison->n_recent = n;
 }
 
-/* Sets the type that the function had for its claim. */
-static void mark_function(HostFacts *facts, const ReleasedVgpu *released)
-{
-        for (size_t i = 0; i < facts->n_cards; i++) {
-                VgpuFunction *function = vgpu_card_find(&facts->cards[i], released->address);
-
-                if (function)
-                        function->former_type =
-                                vgpu_card_find_type(&facts->cards[i], released->type);
-        }
-}
-
-void claim_service_mark_released(ClaimComparison *comparison)
-{
-        size_t n = 0;
-
-        for (size_t i = 0; i < comparison->n_released; i++) {
-                ReleasedVgpu *released = &comparison->released[i];
-
-                if (released->when_usec < comparison->facts.taken_usec) {
-                        free(released->type);
-                        continue;
-                }
-                mark_function(&comparison->facts, released);
-                comparison->released[n++] = *released;
-        }
-        comparison->n_released = n;
-}
-
 /* Takes references of both polls and makes their facts. Returns false if memory is short, with the
  * old polls still in place. */
 static bool set_polls(ClaimService *service, const Snapshot *snapshot, const Snapshot *guests)

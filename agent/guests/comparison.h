@@ -13,9 +13,6 @@
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot,
                                 const VgpuSizes *sizes);
 
-/* Marks the functions of ended claims in the facts, and forgets those that the poll shows. */
-void claim_service_mark_released(ClaimComparison *comparison);
-
 /* Sets the guests of a newer poll, before a cycle takes all of it. Devices and cells remain those
  * that the tree of providers was made of. Keeps a reference. */
 void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot);

@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/guests/comparison.h"
 #include "agent/guests/facts.h"
 #include "base/array.h"
 #include "base/clock.h"
@@ -363,6 +362,35 @@ static bool changes_card(const ClaimService *service, ClaimEvent event, const Cl
                         return true;
         }
         return false;
+}
+
+/* Sets the type that the function had for its claim. */
+static void mark_function(HostFacts *facts, const ReleasedVgpu *released)
+{
+        for (size_t i = 0; i < facts->n_cards; i++) {
+                VgpuFunction *function = vgpu_card_find(&facts->cards[i], released->address);
+
+                if (function)
+                        function->former_type =
+                                vgpu_card_find_type(&facts->cards[i], released->type);
+        }
+}
+
+void claim_service_mark_released(ClaimComparison *comparison)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < comparison->n_released; i++) {
+                ReleasedVgpu *released = &comparison->released[i];
+
+                if (released->when_usec < comparison->facts.taken_usec) {
+                        free(released->type);
+                        continue;
+                }
+                mark_function(&comparison->facts, released);
+                comparison->released[n++] = *released;
+        }
+        comparison->n_released = n;
 }
 
 static int add_released(ClaimComparison *comparison, const ClaimDevice *device)

@@ -197,6 +197,9 @@ void claim_service_watch_cards(ClaimService *service, void (*watch)(void *userda
                                void *userdata);
 void claim_service_unwatch_cards(ClaimService *service, const void *userdata);
 
+/* Marks the functions of ended claims in the facts, and forgets those that the poll shows. */
+void claim_service_mark_released(ClaimComparison *comparison);
+
 /* Announces a change that was written. Clears an error of an earlier write. */
 void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *claim);
 

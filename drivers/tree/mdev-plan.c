@@ -10,7 +10,6 @@
 
 #include "drivers/tree/mdev-plan.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -21,71 +20,6 @@ void mdev_plan_done(MdevPlan *plan)
         free(plan->offers);
         vgpu_cards_done(&plan->cards);
         *plan = (MdevPlan){ 0 };
-}
-
-/* Compares a path with libvirt's name of a device that is not a PCI function. The name is
- * SUBSYSTEM_NAME, the last two parts of the path below /sys/devices/virtual. Each character that
- * is not a letter or digit is '_' in it. */
-static bool path_is_device(const char *path, const char *device_name)
-{
-        const char *tail = path + strlen(path);
-        unsigned n_parts = 0;
-
-        while (tail > path && n_parts < 2) {
-                tail--;
-                if (*tail == '/')
-                        n_parts++;
-        }
-        if (n_parts < 2)
-                return false;
-        for (tail++; *tail && *device_name; tail++, device_name++)
-                if (*device_name != (isalnum((unsigned char)*tail) ? *tail : '_'))
-                        return false;
-        return *tail == '\0' && *device_name == '\0';
-}
-
-/* Returns whether the entry of device_addresses is this device. */
-static bool address_is_device(const char *address, const SnapshotDevice *device)
-{
-        char parsed[PCI_ADDRESS_SIZE];
-
-        if (device->is_pci && pci_address_parse(address, parsed) == 0)
-                return strcmp(parsed, device->address) == 0;
-        return address[0] == '/' && !device->is_pci && path_is_device(address, device->name);
-}
-
-bool mdev_type_lists(const HostMdevType *type, const SnapshotDevice *device)
-{
-        for (char **address = type->device_addresses; address && *address; address++)
-                if (address_is_device(*address, device))
-                        return true;
-        return false;
-}
-
-/* Returns the first type of the set, or NULL. */
-static const HostMdevType *find_first(const HostConfig *config, VgpuTypeSet set)
-{
-        for (size_t i = 0; i < config->n_mdev_types && i < VGPU_TYPES_MAX; i++)
-                if (set & UINT64_C(1) << i)
-                        return &config->mdev_types[i];
-        return NULL;
-}
-
-const HostMdevType *mdev_type_of_device(const HostConfig *config, const SnapshotDevice *device)
-{
-        const HostMdevType *rest = NULL;
-
-        if (device->is_vgpu_function)
-                return find_first(config, vgpu_types_allowed(config, device));
-        for (size_t i = 0; i < config->n_mdev_types; i++) {
-                const HostMdevType *type = &config->mdev_types[i];
-
-                if (mdev_type_lists(type, device))
-                        return type;
-                if (!rest && (!type->device_addresses || !type->device_addresses[0]))
-                        rest = type;
-        }
-        return rest;
 }
 
 /* Returns the device's record of its configured type, or NULL if it does not offer that type. */

@@ -15,6 +15,7 @@
  * ones. The devices get new ones in the order of their names, parents of mdevs first, and the last
  * one might get only a part. */
 
+#include "drivers/tree/mdev-types.h"
 #include "drivers/tree/vgpu-cards.h"
 
 /* The vGPUs of one type that one device offers. */
@@ -48,10 +49,3 @@ const MdevOffer *mdev_plan_find(const MdevPlan *plan, const char *device_name);
 
 /* Returns the end of the offers of the device that has this first offer. */
 const MdevOffer *mdev_plan_end(const MdevPlan *plan, const MdevOffer *first);
-
-/* Returns whether the type lists the address of the device in device_addresses. */
-bool mdev_type_lists(const HostMdevType *type, const SnapshotDevice *device);
-
-/* Returns the configured type of a device, even if the device does not offer it. NULL if none is
- * configured. For a virtual function with several types, the first one. */
-const HostMdevType *mdev_type_of_device(const HostConfig *config, const SnapshotDevice *device);

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "drivers/tree/mdev-plan.h"
+#include "drivers/tree/mdev-types.h"
 
 _Static_assert(VGPU_ADDRESS_SIZE == PCI_ADDRESS_SIZE, "PCI addresses have one size");
 
@@ -55,37 +55,6 @@ int vgpu_facts_add_holding(VgpuFacts *facts, const char *address, const char *ty
                 return -ENOMEM;
         facts->n_holdings++;
         return 0;
-}
-
-static bool has_addresses(const HostMdevType *type)
-{
-        return type->device_addresses && type->device_addresses[0];
-}
-
-/* Returns the set of types that list the device. */
-static VgpuTypeSet find_listed(const HostConfig *config, const SnapshotDevice *device)
-{
-        VgpuTypeSet set = 0;
-
-        for (size_t i = 0; i < MIN(config->n_mdev_types, (size_t)VGPU_TYPES_MAX); i++)
-                if (mdev_type_lists(&config->mdev_types[i], device))
-                        set |= UINT64_C(1) << i;
-        return set;
-}
-
-VgpuTypeSet vgpu_types_allowed(const HostConfig *config, const SnapshotDevice *function)
-{
-        SnapshotDevice card = { .name = (char *)"", .is_pci = true };
-        VgpuTypeSet set = find_listed(config, function);
-
-        if (!set && function->physical_function[0]) {
-                strcpy(card.address, function->physical_function);
-                set = find_listed(config, &card);
-        }
-        for (size_t i = 0; !set && i < MIN(config->n_mdev_types, (size_t)VGPU_TYPES_MAX); i++)
-                if (!has_addresses(&config->mdev_types[i]))
-                        set = UINT64_C(1) << i;
-        return set;
 }
 
 /* The sets that the functions are compared with. */

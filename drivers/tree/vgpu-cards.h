@@ -36,11 +36,6 @@ typedef struct VgpuCards {
 
 void vgpu_cards_done(VgpuCards *cards);
 
-/* Returns the set of indices into config->mdev_types that a virtual function may have. These are
- * the types that list its address, or else those that list its physical function, or else the first
- * one without addresses. */
-VgpuTypeSet vgpu_types_allowed(const HostConfig *config, const SnapshotDevice *function);
-
 /* Makes all cards with a function that may become a vGPU of a configured type, or is one. known can
  * be NULL. Functions of known->holdings and of domains are taken, in both definitions of a domain.
  * Limits of types are not set. The functions borrow from the snapshot. -ENOMEM. */

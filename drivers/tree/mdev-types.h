@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Decides which of the configured types of vGPUs a device can have ([devices] enabled_mdev_types
+ * and [mdev_TYPE] device_addresses, facts C4). Pure. */
+
+#include "base/vgpu-card.h"
+#include "drivers/host/host-config.h"
+
+/* Returns whether the type lists the address of the device in device_addresses. */
+bool mdev_type_lists(const HostMdevType *type, const SnapshotDevice *device);
+
+/* Returns the configured type of a device, even if the device does not offer it. NULL if none is
+ * configured. For a virtual function with several types, the first one. */
+const HostMdevType *mdev_type_of_device(const HostConfig *config, const SnapshotDevice *device);
+
+/* Returns the set of indices into config->mdev_types that a virtual function may have. These are
+ * the types that list its address, or else those that list its physical function, or else the first
+ * one without addresses. */
+VgpuTypeSet vgpu_types_allowed(const HostConfig *config, const SnapshotDevice *function);
