@@ -5,6 +5,13 @@
 #include "tests/unit/test.h"
 
 /* Takes mdevs for claims on that device: "2 4" are their numbers. */
+/* A PCI device of no cell, which guests get as a whole. */
+#define WHOLE(name_, address_, provider_, class_)                                 \
+        {                                                                         \
+                .name = (name_), .address = (address_), .provider = (provider_),  \
+                .resource_class = class_, .cell = HOST_CELL_NONE, .managed = true \
+        }
+
 static void make_taken(Taken *taken, const HostFacts *facts, const char *device,
                        const char *numbers)
 {
@@ -129,13 +136,6 @@ static void test_capacities_are_what_can_be_chosen(void **state)
 static void test_capacities_of_pci_devices(void **state)
 {
         static const char addresses[][HOST_ADDRESS_SIZE] = { "0000:10:00.1" };
-#define WHOLE(name_, address_, provider_, class_) \
-        { .name = (name_),                        \
-          .address = (address_),                  \
-          .provider = (provider_),                \
-          .resource_class = class_,               \
-          .cell = HOST_CELL_NONE,                 \
-          .managed = true }
         HostPci pci[] = {
                 WHOLE("pci_0000_10_00_1", "0000:10:00.1", "0000:10:00.0", "CUSTOM_VF"),
                 WHOLE("pci_0000_10_00_2", "0000:10:00.2", "0000:10:00.0", "CUSTOM_VF"),
@@ -179,10 +179,10 @@ static void make_cards(Cards *ret)
                            { make_mdev('2'), "gpu", "t", GPU } },
                 .devices = { { "f2", FUNCTION_2, "t", "VGPU", 1, HOST_CELL_NONE, NULL },
                              { "gpu", GPU, "t", "VGPU", 1, HOST_CELL_NONE, NULL } },
-                .pci = { { "f1", FUNCTION_1, CARD, "CUSTOM_VF", HOST_CELL_NONE, true, NULL },
-                         { "f2", FUNCTION_2, CARD, "CUSTOM_VF", HOST_CELL_NONE, true, NULL },
-                         { "card", CARD, CARD, "CUSTOM_PF", HOST_CELL_NONE, true, NULL },
-                         { "gpu", GPU, GPU, "CUSTOM_GPU", HOST_CELL_NONE, true, NULL } },
+                .pci = { WHOLE("f1", FUNCTION_1, CARD, "CUSTOM_VF"),
+                         WHOLE("f2", FUNCTION_2, CARD, "CUSTOM_VF"),
+                         WHOLE("card", CARD, CARD, "CUSTOM_PF"),
+                         WHOLE("gpu", GPU, GPU, "CUSTOM_GPU") },
         };
         ret->facts = (HostFacts){
                 .functions = ret->functions,
