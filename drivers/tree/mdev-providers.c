@@ -158,15 +158,16 @@ static void remove_gone(const TreeUpdate *update)
 
 int mdev_providers_update(TreeUpdate *update, Error *reterr)
 {
-        const MdevOffer *offer = update->mdevs.offers, *end;
+        const MdevPlan *plan = &update->mdevs;
 
         remove_gone(update);
-        for (; offer < update->mdevs.offers + update->mdevs.n_offers; offer = end) {
+        for (size_t i = 0; i < plan->n_offers;) {
+                const MdevOffer *offer = &plan->offers[i], *end = mdev_plan_end(plan, offer);
                 char name[CHILD_NAME_SIZE];
                 Provider *provider;
                 int r;
 
-                end = mdev_plan_end(&update->mdevs, offer);
+                i += (size_t)(end - offer);
                 make_name(update->root, offer->name, name);
                 r = child_provider_ensure(
                         update,
