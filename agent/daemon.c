@@ -3,8 +3,9 @@
 /* Creates the parts of the daemon, connects them, and replaces some of them in a reload. An Engine
  * has all parts that depend on the configuration. A reload makes a second engine, and replaces the
  * first one only if every part could be made. The claims, the cordons, the retained inventories,
- * the queue and the bus exist as long as the process. Everything runs in one event loop; the parts
- * meet only in the callbacks of this file.
+ * the queue and the bus exist as long as the process. After each cycle the queue does a round of
+ * settling: it sends the pending writes and removals of claims to Placement. Everything runs in one
+ * event loop; the parts meet only in the callbacks of this file.
  *
  * Tests: tests/integration/agent/test_reload.py tests/integration/agent/test_agent.py */
 
@@ -43,7 +44,7 @@ typedef struct Engine {
         Tracker *tracker;
 } Engine;
 
-/* The daemon, with everything that outlives a reload. */
+/* The daemon: the current engine, and the parts that exist as long as the process. */
 typedef struct Daemon {
         int lock_fd; /* lock of the state directory */
         Engine engine;
@@ -56,11 +57,11 @@ typedef struct Daemon {
         Retained *retained;
         ClaimQueue *queue;
         BusService *bus;
-        bool is_reloading;             /* the first cycle of the new settings has not ended */
-        bool reload_again;             /* a SIGHUP arrived during a reload */
-        uint64_t n_cycles;             /* cycles of this tracker that were handled */
-        bool logged_no_metrics;        /* the failure was logged */
-        bool reloaded;                 /* a reload has happened: the start is over */
+        bool is_reloading;      /* the first cycle after a reload has not ended */
+        bool reload_again;      /* a SIGHUP arrived during a reload */
+        uint64_t n_cycles;      /* cycles of the tracker whose end on_changed() has handled */
+        bool logged_no_metrics; /* the failure to write the metrics was logged */
+        bool reloaded;          /* a reload has happened, so the rules for the start do not apply */
         char status[VERDICT_LINE_MAX]; /* last text that systemd has received */
         int exit_code;
 } Daemon;
@@ -93,8 +94,9 @@ static void daemon_done(Daemon *daemon)
         closep(&daemon->lock_fd);
 }
 
-/* Collects the facts, including the pending work of the queue, and makes the verdict. Blocks on the
- * disk of the claim database. */
+/* Collects the facts about the last cycle and the pending writes of the queue. Makes the verdict
+ * from them: the state of this host and its reasons (agent/cycle/verdict.h). Blocks on the disk of
+ * the claim database. */
 static void look(const Daemon *daemon, CycleFacts *ret, Verdict *ret_verdict)
 {
         PendingWrites pending_writes = { 0 };
@@ -106,7 +108,8 @@ static void look(const Daemon *daemon, CycleFacts *ret, Verdict *ret_verdict)
         verdict_make(ret, ret_verdict);
 }
 
-/* Writes the metrics file. Called at the end of each cycle, and after a round of settling. */
+/* Writes the metrics file, if one is configured. Runs at the end of each cycle, and after a round
+ * of settling. */
 static void save_metrics(Daemon *daemon)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -159,15 +162,15 @@ static void notify(Daemon *daemon)
                 bus_service_changed(daemon->bus);
 }
 
-/* Handles the end of a round of settling. */
+/* Shows the result of a round of settling in the status line, on the bus and in the metrics. */
 static void on_settled(void *userdata)
 {
         notify(userdata);
         save_metrics(userdata);
 }
 
-/* Handles a change of the tracker's status. A cycle that has reached Placement is followed by a
- * round of settling. */
+/* Handles a change of the tracker's status. Starts a round of settling after each cycle, unless
+ * Placement could not be used. */
 static void on_changed(Tracker *tracker, void *userdata)
 {
         Daemon *daemon = userdata;
@@ -221,8 +224,6 @@ static void on_looked(Tracker *tracker, uint64_t began_usec, const Error *error,
         claim_queue_refreshed(daemon->queue, CLAIM_REFRESH_GUESTS, began_usec, &unread);
 }
 
-/* The modes --once and --dry-run */
-
 /* Prints one line for each request that the next publication would send. */
 static void print_plan(Tracker *tracker, Error *reterr)
 {
@@ -257,8 +258,6 @@ static void on_only_cycle_ended(Tracker *tracker, const Error *error, void *user
         daemon->exit_code = words.code ? EXIT_FAILURE : EXIT_SUCCESS;
         (void)sd_event_exit(daemon->event, 0);
 }
-
-/* Parts that depend on the configuration */
 
 /* Returns the current snapshot if the new settings use the same hypervisor. It is then known also
  * while the hypervisor does not answer. */
@@ -352,8 +351,6 @@ static void on_config_warning(const char *text, void *userdata)
 {
         log_warning("%s", text);
 }
-
-/* Reload */
 
 /* Announces the start of a reload to systemd. The READY=1 of end_reload() announces its end. */
 static void notify_reload(void)
@@ -470,7 +467,8 @@ static void end_reload(Daemon *daemon)
         daemon->is_reloading = false;
         log_event(LOG_INFO, MESSAGE_RELOADED, NULL, "The configuration was reloaded.");
         (void)sd_notify(false, "READY=1");
-        /* Through the loop, because the tracker that called this function is still active. */
+        /* Send the signal instead of calling reload(). The reload then begins from the event loop,
+         * after the tracker that called this function has returned. */
         if (daemon->reload_again)
                 (void)kill(getpid(), SIGHUP);
         daemon->reload_again = false;
@@ -572,8 +570,8 @@ static Session *get_session(void *userdata)
         return daemon->engine.tracker ? tracker_view(daemon->engine.tracker).session : NULL;
 }
 
-/* Reports a cycle that refreshed the host to the queue. Its start counts, because changes after it
- * might be missing. */
+/* Reports to the queue that a cycle has refreshed the data of the host. Passes the time at which
+ * the cycle began, because the data can lack later changes. */
 static void on_refreshed(Tracker *tracker, const Error *error, void *userdata)
 {
         Daemon *daemon = userdata;

@@ -42,7 +42,7 @@ int log_get_level(void)
 
 int log_level_from_text(const char *text)
 {
-        /* A digit is the number of a syslog level. */
+        /* The text can be the number of a syslog level, "0" to "7", instead of its name. */
         if (text[0] >= '0' && text[0] <= '7' && !text[1])
                 return text[0] - '0';
         for (size_t i = 0; i < ARRAY_SIZE(level_names); i++)
@@ -105,7 +105,7 @@ static void write_text(int level, const char *text)
                          text);
 
         if (n > 0 && write(STDERR_FILENO, line, MIN((size_t)n, sizeof(line) - 1)) < 0)
-                return; /* no other place to report this */
+                return; /* a failed write to standard error cannot be reported elsewhere */
 }
 
 /* Cleans the message before it is written, because a text from a server must not forge a line of

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A request has three parts here: the layout of a guest's CPUs and memory (NumaRequest), the groups
- * that become the query of GET /allocation_candidates, and the mappings from groups to their
- * providers. The groups and the mappings are sorted arrays (base/array.h), so that two equal
- * requests have the same text.
+/* Makes, edits and writes the three parts of a request: the layout of a guest's CPUs and memory
+ * (NumaRequest), the groups, and the mappings from groups to their providers. The groups become the
+ * query of Placement's GET /allocation_candidates. The groups and the mappings are sorted arrays
+ * (base/array.h), so that two equal requests have the same text.
  *
  * Tests: tests/unit/base/test-resource-request.c tests/unit/base/test-numa-request.c */
 
@@ -15,8 +15,6 @@
 
 #include "base/array.h"
 #include "base/text.h"
-
-/* Layouts */
 
 static const char *const threads_texts[_NUMA_THREADS_MAX] = {
         [NUMA_THREADS_PREFER] = "prefer",
@@ -32,13 +30,14 @@ static const char *const affinity_texts[_NUMA_AFFINITY_MAX] = {
 };
 
 static const char *const pages_texts[_NUMA_PAGES_MAX] = {
-        /* "default" and "size" only fill the table. read_pages() accepts neither. */
+        /* The array needs an entry for each value of NumaPages. Requests never contain "default"
+         * and "size": read_pages() rejects both words. */
         [NUMA_PAGES_DEFAULT] = "default", [NUMA_PAGES_SMALL] = "small",
         [NUMA_PAGES_LARGE] = "large",     [NUMA_PAGES_ANY] = "any",
         [NUMA_PAGES_SIZE] = "size",
 };
 
-/* Returns the index of a text; NULL: 0, the default. -EINVAL. */
+/* Returns the index of a text, 0 (the default) for NULL, or -EINVAL for an unknown text. */
 static int find_text(const char *const texts[], size_t n, const char *text)
 {
         for (size_t i = 0; text && i < n; i++)
@@ -47,7 +46,7 @@ static int find_text(const char *const texts[], size_t n, const char *text)
         return text ? -EINVAL : 0;
 }
 
-/* Frees the layout and makes it empty. */
+/* Frees the layout and sets it to NUMA_REQUEST_INIT. */
 static void numa_request_done(NumaRequest *request)
 {
         for (size_t i = 0; i < request->n_cells; i++)
@@ -102,7 +101,8 @@ typedef struct Maker {
         NumaRequest request;
 } Maker;
 
-/* Adds n CPUs from first on. The caller has checked that they are below CPU_SET_MAX. */
+/* Adds n CPUs, of which the lowest has the number "first". The caller has checked that they are
+ * below CPU_SET_MAX. */
 static int add_range(CpuSet *set, uint64_t first, uint64_t n)
 {
         for (uint64_t i = first; i < first + n; i++)
@@ -452,8 +452,6 @@ static int write_layout(const NumaRequest *request, FILE *file)
         return 0;
 }
 
-/* Groups */
-
 #define SUFFIX_MAX 64
 
 static void group_done(RequestGroup *group)
@@ -522,7 +520,7 @@ int resource_request_group(ResourceRequest *request, const char *suffix, Request
         return 0;
 }
 
-/* Frees the group with this index. */
+/* Frees the group and closes its gap in the array, so later groups get other indexes. */
 void resource_request_remove(ResourceRequest *request, size_t group)
 {
         group_done(&request->groups[group]);
@@ -584,7 +582,7 @@ int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request)
         return 0;
 }
 
-/* Completes the sum before ret changes. */
+/* Replaces *ret only when the sum is complete, so an error leaves it unchanged. */
 int resource_request_sum(const ResourceRequest *request, Resources *ret)
 {
         _cleanup_(resources_done) Resources sum = RESOURCES_INIT;
@@ -657,8 +655,6 @@ int resource_request_write(const ResourceRequest *request, FILE *file)
                 fputs("&group_policy=isolate", file);
         return write_layout(&request->numa, file);
 }
-
-/* Mappings */
 
 void request_mappings_done(RequestMappings *mappings)
 {

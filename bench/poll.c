@@ -4,8 +4,10 @@
  *
  *   poll URI [POLLS]
  *
- * Prints "first MS CALLS SINGLE DEVICES DOMAINS", then "next …", "guests …" and the median time of
- * the later polls (9). SINGLE counts the calls for one device or domain.
+ * Prints "first MS CALLS SINGLE DEVICES DOMAINS" for the first poll. POLLS later polls (default: 9)
+ * follow without a line. Then it prints "next" with the same values for another poll, "guests" for
+ * a poll that reads all guests again, and "median" for the POLLS polls. SINGLE counts the calls for
+ * one device or domain.
  *
  *   poll /sys [POLLS]
  *
@@ -35,7 +37,8 @@ static int order_numbers(const void *a, const void *b)
         return x < y ? -1 : x > y;
 }
 
-/* Polls once and returns the milliseconds. what: the first word of the line; NULL: no line. */
+/* Polls once and returns the milliseconds. Prints a line that begins with the word in "what", or
+ * nothing if that is NULL. */
 static double poll_once(const LibvirtConnection *connection, DriverPollKind kind, const char *what)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;

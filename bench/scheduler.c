@@ -17,10 +17,10 @@ struct Scheduler {
         uint64_t n_requests;
 };
 
-/* The answer to a request. */
+/* The answer to the request for which the event loop runs. */
 typedef struct Answer {
         bool ended;
-        json_t *body; /* NULL: none, or not JSON */
+        json_t *body; /* owned; NULL: the answer has no body, or one that is not JSON */
         Error error;
 } Answer;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Replaces the host that claims are made of. A provider that claims still use is kept if the new
- * tree lacks it (host_view_merge()). Claims of schema version 1 get their providers here. After a
- * reshape, claims get other providers and classes. Each write compares epoch and generations, and
- * is retried after a lost race.
+/* Replaces the stored host: the providers and inventories to which new claims are fitted. A
+ * provider that claims still use is kept if the new tree lacks it (host_view_merge()). Claims of
+ * schema version 1 get their providers here. After a reshape, shifts (StoreShift) move amounts of a
+ * claim from one provider and class to another. Each write compares epoch and generations, and is
+ * retried after a lost race.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-move.c
  * tests/unit/claims/store/test-schema.c */
@@ -75,7 +76,7 @@ static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *r
         return store_write_host(claims, wanted, NULL, 0, reterr);
 }
 
-/* Returns true if the text contains the address. */
+/* Returns true if the text contains the PCI address, and not only as the end of a longer number. */
 static bool names(const char *text, const char *address)
 {
         const char *found = strcasestr(text, address);
@@ -83,8 +84,8 @@ static bool names(const char *text, const char *address)
         return found && (found == text || !isxdigit((unsigned char)found[-1]));
 }
 
-/* Adds the devices that the column "pci" of the specification names, without those of other
- * claims. */
+/* Adds the devices whose addresses are in text, the column "pci" of a claim of schema version 1.
+ * Leaves out devices that another claim has. */
 static int hold_devices(Claims *claims, const char *text, Fit *fit, DeviceList *devices,
                         Error *reterr)
 {
@@ -112,7 +113,7 @@ static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
 
         if (r < 0)
                 return r;
-        /* Without a first poll, the devices are unknown. */
+        /* Wait for the first poll, because the devices are unknown before it. */
         if (!host_view_root(claims->view, claims->node, &root) ||
             (strchr(claim->pci, ':') && claims->has_devices && !claims->facts))
                 return 0;
@@ -180,7 +181,8 @@ int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shi
         return attempts.result;
 }
 
-/* Adds the consumer's amounts on the providers and classes that this host has. */
+/* Adds to *ret the consumer's allocations. Leaves out providers and classes that this host does not
+ * have. */
 static int fit_share(const HostView *view, const Consumer *share, Fit *ret)
 {
         for (size_t i = 0; i < view->n_providers; i++) {
@@ -218,7 +220,8 @@ int claims_complete(Claims *claims, int64_t id, const Consumer *share, Error *re
         return attempts.result;
 }
 
-/* An amount that changed, and the part of it that no shift accounts for yet. */
+/* A difference between the allocations of a consumer before and after a reshape. "amount" is the
+ * part of it that no shift explains yet. */
 typedef struct Change {
         const Uuid *provider;
         const char *resource_class;
@@ -230,7 +233,8 @@ typedef struct Changes {
         size_t n_items, n_allocated;
 } Changes;
 
-/* Adds the amounts by which of exceeds other. */
+/* Adds a change for each provider and class of which the consumer "of" has more than the consumer
+ * "other". */
 static int collect(const Consumer *of, const Consumer *other, Changes *ret)
 {
         for (size_t i = 0; i < of->n_allocations; i++) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Decides when a claim must follow Placement. The request of a claim that was made of a guest has
- * the amounts of the domain, and its allocations have those of Placement where they are larger. So
- * the difference needs no column of its own. Only classes that the host counts are compared. CPUs
- * are compared as the sum of VCPU and PCPU, because a reshape moves amounts between these
- * classes. */
+/* Decides when a claim must follow Placement: it is made again with the amounts that another writer
+ * has allocated to its guest. The request of a claim that was made of a guest has the amounts of
+ * the domain, and its allocations have those of Placement where they are larger. The database
+ * therefore needs no column for the amount by which Placement exceeds the domain. Only classes that
+ * the host counts are compared. CPUs are compared as the sum of VCPU and PCPU, because a reshape
+ * moves amounts between these classes. */
 
 #include "claims/follow.h"
 
@@ -24,8 +25,8 @@ bool claim_follows(const Claim *claim)
                uuid_empty(&claim->guest) && strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
 }
 
-/* Return the CPUs or the memory in MiB that the claim requests, or holds if the request has
- * none. */
+/* Returns the number of CPUs that the claim requests, or holds if the request has none.
+ * requested_memory() does the same for the memory in MiB. */
 static uint64_t requested_cpus(const Claim *claim)
 {
         uint64_t n = claim_requested(claim, "VCPU") + claim_requested(claim, "PCPU");
@@ -44,7 +45,8 @@ bool claim_was_resized(const Claim *claim, const HostDomain *domain)
 {
         GuestSize size = guest_size_of_claim(claim);
 
-        /* No claim has a class that the host does not count. */
+        /* An amount of 0 means that the host does not count the class, so there is nothing to
+         * compare. */
         return (size.cpus > 0 && requested_cpus(claim) != domain->vcpus) ||
                (size.memory_mb > 0 && requested_memory(claim) != domain->memory_mb);
 }
@@ -59,8 +61,9 @@ static bool is_on_root(const Claim *claim, const Uuid *root, const char *resourc
         return true;
 }
 
-/* Returns true if a new claim of the guest would have another amount of the class. Amounts of
- * devices, and of classes that no domain shows and that are not on the root alone, do not count. */
+/* Returns true if a new claim of the guest would have another amount of the class. Returns false
+ * for classes of devices. A class that no domain shows is compared only if the claim has it on the
+ * root alone. */
 static bool differs(const Claim *claim, const GuestAmounts *amounts, const HostFacts *facts,
                     const GuestShare *share, const char *resource_class)
 {

@@ -4,8 +4,8 @@
  *
  * The main structure is Search, which collects the main file and the drop-ins. Roots are searched
  * in their order, so the first file of a name wins, and later ones of that name are skipped. A link
- * to /dev/null is recorded as masked, which prevents that a later root adds the name. Invariant:
- * files are only found here and not opened, so a file can disappear before it is read. */
+ * to /dev/null is recorded as masked, which prevents that a later root adds the name. Limit: files
+ * are found here and not opened, so a file can disappear before the caller reads it. */
 
 #include "config/search.h"
 
@@ -22,8 +22,8 @@
 
 typedef struct DropIn {
         char *path;
-        const char *name; /* points into path */
-        bool masked;      /* a link to /dev/null; hides files of that name in later folders */
+        const char *name; /* last component of path, not owned */
+        bool masked;      /* is a link to /dev/null, so the name is skipped in all roots */
 } DropIn;
 
 typedef struct Search {
@@ -44,13 +44,15 @@ static void search_done(Search *search)
         free(search->main);
 }
 
-/* Checks for /dev/null, device 1:3. */
+/* Checks whether the file is /dev/null. The device number 1:3 decides, because the path can be a
+ * link. */
 static bool is_dev_null(const struct stat *st)
 {
         return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
 }
 
-/* Takes the main file if it exists. Returns 1 if that ends the search, also for a masked file. */
+/* Sets search->main to the path if the file exists. Returns 1 if no later root needs to be searched
+ * for a main file: this one exists or is masked. Returns 0 if it does not exist. */
 static int try_main(Search *search, const char *path, Error *reterr)
 {
         struct stat st;

@@ -20,7 +20,8 @@
  * this folder. */
 #define VIRTUAL_DEVICES "/sys/devices/virtual/"
 
-/* Checks an allocation ratio. 0 is valid: the option is not set. */
+/* Rejects a ratio that is negative, no finite number, or above Placement's maximum. 0 is valid and
+ * means that the option is not set. */
 static int check_ratio(const char *option, double ratio, Error *reterr)
 {
         if (!isfinite(ratio) || ratio < 0 || ratio > INVENTORY_MAX_RATIO)
@@ -28,7 +29,7 @@ static int check_ratio(const char *option, double ratio, Error *reterr)
         return 0;
 }
 
-/* Checks an amount in any unit, for example CPUs or MiB. */
+/* Rejects an amount above Placement's maximum for an inventory. The unit does not matter. */
 static int check_amount(const char *option, uint64_t amount, Error *reterr)
 {
         if (amount > INVENTORY_MAX_AMOUNT)

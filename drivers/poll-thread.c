@@ -30,8 +30,8 @@
 struct Mailbox {
         unsigned n_references; /* atomic */
         int fd;
-        pthread_mutex_t lock; /* guards the members below, and that fd is readable while an event is
-                                 pending */
+        pthread_mutex_t lock; /* guards the members below, and the counter of fd, which is above 0
+                                 while an event is pending */
         bool pending[_DRIVER_EVENT_TYPE_MAX];
         Snapshot *snapshot;
         Error errors[_DRIVER_EVENT_TYPE_MAX];
@@ -58,7 +58,7 @@ typedef struct Poller {
 
         pthread_mutex_t lock; /* guards the members below */
         bool requested;       /* a poll is requested and has not begun */
-        /* the most that a request asked for since the last poll */
+        /* union of the kinds that were requested since the last poll began */
         DriverPollKind kind;
         bool polling;
         bool stopping;
@@ -70,7 +70,8 @@ int thread_start(const char *name, void *(*run)(void *data), void *data, pthread
         pthread_t thread;
         int r;
 
-        /* the new thread inherits the mask */
+        /* Block all signals while the thread is created, because it inherits the mask. Only the
+         * main thread then receives signals. */
         sigfillset(&all);
         r = pthread_sigmask(SIG_SETMASK, &all, &before);
         if (r > 0)
@@ -193,8 +194,6 @@ void mailbox_take(Mailbox *mailbox, DriverEvent *ret)
         *ret = event;
 }
 
-/* The virt thread */
-
 /* Frees the poller and its source with the last reference, on the thread that releases it. */
 static Poller *poller_unref(Poller *poller)
 {
@@ -298,8 +297,6 @@ static void *run(void *data)
         return NULL;
 }
 
-/* The main thread */
-
 /* Appends the poller to the list of a running thread. Returns false if the thread has ended. */
 static bool join_thread(VirtThread *thread, Poller *poller)
 {
@@ -363,7 +360,8 @@ static int poller_new(Poller **ret, const PollSource *source)
         return r;
 }
 
-/* Returns the thread of the driver before if it has the same name and address, else NULL. */
+/* Returns the thread of the previous driver if that driver has the same name, and its source the
+ * same address. The two drivers can then share the thread. Otherwise returns NULL. */
 static VirtThread *find_common(const Driver *before, const char *name, const PollSource *source)
 {
         return before && strcmp(before->name, name) == 0 &&

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One ConsumersCall is one request, or two: when Placement does not know the microversion of the
- * first, the fallback is sent with an older one. A service older than the fallback fails the call.
- * Each call ends in end_call(), which frees it before it calls the callback, so the callback can
- * free the session or start a new call. The caller owns all retries. */
+/* Reads, writes and moves consumers in Placement, and reads the capacity that is left. One
+ * ConsumersCall is one request, or two: if Placement does not know the microversion of the first,
+ * the fallback is sent with an older microversion. The call fails if Placement does not know that
+ * one either. Each call ends in end_call(), which frees it before it calls the callback, so the
+ * callback can free the session or start a new call. The caller owns all retries. */
 
 #include "report/consumers.h"
 
@@ -12,12 +13,13 @@
 struct ConsumersCall {
         Session *session;
         SessionCall *call;
-        PlacementRequest fallback; /* the request for an older service; no path: none */
+        PlacementRequest fallback; /* uses the older microversion; path NULL: none */
         ConsumersDone done;
         void *userdata;
-        Uuid uuid; /* consumer of a read */
+        Uuid uuid; /* consumer to read; used by consumers_read() only */
         int (*read)(const ConsumersCall *call, const json_t *body, ConsumersAnswer *answer,
-                    Error *reterr); /* parses the body of the answer; NULL: the body is ignored */
+                    Error *reterr); /* parses the body of the answer into *answer; NULL: the body is
+                                       ignored */
 };
 
 ConsumersCall *consumers_cancel(ConsumersCall *call)
@@ -70,7 +72,8 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
         end_call(call, result, &mine, &words);
 }
 
-/* Starts a call like the given one. Owns both requests from here on, also on failure. */
+/* Starts a call with the callback, the userdata, the uuid and the parser of "like". Takes ownership
+ * of request and fallback, also on failure. */
 static int start(ConsumersCall **ret, Session *session, const ConsumersCall *like,
                  PlacementRequest request, PlacementRequest fallback, Error *reterr)
 {
@@ -100,7 +103,8 @@ static int take_consumer(const ConsumersCall *call, const json_t *body, Consumer
         return placement_read_whole(body, &call->uuid, &answer->consumer, reterr);
 }
 
-/* Asks for the type of the consumer first, which needs a newer microversion. */
+/* Requests the consumer with its type, which needs microversion 1.38. The fallback requests it
+ * without the type. */
 int consumers_read(ConsumersCall **ret, Session *session, const Uuid *uuid, ConsumersDone done,
                    void *userdata, Error *reterr)
 {

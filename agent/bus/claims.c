@@ -91,9 +91,10 @@ static int reply_claim(sd_bus_message *call, const ClaimService *service, const 
         return text ? sd_bus_reply_method_return(call, BUS_CLAIM_OUT, claim->id, text) : -ENOMEM;
 }
 
-/* A call that waits for the queue. The callback of the queue frees it. */
+/* A call whose answer depends on the claim queue, which waits for Placement or for the guests. The
+ * callback of the queue frees the structure. */
 typedef struct WaitingCall {
-        sd_bus_message *call; /* owns the texts that request borrows */
+        sd_bus_message *call; /* owned; request borrows its texts */
         ClaimService *service;
         BusCaller caller;
         ClaimRequest request;
@@ -168,12 +169,10 @@ int bus_claim(sd_bus_message *call, const BusCaller *caller, const BusConfig *co
         if (r < 0)
                 return r;
         claim_queue_claim(config->queue, &waiting->request, on_claimed, waiting);
-        /* on_claimed() frees it, possibly before claim_queue_claim() returns. */
+        /* on_claimed() frees "waiting", possibly before claim_queue_claim() returns. */
         waiting = NULL;
         return 1;
 }
-
-/* Explaining */
 
 static json_t *verdict_to_json(const FitVerdict *verdict)
 {
@@ -220,7 +219,7 @@ static int explain_known(sd_bus_message *call, ClaimService *service,
         return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
 }
 
-/* Answers Explain() after the refresh. */
+/* Answers Explain() when the queue has refreshed the data of the host. */
 static void on_looked(int result, const Claim *claim, bool is_new, const Error *words,
                       void *userdata)
 {
@@ -275,8 +274,8 @@ static void on_claim_moved(int result, const Claim *claim, bool is_new, const Er
         (void)sd_bus_reply_method_return(waiting->call, "x", claim->id);
 }
 
-/* Reads and checks the arguments of MoveClaim(). *type is borrowed from the call; "" means no
- * type. */
+/* Reads and checks the arguments of MoveClaim(). *type is the new consumer type. It is borrowed
+ * from the call. With "" the agent decides about the type. */
 static int read_move(sd_bus_message *call, Uuid *from, Uuid *to, const char **type, Error *reterr)
 {
         const char *texts[2];
@@ -314,13 +313,14 @@ int bus_move_claim(sd_bus_message *call, const BusCaller *caller, const BusConfi
         return 1;
 }
 
-/* The result of a method: for its answer, the journal and the subscribers. */
+/* The result of a method that changes a claim. answer() uses it for the reply, the journal and the
+ * subscribers. */
 typedef struct Outcome {
         ClaimEvent event;
         const char *what;   /* verb of the journal text, for example "released" */
-        const char *reason; /* NULL: none */
+        const char *reason; /* reason for the journal; NULL: none */
         int64_t id;
-        int result; /* a result of claims.h; words has its text */
+        int result; /* 0, or a failure of claims.h or the claim queue; words has its text */
         Error words;
 } Outcome;
 
@@ -388,7 +388,8 @@ int bus_change_claim(sd_bus_message *call, const BusCaller *caller, const BusCon
 
 /* Methods of libvirt's hook, which reports that a guest starts or stops */
 
-/* A domain as its XML describes it, and as the claims see it. */
+/* A domain that is about to start. "domain" has everything that its XML describes. "facts" has the
+ * amounts, devices and layout from which a claim is made. */
 typedef struct Guest {
         SnapshotDomain domain;
         HostDomain facts;
@@ -400,7 +401,8 @@ static void guest_done(Guest *guest)
         layout_done(&guest->facts.layout);
 }
 
-/* Reads the XML of a domain from the call. */
+/* Parses the XML that is the next argument of the call, and derives the facts for a claim from it.
+ * The caller frees *guest with guest_done(), also after an error. */
 static int read_guest(sd_bus_message *call, const HostFacts *facts, Guest *guest, Error *reterr)
 {
         const char *xml;
@@ -418,7 +420,7 @@ static int read_guest(sd_bus_message *call, const HostFacts *facts, Guest *guest
                                                                                  : 0;
 }
 
-/* Logs that the hook prevents the start of a guest. */
+/* Logs the reason for which libvirt's hook prevents the start of the guest. */
 static void note_refused(const Guest *guest, const Error *words)
 {
         log_event(LOG_WARNING, MESSAGE_GUEST_REFUSED,
@@ -480,8 +482,8 @@ int bus_prepare_guest(sd_bus_message *call, const BusCaller *caller, const BusCo
                                        cordon_view(config->cordon).host, claim);
 }
 
-/* Finds the claim of the guest. Its uuid is the first argument of the call, which is then read up
- * to the next argument. */
+/* Finds the claim of the guest whose uuid is the first argument of the call. The caller can then
+ * read the second argument. */
 static int find_guest(sd_bus_message *call, ClaimService *service, Claims **ret_claims, Claim **ret,
                       sd_bus_error *error)
 {
@@ -520,8 +522,9 @@ int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusCo
         return answer(call, caller, config->claims, &outcome, error);
 }
 
-/* Ends the claim of a guest that has stopped, if the claim was made of the guest alone. A claim
- * that a scheduler placed outlives a stop of its guest. */
+/* Ends the claim of a guest that has stopped, if claim_is_of_guest_alone(): the agent made the
+ * claim from the domain, and no other writer made its allocations. A claim that a scheduler placed
+ * outlives a stop of its guest. */
 int bus_guest_released(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                        sd_bus_error *error)
 {

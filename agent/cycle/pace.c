@@ -8,9 +8,9 @@
 
 #include "base/jitter.h"
 
-/* Largest range of the start jitter that depends on the number of requests. */
+/* Upper limit of the start jitter that cycle_pace_start() derives from the number of requests. */
 #define START_JITTER_MAX_USEC (60 * USEC_PER_SEC)
-#define INTERVAL_MAX_USEC     (600 * USEC_PER_SEC) /* longest basis of the pause after failures */
+#define INTERVAL_MAX_USEC     (600 * USEC_PER_SEC) /* largest interval for pauses after failures */
 
 void cycle_pace_start(CyclePace *pace, size_t n_requests, uint64_t now_usec)
 {
@@ -64,7 +64,8 @@ void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_afte
         pace->quiet_until_usec = MAX(pace->quiet_until_usec, now_usec + pause_usec);
 }
 
-/* Without a new snapshot, 90 % of the interval since the last success must pass. */
+/* If the last poll failed, the next request must wait until 90 % of the interval has passed since
+ * the last success of Placement. A server's longer pause counts as well. */
 uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_usec)
 {
         uint64_t until_usec = pace->quiet_until_usec;

@@ -33,11 +33,11 @@
 /* Age at which the consumers of lost inventories are read again without another reason. */
 #define HOLDERS_AGE_USEC (600 * USEC_PER_SEC)
 
-/* Results of begin() beside a negative errno. */
+/* The results of begin() that are not errors. */
 enum {
-        PHASE_WAITS,   /* a callback will end the phase */
-        PHASE_ENDED,   /* the phase is done */
-        PHASE_SKIPPED, /* the phase had nothing to do */
+        PHASE_WAITS,   /* a callback or the timer will end the phase */
+        PHASE_ENDED,   /* the phase ended within the call */
+        PHASE_SKIPPED, /* the phase started nothing, so its done() is not called */
 };
 
 void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec)
@@ -53,14 +53,16 @@ void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec)
         (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_ONESHOT);
 }
 
-/* Makes the sync error the result of the cycle. */
+/* Copies status.sync_error, which says why Placement differs from the host, into the result of the
+ * cycle, so that the waiters receive it. */
 static void keep_sync_error(Tracker *tracker)
 {
         if (tracker->status.sync_error.code)
                 tracker->cycle.error = tracker->status.sync_error;
 }
 
-/* Ends a phase with the result of the report client. */
+/* Ends the phase whose request the report client has answered. The result is that of the
+ * request. */
 static void on_answer(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         tracker_end_phase(userdata, result, error);
@@ -121,7 +123,8 @@ static bool is_quiet(Tracker *tracker)
         size_t n_providers = tracker->tree ? tracker->tree->n_providers : 1;
         uint64_t now = clock_usec(CLOCK_BOOTTIME);
 
-        /* One list, and three requests for each provider. */
+        /* The range of the start delay depends on the number of requests of a first read: one for
+         * the list of providers, and three for each of them. */
         cycle_pace_start(&tracker->pace, 1 + 3 * n_providers, now);
         return tracker->n_waiters == 0 &&
                cycle_pace_quiet_usec(&tracker->pace, !tracker->status.hypervisor_error.code, now) >
@@ -129,7 +132,8 @@ static bool is_quiet(Tracker *tracker)
 }
 
 /* Returns the scope of the cycle. Without Placement, *ret is the reason for the caller of an audit,
- * which then fails. A quiet cycle sets no reason: the next cycle makes the audit. */
+ * which then fails. A cycle that sends no requests yet (CYCLE_QUIET) sets no reason: the audit runs
+ * in the next cycle. */
 static CycleScope find_scope(Tracker *tracker, Error *ret)
 {
         TrackerStatus *status = &tracker->status;
@@ -165,7 +169,8 @@ static void log_deleted(const Uuid *provider, const char *name, void *userdata)
                 name, provider->text);
 }
 
-/* Gives the knowledge of the last process to the new report client. */
+/* Restores the mirror of Placement that the last process saved at its end (warm-start.h). If it
+ * cannot be restored, the report client reads everything. */
 static void restore(Tracker *tracker)
 {
         Error error = ERROR_NULL;
@@ -315,9 +320,9 @@ static int64_t sum_generations(const Tracker *tracker, const Uuid *providers, si
 }
 
 /* Checks whether the last answer about consumers is still good enough. Each new allocation raises
- * the generation of its provider, but the end of one does not (facts E3). So an answer only ages in
- * one direction: an inventory can be free and still be retained for HOLDERS_AGE_USEC. A caller that
- * waits, and a retry, get a new answer. */
+ * the generation of its provider, but the end of one does not (doc/facts.md, facts E3). So an
+ * answer only ages in one direction: an inventory can be free and still be retained for
+ * HOLDERS_AGE_USEC. A caller that waits, and a retry, get a new answer. */
 static bool has_holders(const Tracker *tracker, int64_t generations)
 {
         const HoldersAnswer *last = &tracker->holders;
@@ -346,7 +351,8 @@ static int begin_holders(Tracker *tracker, Error *reterr)
         return reporter_read_holders(tracker->reporter, asked, n, on_answer, tracker);
 }
 
-/* Retains the inventories in use: makes the tree again with the consumers that were read. */
+/* Stores the consumers that begin_holders() has read, and makes the tree again. The new tree
+ * retains each inventory that one of these consumers uses. */
 static int done_holders(Tracker *tracker, Error *reterr)
 {
         Allocations *consumers, *holders;
@@ -406,8 +412,8 @@ static int done_check(Tracker *tracker, Error *reterr)
         return 0;
 }
 
-/* Ends the removal. Its failure does not end the cycle: the scope decides whether Placement is read
- * again. */
+/* Ends the phase that removes the providers of a retired host from Placement. A failure does not
+ * end the cycle. After a success the scope is CYCLE_RETIRED, so Placement is not read again. */
 static void on_removed(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
@@ -433,8 +439,8 @@ static int begin_remove(Tracker *tracker, Error *reterr)
         return PHASE_WAITS;
 }
 
-/* Ends the phase of a reshape. A refused reshape counts as done: the rest of the old shape is then
- * published. Only an outage of Placement is a failure. */
+/* Handles the end of a reshape. A reshape that Placement refused counts as done: the rest of the
+ * old shape is then published. Only an outage of Placement is a failure. */
 static void on_reshaped(int result, ProviderTree *tree, const Error *device_error,
                         const Error *error, void *userdata)
 {
@@ -449,7 +455,9 @@ static void on_reshaped(int result, ProviderTree *tree, const Error *device_erro
         tracker_end_phase(tracker, !tree && report_outcome_is_away(result) ? result : 0, error);
 }
 
-/* Begins a reshape if one is due. An undo without a saved shape is skipped. */
+/* Begins a reshape if one is due: at the start, or because the operator requested it. The operator
+ * can also request the undo of the last reshape. An undo is skipped if the shape before that
+ * reshape was not saved, or cannot be read. */
 static int begin_reshape(Tracker *tracker, Error *reterr)
 {
         bool needed = tracker->status.reshape_needed || tracker->reshape_left;
@@ -473,8 +481,9 @@ static void on_compared(void *userdata)
         tracker_end_phase(tracker, 0, NULL);
 }
 
-/* Reconciles claims and guests with the consumers that decide about claims. Skipped if that is done
- * at once. */
+/* Compares claims and guests, and repairs differences. Reads the consumers in Placement on whose
+ * allocations a decision depends (agent/guests/comparison.h). Skipped if the comparison has ended
+ * when comparison_run_begin() returns. */
 static int begin_consumers(Tracker *tracker, Error *reterr)
 {
         bool asks = !tracker->config.dry_run &&
@@ -533,7 +542,8 @@ static int done_publish(Tracker *tracker, Error *reterr)
         return 0;
 }
 
-/* Reads the parts of Placement that a plan needs. */
+/* Reads the facts that a plan needs besides the tree (reporter_prepare()): whether Placement has
+ * the traits and classes, and whether the name of a new root is free. */
 static int begin_prepare(Tracker *tracker, Error *reterr)
 {
         return reporter_prepare(tracker->reporter, find_wanted(tracker), on_answer, tracker);
@@ -576,7 +586,9 @@ static void on_audited(void *userdata)
         tracker_end_phase(userdata, 0, NULL);
 }
 
-/* Requires the audit that a warm start spares, if a provider changed during the stop. */
+/* Makes sure that a warm start omits the first audit only if the saved mirror is correct. If
+ * Placement differs from it, a provider changed while the agent was stopped, and an audit is
+ * required. */
 static void judge_spared_audit(Tracker *tracker)
 {
         if (tracker->spares_audit && !reporter_is_restored(tracker->reporter))
@@ -584,8 +596,8 @@ static void judge_spared_audit(Tracker *tracker)
         tracker->spares_audit = false;
 }
 
-/* Begins an audit if one is due. An audit that cannot begin fails for its callers, not for the
- * cycle. */
+/* Begins an audit that a call, a start or the loss of the claim database requires. An audit that
+ * cannot begin fails for its callers, not for the cycle. */
 static int begin_audit(Tracker *tracker, Error *reterr)
 {
         judge_spared_audit(tracker);
@@ -681,7 +693,7 @@ static int begin_idle(Tracker *tracker, Error *reterr)
  * negative errno. done() returns 0 or a failure. */
 static const struct {
         int (*begin)(Tracker *tracker, Error *reterr);
-        int (*done)(Tracker *tracker, Error *reterr); /* NULL: the answer needs no work */
+        int (*done)(Tracker *tracker, Error *reterr); /* handles the answer; NULL: nothing to do */
 } phases[_CYCLE_PHASE_MAX] = {
         [CYCLE_IDLE] = { begin_idle, NULL },
         [CYCLE_POLL] = { begin_poll, done_poll },
@@ -700,8 +712,8 @@ static const struct {
         [CYCLE_END] = { begin_soon, NULL },
 };
 
-/* Notes a failed phase. next CYCLE_READ is a retry, which is not logged as a failure. If no audit
- * follows, a requested audit fails with the same reason. */
+/* Notes a failed phase. If the next phase is CYCLE_READ, the cycle is retried, and nothing is
+ * logged as a failure. If no audit follows, a requested audit fails with the same reason. */
 static void note_failure(Tracker *tracker, CyclePhase next, int result, const Error *error)
 {
         if (next == CYCLE_READ) {

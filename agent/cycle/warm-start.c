@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Writes and reads the file of a warm start. The file has a member "content", and "checksum" is the
- * digest of its text. jansson writes equal values as equal texts if keys are sorted. So the reader
- * makes the text again and compares. */
+/* Writes and reads the file of a warm start: the state of Placement as the last process knew it,
+ * with which a start need not read everything (warm-start.h). The member "content" has this state.
+ * The member "checksum" is the digest of the text of "content". jansson writes equal values as
+ * equal texts if keys are sorted. So the reader writes the content as text again, and compares the
+ * digests. */
 
 #include "agent/cycle/warm-start.h"
 
@@ -129,7 +131,8 @@ int warm_start_take(const char *state_dir, const Uuid *root, WarmStart *ret, Err
         r = state_file_load(path, WARM_FORMAT, read_file, &warm, reterr);
         if (r <= 0)
                 return r;
-        /* A file that stays would claim a clean end of this process. */
+        /* Remove the file before its content is used. If it stayed and this process were killed,
+         * the next start would trust it, although its content is old. */
         removed = state_file_remove(path);
         if (removed < 0)
                 return error_setf(reterr, removed, "Cannot remove %.120s: %s", path,

@@ -5,17 +5,17 @@
  * numbers above those of all cells.
  *
  * The layout is allocated once for the largest possible number of parts, so that pointers to parts
- * stay valid. LIMITATIONS: memory of a cell that is spread over host cells is divided in proportion
- * to its CPUs. */
+ * stay valid. Limit: memory of a cell that is spread over host cells is divided in proportion to
+ * its CPUs. */
 
 #include "agent/guests/layout.h"
 
-/* The layout of a guest while it is made. */
+/* The inputs and the unfinished layout of one guest. */
 typedef struct Guest {
         const SnapshotDomain *domain;
         const HostFacts *facts;
         const HostCell *cell_of_all; /* cell of the CPUs that have no pin of their own, or NULL */
-        unsigned next_number;        /* number of the next further part */
+        unsigned next_number; /* number for the next part that is not the first one of its cell */
         Layout layout;
 } Guest;
 
@@ -110,8 +110,9 @@ static int add_cpu(Guest *guest, unsigned vcpu, const CpuSet *pin, LayoutCell *p
         return cpu_set_copy(&cpu->cpus, pin);
 }
 
-/* Adds the CPUs of a guest's cell to the parts in which they are. home is the cell of the memory,
- * for CPUs without a cell of their own; NULL: none. */
+/* Adds the CPUs of a guest's cell to the parts in which they are. A CPU whose pins are not all in
+ * one host cell is added to the part in home, the host cell of the memory. It gets no part if home
+ * is NULL, because the memory is not bound to one cell. */
 static int add_cpus(Guest *guest, const DomainCell *from, const HostCell *home, size_t first)
 {
         CPU_SET_FOREACH(vcpu, &from->vcpus) {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs the device ledger: supplies its clock, boot id, configuration and claims, stores it in a
- * file, and logs its news. The ledger itself is pure (device-ledger.h).
+/* Runs the device ledger: the list of the devices that this host is expected to have, over reboots.
+ * It says which devices are missing or blocked. The ledger itself is pure (device-ledger.h). This
+ * file supplies its clock, boot id, configuration and claims, stores it in a file, and logs its
+ * changes.
  *
  * The file is written after an update that changed the ledger, before the tree is published. A
  * crash therefore never loses a device that Placement has. A tree that was not made from
@@ -20,17 +22,18 @@
 #include "base/message-ids.h"
 #include "base/text.h"
 
-/* The ledger with its inputs. */
+/* The ledger, the inputs of its next update, and the state of its file. */
 struct DeviceWatch {
         char *state_file;
         bool read_only;
-        DeviceUpdateInput input; /* constant inputs; the time is set for each update */
+        DeviceUpdateInput input; /* inputs that are equal for all updates; now() adds the time */
         uint64_t looked_usec;    /* CLOCK_BOOTTIME up to which due times were handled */
         DeviceLedger ledger;
-        VgpuFacts vgpus; /* the sizes are those of the ledger */
+        VgpuFacts vgpus; /* for the driver: a copy of ledger.sizes, and the virtual functions of
+                            claims */
         size_t n_missing;
         char *missing;   /* name of the first missing device; NULL: not known yet */
-        bool saved;      /* the file has the ledger as of its last change */
+        bool saved;      /* the file has the last change of the ledger */
         int write_error; /* error of the last write, so that each error is logged once */
 };
 
@@ -161,8 +164,8 @@ static DeviceUpdateInput now(const DeviceWatch *watch)
         return input;
 }
 
-/* Logs a change of a device. A missing device with another one at its place has a message of its
- * own. */
+/* Logs that a device is missing, is back, or is not expected any more. A missing device with
+ * another one at its place has a message of its own. */
 static void on_device_change(const LedgerDevice *device, DeviceChange change, void *userdata)
 {
         const char *const *fields = LOG_FIELDS(LOG_FIELD_DEVICE, device->name, LOG_FIELD_PROVIDER,
@@ -205,7 +208,8 @@ static const char *find_guest(const Snapshot *snapshot, const char *thing)
         return "?";
 }
 
-/* Logs the devices that are blocked since this update, and those that are not blocked any more. */
+/* Logs the devices that the last update has blocked or unblocked. A device is blocked while a guest
+ * has a device of which it is a part, or that is a part of it. */
 static void log_blocked(const DeviceLedger *ledger, const Snapshot *snapshot)
 {
         for (size_t i = 0; i < ledger->n_devices; i++) {
@@ -277,7 +281,8 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
         DeviceUpdateInput input = now(watch);
         int r;
 
-        /* Before Placement was read, the tree is not published, so no inventory can be refused. */
+        /* Before Placement was read, the tree is only a preview. It is not published, so Placement
+         * cannot reject the removal of an inventory in use. */
         input.retained = trees->known ? retained : NULL;
         input.before = trees->before;
         list_claimed(claims, &claimed, &input);

@@ -3,8 +3,9 @@
 /* Makes the tree that a host should have. tree_maker_make() copies Placement's tree, and each part
  * edits the copy in a fixed order. A part first removes its own effects on the last tree
  * (cordon_clear(), retained_clear()), before the driver edits the copy. It applies them again
- * afterwards. The driver and the device watch therefore never see them. The decision about the
- * local disk is pure. So are the trees that are derived for the claims and for nova-compute. */
+ * afterwards. The driver and the device watch therefore never see these effects. The functions that
+ * decide about the local disk are pure. So are those that derive trees for the claims and for
+ * nova-compute. */
 
 #include "agent/tree/tree-maker.h"
 
@@ -16,10 +17,9 @@
 
 static const char disk_class[] = "DISK_GB";
 
-/* The local disk */
-
 /* Decides about the local disk. option: HostLocalDisk. present: Placement has DISK_GB at the root.
- * An unknown usage counts as usage of an inventory that is present. */
+ * If Placement has DISK_GB and its allocated amount is unknown, the inventory is withheld and not
+ * left out, because Placement rejects the removal of an allocated inventory. */
 static LocalDisk decide_local_disk(int option, bool present, const LocalDiskFacts *facts)
 {
         bool leaves =
@@ -32,9 +32,9 @@ static LocalDisk decide_local_disk(int option, bool present, const LocalDiskFact
         return LOCAL_DISK_LEFT_OUT;
 }
 
-/* Describes a decision that withholds DISK_GB or leaves it out, in one sentence without full stop.
- * It names the provider with DISK_GB and the allocated amount. The text is "" for
- * LOCAL_DISK_OFFERED. */
+/* Describes the decision in one sentence without full stop: DISK_GB is left out, or it is still in
+ * the tree and withheld because it is allocated. The text names the sharing provider with DISK_GB
+ * and the allocated amount. It is "" for LOCAL_DISK_OFFERED. */
 static void describe_local_disk(LocalDisk decision, const LocalDiskFacts *facts,
                                 char text[static LOCAL_DISK_TEXT_MAX])
 {
@@ -56,8 +56,6 @@ static void describe_local_disk(LocalDisk decision, const LocalDiskFacts *facts,
                          "Local DISK_GB is withheld: %s%s%s; %" PRIu64 " of it is still allocated",
                          why, name, shares, amount);
 }
-
-/* The tree */
 
 /* Removes sharing providers that are roots beside the host's own. The tree that claims had before
  * the start has them; Placement's tree of a host has none. */
@@ -137,9 +135,9 @@ static void edit_local_disk(const TreeMaker *maker, const ProviderTree *base, Pr
 
 /* Sets *ret to Placement's tree without cordons and retained inventories. That is base itself
  * (borrowed) if it has none, else a copy of tree, which *ret_copy owns. A reshape with consumers
- * has no such tree: the driver keeps the allocated inventories itself. They must not be reserved
- * until the consumers have moved, because Placement checks the capacity of each amount that it
- * writes. */
+ * has no such tree: the driver keeps the allocated inventories itself. These inventories must not
+ * be reserved until the consumers have moved, because Placement checks the capacity of each amount
+ * that it writes. */
 static int make_before(const TreeMaker *maker, const DriverReshape *reshape,
                        const ProviderTree *base, ProviderTree *tree, const ProviderTree **ret,
                        ProviderTree **ret_copy)
@@ -158,7 +156,8 @@ static int make_before(const TreeMaker *maker, const DriverReshape *reshape,
         return 0;
 }
 
-/* Requests the allocations from missing devices, which are expected as long as there are some. */
+/* Adds the providers of missing devices to those whose allocations are read from Placement. A
+ * missing device stays expected as long as a consumer has an allocation from its provider. */
 static int want_missing(const TreeMaker *maker)
 {
         const DeviceLedger *ledger =
@@ -180,7 +179,8 @@ static int retain(const TreeMaker *maker, const RetainedTrees *trees, ProviderTr
 }
 
 /* Makes the published tree from the driver's tree. The order is fixed: devices, cordons, files of
- * the operator, retained inventories, foreign traits. trees->before NULL: nothing is retained. */
+ * the operator, retained inventories, foreign traits. If trees->before is NULL, no inventory is
+ * retained. */
 static int finish(const TreeMaker *maker, const RetainedTrees *trees, ProviderTree *tree,
                   Error *reterr)
 {
@@ -202,7 +202,8 @@ static int finish(const TreeMaker *maker, const RetainedTrees *trees, ProviderTr
         return r;
 }
 
-/* Returns the facts about vGPUs that the snapshot does not have, or NULL. */
+/* Returns the facts about vGPUs that no snapshot has: the framebuffer sizes that earlier polls have
+ * proved, and the virtual functions of claims. Returns NULL if they are unknown. */
 static const VgpuFacts *note_vgpus(const TreeMaker *maker, const Snapshot *snapshot)
 {
         if (!maker->device_watch)
@@ -267,8 +268,6 @@ int tree_maker_make_empty(const TreeMaker *maker, const Snapshot *snapshot,
         return tree_maker_make(maker, snapshot, base, known, &reshape, ret_made, reterr);
 }
 
-/* Sharing providers */
-
 void tree_maker_note_pool(LocalDiskFacts *facts, const ProviderTree *pools)
 {
         facts->pool[0] = '\0';
@@ -302,10 +301,8 @@ int tree_maker_add_pools(const ProviderTree *pools, ProviderTree *tree)
         return 0;
 }
 
-/* Trees of nova-compute */
-
-/* Copies the reserved amounts of wanted to inventories that both providers have. more: only larger
- * amounts. */
+/* Copies the reserved amounts of wanted to inventories that both providers have. If "more" is true,
+ * copies only amounts that are larger than those of provider. */
 static void merge_provider(Provider *provider, const Provider *wanted, bool more)
 {
         for (size_t i = 0; i < provider->n_inventories; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Chooses the providers of resources that are used here already, with or without free capacity.
- * Each class is placed on its own: on the root if that has the class, else on the provider with
- * most free capacity. An excess is spread over the next providers. The result never fails for
- * capacity; only a class that no provider has is left out.
+ * Each class is placed on its own: on the root if that has the class, else on the provider with the
+ * most free capacity. An excess is spread over the next providers. A lack of capacity is no error;
+ * only a class that no provider has is left out.
  *
  * Tests: tests/unit/claims/fit/test-fit.c */
 
@@ -23,7 +23,8 @@ static uint64_t free_amount(const HostView *view, size_t provider, const char *r
 
 typedef struct Force {
         const HostView *view;
-        bool *usable; /* by provider: true if the current class can still be placed there */
+        bool *usable; /* index: provider; false if it must not be used, or already has a piece of
+                         the current class */
         size_t root;
         Fit fit;
 } Force;

@@ -2,9 +2,9 @@
 
 /* Counts the free resources of each host cell, and compares one guest cell with one host cell. The
  * search over all cells is in numa.c. A class is counted by cell if at least one cell's provider
- * has it; otherwise the root has it, and only the facts limit it by cell. A comparison stops at the
- * first term that fails, and fail() writes the verdict. CPUs are chosen only after the search, by
- * numa_host_lay_out().
+ * has it. Otherwise the root counts it for the whole host, and a cell is only limited by its own
+ * CPUs and memory in HostFacts. A comparison stops at the first term that fails, and fail() writes
+ * the verdict. CPUs are chosen only after the search, by numa_host_lay_out().
  *
  * Tests: tests/unit/claims/fit/test-numa.c tests/unit/claims/fit/test-numa-search.c */
 
@@ -79,7 +79,8 @@ static bool is_free(const NumaHost *host, const HostCpu *cpu)
                !cpu_set_contains(&host->facts->guest_cpus, cpu->id);
 }
 
-/* Counts the threads of a core in this cell: those for guests, and the free ones of these. */
+/* Counts the threads of a core in this cell. Stores in *ret_n how many of them guests can use.
+ * Stores in *ret_free how many are dedicated and not used by a guest yet. */
 static void count_threads(const NumaHost *host, const HostCell *cell, unsigned core, size_t *ret_n,
                           size_t *ret_free)
 {
@@ -152,8 +153,8 @@ static int fill_capacity(const NumaHost *host, NumaCapacity *capacity)
         return count_cpus(host, capacity);
 }
 
-/* Returns the cell of the device that the provider counts, as device_of_provider() and
- * pci_of_provider() find it. */
+/* Returns the NUMA cell of the device that the provider counts. The name of the provider and the
+ * classes of its inventories identify the device. Returns NUMA_HOST_NO_DEVICE if it counts none. */
 static int find_device_cell(const DeviceCapacities *devices, const char *node,
                             const Provider *provider)
 {
@@ -297,8 +298,8 @@ static bool divides(uint64_t page_kib, uint64_t memory_mb)
         return memory_mb * 1024 % page_kib == 0;
 }
 
-/* Finds the largest page size with enough free pages. Returns false if there is none; ret_most is
- * the largest free amount then. */
+/* Finds the largest page size with enough free pages. Returns false if there is none. *ret_most is
+ * then the largest free amount of one page size, in MiB. */
 static bool find_large(const NumaHost *host, const HostCell *cell, uint64_t memory_mb,
                        NumaVerdict *ret, uint64_t *ret_most)
 {
@@ -351,8 +352,8 @@ static bool fit_small(const NumaCapacity *capacity, uint64_t memory_mb, NumaVerd
         return left >= memory_mb || fail_pages("small", memory_mb, left, ret);
 }
 
-/* Checks the number of pages for the requested kind of page. Without one, the check of the memory
- * is enough. */
+/* Checks whether the memory fits into free pages of the requested kind: small, large, any, or one
+ * size. Returns true for a request without a kind, because fit_memory() checks its amount. */
 static bool fit_pages(const NumaHost *host, const NumaCapacity *capacity, const NumaRequest *numa,
                       uint64_t memory_mb, NumaVerdict *ret)
 {
@@ -410,8 +411,8 @@ static bool fit_memory(const NumaHost *host, const NumaCapacity *capacity, const
                     left, numa->pages == NUMA_PAGES_DEFAULT ? small_limit : limit);
 }
 
-/* Compares an amount of one class with the inventory of the cell's provider and with the placed
- * amount. */
+/* Compares an amount of one class with the inventory of the cell's provider. If Placement already
+ * has allocations of the guest, also compares it with the amount that is allocated there. */
 static bool fit_inventory(const NumaHost *host, const NumaCapacity *capacity,
                           const char *resource_class, uint64_t amount, NumaVerdict *ret)
 {
@@ -465,7 +466,9 @@ static bool fit_provider(const NumaHost *host, const NumaCapacity *capacity,
         return true;
 }
 
-/* Checks the hugepages that the cell's provider counts. */
+/* Compares the number of pages with the inventory that the cell's provider has for pages of this
+ * size. Returns true if there is no such inventory, or if Placement has allocated none of its pages
+ * to the guest. */
 static bool fit_page_provider(const NumaHost *host, const NumaCapacity *capacity,
                               uint64_t memory_mb, NumaVerdict *ret)
 {
@@ -503,8 +506,6 @@ void numa_host_fit(const NumaHost *host, const ResourceRequest *request, size_t 
             fit_provider(host, capacity, request, amounts, ret))
                 (void)fit_page_provider(host, capacity, cell->memory_mb, ret);
 }
-
-/* Choice of CPUs. */
 
 typedef struct Core {
         unsigned id;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Devices that are taken, and the free devices of each provider. Whole devices, mdevs and divided
- * devices are sets of texts, so a look-up needs no list of claims. Rooms are counted in one pass
- * over each list of the facts, with binary searches: a host can have thousands of virtual
+/* Collects the devices that claims and guests have taken, and counts the free devices of each
+ * provider. Taken whole devices and mdevs are one set of texts. Divided devices, of which a part is
+ * taken, are another one. A look-up therefore needs no list of claims. Capacities are counted in
+ * one pass over each list of HostFacts, with binary searches: a host can have thousands of virtual
  * functions. A capacity is first made for each device. Capacities with the same key and class, such
  * as the virtual functions of one card, are merged at the end.
  *
@@ -36,13 +37,13 @@ static const char *find_card(const Taken *taken, const char *address)
         return taken->facts ? host_facts_physical_function(taken->facts, address) : "";
 }
 
-/* Marks a device as one with a taken part. "" is ignored. */
+/* Marks the device at the address as divided, because a part of it is taken. "" is ignored. */
 static int divide(Taken *taken, const char *address)
 {
         return address[0] && string_set_add(&taken->divided, address) < 0 ? -ENOMEM : 0;
 }
 
-/* Adds a whole device. */
+/* Marks the device as taken whole. Marks the card of a virtual function as divided. */
 static int add_pci(Taken *taken, const char *address)
 {
         if (address[0] && string_set_add(&taken->things, address) < 0)
@@ -205,7 +206,8 @@ int taken_mark_card(const Taken *taken, const VgpuCard *card, VgpuCard *ret)
 
                 if (!vgpu_card_find(ret, function->address))
                         continue;
-                /* A type that the configuration has lost still uses framebuffer of unknown size. */
+                /* Add the type if the configuration does not have it any more. Its vGPU still uses
+                 * a part of the framebuffer, whose size is unknown. */
                 if (vgpu_card_ensure_type(ret, function->type, &type) < 0) {
                         vgpu_card_done(ret);
                         return -ENOMEM;
@@ -214,8 +216,6 @@ int taken_mark_card(const Taken *taken, const VgpuCard *card, VgpuCard *ret)
         }
         return 0;
 }
-
-/* Free devices. */
 
 void device_capacities_done(DeviceCapacities *capacities)
 {
@@ -243,16 +243,16 @@ static DeviceCapacity *find_capacity(const DeviceCapacities *capacities, const c
         return found ? &capacities->items[i] : NULL;
 }
 
-/* One device of the facts, with its counters. */
+/* The number of mdevs of one device that are free, or that claims have but do not exist yet. */
 typedef struct Count {
         const HostDevice *device;
-        uint64_t n_free, n_unmade; /* free mdevs; claimed mdevs that do not exist yet */
+        uint64_t n_free, n_unmade; /* n_unmade: claimed mdevs that do not exist yet */
 } Count;
 
 typedef struct Counting {
         const HostFacts *facts;
         const Taken *taken;
-        Count *counts; /* by name of the device */
+        Count *counts; /* sorted by the name of the device */
         const Uuid **made;
 } Counting;
 
@@ -333,7 +333,8 @@ static void count_mdevs(Counting *counting)
         }
 }
 
-/* Counts the free devices of a capacity as blocked. */
+/* Moves the free devices of a capacity to the blocked ones, because the device "blocker" is taken:
+ * a part of the device, or a device that it is a part of. */
 static void block_capacity(DeviceCapacity *capacity, TakenBlock block, const char *blocker)
 {
         capacity->n_blocked = capacity->n_free;
@@ -460,7 +461,7 @@ static void merge_capacities(DeviceCapacities *capacities)
         capacities->n_items = n;
 }
 
-/* Returns the largest number of rooms. */
+/* Returns the largest number of capacities that the host can have before they are merged. */
 static size_t count_capacities(const HostFacts *facts)
 {
         size_t n = facts->n_devices + facts->n_pci;

@@ -34,7 +34,7 @@
 typedef struct ClaimFile {
         const char *path;
         uint64_t busy_usec;
-        int folder; /* locked while the file is opened */
+        int folder; /* descriptor of the folder of the file, locked by lock_folder() */
 } ClaimFile;
 
 static int open_folder(const char *path, Error *reterr)
@@ -48,8 +48,9 @@ static int open_folder(const char *path, Error *reterr)
         return fd < 0 ? sqlite_system_error(errno, path, "open", reterr) : fd;
 }
 
-/* Locks the folder, and waits up to busy_usec. A file system without flock() leaves SQLite's own
- * locks. These are enough unless two openers find the file damaged at the same time. */
+/* Locks the folder, and waits up to busy_usec. On a file system without flock(), only SQLite's own
+ * locks protect the file. These are enough unless two openers find the file damaged at the same
+ * time. */
 static int lock_folder(const ClaimFile *file, Error *reterr)
 {
         uint64_t until = clock_usec(CLOCK_MONOTONIC) + file->busy_usec;
@@ -129,8 +130,9 @@ static int read_size(const char *path, uint64_t *ret_size, Error *reterr)
         return 0;
 }
 
-/* Returns -EUCLEAN for a file that was cut off. SQLite treats a file of a few bytes as empty, and
- * deletes the log of an empty one. Both are remains of a larger file, so they count as damage. */
+/* Returns -EUCLEAN for a file that was cut off. Such a file is shorter than a page, or it is empty
+ * but has a log. SQLite would treat it as empty and delete its log. The claims would then be lost
+ * without an error. */
 static int check_size(const ClaimFile *file, uint64_t size, uint64_t log_size, Error *reterr)
 {
         if (size < PAGE_SIZE_MIN && (size > 0 || log_size > 0))
@@ -140,7 +142,8 @@ static int check_size(const ClaimFile *file, uint64_t size, uint64_t log_size, E
         return 0;
 }
 
-/* Creates the file if it is missing. */
+/* Checks that the file and its log (-wal) were not cut off, and creates the file if it is
+ * missing. */
 static int prepare_file(const ClaimFile *file, bool *ret_has_log, Error *reterr)
 {
         _cleanup_free_ char *log = text_format("%s-wal", file->path);
@@ -200,7 +203,7 @@ static int check_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
  * for that. */
 static bool has_other_log(const ClaimFile *file)
 {
-        static const unsigned char version[4] = { 0x00, 0x2d, 0xe2, 0x18 }; /* 3007000 */
+        static const unsigned char version[4] = { 0x00, 0x2d, 0xe2, 0x18 }; /* version 3007000 */
         _cleanup_free_ char *log = text_format("%s-wal", file->path);
         _cleanup_close_ int fd = -1;
         unsigned char bytes[8];
@@ -268,7 +271,7 @@ static int back_up(sqlite3 *from, sqlite3 *to)
         return sqlite3_backup_finish(backup);
 }
 
-/* Copies all pages to a new file. */
+/* Writes a copy of the open database to the new file "to". Returns errors that name this file. */
 static int copy_pages(Sqlite *from, const char *to, Error *reterr)
 {
         sqlite3 *db = NULL;
@@ -472,7 +475,8 @@ static int try_open(const ClaimFile *file, Claims *claims, Error *reterr)
                 r = sqlite_accept(sqlite, reterr);
         if (r == 0 && opened == CLAIMS_CREATED)
                 r = create_schema(sqlite, reterr);
-        /* Sync the names that an upgrade renamed, or that a new file's journal had. */
+        /* Sync the folder: an upgrade has renamed the copy of the old file, and the journal of a
+         * new file was created and removed. */
         if (r == 0 && opened != CLAIMS_OPENED)
                 r = sync_folder(file, reterr);
         if (r == 0)
@@ -524,9 +528,10 @@ static int set_aside(const ClaimFile *file, char **ret_name, Error *reterr)
         return 0;
 }
 
-/* Opens the file, and sets it aside if it is damaged. Tries twice before: SQLite's check reports a
- * page that the disk does not yield as damage. A failing disk is no reason to start without
- * claims. */
+/* Opens the file, and sets it aside if it is damaged. Before that, it reads all bytes of the file
+ * and opens it a second time. SQLite's check also reports damage if the disk fails to read a page.
+ * The claims are then still on the disk, so the function returns -EIO and the file keeps its
+ * name. */
 static int open_locked(const ClaimFile *file, Claims *claims, Error *reterr)
 {
         _cleanup_free_ char *name = NULL;
@@ -552,9 +557,9 @@ static int open_locked(const ClaimFile *file, Claims *claims, Error *reterr)
         return CLAIMS_SET_ASIDE;
 }
 
-/* Loads is_unread from SQLite's user_version, which no schema uses: 1 while the database is unread.
- * A file without a host and claims is new: the process that created it might have ended before it
- * wrote this. */
+/* Loads is_unread (claims_is_unread()) from SQLite's user_version, which no schema uses. It is 1
+ * from the creation of the file until Placement was read for it. A file without a host and claims
+ * is new: the process that created it might have ended before it wrote this. */
 static int load_unread(Claims *claims, Error *reterr)
 {
         static const char is_empty[] = "SELECT NOT EXISTS (SELECT 1 FROM resource_providers)"
@@ -655,7 +660,8 @@ static int load_copy(const ClaimFile *file, Sqlite **ret, int64_t *ret_version, 
         return 0;
 }
 
-/* Upgrades the copy in memory. */
+/* Upgrades the copy in memory, so that a file of an older version can be read without a change of
+ * it. */
 static int upgrade_copy(Sqlite *copy, int64_t version, Error *reterr)
 {
         _cleanup_(sqlite_rollbackp) Sqlite *transaction = NULL;

@@ -51,11 +51,11 @@ char *columns_format(const char *sql, const Row *const rows[])
         return NULL;
 }
 
-/* A value that is read, and its position. */
+/* One value of the row that is read, with its column and the names for an error message. */
 typedef struct Cell {
         Sqlite *sqlite;
         sqlite3_stmt *statement;
-        sqlite3_value *value; /* used by this thread only, like the connection */
+        sqlite3_value *value; /* unprotected, so only the thread of the connection can use it */
         int type;
         const Row *row;
         const Column *column;
@@ -120,7 +120,7 @@ static int parse_text(const Cell *cell, const char *text, void *member)
 
         switch (cell->column->kind) {
         case COLUMN_OWNED:
-                if (*owned && strcmp(text, *owned) == 0) /* most texts are already equal */
+                if (*owned && strcmp(text, *owned) == 0) /* member has this text already */
                         return 0;
                 copy = strdup(text);
                 if (!copy)
@@ -212,8 +212,8 @@ void row_done(const Row *row, void *base)
         memset(base, 0, row->size);
 }
 
-/* Returns the value of a member; its type is 0 without memory. *ret_text: a text that the caller
- * frees. */
+/* Returns the value of a member for SQLite. Its type is 0 if memory ran out. If the value is a new
+ * text, *ret_text is set to it, and the caller frees it. */
 static SqliteValue get_value(const Column *column, const void *member, char **ret_text)
 {
         switch (column->kind) {
@@ -235,7 +235,7 @@ static SqliteValue get_value(const Column *column, const void *member, char **re
         case COLUMN_CPU_SET:
                 *ret_text = cpu_set_format(member);
                 return *ret_text ? SQLITE_VALUE(*ret_text) : (SqliteValue){ .type = 0 };
-        default: /* a UUID is an array of char */
+        default: /* texts in arrays of char, also uuids */
                 return SQLITE_VALUE((const char *)member);
         }
 }

@@ -14,18 +14,18 @@
 /* The table and the row with the version of the file. The specification of version 1 leaves the
  * name of the table open. */
 static const char newest_versions[] =
-        "PRAGMA application_id = 1129074003;" /* SCHEMA_APPLICATION_ID */
+        "PRAGMA application_id = 1129074003;" /* value of SCHEMA_APPLICATION_ID */
         "CREATE TABLE versions (table_name TEXT, version INTEGER);"
-        "INSERT INTO versions VALUES ('claims', 9);"; /* SCHEMA_NEWEST */
+        "INSERT INTO versions VALUES ('claims', 9);"; /* value of SCHEMA_NEWEST */
 
-/* Living claims and pending writes.
+/* The tables of living claims, and of the changes of Placement that are not sent yet.
  *
  * The table claims has only living claims, as in version 1. The columns vcpus, memory_mb and
  * disk_gb are the sums of the allocations (PCPU counts as vcpus). While a claim of version 1 is not
  * placed, they are its own amounts. The column pci has the addresses of the claim's whole devices,
  * "0000:41:00.1, 0000:41:00.2". Triggers keep it; the specification leaves its form open. The
- * column guest is the owner before a migration took the claim over. See ClaimWriteState for
- * write_state, and ClaimReported for reported_*.
+ * column guest is the consumer of the guest itself. It is empty unless a migration gave the claim
+ * another consumer. See ClaimWriteState for write_state, and ClaimReported for reported_*.
  *
  * The table claim_counts has the number of living claims. Without it, each change of a property
  * would count 10,000 rows. AUTOINCREMENT: an id is never used again.
@@ -164,9 +164,9 @@ static const char newest_providers[] =
         " aggregate TEXT NOT NULL,"
         " PRIMARY KEY (resource_provider_id, aggregate));";
 
-/* Allocations. The table usages has the sums of allocations. Triggers keep it, so that every write
- * is counted, and a claim need not add up 10,000 rows. The consumer of an allocation can change,
- * and nothing else. */
+/* The table usages has the sums of allocations. Triggers keep it, so that every write is counted,
+ * and a claim need not add up 10,000 rows. The consumer of an allocation can change, and nothing
+ * else. */
 static const char newest_allocations[] =
         "CREATE TABLE allocations ("
         " id INTEGER PRIMARY KEY,"
@@ -207,8 +207,8 @@ static const char newest_allocations[] =
  *
  * The table claim_devices has the devices that one claim has alone. mdev_uuid '' means the whole
  * device, for PCI passthrough. Two claims never have the same one. provider_uuid has no reference,
- * because the name of a device outlives its provider. identity: base/device-identity.h; '' if it is
- * not recorded.
+ * because the name of a device outlives its provider. The column identity tells the device apart
+ * from another one at its address (base/device-identity.h). '' means that it is not recorded.
  *
  * The tables claim_cells and claim_cpus have the places of a guest's memory and CPUs. Sets of CPUs
  * are text, "0-3,8". The table claim_pins has host CPUs that one claim has alone. The table
@@ -368,7 +368,8 @@ int schema_read_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
                 *ret_version = 0;
                 return 0;
         }
-        /* Require exactly one row, for claims, with a number. */
+        /* The table must have exactly one row: table_name is "claims", and version is an integer.
+         * The query yields 0 for any other content. */
         r = sqlite_query_integer(sqlite,
                                  "SELECT iif(count(*) = 1 AND min(table_name) = 'claims'"
                                  " AND typeof(min(version)) = 'integer', min(version), 0)"
@@ -400,8 +401,9 @@ static int check_part(Sqlite *sqlite, const char *name, const char *sql, Error *
         return MIN(r, 0);
 }
 
-/* Compares each part of the text with the file, by a model in memory. Indexes and tables that an
- * operator added do no harm, so they are ignored. */
+/* Compares the SQL of each table, index and trigger with the file. The expected SQL is read from a
+ * model: an empty database in memory with the newest schema. Indexes and tables that an operator
+ * added do no harm, so they are ignored. */
 int schema_check(Sqlite *sqlite, Error *reterr)
 {
         _cleanup_(sqlite_closep) Sqlite *model = NULL;

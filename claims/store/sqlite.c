@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A thin layer over SQLite, for one connection in one thread. Each function returns 0 or a positive
- * step, or a negative errno with words from translate(). The settings of configure() protect
- * against hostile files: a defensive mode, no trusted schema, no extensions, and checks of cell
- * sizes. Waits for other processes are limited by set_patience(). Every write transaction begins
- * with BEGIN IMMEDIATE, so it fails at its begin and not at its first write.
+/* A thin layer over SQLite, for one connection in one thread. Each function returns 0 or a negative
+ * errno with words from translate(). Only sqlite_step() also returns SQLITE_STEP_ROW, which is
+ * positive. The settings of configure() protect against hostile files: a defensive mode, no trusted
+ * schema, no extensions, and checks of cell sizes. Waits for other processes are limited by
+ * set_patience(). Every write transaction begins with BEGIN IMMEDIATE, so it fails at its begin and
+ * not at its first write.
  *
  * Tests: tests/unit/claims/store/test-sqlite.c */
 
@@ -121,7 +122,8 @@ static int translate(const Sqlite *sqlite, int rc, Error *reterr)
         }
 }
 
-/* Sets the time that SQLite waits for locks: busy_usec, or none. */
+/* Makes SQLite wait up to busy_usec for the locks of other processes if patient is true. Otherwise
+ * it does not wait. */
 static void set_patience(Sqlite *sqlite, bool patient)
 {
         uint64_t msec = patient ? sqlite->busy_usec / USEC_PER_MSEC : 0;
@@ -175,7 +177,8 @@ int sqlite_accept(Sqlite *sqlite, Error *reterr)
 {
         int r;
 
-        /* Without shared memory the mode stays "delete", which is as durable. */
+        /* A file system without shared memory has no WAL. SQLite then stays in the mode "delete",
+         * whose commits are as durable. */
         r = sqlite_exec(sqlite, "PRAGMA journal_mode=WAL", reterr);
         if (r == 0)
                 r = sqlite_exec(sqlite, "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON", reterr);
@@ -284,7 +287,8 @@ int sqlite_begin_write(Sqlite *sqlite, Error *reterr)
                 set_patience(sqlite, r == 0);
         if (r < 0)
                 return r;
-        /* Data that are written to a file without a name are lost when the process ends. */
+        /* Reject the write if the file was moved or removed. Its path then names no file or another
+         * one, so a later process would not find the data. */
         if (sqlite3_file_control(sqlite->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
             moved) {
                 sqlite_rollback(sqlite);

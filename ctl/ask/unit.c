@@ -24,7 +24,7 @@
 #define MANAGER_PATH         "/org/freedesktop/systemd1"
 #define UNIT                 MANAGER ".Unit"
 #define SERVICE              MANAGER ".Service"
-#define TIMEOUT_USEC         (2 * USEC_PER_SEC) /* limit of each call */
+#define TIMEOUT_USEC         (2 * USEC_PER_SEC) /* longest wait for the answer of one call */
 #define CREDENTIAL_MAX_BYTES (16 * 1024)
 
 void ctl_unit_done(CtlUnit *unit)
@@ -44,8 +44,8 @@ void ctl_unit_done(CtlUnit *unit)
         *unit = (CtlUnit){ 0 };
 }
 
-/* Reads a property. *ret is a message whose read position is inside the variant; the caller
- * releases it. */
+/* Calls Properties.Get of systemd. *ret is a message whose read position is inside the variant; the
+ * caller releases it. */
 static int get(sd_bus *bus, const char *interface, const char *name, const char *type,
                sd_bus_message **ret)
 {
@@ -98,8 +98,9 @@ static int get_groups(sd_bus *bus, CtlUnit *unit)
         return r < 0 ? r : sd_bus_message_read_strv(reply, &unit->groups);
 }
 
-/* Adds the folders of a property to those that the service can write. before: the folder to which
- * they are relative. The prefixes "-" and "+" of systemd are skipped. */
+/* Adds the folders of a property to those that the service can write. The paths are relative to the
+ * folder that "before" names, or absolute if it is "". The characters "-" and "+" that systemd
+ * permits in front of a path are removed. */
 static int get_folders(sd_bus *bus, const char *name, const char *before, StringSet *ret)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -232,8 +233,8 @@ bool ctl_unit_explain(const CtlUnit *unit, Error *reterr)
         return true;
 }
 
-/* A folder is writable if it is one of the sandbox's folders or below one. A slash at their end
- * does not matter. */
+/* A folder is writable if it is one of the sandbox's folders or below one. A slash at the end of
+ * the sandbox's folder is ignored. */
 bool ctl_unit_may_write(const CtlUnit *unit, const char *folder)
 {
         if (!unit->read_only)
@@ -250,7 +251,8 @@ bool ctl_unit_may_write(const CtlUnit *unit, const char *folder)
         return false;
 }
 
-/* Returns the later of the times of content and inode. A rename keeps the time of the content. */
+/* Returns the later of the times of the content and of the inode. A rename keeps the time of the
+ * content, so only the time of the inode shows that another file was moved to this name. */
 static uint64_t changed_usec(const struct stat *st)
 {
         return MAX(
@@ -266,7 +268,8 @@ const char *ctl_unit_compare_credential(const CtlUnitCredential *credential, con
         struct stat file, st;
         size_t n_mine, n_its;
 
-        /* systemd itself finds a credential whose path is relative. */
+        /* systemd searches folders of its own for a credential with a relative path, so the agent
+         * does not know the file to compare with. */
         if (!copy || credential->path[0] != '/')
                 return NULL;
         if (stat(credential->path, &file) < 0)
@@ -275,7 +278,8 @@ const char *ctl_unit_compare_credential(const CtlUnitCredential *credential, con
                 return errno == ENOENT && access(folder, X_OK) == 0
                                ? "was added to the unit after the start of the service"
                                : NULL;
-        /* The contents decide if both can be read, else the times. */
+        /* If the credential's file and the service's copy can be read, their contents decide. If
+         * not, the times of the two files decide. */
         if (read_file_text(credential->path, CREDENTIAL_MAX_BYTES, &mine, &n_mine, NULL) == 0 &&
             read_file_text(copy, CREDENTIAL_MAX_BYTES, &its, &n_its, NULL) == 0)
                 return n_mine == n_its && memcmp(mine, its, n_mine) == 0 ? NULL : changed;

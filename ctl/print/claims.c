@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Prints claims and their history: the list of "claims", one claim of "show" and "claim", "claims
- * --problems", "explain" and "history". Pure.
+ * --problems", "explain" and "history". All functions are pure except that they write to the page's
+ * output.
  *
  * A list has one line for each provider of a claim, and the cells of the claim are in its first
  * line. View decides the columns of a list by the width of the terminal and the content. One claim
@@ -21,8 +22,6 @@
 #define COLUMNS_MAX 9
 #define LABEL_WIDTH 9
 
-/* Lists. */
-
 /* Adds the cells of an allocation: its provider and the amounts there. */
 static void add_allocation(CtlTable *table, const json_t *allocation, const CtlStyle *style)
 {
@@ -34,8 +33,8 @@ static void add_allocation(CtlTable *table, const json_t *allocation, const CtlS
 
 /* Decides the columns of a list of claims. */
 typedef struct View {
-        bool history; /* time and reason of the end, not the time of expiry */
-        bool roomy;   /* space for whole uuids and the time of creation */
+        bool history; /* the list shows time and reason of the end instead of the time of expiry */
+        bool roomy;   /* the terminal has space for whole uuids and the time of creation */
         bool guests;  /* at least one claim has a guest with a name */
 } View;
 
@@ -110,8 +109,8 @@ static void add_claim_cells(CtlTable *table, const json_t *claim, const View *vi
                       style);
 }
 
-/* Adds the lines of a claim: one for each provider, and the cells of the claim in the first one.
- * n_of_claim: number of the cells that other lines leave empty. */
+/* Adds the lines of a claim: one for each provider, and the cells of the claim in the first one. In
+ * the other lines these n_of_claim cells are empty. */
 static void add_claim(CtlTable *table, const json_t *claim, const View *view, const CtlStyle *style)
 {
         const json_t *allocations = json_object_get(claim, "allocations");
@@ -130,7 +129,7 @@ static void add_claim(CtlTable *table, const json_t *claim, const View *view, co
         }
 }
 
-/* Prints one line with the claims of which Placement has larger amounts than their domains show.
+/* Prints one line that names the claims with larger amounts in Placement than in their domains.
  * Prints nothing if there are none. */
 static void print_beyond_domains(const json_t *claims, CtlPage *page)
 {
@@ -188,8 +187,6 @@ void ctl_claims_print_guests(const json_t *document, CtlPage *page)
                                 ? "needs it for its next start"
                                 : "uses it");
 }
-
-/* One claim. */
 
 static void add_device(CtlTable *table, const json_t *device, const CtlStyle *style)
 {
@@ -351,7 +348,7 @@ static void print_allocations(const json_t *claim, CtlPage *page)
                               add_allocation, page);
 }
 
-/* Prints the fields of a claim. Empty texts and times of 0 are left out. */
+/* Prints one line for each text and time of a claim. Empty texts and times of 0 are left out. */
 static void print_fields(const json_t *claim, CtlPage *page)
 {
         static const struct {
@@ -462,8 +459,6 @@ void ctl_claim_print(const json_t *document, CtlPage *page)
                         id, id);
 }
 
-/* Problems, and the explanation of a request. */
-
 static void add_problem(CtlTable *table, const json_t *problem, const CtlStyle *style)
 {
         ctl_table_number(table, ctl_json_u64(problem, "claim"));
@@ -518,8 +513,6 @@ void ctl_explain_print(const json_t *document, CtlPage *page)
                 fputc('\n', page->output);
         ctl_table_print_items(providers, columns, ARRAY_SIZE(columns), add_verdict, page);
 }
-
-/* History. */
 
 /* Writes "host1: VCPU=2, MEMORY_MB=512; gpu: VGPU=1". Amounts of the same provider are adjacent in
  * the event. */

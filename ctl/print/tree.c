@@ -21,8 +21,8 @@
 
 #define BAR_WIDTH        10
 #define BAR_WIDTH_NARROW 5
-#define NARROW           100 /* columns */
-#define DEPTH_MAX        64  /* deeper than any tree in practice */
+#define NARROW           100 /* width of the terminal below which bars are short, in columns */
+#define DEPTH_MAX        64  /* levels of providers, far more than the tree of any host has */
 
 static const CtlColumn columns[] = {
         { "PROVIDER", CTL_COLUMN_LEFT }, { "CLASS", CTL_COLUMN_LEFT },
@@ -146,8 +146,8 @@ static bool is_specific(const char *trait)
         return true;
 }
 
-/* Returns the trait with that number, among all traits or among the specific ones. NULL: there are
- * fewer. */
+/* Returns the trait with that number, counted from 0. If "all" is false, only traits with
+ * is_specific() count. Returns NULL if there are fewer. */
 static const char *find_trait(const json_t *traits, size_t number, bool all)
 {
         const json_t *trait;
@@ -160,8 +160,8 @@ static const char *find_trait(const json_t *traits, size_t number, bool all)
         return NULL;
 }
 
-/* Adds the cell with the trait of that line. The last of n_lines also shows how many traits have no
- * line. */
+/* Adds the cell with the trait of that line, one of n_lines. The cell of the last line also shows
+ * the number of traits that got no line, for example "+12". */
 static void add_trait_cell(TreePrinter *printer, const json_t *traits, size_t line, size_t n_lines)
 {
         bool all = printer->page->style.all;

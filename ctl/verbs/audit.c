@@ -21,7 +21,7 @@
 #include "ctl/verbs/common.h"
 #include "formats/format-names.h"
 
-/* Limit of a call. An audit of a full host takes half a minute. */
+/* Longest wait for the answer. An audit of a full host takes about half a minute. */
 #define AUDIT_TIMEOUT_USEC (10 * 60 * USEC_PER_SEC)
 
 static int run_audit(Ctl *ctl, const char *method, json_t **ret, Error *reterr)
@@ -94,8 +94,9 @@ static void keep_findings(json_t *document, const char *consumer)
                         (void)json_array_remove(findings, i - 1);
 }
 
-/* Explains why nothing was found for a consumer. Returns 0 if it has neither allocations nor a
- * claim here. Returns -EBUSY with words if the agent keeps its allocations. */
+/* Explains why the audit has no finding about a consumer. Returns 0 if it has neither allocations
+ * nor a claim here. Otherwise returns -EBUSY. The words then name the claim or the guest of the
+ * consumer, because of which its allocations are correct. */
 static int explain_no_findings(const json_t *document, const char *consumer, Error *reterr)
 {
         const json_t *held = find_item(json_object_get(document, "consumers"), consumer);

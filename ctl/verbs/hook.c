@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs computectl as libvirt's hook (model: hook.h). One call asks the agent for at most one step
- * of one guest.
+/* Runs computectl as libvirt's hook (hook.h describes the calls of libvirt). One call asks the
+ * agent for at most one step of one guest.
  *
  * The main structure is Policy, the options of [hook]. Invariants: the input is always read to its
  * end, nothing is written to standard output, and the process ends within the time limit. The alarm
@@ -22,9 +22,9 @@
 #include "formats/format-names.h"
 #include "formats/interface.h"
 
-#define XML_MAX (4 * 1024 * 1024) /* bytes */
+#define XML_MAX (4 * 1024 * 1024) /* longest input, in bytes */
 
-/* Used by a host whose configuration cannot be read. */
+/* Time limit of the process until it has read [hook] timeout, and if that cannot be read. */
 #define DEFAULT_TIMEOUT_USEC (10 * USEC_PER_SEC)
 
 /* The options of [hook], from the file or from the agent. */
@@ -53,8 +53,8 @@ CtlHookStep ctl_hook_step(const char *operation, const char *sub_operation)
         return CTL_HOOK_NOTHING;
 }
 
-/* The first <uuid> of a domain's XML is its own. libvirt writes it before all other elements with a
- * uuid, except in metadata. */
+/* The first <uuid> of a domain's XML is its own. libvirt writes it before the metadata and the
+ * devices, which can contain more elements of this name. */
 bool ctl_hook_find_uuid(const char *xml, char ret[static 37])
 {
         const char *begin = strstr(xml, "<uuid>");
@@ -100,15 +100,17 @@ static int read_input(char **ret, Error *reterr)
         return 0;
 }
 
-/* Handles the alarm: ends the process with success. The bus library can wait longer than any limit.
- * Only async-signal-safe functions are called. */
+/* Handles the alarm for the policy "allow", and for steps that cannot stop the guest: ends the
+ * process with success. The bus library can wait longer than any limit. Only async-signal-safe
+ * functions are called. */
 static void on_too_late_allow(int number)
 {
         (void)!write(STDERR_FILENO, too_late, sizeof(too_late) - 1);
         _exit(EXIT_SUCCESS);
 }
 
-/* Does the same with a failure, which stops the guest. */
+/* Handles the alarm of "prepare" for the policy "deny": ends the process with a failure, after
+ * which libvirt does not start the guest. Only async-signal-safe functions are called. */
 static void on_too_late_deny(int number)
 {
         (void)!write(STDERR_FILENO, too_late, sizeof(too_late) - 1);
@@ -163,7 +165,8 @@ static int judge(const Policy *policy, CtlHookStep step, const char *refused, co
                  const char *words)
 {
         if (step != CTL_HOOK_PREPARE)
-                return EXIT_SUCCESS; /* the guest runs or has ended; its claim does not matter */
+                return EXIT_SUCCESS; /* the guest runs or has ended already, so a failure must not
+                                        disturb libvirt */
         if (refused) {
                 fprintf(stderr, "compute-agent: %s %s: %s\n", refused, guest, words);
                 return EXIT_FAILURE;

@@ -16,13 +16,13 @@
 #include "ctl/print/text.h"
 #include "ctl/verbs/common.h"
 
-#define AT_ONCE 32 /* sessions of ssh */
+#define AT_ONCE 32 /* children that run at the same time, each with a session of ssh */
 
 /* Returns the worse of two exit codes. The order from good to bad: 0, 4, 5, 3 (a host is down or
  * occupied), and all others (the verb failed). */
 static int worse(int a, int b)
 {
-        static const int order[] = { 0, 4, 5, 3 }; /* all others are worse */
+        static const int order[] = { 0, 4, 5, 3 }; /* from good to bad */
         size_t i = 0, j = 0;
 
         while (i < ARRAY_SIZE(order) && order[i] != a)
@@ -32,12 +32,12 @@ static int worse(int a, int b)
         return j > i ? b : a;
 }
 
-/* The work of the child of one host. */
+/* The verb and the host that one child process runs. */
 typedef struct HostWork {
         Ctl *ctl;
         const CtlVerb *verb;
         CtlRunVerb run;
-        const char *host; /* borrowed */
+        const char *host; /* name of the host, borrowed */
 } HostWork;
 
 /* Runs in the child. Changes its copy of the options: one host, no pager, no terminal. */
@@ -120,7 +120,9 @@ static void print_texts(Ctl *ctl, const CtlChild *children, size_t n)
         }
 }
 
-/* Asks once for all hosts, because their children have no terminal. */
+/* Asks a person for confirmation, once for all hosts. The child processes cannot ask, because they
+ * have no terminal. Asks nothing if the verb has no option --yes, or if ctl_must_ask() does not
+ * require it. */
 static int ask(Ctl *ctl, const CtlVerb *verb, Error *reterr)
 {
         char question[CTL_TEXT_MAX];

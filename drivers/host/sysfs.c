@@ -4,7 +4,7 @@
  * numbers of NVMe controllers. Facts whose file is missing are left out, because devices come and
  * go at any time. Nothing is cached.
  *
- * Tests: tests/unit/drivers/host/test-sysfs.c, and the cells
+ * Tests: tests/unit/drivers/host/test-sysfs.c, and for the cells
  * tests/unit/drivers/linux/test-reader.c */
 
 #include "drivers/host/sysfs.h"
@@ -18,11 +18,11 @@
 #include "base/read-file.h"
 #include "base/text.h"
 
-/* Bytes of the first attempt, which is enough for almost every file. The second one reads up to
- * the limit. */
+/* Bytes of the first attempt to read a file. Almost every file of sysfs is smaller. If the file is
+ * larger, sysfs_read() reads it again, up to SYSFS_TEXT_MAX bytes. */
 #define CHUNK 4096
 
-/* PCI class and subclass of NVMe. */
+/* PCI class 01 (storage) and subclass 08 (NVMe), the upper 16 of the 24 bits of a class code. */
 #define CLASS_NVME 0x0108
 
 int sysfs_read(const char *path, char **ret)

@@ -25,7 +25,8 @@ void vgpu_sizes_done(VgpuSizes *sizes)
         *sizes = (VgpuSizes){ 0 };
 }
 
-/* Parses the end of a name: "-2Q", "-48Q", "-0B4". The letter is the series. */
+/* Parses the end of a name, for example "-2Q", "-48Q" or "-0B4". The number is the framebuffer in
+ * GiB, and 0 means 512 MiB. The letter is the series. Characters after the letter are ignored. */
 uint64_t vgpu_framebuffer_of_name(const char *name)
 {
         const char *dash = strrchr(name, '-'), *c;
@@ -74,7 +75,7 @@ static uint64_t get(const VgpuSizes *sizes, const SnapshotDevice *device, uint32
         return found ? sizes->items[place].framebuffer_mib : 0;
 }
 
-/* Sets a size that is unknown or smaller until now. */
+/* Stores a size if none was known, or only a smaller one. */
 static int set(VgpuSizes *sizes, const VgpuSize *size, bool *changed)
 {
         bool found;
@@ -140,10 +141,10 @@ static int note_types(VgpuSizes *sizes, const SnapshotDevice *device, bool *chan
         return 0;
 }
 
-/* The framebuffer that a poll shows for one card. */
+/* The lower bound of a card's framebuffer that one poll shows. */
 typedef struct Proof {
-        uint64_t vgpus;       /* hash of its vGPUs, in any order */
-        uint64_t used_mib;    /* framebuffer of its vGPUs */
+        uint64_t vgpus; /* sum of the hashes of the card's vGPUs, so their order does not matter */
+        uint64_t used_mib;    /* framebuffer that these vGPUs use */
         uint64_t largest_mib; /* framebuffer of the largest type that it can create */
 } Proof;
 
@@ -182,8 +183,8 @@ static int order_functions(const void *a, const void *b)
         return strcmp(x->physical_function, y->physical_function);
 }
 
-/* Returns the record of the card. Adds an empty record for a new card. Forgets all
- * records above VGPU_SIZES_MAX. */
+/* Returns the record of the card. Adds an empty record for a new card. If there are already
+ * VGPU_SIZES_MAX records, all of them are dropped first. */
 static int ensure_seen(VgpuSizes *sizes, const char *physical_function, VgpuSeen **ret)
 {
         for (size_t i = 0; i < sizes->n_seen; i++)
@@ -201,8 +202,9 @@ static int ensure_seen(VgpuSizes *sizes, const char *physical_function, VgpuSeen
         return 0;
 }
 
-/* Returns the size that this poll and the two before it prove. The sum is that of the poll before,
- * if none of its vGPUs changed between the two others. */
+/* Returns the framebuffer of the card that is proved. This poll alone proves its largest creatable
+ * type. The sum that the previous poll has seen is proved if that poll, the one before it and this
+ * one show the same vGPUs (vgpu-sizes.h). */
 static uint64_t prove(VgpuSeen *seen, const Proof *proof)
 {
         uint64_t proved = proof->largest_mib;

@@ -18,9 +18,9 @@
 #include "base/text.h"
 #include "drivers/host/sysfs.h"
 
-/* PCI vendor id. */
+/* PCI vendor id of NVIDIA, whose driver has these files. */
 #define VENDOR_NVIDIA 0x10de
-/* Longest name of a type, in bytes. */
+/* Bytes of a type's name that are kept; a longer name is cut. */
 #define NAME_MAX_ 255
 
 /* Parses the number at the start of text and sets *ret_end behind it. Returns 0 if there is none,
@@ -123,8 +123,9 @@ int vgpu_types_parse(const char *creatable, const char *current, SnapshotDevice 
         return set_current(current, device, &n_allocated);
 }
 
-/* Reads one file. *ret stays NULL if it is missing. A driver that does not answer is an error,
- * because its functions can be vGPUs. */
+/* Reads one file. *ret stays NULL if it is missing. Any other failure, for example of a driver that
+ * does not answer, is an error: the function might be a vGPU. vgpu_types_read() then marks it as
+ * one that was not read. */
 static int read_file(const char *folder, const char *address, const char *name, char **ret,
                      Error *reterr)
 {

@@ -2,10 +2,11 @@
 
 /* The event loop of libvirt, and connections with their callbacks.
  *
- * Each event callback owns a reference to its connection, because libvirt can call it after it
- * was deregistered, and reports when it does not need it any more. The close callback owns none.
- * libvirt holds a lock while it calls or deregisters the close callback. For hypervisors without
- * this event libvirt claims to register it and never frees its data.
+ * Each event callback owns a reference to its connection. libvirt can call the callback after it
+ * was deregistered, and releases the reference after the last call. The close callback owns no
+ * reference. If a hypervisor has no close event, libvirt reports that it registered the callback,
+ * but never releases its reference, so the connection would leak. The close callback needs none,
+ * because libvirt holds a lock while it calls or deregisters it.
  *
  * A callback only marks the cache and posts an event. It does nothing when the connection is
  * closing. Members that callbacks share with the virt thread are atomic, or have their own lock.
@@ -23,10 +24,8 @@
 #include "base/log.h"
 #include "drivers/libvirt/error.h"
 
-/* The event loop */
-
-/* Once for each process, as libvirt's own registration. pthread_once() orders the writes before
- * the reads. */
+/* Starts the event loop once for each process, because libvirt accepts only one. pthread_once()
+ * orders the writes of start_result and start_error before all reads. */
 static pthread_once_t start_once = PTHREAD_ONCE_INIT;
 static int start_result;
 static Error start_error;
@@ -48,7 +47,8 @@ static void *run_event_loop(void *data)
         return NULL;
 }
 
-/* Initializes libvirt and starts the thread. Sets start_result and start_error. */
+/* Initializes libvirt and starts the thread. The result is in start_result and start_error, because
+ * pthread_once() permits no return value. */
 static void start(void)
 {
         pthread_t thread;
@@ -77,9 +77,8 @@ int libvirt_event_loop_start(Error *reterr)
         return start_result;
 }
 
-/* Connections */
-
-/* Domains: started, stopped or defined; a device attached or detached; CPUs pinned. */
+/* The events after which a domain is read again. In this order: it was started, stopped, paused or
+ * defined; a device was attached; a device was detached; its CPUs were pinned. */
 static const int domain_events[LIBVIRT_DOMAIN_EVENTS] = {
         VIR_DOMAIN_EVENT_ID_LIFECYCLE,
         VIR_DOMAIN_EVENT_ID_DEVICE_ADDED,
@@ -98,7 +97,7 @@ static LibvirtConnection *connection_ref(LibvirtConnection *connection)
         return connection;
 }
 
-/* Releases a reference. libvirt calls it when it does not need a callback any more. */
+/* Releases a reference. libvirt calls this function when it will not call a callback again. */
 static void connection_unref(void *data)
 {
         LibvirtConnection *connection = data;
@@ -110,9 +109,10 @@ static void connection_unref(void *data)
         free(connection);
 }
 
-/* Starts a callback; connection_unref() ends it. The acquire here and the store in
- * libvirt_connection_open() order the callback after all writes before its registration. The
- * reference keeps the object until the callback ends, whatever locks libvirt takes. */
+/* Starts a callback; connection_unref() ends it. The atomic read of "closing" here pairs with its
+ * atomic write in libvirt_connection_open(). The callback therefore sees everything that was
+ * written before its registration. The reference keeps the object until the callback ends, whatever
+ * locks libvirt takes. */
 static LibvirtConnection *enter_callback(void *data, bool *ret_closing)
 {
         LibvirtConnection *connection = data;
@@ -265,7 +265,8 @@ int libvirt_connect(virConnectPtr *ret, const LibvirtConfig *config, unsigned fl
 
         if (!handle)
                 return libvirt_error(reterr, "Cannot connect to the hypervisor");
-        /* libvirt's test driver and very old daemons have no keepalive */
+        /* Continue without keepalive, which libvirt's test driver and very old daemons do not
+         * have. */
         if (config->keepalive_interval_sec > 0 &&
             virConnectSetKeepAlive(handle, (int)MIN(config->keepalive_interval_sec, INT32_MAX),
                                    (unsigned)MIN(config->keepalive_count, INT32_MAX)) != 0)
@@ -282,7 +283,8 @@ int libvirt_connection_open(LibvirtConnection **ret, const LibvirtConfig *config
         virConnectPtr handle;
         int r;
 
-        /* some daemons have no read-only socket */
+        /* If a read-only connection fails, open a writable one: some daemons have no read-only
+         * socket. */
         r = libvirt_connect(&handle, config, flags, reterr);
         if (r < 0 && flags)
                 r = libvirt_connect(&handle, config, 0, reterr);

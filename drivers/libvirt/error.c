@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Translates libvirt's errors. A table has an errno and an advice for each code. The code of a
- * system error is used only if the error occurred between the agent and the daemon: then its
- * errno says whether the daemon can be reached. An unknown code becomes EIO without advice.
+/* Translates libvirt's errors. A table has an errno and advice for each code. The code of a system
+ * error is used only if the error occurred between the agent and the daemon: then its errno says
+ * whether the daemon can be reached. An unknown code becomes EIO without advice.
  *
  * Tests: tests/unit/drivers/libvirt/test-error.c */
 
@@ -19,9 +19,9 @@ static const char advice_retry[] = "; the next poll connects again";
 
 /* One row of the table. Rows with a system_errno apply to transport errors only. */
 typedef struct Translation {
-        int code;         /* VIR_ERR_… */
+        int code;         /* libvirt's code, VIR_ERR_… */
         int system_errno; /* errno of a VIR_ERR_SYSTEM_ERROR of the transport; 0: any error */
-        int result;       /* positive errno */
+        int result;       /* errno for the caller, positive */
         const char *advice;
 } Translation;
 
@@ -85,7 +85,8 @@ bool libvirt_error_is_gone(void)
 
         if (!error)
                 return false;
-        /* the daemon reads /sys, which can lose a device before the daemon knows */
+        /* The daemon reads /sys, from which a device can vanish before the daemon removes it from
+         * its list. The errno of that read then shows that the device is gone. */
         if (error->code == VIR_ERR_SYSTEM_ERROR && !is_of_transport(error))
                 return error->int1 == ENOENT || error->int1 == ENODEV;
         return error->code == VIR_ERR_NO_DOMAIN || error->code == VIR_ERR_NO_NODE_DEVICE;

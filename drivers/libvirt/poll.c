@@ -28,12 +28,13 @@
 /* Domains
  *
  * One call lists the domains and whether each one runs. Further calls are necessary for a domain
- * that the cache lacks, or has in another state. It costs one call if it does not run. If it
- * runs, it costs three: its state, its live definition and its persistent one. To read only the
- * persistent definition again costs one call. An event reports that a domain is paused or
- * resumed. A domain that vanishes after the listing is skipped. */
+ * that the cache lacks, or has in another state. A domain that does not run needs one call. A
+ * running one needs three: its state, its live definition and its persistent one. To read only the
+ * persistent definition again needs one call. The listing does not show that a domain is paused or
+ * resumed, but an event does, and the domain is then read again. A domain that vanishes after the
+ * listing is skipped. */
 
-/* The state of one poll of domains. */
+/* Borrowed inputs and the output of the functions that read domains in one poll. */
 typedef struct DomainPoll {
         virConnectPtr connection;
         PollCache *cache;
@@ -108,8 +109,9 @@ static int read_definition(virDomainPtr handle, unsigned flags, SnapshotDomain *
         return r < 0 ? r : 1;
 }
 
-/* Reads the config members from the persistent definition of a running domain. libvirt returns
- * the live definition for a transient domain, which adds nothing. */
+/* Sets the members config_… of a running domain from its persistent definition. They describe the
+ * devices and CPUs that the domain will have after its next start. libvirt returns the live
+ * definition for a transient domain, which adds nothing. */
 static int read_config(virDomainPtr handle, SnapshotDomain *domain, Error *reterr)
 {
         _cleanup_(snapshot_domain_done) SnapshotDomain config = { 0 };
@@ -122,7 +124,8 @@ static int read_config(virDomainPtr handle, SnapshotDomain *domain, Error *reter
         return r;
 }
 
-/* Reads a domain into the cache. Returns 1 if it was read, 0 if it is gone. */
+/* Reads all definitions of a domain and stores the result in the cache, which owns *ret. Returns 1
+ * if it was read, 0 if it is gone. */
 static int read_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
                        const SnapshotDomain **ret, Error *reterr)
 {
@@ -191,7 +194,8 @@ static int poll_domain(DomainPoll *poll, virDomainPtr handle, Error *reterr)
         Uuid uuid;
         int r;
 
-        /* libvirt's own text of a uuid takes a third of the time for a guest */
+        /* The uuid is formatted here, because virDomainGetUUIDString() would take a third of the
+         * time that one guest needs. */
         if (virDomainGetUUID(handle, bytes) < 0)
                 return libvirt_error(reterr, "Cannot get the uuid of a domain");
         uuid = uuid_from_bytes(bytes);
@@ -228,8 +232,6 @@ static int poll_domains(virConnectPtr connection, PollCache *cache, Snapshot *sn
         return r;
 }
 
-/* The host */
-
 static int poll_names(virConnectPtr connection, Snapshot *snapshot, Error *reterr)
 {
         _cleanup_free_ char *hostname = virConnectGetHostname(connection);
@@ -242,7 +244,8 @@ static int poll_names(virConnectPtr connection, Snapshot *snapshot, Error *reter
         type = virConnectGetType(connection);
         if (!type)
                 return libvirt_error(reterr, "Cannot get the type of the hypervisor");
-        /* fails if no emulator is installed */
+        /* The call fails if no emulator is installed. The version then stays 0, which means
+         * unknown. */
         if (virConnectGetVersion(connection, &version) < 0)
                 log_debug("No version of the hypervisor: %s", virGetLastErrorMessage());
         if ((r = snapshot_set_text(&snapshot->driver, "libvirt", reterr)) < 0 ||
@@ -297,8 +300,8 @@ static int poll_online_cpus(virConnectPtr connection, unsigned n_cpus, Snapshot 
         return r < 0 ? error_setf(reterr, r, "Online CPUs: %s", strerror(-r)) : 0;
 }
 
-/* Reads the host itself. Cells and the map of CPUs must be read before the cells of offline
- * CPUs. */
+/* Reads the name, the capabilities and the CPUs of the host. sysfs_complete_cells() is last,
+ * because it needs the other cells and the map of CPUs. */
 static int poll_host(virConnectPtr connection, Snapshot *snapshot, Error *reterr)
 {
         virNodeInfo info;
@@ -318,8 +321,6 @@ static int poll_host(virConnectPtr connection, Snapshot *snapshot, Error *reterr
                 return r;
         return sysfs_complete_cells("/sys", snapshot) < 0 ? error_oom(reterr) : 0;
 }
-
-/* The whole poll */
 
 static int poll_all(virConnectPtr connection, PollCache *cache, DiskCheck *check,
                     Snapshot *snapshot, Error *reterr)

@@ -5,8 +5,8 @@
  * whose state is known. The state of a trait is unknown while the part of the snapshot that
  * decides it is incomplete.
  *
- * The tables follow Nova's code (facts C8). A trait that Nova always removes is in them with the
- * state "off".
+ * The tables follow Nova's code (doc/facts.md, facts C8). A trait that Nova always removes is in
+ * them with the state "off".
  *
  * Tests: tests/unit/drivers/tree/test-host-traits.c */
 
@@ -31,8 +31,9 @@ typedef struct CpuTrait {
                 .trait = "HW_CPU_X86_" name, .feature = (feature_), .alias = (alias_) \
         }
 
-/* Nova's map, with libvirt's own names as aliases. Nova does not know these names, so it never
- * reports a trait whose feature has no other name. */
+/* Nova's map from CPU features to traits. The alias is libvirt's own name of a feature that Nova's
+ * map has under another name. Nova does not know the alias, so it does not report the trait if
+ * libvirt shows only that. This program reports the trait for both names. */
 static const CpuTrait cpu_traits[] = {
         X86("3dnow", "3DNOW", NULL),
         X86("abm", "ABM", NULL),
@@ -79,10 +80,10 @@ static const CpuTrait cpu_traits[] = {
         X86("xop", "XOP", NULL),
 };
 
-/* Longest name of a trait and the NUL, in bytes. */
+/* size of a buffer for the name of a trait, in bytes */
 #define TRAIT_SIZE 128
 
-/* A version in libvirt's form. */
+/* A version of libvirt or of the hypervisor as libvirt's API returns it, as one number. */
 #define VERSION(major, minor, micro) ((major)*1000000 + (minor)*1000 + (micro))
 
 typedef enum TraitState {
@@ -91,13 +92,13 @@ typedef enum TraitState {
         TRAIT_UNKNOWN = -1,
 } TraitState;
 
-/* One visit of all traits. */
+/* The inputs and the visitor of host_traits_visit(), and its result. */
 typedef struct Traits {
         const HostConfig *config;
         const Snapshot *snapshot;
         int (*visit)(const char *trait, int state, void *userdata);
         void *userdata;
-        int r; /* result of the last call; if it is not 0, no more calls follow */
+        int r; /* result of visit(); if it is not 0, visit() is not called again */
 } Traits;
 
 static void note(Traits *traits, const char *trait, TraitState state)
@@ -149,15 +150,13 @@ static bool has_version(const Snapshot *snapshot, uint64_t libvirt, uint64_t hyp
         return snapshot->libvirt_version >= libvirt && snapshot->hypervisor_version >= hypervisor;
 }
 
-/* The CPU */
-
 static bool has_feature(const Snapshot *snapshot, const CpuTrait *trait)
 {
         return string_set_contains(&snapshot->cpu_features, trait->feature) ||
                (trait->alias && string_set_contains(&snapshot->cpu_features, trait->alias));
 }
 
-/* Returns true if a core has more than one thread. */
+/* Returns true if any core of the host has more than one thread (hyperthreading). */
 static bool has_threads(const Snapshot *snapshot)
 {
         for (size_t i = 0; i < snapshot->n_cells; i++)
@@ -177,7 +176,8 @@ static void note_cpu(Traits *traits)
                      : has_feature(snapshot, &cpu_traits[i]) ? TRAIT_ON
                      : snapshot->features_incomplete         ? TRAIT_UNKNOWN
                                                              : TRAIT_OFF);
-        /* the providers of memory encryption have it now (facts C5.3) */
+        /* Remove the trait from the root: now the child providers of memory encryption have it
+         * (facts C5.3). */
         note_emulated(traits, "HW_CPU_X86_AMD_SEV", false);
         note(traits, "HW_CPU_HYPERTHREADING",
              snapshot->n_cells == 0  ? TRAIT_UNKNOWN
@@ -224,9 +224,8 @@ static void note_emulated_architectures(Traits *traits)
                            is_emulated(traits->snapshot, archs[i]));
 }
 
-/* Devices that guests can have */
-
-/* Returns true if an emulator has the word in the set at this offset. */
+/* Returns true if a set of words of any emulator contains the word. offset is the position of the
+ * set in SnapshotEmulator, in bytes; EMULATORS_HAVE() computes it. */
 static bool emulators_have(const Snapshot *snapshot, size_t offset, const char *word)
 {
         for (size_t i = 0; i < snapshot->n_emulators; i++) {
@@ -241,7 +240,8 @@ static bool emulators_have(const Snapshot *snapshot, size_t offset, const char *
 #define EMULATORS_HAVE(snapshot, member, word) \
         emulators_have((snapshot), offsetof(SnapshotEmulator, member), (word))
 
-/* Reports the buses of disks. The virt_types lxc and parallels have fixed buses, as in Nova. */
+/* Reports a trait for each bus that disks can have. It is on if an emulator supports the bus. The
+ * virt_types lxc and parallels have fixed buses, as in Nova. */
 static void note_storage_buses(Traits *traits)
 {
         static const char *const buses[] = { "fdc", "ide", "lxc", "sata",  "scsi",
@@ -404,7 +404,9 @@ static void note_capabilities(Traits *traits)
                 note_emulated(traits, capabilities[i].trait, capabilities[i].on);
 }
 
-/* Reports the trait if the host has such a device, and a libvirt that reports serial numbers. */
+/* Reports COMPUTE_REMOTE_MANAGED_PORTS. It is on if [pci] device_spec marks a device as
+ * remote_managed that is not a physical function, and whose card has a serial number. libvirt
+ * reports these numbers since version 7.9. */
 static void note_remote_managed_ports(Traits *traits)
 {
         const Snapshot *snapshot = traits->snapshot;

@@ -3,10 +3,11 @@
 /* Edits the providers of mdev parents. Providers of devices without an offer are removed first,
  * then each offer gets its own.
  *
- * A provider belongs to the agent by its name, together with the owner trait or its classes,
- * because Nova created some of them without a trait. A provider with the owner trait of another
- * program, or with another name, never belongs to the agent. Allocations are not considered
- * here; drivers/reshape moves them afterwards.
+ * The agent owns a provider with the name "<root>_<device>", if that has the agent's owner trait or
+ * only inventories of mdev classes. The classes are enough, because Nova created some of these
+ * providers without a trait. A provider with the owner trait of another program, or with another
+ * name, never belongs to the agent. Allocations are not considered here; drivers/reshape moves them
+ * afterwards.
  *
  * Tests: tests/unit/drivers/test-update.c */
 
@@ -17,7 +18,7 @@
 
 #include "drivers/tree/numa-providers.h"
 
-/* Prefix of the traits that mark owners. */
+/* Prefix of the traits that name the owner of a provider, for example OWNER_NOVA. */
 static const char owner_prefix[] = "OWNER_";
 
 /* Writes the name of the provider of a device, as in Nova. */
@@ -144,7 +145,8 @@ static bool is_renamed(const TreeUpdate *update, const Provider *provider)
 
 static void remove_gone(const TreeUpdate *update)
 {
-        /* backwards, because children are behind their parents */
+        /* Go backwards. A removal also removes the descendants, which are behind the provider, so
+         * the indexes before it stay valid. */
         for (size_t i = update->tree->n_providers; i > 0; i--) {
                 Provider *provider = update->tree->providers[i - 1];
 
