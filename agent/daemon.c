@@ -170,7 +170,7 @@ static void on_settled(void *userdata)
 }
 
 /* Handles a change of the tracker's status. Starts a round of settling after each cycle, unless
- * Placement could not be used. */
+ * Placement is known to be offline. */
 static void on_changed(Tracker *tracker, void *userdata)
 {
         Daemon *daemon = userdata;

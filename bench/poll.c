@@ -11,8 +11,8 @@
  *
  *   poll /sys [POLLS]
  *
- * Measures the reader of the linux driver in the same way, without events. Its milliseconds are CPU
- * time. */
+ * Measures the reader of the linux driver, without events. Prints "first MS DEVICES" and the median
+ * of the POLLS polls. Its milliseconds are CPU time. */
 
 #include <libvirt/libvirt.h>
 #include <string.h>

@@ -3,7 +3,8 @@
 /* Replaces the stored host: the providers and inventories to which new claims are fitted. A
  * provider that claims still use is kept if the new tree lacks it (host_view_merge()). Claims of
  * schema version 1 get their providers here. After a reshape, shifts (StoreShift) move amounts of a
- * claim from one provider and class to another. Each write compares epoch and generations, and is
+ * claim from one provider and class to another. A write of the host compares the epoch and the
+ * generations of the changed providers, and a write of a claim those of its providers. Each is
  * retried after a lost race.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-move.c

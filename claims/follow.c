@@ -4,8 +4,8 @@
  * has allocated to its guest. The request of a claim that was made of a guest has the amounts of
  * the domain, and its allocations have those of Placement where they are larger. The database
  * therefore needs no column for the amount by which Placement exceeds the domain. Only classes that
- * the host counts are compared. CPUs are compared as the sum of VCPU and PCPU, because a reshape
- * moves amounts between these classes. */
+ * the host counts are compared. differs() compares VCPU and PCPU each on its own. The other
+ * functions compare their sum, because a reshape moves amounts between these classes. */
 
 #include "claims/follow.h"
 

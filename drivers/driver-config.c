@@ -63,8 +63,8 @@ static bool type_has_address(const HostMdevType *type, const char *address)
 }
 
 /* Checks the mdev type at this index against itself and against the types before it. Each pair
- * of types is thus compared once. An address must not belong to two types, because a device is
- * offered with one type. */
+ * of types is thus compared once. A path must not belong to two types, and a PCI address not to two
+ * types of one class. A card of vGPU functions can offer several classes. */
 static int check_mdev_type(const HostConfig *config, size_t index, Error *reterr)
 {
         const HostMdevType *type = &config->mdev_types[index];

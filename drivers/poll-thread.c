@@ -8,8 +8,9 @@
  * changes under the lock of the VirtThread, and only the thread removes the first Poller.
  *
  * Each driver owns a reference to its Poller and to the VirtThread. The thread owns one to
- * itself, and one to each Poller of the list. driver_free() waits two seconds for the thread. A
- * thread that is still in a call keeps running and frees everything when it returns.
+ * itself, and one to each Poller of the list. driver_free() waits at most two seconds for the
+ * thread. It does not wait if another driver replaced this one. A thread that is still in a call
+ * keeps running and frees everything when it returns.
  *
  * Tests: tests/unit/drivers/test-poll-thread.c */
 

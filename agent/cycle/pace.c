@@ -32,8 +32,8 @@ static uint64_t spread_retry_after(uint64_t asked_usec)
 }
 
 /* Returns the pause after a failure of Placement. A single failure can be a restart of the server,
- * so the first retry is soon. Repeated failures are an outage, and their pauses are longer than the
- * interval. */
+ * so the first retry is soon. Repeated failures are an outage, and their pauses have one to two
+ * times the interval, of which at most INTERVAL_MAX_USEC count. */
 static uint64_t next_pause_usec(const CyclePace *pace)
 {
         uint64_t interval_usec = pace->interval_usec == UINT64_MAX

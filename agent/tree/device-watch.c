@@ -6,8 +6,9 @@
  * changes.
  *
  * The file is written after an update that changed the ledger, before the tree is published. A
- * crash therefore never loses a device that Placement has. A tree that was not made from
- * Placement's is a preview: the update runs on a copy of the ledger and is not stored or logged. */
+ * crash therefore loses no device that Placement has, unless the write failed, which is logged. A
+ * tree that was not made from Placement's is a preview: the update runs on a copy of the ledger and
+ * is not stored or logged. */
 
 #include "agent/tree/device-watch.h"
 

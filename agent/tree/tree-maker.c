@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Makes the tree that a host should have. tree_maker_make() copies Placement's tree, and each part
- * edits the copy in a fixed order. A part first removes its own effects on the last tree
- * (cordon_clear(), retained_clear()), before the driver edits the copy. It applies them again
- * afterwards. The driver and the device watch therefore never see these effects. The functions that
+ * edits the copy in a fixed order. Cordons and retained inventories first remove their effects
+ * on the last tree (cordon_clear(), retained_clear()), before the driver edits the copy. They apply
+ * them again afterwards, so the driver and the device watch never see them. The functions that
  * decide about the local disk are pure. So are those that derive trees for the claims and for
  * nova-compute. */
 

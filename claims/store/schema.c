@@ -2,10 +2,10 @@
 
 /* The text of the newest schema, and the checks of a file against it. Each part of the text is one
  * constant below, and "newest" lists them in the order of their creation. Triggers keep usages,
- * cell_usages, claim_counts and the column pci, so no statement of the program writes these. The
- * database enforces the rules that must hold for every writer: unique devices and host CPUs,
- * positive amounts, and removals for ended claims. A change of any part needs a new version number
- * (claims/store/schema.h).
+ * cell_usages and claim_counts, so no statement of the program writes these. They also keep the
+ * column pci, which the program only inserts. The database enforces the rules that must hold for
+ * every writer: unique devices and host CPUs, positive amounts, and removals for ended claims. A
+ * change of any part needs a new version number (claims/store/schema.h).
  *
  * Tests: tests/unit/claims/store/test-schema.c */
 

@@ -4,8 +4,8 @@
  * errno with words from translate(). Only sqlite_step() also returns SQLITE_STEP_ROW, which is
  * positive. The settings of configure() protect against hostile files: a defensive mode, no trusted
  * schema, no extensions, and checks of cell sizes. Waits for other processes are limited by
- * set_patience(). Every write transaction begins with BEGIN IMMEDIATE, so it fails at its begin and
- * not at its first write.
+ * set_patience(). A write transaction begins with BEGIN IMMEDIATE, so it waits for the write lock
+ * at its begin and never later. Other errors, such as a full disk, can come with any write.
  *
  * Tests: tests/unit/claims/store/test-sqlite.c */
 
@@ -81,7 +81,7 @@ static int readonly_error(const Sqlite *sqlite, int rc, Error *reterr)
         return sqlite_system_error(errno, sqlite->path, "write to", reterr);
 }
 
-/* Translates a result code. This is the only place where result codes become errnos. */
+/* Translates a result code. Only the copies of claim-file.c have a translation of their own. */
 static int translate(const Sqlite *sqlite, int rc, Error *reterr)
 {
         int code;

@@ -4,7 +4,8 @@
  *
  * Properties are read one by one, each with a call. The result is complete or empty: if one
  * property cannot be read, ctl_unit_read() fails. Only LoadCredential can be missing. The
- * comparison of credentials reads files and needs root; without rights it reports no difference. */
+ * comparison of credentials reads files and needs root. Without rights it reports only a file that
+ * is missing. */
 
 #include "ctl/ask/unit.h"
 

@@ -6,7 +6,8 @@
  *
  * A list has one line for each provider of a claim, and the cells of the claim are in its first
  * line. View decides the columns of a list by the width of the terminal and the content. One claim
- * is a sequence of parts. Each begins with an empty line, and is left out if it would be empty. */
+ * is a sequence of parts. Each but the first begins with an empty line, and is left out if it
+ * would be empty. */
 
 #include "ctl/print/claims.h"
 

@@ -7,7 +7,7 @@
  * The main structure is TreePrinter, with the links parent, first child and next sibling of each
  * provider as indexes. The document has parents before children. Siblings can have any order and
  * are sorted here. A provider whose parent does not precede it is printed as a root. Limit: a tree
- * deeper than 64 providers is rejected. */
+ * with more than 64 levels below its root is rejected. */
 
 #include "ctl/print/tree.h"
 

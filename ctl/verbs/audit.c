@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The verbs "audit", "heal" and "consumers". Each asks the agent for one audit and prints parts of
+/* The verbs "audit", "heal" and "consumers". Each asks the agent for an audit and prints parts of
  * its document. Without a consumer, "heal" shows the findings and asks a person before the remedies
- * are applied. "heal CONSUMER" repairs one consumer and prints only its findings. The exit code is
- * that of ctl_audit_exit().
+ * are applied, which takes a second audit. "heal CONSUMER" repairs one consumer and prints only its
+ * findings. The exit code of "audit" and "heal" is that of ctl_audit_exit(), except that "heal
+ * CONSUMER" returns 0 if nothing was found. "consumers" returns 0.
  *
  * Tests: tests/integration/agent/test_audit.py tests/integration/agent/test_heal_guests.py */
 

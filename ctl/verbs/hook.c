@@ -3,11 +3,13 @@
 /* Runs computectl as libvirt's hook (hook.h describes the calls of libvirt). One call asks the
  * agent for at most one step of one guest.
  *
- * The main structure is Policy, the options of [hook]. Invariants: the input is always read to its
- * end, nothing is written to standard output, and the process ends within the time limit. The alarm
- * enforces this limit, because the bus library can wait longer; its handler exits directly with the
- * code of the policy. Only "prepare" can stop a guest: if the agent rejects it, or if no answer
- * comes and the policy is "deny". Limit: a domain's XML of more than 4 MiB is an error. */
+ * The main structure is Policy, the options of [hook]. Invariants: the input is read to its end,
+ * nothing is written to standard output, and the process ends within the time limit. With a
+ * configuration that cannot be read, the limit counts once for the agent's policy and once for the
+ * step. The alarm enforces the limit, because the bus library can wait longer; its handler exits
+ * directly with the code of the policy. Only "prepare" can stop a guest: if the agent rejects it,
+ * or if no answer comes and the policy is "deny". Limit: a domain's XML of 4 MiB or more is an
+ * error, and its rest is not read. */
 
 #include "ctl/verbs/hook.h"
 

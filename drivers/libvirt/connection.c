@@ -8,8 +8,9 @@
  * but never releases its reference, so the connection would leak. The close callback needs none,
  * because libvirt holds a lock while it calls or deregisters it.
  *
- * A callback only marks the cache and posts an event. It does nothing when the connection is
- * closing. Members that callbacks share with the virt thread are atomic, or have their own lock.
+ * An event callback marks the cache and posts an event. The close callback marks the connection as
+ * lost and posts the loss. Neither does anything when the connection is closing. Members that
+ * callbacks share with the virt thread are atomic, or have their own lock.
  *
  * Tests: tests/unit/drivers/libvirt/test-driver.c tests/unit/drivers/libvirt/test-poll.c */
 

@@ -43,7 +43,7 @@ typedef struct DomainPoll {
 } DomainPoll;
 
 /* Returns whether the domain ran at the time of the listing. A crashed guest can be preserved
- * with its resources, so it counts as well. */
+ * with its resources, so it is active as well. Its state is then DOMAIN_PAUSED. */
 static bool is_active(virDomainPtr handle)
 {
         return virDomainGetID(handle) != (unsigned)-1;

@@ -2,8 +2,8 @@
 
 /* The traits of the root, as in Nova's libvirt driver. Each note_…() function reports the traits
  * of one list with their state to a visitor. host_traits_update() sets or removes the traits
- * whose state is known. The state of a trait is unknown while the part of the snapshot that
- * decides it is incomplete.
+ * whose state is known. A trait that the snapshot shows is on. One that
+ * it does not show is unknown while the part that decides it is incomplete.
  *
  * The tables follow Nova's code (doc/facts.md, facts C8). A trait that Nova always removes is in
  * them with the state "off".

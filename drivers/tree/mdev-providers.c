@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Edits the providers of mdev parents. Providers of devices without an offer are removed first,
- * then each offer gets its own.
+/* Edits the providers of mdev parents and of cards with vGPU functions. Providers of devices
+ * without an offer are removed first. Then each device with offers gets one provider, with one
+ * inventory for each offer.
  *
  * The agent owns a provider with the name "<root>_<device>", if that has the agent's owner trait or
  * only inventories of mdev classes. The classes are enough, because Nova created some of these
