@@ -188,7 +188,8 @@ static int add_devices(TreeUpdate *update, PciViews *views)
                 const PciSpec *spec = pci_specs_find(&update->config->pci_specs, device);
                 PciView *view;
 
-                if (!spec || spec->physical_network || lacks_type(update->snapshot, device))
+                if (!spec || spec->physical_network ||
+                    (lacks_type(update->snapshot, device) && !is_vgpu(update->config, device)))
                         continue;
                 if (ensure_view(views, provider_address(device), &view) < 0 ||
                     add_matched(update, view, device, spec) < 0)

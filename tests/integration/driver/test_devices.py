@@ -260,8 +260,8 @@ class TestManaged(DeviceCase):
 class TestVgpuFunctions(DeviceCase):
     """An NVIDIA GPU whose VFs become vGPUs without mdevs. The programs see libvirtd's /sys."""
 
-    TYPES = {1155: 'NVIDIA L40S-1B', 1156: 'NVIDIA L40S-2B'}
-    NAMES = ['compute-1_pci_0000_41_01_%d' % number for number in range(3)]
+    TYPES = {1155: 'NVIDIA L40S-1B', 1156: 'NVIDIA L40S-2B', 1436: 'NVIDIA L40S-48Q'}
+    CARD = 'compute-1_pci_0000_41_00_0'
 
     @staticmethod
     def make_host():
@@ -280,10 +280,9 @@ class TestVgpuFunctions(DeviceCase):
 
     def test_c4_functions_that_become_vgpus(self):
         self.configure(enabled_mdev_types='nvidia-1155')
-        whole = {name: {'VGPU': 1} for name in self.NAMES}
         tree, _ = self.run_once()
-        self.assertEqual(self.devices(tree), whole)
-        uuid = tree[self.NAMES[0]]['uuid']
+        self.assertEqual(self.devices(tree), {self.CARD: {'VGPU': 3}})
+        uuid = tree[self.CARD]['uuid']
         # A vGPU is created, and Placement does not change.
         self.set(0, {}, 1155)
         mark = self.placement.mark()
@@ -293,37 +292,38 @@ class TestVgpuFunctions(DeviceCase):
         self.set(1, {}, 1156)
         self.set(2, {1156: 'NVIDIA L40S-2B'})
         tree, _ = self.run_once()
-        self.assertEqual(self.devices(tree), {self.NAMES[0]: {'VGPU': 1}})
-        self.assertEqual(tree[self.NAMES[0]]['uuid'], uuid)
+        self.assertEqual(self.devices(tree), {self.CARD: {'VGPU': 3}})
+        self.assertEqual(tree[self.CARD]['inventories']['VGPU']['reserved'], 2)
+        self.assertEqual(tree[self.CARD]['uuid'], uuid)
 
     def test_g2_6_max_instances(self):
         self.set(1, {}, 1155)
         self.configure(enabled_mdev_types='nvidia-1155')
-        for most, names in ((3, self.NAMES), (2, self.NAMES[:2]), (1, self.NAMES[1:2])):
+        for most in (3, 2, 1):
             self.agent.configure({'mdev_nvidia-1155': {'max_instances': most}})
-            self.assertEqual(self.devices(self.run_once()[0]),
-                             {name: {'VGPU': 1} for name in names}, most)
+            self.assertEqual(self.devices(self.run_once()[0]), {self.CARD: {'VGPU': most}}, most)
 
     def test_c7_not_as_a_pci_device_as_well(self):
         self.configure(spec(vendor_id='10de', address='0000:41:01.*'),
                        enabled_mdev_types='nvidia-1155')
         tree, words = self.run_once(code=1)
         self.assertIn('is also a vGPU of [devices] enabled_mdev_types', words)
-        self.assertEqual(self.devices(tree), {name: {'VGPU': 1} for name in self.NAMES})
+        self.assertEqual(self.devices(tree), {self.CARD: {'VGPU': 3}})
 
     def test_a_running_agent_sees_what_is_made(self):
         """The kernel sends no event for this, so the next poll sees it."""
         self.configure(enabled_mdev_types='nvidia-1156')
         self.agent.configure({'DEFAULT': {'update_resources_interval': 1}})
         self.agent.start()
-        path = '/resource_providers?in_tree=' + self.agent.root()
-        names = lambda: {provider['name']
-                         for provider in self.placement.get(path)['resource_providers']}
-        wait_until(lambda: self.NAMES[2] in names(), 30, 'the providers')
+
+        def reserved():
+            provider = self.placement.tree_by_name(self.agent.root()).get(self.CARD, {'inventories': {}})
+            return provider['inventories'].get('VGPU', {'reserved': None})['reserved']
+        wait_until(lambda: reserved() == 0, 30, 'the provider')
         self.set(2, {}, 1155)
-        wait_until(lambda: self.NAMES[2] not in names(), 30, 'the provider to go')
+        wait_until(lambda: reserved() == 1, 30, 'the vGPU of another type')
         self.set(2, self.TYPES)
-        wait_until(lambda: self.NAMES[2] in names(), 30, 'the provider to come')
+        wait_until(lambda: reserved() == 0, 30, 'the function without a type')
 
     def test_discover_and_verify(self):
         self.set(0, {}, 1156)

@@ -75,7 +75,7 @@ def card_host():
     functions, and a card without a driver."""
     host = simple_host(cells=2, gpus=1)
     host.pci = [*sriov('0000:8a:00.0', 12, numa_node=1), Pci('0000:8b:00.0', -1, total_vfs=64), Pci('0000:8c:00.0', driver=''),
-                *vgpu_card('0000:c1:00.0', 3, {1428: 'NVIDIA L40S-2Q'})]
+                *vgpu_card('0000:c1:00.0', 3, {1428: 'NVIDIA L40S-2Q', 1436: 'NVIDIA L40S-48Q'})]
     host.pci[-1].current_vgpu_type = 1428
     host.gpus.append(Gpu('0000:42:00.0', 1, types=m10_types(existing=[MDEV])))
     for device in host.pci:
@@ -329,6 +329,13 @@ class TestTree(EnvCase):
         return {name for name, provider in tree.items()
                 if any(record['reserved'] == record['total'] for record in provider['inventories'].values())}
 
+    CARD = 'compute-1_pci_0000_c1_00_0'
+
+    def assert_offers_nothing_new(self, before, tree):
+        """The card with vGPU functions, of which one cannot be read, has less capacity than before."""
+        for name, record in tree[self.CARD]['inventories'].items():
+            self.assertGreater(record['reserved'], before[self.CARD]['inventories'][name]['reserved'])
+
     def test_one_bad_file_costs_itself(self):
         """The bad files belong to a type of a card, to a card, and to a vGPU function. Each one is named, and the rest is published."""
         before = self.run_once('linux', 'true')
@@ -347,7 +354,8 @@ class TestTree(EnvCase):
         record = tree['compute-1_0000:8C:00.0']['inventories']['CUSTOM_PCI_8086_1572']
         self.assertEqual((record['total'], record['reserved']), (1, 1))
         self.assertEqual(before.keys() - tree.keys(), set())
-        self.assertEqual(self.withheld(tree), {'compute-1_0000:8C:00.0', 'compute-1_pci_0000_42_00_0', 'compute-1_pci_0000_c1_01_0'})
+        self.assertEqual(self.withheld(tree) - {self.CARD}, {'compute-1_0000:8C:00.0', 'compute-1_pci_0000_42_00_0'})
+        self.assert_offers_nothing_new(before, tree)
 
     def test_one_function_that_libvirt_knows_nothing_of(self):
         """The agent reads the types of an NVIDIA function itself, also with the libvirt driver."""
@@ -357,7 +365,8 @@ class TestTree(EnvCase):
         for driver in ('libvirt', 'linux'):
             tree = self.run_once(driver, 'false', code=1)
             self.assertEqual(before.keys() - tree.keys(), set(), driver)
-            self.assertEqual(self.withheld(tree), {'compute-1_pci_0000_c1_01_1'}, driver)
+            self.assertEqual(self.withheld(tree) - {self.CARD}, set(), driver)
+            self.assert_offers_nothing_new(before, tree)
             self.assertEqual(tree['compute-1']['inventories'], before['compute-1']['inventories'])
 
     def test_files_with_the_size_of_the_host_fail_the_poll(self):
