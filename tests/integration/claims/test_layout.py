@@ -176,7 +176,7 @@ class TestLayout(LayoutCase):
                             ('not "often"', ('--cpu-policy', 'often')),
                             ('requires dedicated CPUs', ('--cpu-thread-policy', 'isolate')),
                             ('not "0"', ('--mem-page-size', '0')),
-                            ('begins with 0:', ('--numa-cpus', '1:0-2')),
+                            ('must begin with 0:', ('--numa-cpus', '1:0-2')),
                             ('is no group', ('--same-subtree', 'a,b')),
                             ('uuid', ('--in-tree', 'here'))):
             done = self.claim(agent, 'VCPU=3,MEMORY_MB=64', *more, check=False)
