@@ -7,6 +7,7 @@ nothing else of this machine, not even its network. All mounts are in a mount na
 with the container, and the container ends with this process.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -177,7 +178,9 @@ class Machine(AgentHost, Service):
                 os.kill(leader, POWER_OFF)
                 wait_until(lambda: not self.child.alive(), 20, 'the container to power off')
             except (OSError, EnvError):
-                pass
+                # The leader survives nspawn. It is process 1 of the container, so all other processes end with it.
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(leader, signal.SIGKILL)
         super().kill()
         # The leader is not in the group, and ends after all other processes of the container.
         if leader:
