@@ -39,8 +39,9 @@ class Controller:
         self._run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', key])
         machine.write('/root/.ssh/authorized_keys', key.with_suffix('.pub').read_text(), 0o600)
         # ssh ends its proxy with SIGHUP. nsenter must ignore it and reap sshd, or the container does not end.
+        # Without PAM no user manager starts. With cgroups v1, systemd can miss its end and wait 120 s at the shutdown.
         proxy = self.folder / 'proxy'
-        proxy.write_text('#!/bin/sh\ntrap "" HUP\nnsenter -t %d -a -- /usr/sbin/sshd -i\n' % machine.leader)
+        proxy.write_text('#!/bin/sh\ntrap "" HUP\nnsenter -t %d -a -- /usr/sbin/sshd -o UsePAM=no -i\n' % machine.leader)
         proxy.chmod(0o700)
         ssh = '-F none -i %s -o ProxyCommand=%s -o UserKnownHostsFile=/dev/null -o StrictHostKeyChecking=no -o LogLevel=ERROR'
         # close() ends the master connection of ssh.
