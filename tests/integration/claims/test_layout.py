@@ -177,7 +177,7 @@ class TestLayout(LayoutCase):
                             ('requires dedicated CPUs', ('--cpu-thread-policy', 'isolate')),
                             ('not "0"', ('--mem-page-size', '0')),
                             ('must begin with 0:', ('--numa-cpus', '1:0-2')),
-                            ('is no group', ('--same-subtree', 'a,b')),
+                            ('is not a group', ('--same-subtree', 'a,b')),
                             ('uuid', ('--in-tree', 'here'))):
             done = self.claim(agent, 'VCPU=3,MEMORY_MB=64', *more, check=False)
             self.assertNotEqual(done.returncode, 0)
