@@ -4,6 +4,8 @@
 After a repair the running agent continues with its next cycle.
 """
 
+import time
+
 from tests.env.scratch import wait_until
 from tests.integration.agent.test_agent import GPU_A, GPU_B, AgentCase
 
@@ -122,6 +124,7 @@ class TestMadeAnew(AgentCase):
     def start(self):
         agent = self.start_agent({'DEFAULT': {'update_resources_interval': 3600}})
         agent.ctl('sync')
+        time.sleep(1.1)  # last-modified has whole seconds
         return agent, self.placement.tree_by_name(agent.root())
 
     def make_anew(self, was):
