@@ -11,6 +11,7 @@
 
 #include "ctl/print/doctor.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -32,11 +33,23 @@
 #define FAILED               "compute-agent failed" /* prefix of a failed start; see ctl/ask/unit.h */
 #define DISK_NEEDED_BYTES    (UINT64_C(16) << 20)
 #define CLOCK_TOLERANCE_SEC  5
-#define PREPARE_FINDINGS_MAX 8  /* functions of which doctor names the difference */
-#define WIDE_TREE_MIN        8  /* from Placement's release note about the option */
-#define NEWEST_MICROVERSION  38 /* minor version of 1.x, the newest that the agent uses */
+#define PREPARE_FINDINGS_MAX 8   /* functions of which doctor names the difference */
+#define FACT_MAX             100 /* longest text of a status that is printed as a fact, in bytes */
+#define WIDE_TREE_MIN        8   /* from Placement's release note about the option */
+#define NEWEST_MICROVERSION  38  /* minor version of 1.x, the newest that the agent uses */
 
-/* Adds a finding. advice NULL: none. Returns -1 if memory ran out. */
+/* Adds a finding: the fact as text, and its cause and an advice (NULL or "": none). Returns -1 if
+ * memory ran out. */
+static int add_caused(json_t *findings, const char *check, const char *state, const char *advice,
+                      const char *text, const char *cause)
+{
+        return json_array_append_new(findings,
+                                     json_pack("{ss ss ss ss ss}", "check", check, "state", state,
+                                               "text", text, "cause", cause ? cause : "", "advice",
+                                               advice ? advice : ""));
+}
+
+/* Adds a finding whose text is its own cause. advice NULL: none. Returns -1 if memory ran out. */
 static _printf_(5, 6) int add_finding(json_t *findings, const char *check, const char *state,
                                       const char *advice, const char *format, ...)
 {
@@ -46,9 +59,7 @@ static _printf_(5, 6) int add_finding(json_t *findings, const char *check, const
         va_start(ap, format);
         vsnprintf(text, sizeof(text), format, ap);
         va_end(ap);
-        return json_array_append_new(findings,
-                                     json_pack("{ss ss ss ss}", "check", check, "state", state,
-                                               "text", text, "advice", advice ? advice : ""));
+        return add_caused(findings, check, state, advice, text, NULL);
 }
 
 void ctl_facts_measure(CtlFacts *facts)
@@ -131,6 +142,23 @@ static int judge_files(const CtlFacts *facts, json_t *findings)
         return r;
 }
 
+/* Adds a reason of the agent's status. A long text becomes the cause of its summary. */
+static int add_reason(json_t *findings, const json_t *reason)
+{
+        const char *text = ctl_json_text(reason, "text"), *check = ctl_json_text(reason, "check"),
+                   *advice = ctl_json_text(reason, "advice"),
+                   *state = strcmp(ctl_json_text(reason, "state"), STATE_DEGRADED) == 0 ? "bad"
+                                                                                        : "warning";
+        _cleanup_free_ char *summary = strdup(ctl_json_text(reason, "summary"));
+
+        if (!summary)
+                return -1;
+        if (!summary[0] || strlen(text) <= FACT_MAX)
+                return add_caused(findings, check, state, advice, text, NULL);
+        summary[0] = (char)toupper((unsigned char)summary[0]);
+        return add_caused(findings, check, state, advice, summary, text);
+}
+
 /* Adds the reasons of the agent's status. */
 static int judge_reasons(const CtlFacts *facts, json_t *findings)
 {
@@ -139,12 +167,8 @@ static int judge_reasons(const CtlFacts *facts, json_t *findings)
         int r = 0;
 
         json_array_foreach(json_object_get(facts->status, "reasons"), i, reason) {
-                bool bad = strcmp(ctl_json_text(reason, "state"), STATE_DEGRADED) == 0;
-
                 if (r >= 0)
-                        r = add_finding(findings, ctl_json_text(reason, "check"),
-                                        bad ? "bad" : "warning", ctl_json_text(reason, "advice"),
-                                        "%s", ctl_json_text(reason, "text"));
+                        r = add_reason(findings, reason);
         }
         return r;
 }
@@ -154,10 +178,10 @@ static int judge_reasons(const CtlFacts *facts, json_t *findings)
 static int judge_service(const CtlFacts *facts, json_t *findings)
 {
         if (strncmp(ctl_json_text(facts->status, "summary"), FAILED, strlen(FAILED)) == 0)
-                return add_finding(
+                return add_caused(
                         findings, "service", "bad",
                         "Correct the error, then run \"systemctl restart compute-agent\". For details, run \"journalctl -x -u compute-agent\"",
-                        "%s", ctl_json_text(facts->status, "summary"));
+                        "The service failed to start", ctl_json_text(facts->status, "summary"));
         if (!is_running(facts))
                 return add_finding(
                         findings, "service", "bad",
@@ -179,10 +203,10 @@ static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
         if (!facts->snapshot && !facts->config && !is_running(facts))
                 return 0; /* the configured driver is unknown */
         if (!facts->snapshot)
-                return add_finding(
+                return add_caused(
                         findings, "hypervisor", "bad",
                         driver_words(facts->config ? facts->config->compute_driver : NULL)->advice,
-                        "%s", facts->snapshot_error.text);
+                        "The host cannot be polled", facts->snapshot_error.text);
         if (strcmp(facts->snapshot->driver, "linux") == 0)
                 return add_finding(findings, "hypervisor", "ok", NULL, "%s on %s: %zu device%s",
                                    facts->snapshot->hypervisor, facts->snapshot->nodename,
@@ -304,7 +328,7 @@ static int judge_reshape(const CtlFacts *facts, json_t *findings)
         return add_finding(
                 findings, "reshape", "warning",
                 "Run \"openstack role add --user USER --project PROJECT service\", then \"systemctl reload compute-agent\"",
-                "The user of [placement] lacks the role service, so the agent cannot reshape the tree");
+                "The user of [placement] lacks the role service, so no reshape is possible");
 }
 
 /* Names Placement's option for wide trees. The agent cannot see whether it is set, so it is no
@@ -312,14 +336,14 @@ static int judge_reshape(const CtlFacts *facts, json_t *findings)
 static int judge_width(const CtlFacts *facts, json_t *findings)
 {
         uint64_t n = ctl_json_u64(facts->status, "n_like_providers");
+        char text[CTL_TEXT_MAX];
 
         if (n < WIDE_TREE_MIN)
                 return 0;
-        return add_finding(
-                findings, "width", "ok", NULL,
-                "%" PRIu64
-                " providers have the same resource class. If guests use more than 4 of them, set [workarounds] optimize_for_wide_provider_trees in placement.conf",
-                n);
+        snprintf(text, sizeof(text), "%" PRIu64 " providers have the same resource class", n);
+        return add_caused(
+                findings, "width", "ok", NULL, text,
+                "If guests use more than 4 of them, set [workarounds] optimize_for_wide_provider_trees in placement.conf");
 }
 
 static bool has_role(const json_t *connect, const char *name)
@@ -370,8 +394,8 @@ static int judge_token(const json_t *connect, json_t *findings)
         char roles[200];
 
         if (error[0])
-                return add_finding(findings, "keystone", "bad", advice_for_token(connect), "%s",
-                                   error);
+                return add_caused(findings, "keystone", "bad", advice_for_token(connect),
+                                  "Keystone issued no token", error);
         list_roles(connect, roles, sizeof(roles));
         return add_finding(findings, "keystone", "ok", NULL,
                            "Keystone issues a token for %s. Roles: %s",
@@ -386,21 +410,21 @@ static int judge_read(const json_t *connect, json_t *findings)
         const char *outcome = ctl_json_text(connect, "placement_outcome");
 
         if (strcmp(outcome, "forbidden") == 0)
-                return add_finding(
+                return add_caused(
                         findings, "role", "bad",
                         !has_keystone(connect)
                                 ? "Set token to the admin token of Placement's configuration"
                         : has_role(connect, "service")
                                 ? "The user has the role service, but this Placement is older than the role or has its own policy. Run \"openstack role add --user USER --project PROJECT admin\""
                                 : "Run \"openstack role add --user USER --project PROJECT service\" (admin, if Placement is older than the role service)",
-                        "%s", error);
+                        "Placement refuses this user", error);
         if (error[0])
-                return add_finding(
+                return add_caused(
                         findings, "endpoint", "bad",
                         has_keystone(connect)
                                 ? "Check that Placement runs there. Check the catalogue with \"openstack endpoint list --service placement\""
                                 : "Check that Placement runs there. Check endpoint_override and token",
-                        "%s", error);
+                        "Placement cannot be used", error);
         if (has_keystone(connect) && !has_role(connect, "service") && !has_role(connect, "admin"))
                 return add_finding(
                         findings, "role", "warning",
@@ -457,9 +481,9 @@ static int judge_way(const json_t *connect, json_t *findings)
 static int judge_connection(const CtlFacts *facts, json_t *findings)
 {
         if (facts->connect_error.code)
-                return add_finding(findings, "keystone", "bad",
-                                   "Correct the option in [placement] or in clouds.yaml", "%s",
-                                   facts->connect_error.text);
+                return add_caused(findings, "keystone", "bad",
+                                  "Correct the option in [placement] or in clouds.yaml",
+                                  "The connection was not checked", facts->connect_error.text);
         return facts->connect ? judge_way(facts->connect, findings) : 0;
 }
 
@@ -472,9 +496,9 @@ static int judge_identity(const CtlFacts *facts, json_t *findings)
         bool well = strcmp(state, "good") == 0 || strcmp(state, "new") == 0;
 
         if (facts->identity_error.code)
-                return add_finding(findings, "identity", "bad",
-                                   "For details, run \"computectl identity show\"", "%s",
-                                   facts->identity_error.text);
+                return add_caused(findings, "identity", "bad",
+                                  "For details, run \"computectl identity show\"",
+                                  "The identity was not compared", facts->identity_error.text);
         if (facts->identity && strcmp(state, "unknown") != 0)
                 return add_finding(findings, "identity", well ? "ok" : "bad",
                                    well ? NULL : ctl_json_text(facts->identity, "advice"), "%s",
@@ -496,7 +520,7 @@ static int judge_numa(const CtlFacts *facts, json_t *findings)
         return add_finding(
                 findings, "numa", "warning",
                 "Set [compute] numa_in_placement = root, which keeps VCPU and MEMORY_MB on the root provider. To move the allocations, run \"computectl reshape\"",
-                "[compute] numa_in_placement is true, so Nova's scheduler finds no host for flavours without a disk");
+                "With numa_in_placement = true, flavours without a disk find no host");
 }
 
 /* Reports memory of cells without CPUs, for example of a GPU or behind CXL. This is no fault, but
@@ -504,7 +528,7 @@ static int judge_numa(const CtlFacts *facts, json_t *findings)
 static int judge_cells(const CtlFacts *facts, json_t *findings)
 {
         uint64_t memory_kib = 0;
-        char memory[CTL_TEXT_MAX];
+        char memory[CTL_TEXT_MAX], text[2 * CTL_TEXT_MAX];
         size_t n = 0;
 
         if (!facts->config || !facts->snapshot ||
@@ -521,10 +545,10 @@ static int judge_cells(const CtlFacts *facts, json_t *findings)
         if (n == 0)
                 return 0;
         ctl_text_kib(memory, memory_kib);
-        return add_finding(
-                findings, "cells", "ok", NULL,
-                "Guests cannot use %s of %zu NUMA cell%s without CPUs. It belongs to a GPU or a CXL device, or the CPUs are offline",
-                memory, n, text_plural(n));
+        snprintf(text, sizeof(text), "Guests cannot use %s of %zu NUMA cell%s without CPUs", memory,
+                 n, text_plural(n));
+        return add_caused(findings, "cells", "ok", NULL, text,
+                          "It belongs to a GPU or a CXL device, or the CPUs are offline");
 }
 
 /* Judges libvirt's hook. An enabled hook that is not installed is an error: guests start without
@@ -534,14 +558,13 @@ static int judge_hook(const CtlFacts *facts, json_t *findings)
         if (!facts->config || !facts->config->hook_enabled)
                 return 0;
         if (!facts->hook_installed)
-                return add_finding(
+                return add_caused(
                         findings, "hook", "bad",
                         "Create it as a link to computectl, then restart libvirtd or virtqemud",
-                        "[hook] enabled is true, but " HOOK_PATH
-                        " does not exist or is not executable");
-        return add_finding(
-                findings, "hook", "ok", NULL,
-                "Guests claim when they start, if libvirt was started after the package was installed");
+                        "[hook] enabled is true, but the hook is not installed",
+                        HOOK_PATH " does not exist or is not executable");
+        return add_caused(findings, "hook", "ok", NULL, "Guests claim when they start",
+                          "libvirt must be started after the package was installed");
 }
 
 #define PREPARE_START \
@@ -681,9 +704,9 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
         if (facts->disk_error.code == ENOENT && !is_running(facts))
                 return 0; /* the first start creates it */
         if (facts->disk_error.code)
-                return add_finding(findings, "disk", "bad",
-                                   "Create the folder, or start the service, which creates it",
-                                   "%s", facts->disk_error.text);
+                return add_caused(findings, "disk", "bad",
+                                  "Create the folder, or start the service, which creates it",
+                                  "The state folder cannot be checked", facts->disk_error.text);
         ctl_text_kib(free_text, facts->disk_free_bytes / 1024);
         if (facts->disk_free_bytes < DISK_NEEDED_BYTES)
                 return add_finding(findings, "disk", "bad",
@@ -756,30 +779,84 @@ static void print_sentence(const char *text, CtlPage *page)
         ctl_page_rest(page, INDENT, CTL_PLAIN, "%s%s", text, ended ? "" : ".");
 }
 
-static void print_finding(const json_t *finding, CtlPage *page)
+/* Prints state, check and text, with the number of further findings of the check. */
+static void print_fact(const json_t *finding, size_t n_more, CtlPage *page)
 {
-        const char *state = ctl_json_text(finding, "state"),
-                   *advice = ctl_json_text(finding, "advice");
+        const char *state = ctl_json_text(finding, "state"), *text = ctl_json_text(finding, "text");
         CtlColour colour = strcmp(state, "ok") == 0    ? CTL_GREEN
                            : strcmp(state, "bad") == 0 ? CTL_RED
                                                        : CTL_YELLOW;
 
         ctl_page_write(page, colour, "%-8s", state);
         fprintf(page->output, " %-14s ", ctl_json_text(finding, "check"));
-        print_sentence(ctl_json_text(finding, "text"), page);
-        if (!advice[0])
-                return;
-        fprintf(page->output, "%*s", INDENT, "");
-        print_sentence(advice, page);
+        if (n_more > 0)
+                ctl_page_rest(page, INDENT, CTL_PLAIN, "%s (and %zu more)", text, n_more);
+        else
+                print_sentence(text, page);
+}
+
+/* Prints cause and advice of a finding, each on its own line. */
+static void print_details(const json_t *finding, CtlPage *page)
+{
+        static const char *const members[] = { "cause", "advice" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
+                const char *text = ctl_json_text(finding, members[i]);
+
+                if (!text[0])
+                        continue;
+                fprintf(page->output, "%*s", INDENT, "");
+                print_sentence(text, page);
+        }
+}
+
+static unsigned get_severity(const json_t *finding)
+{
+        const char *state = ctl_json_text(finding, "state");
+
+        return strcmp(state, "bad") == 0 ? 2 : strcmp(state, "ok") != 0;
+}
+
+/* Prints one line for the check of the finding with that index, if it is the first of the check:
+ * the text of the worst finding. */
+static void print_check(const json_t *findings, size_t at, CtlPage *page)
+{
+        const json_t *worst = json_array_get(findings, at), *finding;
+        const char *check = ctl_json_text(worst, "check");
+        size_t n = 0, i;
+
+        json_array_foreach((json_t *)findings, i, finding) {
+                if (strcmp(ctl_json_text(finding, "check"), check) != 0)
+                        continue;
+                if (i < at)
+                        return;
+                n++;
+                if (get_severity(finding) > get_severity(worst))
+                        worst = finding;
+        }
+        print_fact(worst, n - 1, page);
 }
 
 void ctl_doctor_print(const json_t *document, CtlPage *page)
 {
-        const json_t *finding;
+        const json_t *findings = json_object_get(document, "findings"), *finding;
+        bool has_details = false;
         size_t i;
 
-        json_array_foreach(json_object_get(document, "findings"), i, finding)
-                print_finding(finding, page);
+        json_array_foreach((json_t *)findings, i, finding) {
+                has_details = has_details || get_severity(finding) > 0;
+                if (!page->style.all) {
+                        print_check(findings, i, page);
+                        continue;
+                }
+                print_fact(finding, 0, page);
+                print_details(finding, page);
+        }
+        if (!has_details || page->style.all || !page->style.legend)
+                return;
+        fputc('\n', page->output);
+        ctl_page_write(page, CTL_DIM, "Causes and advice: computectl doctor --all");
+        fputc('\n', page->output);
 }
 
 CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status)

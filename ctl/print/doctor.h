@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl doctor": problems that prevent this host from working well. Each finding that is not
- * "ok" ends with an advice.
+/* "computectl doctor": problems that prevent this host from working well. A finding has a short
+ * fact, its cause if the fact does not say it, and an advice unless it is "ok".
  *
  * The caller gathers the facts. Their judgement is pure. */
 
@@ -14,7 +14,7 @@
 
 #define CTL_DOCTOR_FORMAT                                                           \
         "compute-agent-doctor/1" /* {"format", "findings": [{"check", "state": "ok" \
-                                  * | "warning" | "bad", "text", "advice"}]} */
+                                  * | "warning" | "bad", "text": the fact, "cause", "advice"}]} */
 
 /* Facts of one host. Pointers are borrowed. */
 typedef struct CtlFacts {
@@ -54,7 +54,8 @@ json_t *ctl_doctor_judge_config(const CtlFacts *facts);
  * (--hardware-only). */
 json_t *ctl_doctor_judge_hardware(const json_t *verified);
 
-/* Prints a line for each finding, with its advice below. */
+/* Prints one line for each check: the fact of its worst finding. With style.all, prints all
+ * findings with cause and advice. */
 void ctl_doctor_print(const json_t *document, CtlPage *page);
 
 /* Returns the exit code of "status". If that is 0 and a finding is not "ok", returns

@@ -45,7 +45,7 @@ typedef struct Part {
 static const Part parts[] = {
         { "status.txt", CTL("status", "--all") },
         { "status.json", CTL("status", "--json=pretty") },
-        { "doctor.txt", CTL("doctor") },
+        { "doctor.txt", CTL("doctor", "--all") },
         { "tree.txt", CTL("tree", "--all") },
         { "tree.json", CTL("tree", "--json=pretty") },
         { "plan.json", CTL("plan", "--json=pretty") },

@@ -50,7 +50,7 @@ setUpModule = BootCase.boot_and_serve
 
 class Start(BootCase):
     def check_config(self, code=0):
-        done = self.machine.run('computectl', 'doctor', '--config-only', check=False)
+        done = self.machine.run('computectl', 'doctor', '--config-only', '--all', check=False)
         self.assertEqual(done.returncode, code, done.stdout)
         return done
 
@@ -146,7 +146,7 @@ class Start(BootCase):
         self.assertNotIn(changed, self.check_config().stdout)  # the content is unchanged
         self.machine.write('/etc/compute-agent/placement-token', 'rotated\n', 0o600)
         self.assertIn(changed, self.check_config(code=4).stdout)
-        doctor = self.machine.run('computectl', 'doctor', check=False)
+        doctor = self.machine.run('computectl', 'doctor', '--all', check=False)
         self.assertEqual(doctor.returncode, 4, doctor.stdout)
         self.assertRegex(' '.join(doctor.stdout.split()), 'warning credentials ' + re.escape(changed))
         self.assertIn('systemctl restart compute-agent', self.machine.run('computectl', 'reload').stderr)
@@ -336,20 +336,20 @@ class Checks(BootCase):
 
     def check_fails(self, words):
         """Asserts that each check prints these words and that the start fails with them."""
-        for argv in (['computectl', 'doctor', '--config-only'], ['computectl', 'doctor', '--hardware-only'], ['compute-agentd', '--dry-run']):
+        for argv in (['computectl', 'doctor', '--config-only', '--all'], ['computectl', 'doctor', '--hardware-only'], ['compute-agentd', '--dry-run']):
             done = self.machine.run(*argv, check=False)
             self.assertNotEqual(done.returncode, 0, argv)
             self.assertIn(words, ' '.join((done.stdout + done.stderr).split()), argv)
         self.machine.run('systemctl', 'restart', UNIT, check=False)
         wait_until(lambda: self.machine.show('ActiveState')['ActiveState'] == 'failed', 10, 'failed')
         self.assertEqual(self.machine.show('ExecMainStatus')['ExecMainStatus'], '78')
-        doctor, status = (self.machine.run('computectl', verb, check=False) for verb in ('doctor', 'status'))
+        doctor, status = (self.machine.run('computectl', verb, '--all', check=False) for verb in ('doctor', 'status'))
         self.assertEqual((doctor.returncode, status.returncode), (3, 3))
         self.assertIn('compute-agent failed: ' + words, ' '.join(status.stdout.split()))
         self.assertNotIn('systemctl start', status.stdout)
         page = ' '.join(doctor.stdout.split())
         self.assertRegex(page, 'bad configuration .*' + re.escape(words))
-        self.assertRegex(page, 'bad service compute-agent failed: ' + re.escape(words))
+        self.assertRegex(page, 'bad service The service failed to start. compute-agent failed: ' + re.escape(words))
 
     def test_a_configuration_that_the_service_cannot_read(self):
         path = '/etc/compute-agent/compute-agent.conf'
@@ -357,7 +357,7 @@ class Checks(BootCase):
         self.addCleanup(self.machine.configure)
         self.machine.run('chown', 'root:root', path)
         self.machine.run('chmod', '0600', path)
-        for argv in (['computectl', 'doctor', '--config-only'], ['computectl', 'doctor', '--hardware-only'], ['compute-agentd', '--dry-run']):
+        for argv in (['computectl', 'doctor', '--config-only', '--all'], ['computectl', 'doctor', '--hardware-only'], ['compute-agentd', '--dry-run']):
             done = self.machine.run(*argv, check=False)
             self.assertNotEqual(done.returncode, 0, argv)
             self.assertIn("%s: the service's user compute-agent cannot read it: Permission denied" % path,
@@ -368,7 +368,7 @@ class Checks(BootCase):
         status = self.machine.run('computectl', check=False)
         self.assertEqual(status.returncode, 3)
         self.assertRegex(' '.join(status.stdout.split()), 'compute-agent failed: .*%s.*Permission denied' % path)
-        doctor = self.machine.run('computectl', 'doctor', check=False)
+        doctor = self.machine.run('computectl', 'doctor', '--all', check=False)
         self.assertEqual(doctor.returncode, 3)
         self.assertRegex(' '.join(doctor.stdout.split()), "bad configuration %s: the service's user" % path)
 
@@ -381,7 +381,7 @@ class Checks(BootCase):
         self.configure(token=False)
         self.machine.write(path, 'admin\n', 0o600)
         self.addCleanup(self.machine.run, 'rm', '-f', path)
-        for argv in (['computectl', 'doctor', '--config-only'], ['computectl', 'doctor', '--hardware-only']):
+        for argv in (['computectl', 'doctor', '--config-only', '--all'], ['computectl', 'doctor', '--hardware-only']):
             done = self.machine.run(*argv, check=False)
             self.assertNotEqual(done.returncode, 0, argv)
             self.assertIn('no LoadCredential= for this file: ' + path, ' '.join((done.stdout + done.stderr).split()))

@@ -23,7 +23,7 @@ class TestCordon(AgentCase):
         return record['reserved'], record['total']
 
     def not_well(self, agent):
-        shown, doctor = agent.ctl('status', check=False), agent.ctl('doctor', '--config', agent.config, check=False)
+        shown, doctor = agent.ctl('status', check=False), agent.ctl('doctor', '--all', '--config', agent.config, check=False)
         self.assertEqual((shown.returncode, doctor.returncode), (4, 4), doctor.stdout)
         self.assertIn('cordoned', shown.stdout.splitlines()[0])
         self.assertIn('"computectl uncordon', doctor.stdout)

@@ -95,7 +95,7 @@ class TestAdopt(IdentityCase):
         error = self.agent.status()['sync_error']
         for word in (old, '1 consumer has allocations', 'last changed', 'computectl identity adopt'):
             self.assertIn(word, error)
-        doctor = self.agent.ctl('doctor', '--config', self.agent.config, check=False).stdout
+        doctor = self.agent.ctl('doctor', '--all', '--config', self.agent.config, check=False).stdout
         self.assertRegex(doctor, r'bad +identity +The name %s belongs to provider %s' % (
             self.name, old))
         self.agent.stop()

@@ -284,7 +284,7 @@ class TestSecondReporter(NovaCase):
         doctor = agent.ctl_json('doctor', check=False)
         finding, = [one for one in doctor['findings'] if one['check'] == 'second reporter']
         self.assertEqual(finding['state'], 'bad')
-        self.assertIn(words, finding['text'])
+        self.assertIn(words, finding['cause'])
         self.assertEqual(agent.log().count('COMPUTE_NODE of %s was overwritten 3 times' % NODE), 1)
         self.assertIn('compute_agent_placement_undone{provider="%s",part="COMPUTE_NODE"} 3\n' % NODE,
                       metrics.read_text())

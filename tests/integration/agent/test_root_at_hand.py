@@ -102,11 +102,11 @@ class TestRootAtHand(EnvCase):
         for mode, files in ((0o600, (ca,)), (0o644, ()), (0o600, (ca, host))):
             ca.chmod(mode)
             host.chmod(0o600 if host in files else 0o644)
-            done = self.agent.ctl('doctor', '--config-only', '--config', self.agent.config, check=False)
+            done = self.agent.ctl('doctor', '--config-only', '--all', '--config', self.agent.config, check=False)
             for path in (ca, host):
                 self.assertEqual('%s: the service\'s user %s cannot read it: Permission denied' % (path, SERVICE) in done.stdout, path in files, done.stdout)
         ca.unlink()
-        self.assertIn('cannot read it: No such file or directory', self.agent.ctl('doctor', '--config-only', '--config', self.agent.config, code=4).stdout)
+        self.assertIn('cannot read it: No such file or directory', self.agent.ctl('doctor', '--config-only', '--all', '--config', self.agent.config, code=4).stdout)
 
     def test_migrate_inventory_direct_by_root(self):
         """The folder of the private Placement belongs to root, and computectl gives the service's user access to it."""

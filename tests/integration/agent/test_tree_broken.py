@@ -56,7 +56,7 @@ class TestBrokenTree(AgentCase):
                 self.sync('stale')
                 self.assertEqual(self.placement.writes_since(mark), [])
                 self.assertEqual(self.agent.log().count('renamed to "%s"' % name), 1)
-                self.assertIn('renamed to', self.agent.ctl('doctor', check=False).stdout)
+                self.assertIn('renamed to', self.agent.ctl('doctor', '--all', check=False).stdout)
                 self.put(gpu['uuid'], name=GPU_A, parent_provider_uuid=gpu['parent'])
                 self.sync('synced')
                 self.assertEqual(self.tree(), self.before)

@@ -24,7 +24,7 @@ class TestVerdict(GuestCase):
         shown = agent.ctl('status', check=False)
         doctor = agent.ctl('doctor', '--config', agent.config, '--json=short', check=False)
         state, page = agent.status()['state'], ' '.join(shown.stdout.split())
-        findings = [one['state'] for one in json.loads(doctor.stdout)['findings'] if one['text'] in page]
+        findings = [one['state'] for one in json.loads(doctor.stdout)['findings'] if (one['cause'] or one['text']) in page]
         agree = ('compute_agent_state{state="%s"} 1\n' % state in self.metrics.read_text() and
                  shown.returncode == (0 if state == 'ok' else 4) and
                  (state == 'ok' or doctor.returncode == 4) and

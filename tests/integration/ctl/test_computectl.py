@@ -127,7 +127,7 @@ class TestDiscover(CtlCase):
         config = self.scratch.path / 'x.conf'
         config.write_text('[placement]\nauth_type = none\nendpoint_override = http://127.0.0.1:1\n')
         self.install_poller('kill -9 $$\n')
-        self.assertIn('Cannot check the connection to Placement', self.run_ctl('doctor', '-c', config).stdout)
+        self.assertIn('Cannot check the connection to Placement', self.run_ctl('doctor', '--all', '-c', config).stdout)
 
     def test_no_poller(self):
         self.install_poller('')
@@ -143,7 +143,7 @@ FINDINGS = {'format': 'compute-agent-findings/1', 'nodename': 'lone', 'errors': 
 
 class TestHardware(CtlCase):
     def check(self, *args):
-        return self.run_ctl('doctor', '--hardware-only', *args)
+        return self.run_ctl('doctor', '--hardware-only', '--all', *args)
 
     def test_the_old_spelling(self):
         self.install_poller("echo '%s'\n" % json.dumps(FINDINGS))
@@ -160,7 +160,7 @@ class TestHardware(CtlCase):
         self.assertRegex(done.stdout, r'warning +hardware +\[libvirt\] virt_type: It is \\x1b\[31mnot so')
         done = self.check('-c', 'x.conf', '--json')
         self.assertEqual(json.loads(done.stdout)['findings'],
-                         [{'check': 'hardware', 'state': 'warning', 'text': '[libvirt] virt_type: It is \x1b[31mnot so', 'advice': ''}])
+                         [{'check': 'hardware', 'state': 'warning', 'text': '[libvirt] virt_type: It is \x1b[31mnot so', 'cause': '', 'advice': ''}])
 
     def test_an_error_is(self):
         finding = {**FINDINGS['findings'][0], 'level': 'error'}

@@ -337,7 +337,7 @@ class TestVgpuFunctions(DeviceCase):
         self.assertTrue(device['is_vgpu_function'])
         self.assertEqual([(item['id'], item['available_instances'], item['created_instances'])
                           for item in device['mdev_types']], [('nvidia-1156', 0, 1)])
-        done = self.agent.ctl('doctor', '--hardware-only', '--config', self.agent.config, check=False)
+        done = self.agent.ctl('doctor', '--hardware-only', '--all', '--config', self.agent.config, check=False)
         self.assertIn('No device offers nvidia-9', done.stdout)
 
 

@@ -324,7 +324,7 @@ class TestSettling(DeviceCase):
         self.assertIs(answer['published'], False)
         self.assertRegex(answer['error'], words)
         self.assertRegex(self.agent.ctl('status', check=False).stdout, words)
-        self.assertRegex(self.agent.ctl('doctor', check=False).stdout, words)
+        self.assertRegex(self.agent.ctl('doctor', '--all', check=False).stdout, words)
         self.assertRegex(self.agent.ctl('reshape', code=1).stderr, words)
         self.assertRegex(self.agent.ctl('heal', code=1).stderr, words)
         for wrong in ('0', '-1', 'x', '99999999'):

@@ -59,5 +59,5 @@ class TestOfflineCpus(NumaCase):
         tree = told(self.placement.tree_by_name(agent.root()), host.name)
         self.assertEqual(tree['_NUMA1'], ('', {'VCPU=1/1', 'PCPU=3/3'}))
         self.assertEqual(tree['_NUMA0'], ('', {'VCPU=1/0', 'PCPU=3/0', MEMORY}))
-        done = agent.ctl('doctor', '--hardware-only', '-c', agent.config, check=False)
+        done = agent.ctl('doctor', '--hardware-only', '--all', '-c', agent.config, check=False)
         self.assertIn('Cell 1 has 4 CPUs but no memory', done.stdout)

@@ -143,7 +143,7 @@ class TestClaims(CardCase):
                          {'0000:c1:01.0', '0000:c1:01.2'})
         agent.record(host(self.name, [function(0, current='nvidia-1428'), function(1), function(2, current='nvidia-1436')]))
         agent.ctl('sync')
-        doctor = agent.ctl('doctor', '--config', agent.config, '--hardware-only', check=False).stdout
+        doctor = agent.ctl('doctor', '--config', agent.config, '--hardware-only', '--all', check=False).stdout
         self.assertIn('The function 0000:c1:01.1 has no vGPU type', doctor)
         self.assertIn('has the vGPU type nvidia-14', doctor)
 

@@ -10,6 +10,8 @@
 
 #define GIB (UINT64_C(1) << 30)
 
+#define FACT_BYTES 100 /* a longer text of a reason is no fact */
+
 #define REASON(check, state) \
         "{'check': '" check "', 'state': '" state "', 'text': 'x', 'advice': 'do y'}"
 
@@ -36,6 +38,31 @@ static const json_t *finding_of(const json_t *document, const char *check)
 static const char *state_of(const json_t *document, const char *check)
 {
         return ctl_json_text(finding_of(document, check), "state");
+}
+
+/* A long text of a reason becomes the cause of its summary. */
+static void test_long_reasons(void **state)
+{
+        static const char format[] =
+                "{'state': 'warning', 'reasons': [{'check': 'guests', 'state': 'warning', "
+                "'summary': 'claims disagree', 'advice': 'z', 'text': '%s'}]}";
+        char text[FACT_BYTES + 2], quoted[sizeof(format) + sizeof(text)];
+
+        for (size_t n = FACT_BYTES; n <= FACT_BYTES + 1; n++) {
+                _cleanup_json_ json_t *status = NULL, *document = NULL;
+                const json_t *finding;
+                bool is_long = n > FACT_BYTES;
+
+                memset(text, 'x', n);
+                text[n] = '\0';
+                snprintf(quoted, sizeof(quoted), format, text);
+                status = parse_quoted(quoted);
+                document = ctl_doctor_judge(&(const CtlFacts){ .status = status });
+                finding = finding_of(document, "guests");
+                assert_string_equal(ctl_json_text(finding, "text"),
+                                    is_long ? "Claims disagree" : text);
+                assert_string_equal(ctl_json_text(finding, "cause"), is_long ? text : "");
+        }
 }
 
 static void test_table(void **state)
@@ -175,8 +202,7 @@ static void test_single_findings(void **state)
                   .words = "The size of the Ceph cluster is unknown, so DISK_GB is not reported" },
                 { "{'state': 'ok', 'n_like_providers': 7}", .check = "width", .state = "" },
                 { "{'state': 'ok', 'n_like_providers': 8}", .check = "width", .state = "ok",
-                  .words =
-                          "8 providers have the same resource class. If guests use more than 4 of them, set [workarounds] optimize_for_wide_provider_trees in placement.conf" },
+                  .words = "8 providers have the same resource class" },
                 { "{'state': 'ok'}", .check = "hook", .state = "" },
                 { "{'state': 'ok'}", .hook_installed = true, .check = "hook", .state = "" },
                 { "{'state': 'ok'}", .hook_enabled = true, .exit = 4, .check = "hook",
@@ -240,7 +266,7 @@ static void test_configuration(void **state)
                 const char *status, *error, *unchecked;
                 bool warning, file, credential;
                 int exit;
-                const char *check, *state, *words;
+                const char *check, *state, *words, *cause; /* cause NULL: it has none */
         } cases[] = {
                 { "{'state': 'ok'}", .check = "configuration", .state = "ok",
                   .words = "The configuration is valid" },
@@ -259,7 +285,8 @@ static void test_configuration(void **state)
                   .state = "warning", .words = credential },
                 { "{'state': 'not-running', 'summary': 'compute-agent failed: x.conf:3: no'}",
                   .exit = 3, .check = "service", .state = "bad",
-                  .words = "compute-agent failed: x.conf:3: no" },
+                  .words = "The service failed to start",
+                  .cause = "compute-agent failed: x.conf:3: no" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -287,6 +314,8 @@ static void test_configuration(void **state)
                 assert_string_equal(state_of(document, cases[i].check), cases[i].state);
                 assert_string_equal(ctl_json_text(finding_of(document, cases[i].check), "text"),
                                     cases[i].words);
+                assert_string_equal(ctl_json_text(finding_of(document, cases[i].check), "cause"),
+                                    cases[i].cause ? cases[i].cause : "");
                 assert_int_equal(ctl_doctor_exit(document, status), cases[i].exit);
         }
 }
@@ -332,40 +361,42 @@ static void test_findings_about_the_connection(void **state)
         static const struct {
                 const char *connect; /* with ' for " */
                 const char *findings, *words;
+                const char *member; /* the member of the first finding that has the words */
         } cases[] = {
                 { "{'keystone':true,'scope':'project service','roles':['service'],'endpoint':'http://p'}",
-                  "keystone=ok endpoint=ok", "project service. Roles: service" },
+                  "keystone=ok endpoint=ok", "project service. Roles: service", "text" },
                 { "{'keystone':true,'scope':'system','roles':['admin','reader'],'endpoint':''}",
-                  "keystone=ok endpoint=ok", "admin, reader" },
+                  "keystone=ok endpoint=ok", "admin, reader", "text" },
                 { "{'keystone':true,'scope':'x','roles':['reader'],'endpoint':'http://p'}",
-                  "keystone=ok role=warning", "" },
+                  "keystone=ok role=warning", "", "text" },
                 { "{'keystone':true,'scope':'x','roles':[],'placement_error':'no','placement_"
                   "outcome':'forbidden'}",
-                  "keystone=ok role=bad", "none" },
+                  "keystone=ok role=bad", "none", "text" },
                 { "{'keystone':true,'scope':'x','roles':[],'placement_error':'gone','placement_"
                   "outcome':"
                   "'unreachable'}",
-                  "keystone=ok endpoint=bad", "" },
+                  "keystone=ok endpoint=bad", "", "text" },
                 { "{'keystone':true,'error':'wrong','outcome':'unauthorized'}", "keystone=bad",
-                  "wrong" },
+                  "wrong", "cause" },
                 { "{'keystone':true,'error':'gone','outcome':'unreachable'}", "keystone=bad",
-                  "gone" },
+                  "gone", "cause" },
                 { "{'keystone':true,'error':'nowhere','outcome':'unavailable'}", "keystone=bad",
-                  "nowhere" },
+                  "nowhere", "cause" },
                 { "{'keystone':true,'scope':'x','roles':['service'],'clock_ahead_sec':-6}",
-                  "keystone=ok endpoint=ok clock=warning", "" },
+                  "keystone=ok endpoint=ok clock=warning", "", "text" },
                 { "{'keystone':true,'scope':'x','roles':['service'],'clock_ahead_sec':5}",
-                  "keystone=ok endpoint=ok", "" },
-                { "{'keystone':false,'endpoint':'http://p'}", "endpoint=ok", "at http://p" },
+                  "keystone=ok endpoint=ok", "", "text" },
+                { "{'keystone':false,'endpoint':'http://p'}", "endpoint=ok", "at http://p",
+                  "text" },
                 { "{'keystone':false,'placement_error':'gone','placement_outcome':'unreachable'}",
-                  "endpoint=bad", "gone" },
-                { "{'microversion':'1.39'}", "endpoint=ok version=ok", "" },
-                { "{'microversion':'1.38'}", "endpoint=ok version=ok", "" },
-                { "{'microversion':'1.37'}", "endpoint=ok version=warning", "" },
-                { "{'microversion':'2.0'}", "endpoint=ok version=ok", "" },
-                { "{'microversion':'new'}", "endpoint=ok", "" },
+                  "endpoint=bad", "gone", "cause" },
+                { "{'microversion':'1.39'}", "endpoint=ok version=ok", "", "text" },
+                { "{'microversion':'1.38'}", "endpoint=ok version=ok", "", "text" },
+                { "{'microversion':'1.37'}", "endpoint=ok version=warning", "", "text" },
+                { "{'microversion':'2.0'}", "endpoint=ok version=ok", "", "text" },
+                { "{'microversion':'new'}", "endpoint=ok", "", "text" },
                 { "{'keystone':true,'roles':5,'scope':[],'error':7}", "keystone=ok role=warning",
-                  "no scope" },
+                  "no scope", "text" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -374,7 +405,8 @@ static void test_findings_about_the_connection(void **state)
 
                 summarise(findings, summary, sizeof(summary));
                 assert_string_equal(summary, cases[i].findings);
-                assert_contains(ctl_json_text(json_array_get(findings, 0), "text"), cases[i].words);
+                assert_contains(ctl_json_text(json_array_get(findings, 0), cases[i].member),
+                                cases[i].words);
         }
 }
 
@@ -395,18 +427,42 @@ static void test_advice_names_the_missing_role(void **state)
         }
 }
 
-static void test_wrapped(void **state)
+#define A_FINDING(check, state, text, cause, advice)                                        \
+        "{'check': '" check "', 'state': '" state "', 'text': '" text "', 'cause': '" cause \
+        "', 'advice': '" advice "'}"
+
+/* One line for each check, and with --all all findings and their details. */
+static void test_printed(void **state)
 {
-        static const PrintRow row = {
-                "{'findings': [{'check': 'disk', 'state': 'bad', 'text':"
-                " '0123456789 0123456789 0123456789', 'advice': 'Make room!'}]}",
-                .text = "bad      disk           0123456789 0123456789\n"
-                        "                        0123456789.\n"
-                        "                        Make room!\n",
-                .width = 50,
+        static const PrintRow rows[] = {
+                { "{'findings': [" A_FINDING("disk", "bad", "0123456789 0123456789 0123456789", "",
+                                             "Make room!") "]}",
+                  .text = "bad      disk           0123456789 0123456789\n"
+                          "                        0123456789.\n"
+                          "\nCauses and advice: computectl doctor --all\n",
+                  .width = 50 },
+                { "{'findings': [" A_FINDING("a", "warning", "One", "", "x") ", " A_FINDING(
+                          "b", "ok", "Fine", "why", "") ", " A_FINDING("a", "bad", "Two", "z",
+                                                                       "y") "]}",
+                  .text = "bad      a              Two (and 1 more)\n"
+                          "ok       b              Fine.\n"
+                          "\nCauses and advice: computectl doctor --all\n" },
+                { "{'findings': [" A_FINDING("b", "ok", "Fine", "why", "") "]}",
+                  .text = "ok       b              Fine.\n" },
+                { "{'findings': [" A_FINDING("a", "warning", "One", "", "x") ", " A_FINDING(
+                          "b", "ok", "Fine", "why", "") ", " A_FINDING("a", "bad", "Two", "z",
+                                                                       "y") "]}",
+                  .text = "warning  a              One.\n"
+                          "                        x.\n"
+                          "ok       b              Fine.\n"
+                          "                        why.\n"
+                          "bad      a              Two.\n"
+                          "                        z.\n"
+                          "                        y.\n",
+                  .all = true },
         };
 
-        check_rows(ctl_doctor_print, &row, 1);
+        check_rows(ctl_doctor_print, rows, ARRAY_SIZE(rows));
 }
 
 static void test_measured(void **state)
@@ -492,7 +548,7 @@ static void test_unlisted_cards_have_no_check(void **state)
         assert_string_equal(state_of(document, "prepare"), "");
 }
 
-TEST_MAIN(test_table, test_missing_facts, test_prepared_cards, test_unlisted_cards_have_no_check,
-          test_cells_without_cpus, test_single_findings, test_configuration,
-          test_findings_about_the_connection, test_advice_names_the_missing_role, test_wrapped,
-          test_measured)
+TEST_MAIN(test_table, test_long_reasons, test_missing_facts, test_prepared_cards,
+          test_unlisted_cards_have_no_check, test_cells_without_cpus, test_single_findings,
+          test_configuration, test_findings_about_the_connection,
+          test_advice_names_the_missing_role, test_printed, test_measured)
