@@ -535,12 +535,12 @@ static int check_placement(const Config *config, const ConfigSettings *settings,
         if (!config->placement_endpoint)
                 return error_setf(
                         reterr, EINVAL,
-                        "%s: [placement] endpoint_override is not set. auth_type = %s needs it (http://HOST…, https://HOST… or unix:///PATH)",
+                        "%s: [placement] endpoint_override is not set. The auth_type %s needs it (http://HOST…, https://HOST… or unix:///PATH)",
                         place, auth == REPORTER_AUTH_NONE ? "none" : "admin_token");
         if (auth == REPORTER_AUTH_ADMIN_TOKEN && !config->placement_token)
                 return error_setf(
                         reterr, EINVAL,
-                        "%s: [placement] token is not set, and there is no credential placement-token. auth_type = admin_token needs one of them. Restart the service after you add LoadCredential= to the unit",
+                        "%s: [placement] token is not set, and there is no credential placement-token. The auth_type admin_token needs one of them. Restart the service after you add LoadCredential= to the unit",
                         place);
         return 0;
 }

@@ -165,7 +165,7 @@ static void log_deleted(const Uuid *provider, const char *name, void *userdata)
 {
         log_event(
                 LOG_INFO, MESSAGE_PROVIDER_DELETED, LOG_FIELDS(LOG_FIELD_PROVIDER, provider->text),
-                "Deleted provider %.200s (%s) from Placement: this host no longer reports it, and Placement has no allocation of it.",
+                "Deleted provider %.200s (%s) from Placement. This host no longer reports it, and Placement has no allocation of it.",
                 name, provider->text);
 }
 

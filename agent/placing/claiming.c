@@ -73,7 +73,7 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
         if (ambiguous)
                 log_info(
                         "Claim %" PRId64
-                        ": the providers of the groups of consumer %s follow from the amounts alone, and might be wrong.",
+                        " has the providers of its groups from the amounts alone. They might be wrong for consumer %s.",
                         claim->id, claim->consumer.text);
         succeed(task, claim, claim->created_usec >= task->begun_usec);
 }

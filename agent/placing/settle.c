@@ -192,7 +192,7 @@ static void log_removal(const ClaimTask *task)
         log_event(
                 LOG_INFO, NULL,
                 LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, task->consumer.text),
-                "Removing the allocations of %s on this host from Placement: claim %s, for which this agent wrote them, ended (%s).",
+                "Removing the allocations of %s on this host from Placement. This agent wrote them for claim %s, which ended (%s).",
                 task->consumer.text, id, ended ? ended->end_reason : "no longer in the history");
 }
 

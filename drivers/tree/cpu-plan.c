@@ -297,12 +297,12 @@ static int note_floating(const CpuPlan *plan, const SnapshotDomain *first, size_
         if (n_guests == 1)
                 error_setf(
                         &error, EBUSY,
-                        "The guest %.100s is not pinned and can run on dedicated CPU %.60s, which is not offered to other guests",
+                        "The guest %.100s is not pinned and can run on dedicated CPU %.60s. This CPU is not offered to others",
                         first->name, cpus);
         else
                 error_setf(
                         &error, EBUSY,
-                        "%zu guests (%.100s, …) are not pinned and can run on dedicated CPU %.60s, which is not offered to other guests",
+                        "%zu guests (%.100s, …) are not pinned and can run on dedicated CPU %.60s. This CPU is not offered to others",
                         n_guests, first->name, cpus);
         if (ret_words)
                 *ret_words = error;

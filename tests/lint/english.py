@@ -31,6 +31,7 @@ LEFT_OUT = ('tests/lint/english.py', 'tests/lint/selftest.py', 'doc/writing.md')
 FIRST_COMMIT = 'doc: state how this project writes'
 MAX_WORDS = 30
 FILE_COMMENT_LINES = 100
+MAX_FACT = 100  # characters of the first sentence of a message, with 2 for each value
 
 WORDS = [
     (r'\b(?:some|any|no)body\b', 'name the actor'),
@@ -55,6 +56,8 @@ FIRST_WORDS = re.compile(r"(?:What|Who|Whoever|Whose|Whom|Whatever|That which|Of
 FRAGMENT = re.compile(r'(?:of|not|nor|and|or|but|which|whose|what|who|like|that) ')  # a comment that begins with it has no subject
 ABBREVIATION = re.compile(r'\b(e\.g|i\.e|etc|vs|cf|No|Nr|incl|ca|approx)\.$')
 COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*(.*?)\*/', re.S)  # or a string literal, without a group
+MESSAGE = re.compile(r'\b(?:error_setf|log_(?:event|error|warning|notice|info)|add)\(')  # its literals are messages
+CONVERSION = re.compile(r'%[-+ #0]*[\d.*]*(?:hh|h|ll|l|z|j)?[a-zA-Z]')
 LITERALS = re.compile(r'(?:"(?:[^"\\\n]|\\.)*"\s*(?:PRI\w+\s*)?)+')
 NOT_ENGLISH = re.compile(r'SELECT|INSERT|UPDATE|DELETE|CREATE|(?:INTEGER|TEXT),|</|/>')  # SQL or XML
 NOT_TEXT = re.compile(r'^[^a-zA-Z]*$|^[\w./:%-]+$')
@@ -126,12 +129,26 @@ def judge_c(file):
         for paragraph in text.split('\n'):
             for problem in judge(paragraph, starts_sentence=bool(re.match(r'[A-Z]', paragraph))):
                 yield line_of(code, match.start()), problem
+    if not file.name.startswith(('tests/', 'bench/')):
+        yield from judge_facts(code)
     for match in RIDDLES.finditer(code):
         yield line_of(code, match.start()), '%s: name the behaviour' % match.group(1)
     if file.name.endswith('.c') and len(file.lines) > FILE_COMMENT_LINES and not file.name.startswith('tests/'):
         head = re.match(r'/\* SPDX[^\n]*\*/\s*/\*', file.text)
         if not head:
             yield 1, 'a file of more than %d lines begins with a comment on its purpose' % FILE_COMMENT_LINES
+
+
+def judge_facts(code):
+    """Yields the messages whose first sentence is too long. Cause and advice belong into further sentences."""
+    for call in MESSAGE.finditer(code):
+        end = code.find(';', call.end())
+        for match in LITERALS.finditer(code, call.end(), end):
+            text = ''.join(ast_text(part) for part in re.findall(r'"((?:[^"\\\n]|\\.)*)"', match.group(0)))
+            fact = CONVERSION.sub('xx', (sentences(text) or [''])[0])
+            if len(fact) > MAX_FACT:
+                yield line_of(code, match.start()), 'the first sentence of a message has %d characters, at most %d: "%s …"' % (
+                    len(fact), MAX_FACT, ' '.join(fact.split()[:6]))
 
 
 def ast_text(part):

@@ -98,6 +98,7 @@ PLANTS = [
     ('english', 'doc/timing.md', 'A word ' + 'and a word ' * 10 + '.\n', 1, 'a sentence has 32 words'),
     ('english', 'base/a.h', C + 'int n; /* of the last call */\n', 2, 'begin with a noun'),
     ('english', 'tests/unit/test-a.c', C + 'static void test_who_waits(void **state)\n', 2, 'name the behaviour'),
+    ('english', 'base/a.c', C + 'int r = error_setf(e, 1, "A device %s' + ' is gone' * 12 + '. Look");\n', 2, 'has 108 characters, at most 100'),
     ('timing', 'base/a.c', C + '#define A_USEC (3 * USEC_PER_SEC)\n', 2, 'has no row'),
     ('shell', 'tests/a.sh', '#!/bin/sh\n' + HASH + 'cd $1\n', 3, 'SC2086'),
     ('shell', 'check', '#!/bin/bash\n' + HASH + 'for i in x\n', 3, 'SC'),

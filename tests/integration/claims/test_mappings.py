@@ -119,7 +119,7 @@ class TestMappings(PlacementClaimCase):
         self.place(consumer, {self.root: {'VCPU': 1}, **{nic: {'CUSTOM_BW': 1}
                                                          for nic in self.nics}})
         self.claim('VCPU=1', consumer, '--group', '_A:CUSTOM_BW=1', '--group', '_B:CUSTOM_BW=1')
-        self.assertIn('of consumer %s follow from the amounts alone' % consumer,
+        self.assertIn('has the providers of its groups from the amounts alone. They might be wrong for consumer %s' % consumer,
                       self.agent.log())
 
     def test_a_provider_by_its_name(self):

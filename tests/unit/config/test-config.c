@@ -299,14 +299,14 @@ static const struct {
         REFUSED("placement", "auth_url", "unix:///x",
                 "http://HOST… or https://HOST… without user name, query and fragment"),
         { "\n[placement]\n",
-          "x.conf:2: [placement] endpoint_override is not set. auth_type = none needs it "
+          "x.conf:2: [placement] endpoint_override is not set. The auth_type none needs it "
           "(http://HOST…, https://HOST… or unix:///PATH)" },
         { "[placement]\nauth_type = admin_token\ntoken = x\n",
-          "x.conf:1: [placement] endpoint_override is not set. auth_type = admin_token "
+          "x.conf:1: [placement] endpoint_override is not set. The auth_type admin_token "
           "needs it (http://HOST…, https://HOST… or unix:///PATH)" },
         { "[placement]\nauth_type = admin_token\nendpoint = http://h/\n",
           "x.conf:1: [placement] token is not set, and there is no credential "
-          "placement-token. auth_type = admin_token needs one of them. Restart the service after "
+          "placement-token. The auth_type admin_token needs one of them. Restart the service after "
           "you add LoadCredential= to the unit" },
         { "[placement]\nauth_type = password\nauth_url = http://h/v3\n",
           "x.conf:2: [placement] auth_type: password needs username or user_id, which is not set" },

@@ -185,7 +185,7 @@ static void test_floating_guests_withhold_dedicated_cpus(void **state)
                 { "", "", NULL },
                 /* the cpuset of the domain counts */
                 { GUEST("1", "running", ", 'vcpus': 2, 'cpus': '0-5'"), "4-5",
-                  "The guest g1 is not pinned and can run on dedicated CPU 4-5, which is not offered" },
+                  "The guest g1 is not pinned and can run on dedicated CPU 4-5. This CPU is not offered" },
                 { GUEST("1", "running", ", 'vcpus': 2, 'cpus': '0-3'"), "", NULL },
                 { GUEST("1", "paused", ", 'vcpus': 2"), "4-7", "g1" },
                 { GUEST("1", "shutoff", ", 'vcpus': 2"), "", NULL },
