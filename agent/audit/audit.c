@@ -5,11 +5,11 @@
  *
  * Each of the three loops handles one direction: consumers that have neither claim nor guest,
  * claims whose consumer differs, and guests without a claim. The caller of add() passes the remedy
- * and a reason against it. A remedy that writes or ends something is used only if it is certain.
- * Otherwise the finding has no remedy, and its text has that reason.
+ * and a reason against it, which can be empty. With a reason, the finding has no remedy, and the
+ * reason is the end of its text.
  *
- * The memory of an audit is replaced as a whole: entries of consumers that are gone vanish with
- * it. */
+ * The memory of the last audit is replaced as a whole after success. So it has entries only of
+ * consumers that have allocations here. */
 
 #include "agent/audit/audit.h"
 
@@ -133,7 +133,7 @@ static int skip_recent(AuditRun *run)
         return 0;
 }
 
-/* Writes the consumer's allocations from this tree. */
+/* Writes the consumer's allocations from this tree to the file. */
 static int write_share(const AuditInput *input, const Consumer *consumer, FILE *file)
 {
         const char *separator = "";
@@ -192,9 +192,9 @@ static const struct AuditSeen *find_seen(const AuditMemory *memory, const Uuid *
                        : NULL;
 }
 
-/* Stores since when the consumer is in this state. A consumer that was written is new again,
- * because its writer is about to use it. A consumer that lost its claim or its guest is new as
- * well. */
+/* Adds the consumer to the next memory, with the time since which it is in this state. A consumer
+ * that was written is new again, because its writer is about to use it. A consumer that lost its
+ * claim or its guest is new as well. */
 static int remember(AuditRun *run, const Consumer *consumer, bool unowned)
 {
         const struct AuditSeen *before = find_seen(run->memory, &consumer->uuid);
@@ -215,7 +215,8 @@ static int remember(AuditRun *run, const Consumer *consumer, bool unowned)
         return 0;
 }
 
-/* Returns true if the consumer is in its state for less than the grace time. */
+/* Returns true if the consumer is in its state for less than the grace time, or has no allocation
+ * here. */
 static bool is_new(const AuditRun *run, const Consumer *consumer)
 {
         const struct AuditSeen *seen = find_seen(&run->next, &consumer->uuid);
@@ -276,8 +277,8 @@ static int judge_unowned(AuditRun *run, const Consumer *consumer)
         return r;
 }
 
-/* Returns true if a claim explains the consumer's allocations. A claim that was made of these very
- * allocations, for a lost claim database, does not. */
+/* Returns true if a claim explains the consumer's allocations. A claim without a request that is
+ * not confirmed does not: it was made of these very allocations, for a lost claim database. */
 static bool has_claim(const AuditRun *run, const Consumer *consumer)
 {
         const Claim *claim = guest_index_claim(&run->evidence.index, &consumer->uuid);
@@ -285,7 +286,7 @@ static bool has_claim(const AuditRun *run, const Consumer *consumer)
         return claim && (claim->request[0] || claim->state == CLAIM_STATE_CONFIRMED);
 }
 
-/* Checks a consumer with allocations here. */
+/* Checks a consumer, unless it has no allocations here. */
 static int inspect_consumer(AuditRun *run, const Consumer *consumer)
 {
         bool unowned;
@@ -350,8 +351,8 @@ static const char *name_claim(const AuditRun *run, const Claim *claim, size_t si
         return text;
 }
 
-/* Lists a PCI device of the claim that the host does not list any more. Returns 1 if there is
- * one. */
+/* Adds a finding for the first PCI device of the claim that the host does not list any more.
+ * Returns 1 if there is one, or -ENOMEM. */
 static int inspect_lost_device(AuditRun *run, const Claim *claim)
 {
         char name[NAME_SIZE];
@@ -371,8 +372,8 @@ static int inspect_lost_device(AuditRun *run, const Claim *claim)
         return 0;
 }
 
-/* Returns true if Placement has less than the claim, but enough for the guest. Then the claim
- * follows Placement. */
+/* Returns true if the claim follows Placement (claims/follow.h), and Placement has enough CPUs and
+ * memory for the guest. */
 static bool is_enough(const AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         const HostDomain *domain = guest_index_guest(&run->evidence.index, claim);
@@ -381,8 +382,9 @@ static bool is_enough(const AuditRun *run, const Claim *claim, const Consumer *c
                guest_size_covers(audit_size_here(run->input, consumer), domain);
 }
 
-/* Lists the first allocation of the consumer from an inventory without capacity. A local disk that
- * a shared one replaces does not count. */
+/* Adds a finding for a lost device of the claim, or else for the consumer's first allocation whose
+ * inventory is absent or has no capacity. DISK_GB does not need capacity if a sharing provider has
+ * this class. */
 static int inspect_withdrawn(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         char name[NAME_SIZE];
@@ -409,8 +411,8 @@ static int inspect_withdrawn(AuditRun *run, const Claim *claim, const Consumer *
         return MIN(r, 0);
 }
 
-/* Lists amounts that differ. lower and larger are the first classes of which Placement has less, or
- * more, than the claim; NULL: none. */
+/* Adds the finding for amounts that differ. lower and larger are the first classes of which
+ * Placement has less, or more, than the claim; NULL: none. */
 static int add_amount(AuditRun *run, const Claim *claim, const Consumer *consumer,
                       const char *lower, const char *larger)
 {
@@ -463,7 +465,7 @@ static int compare(AuditRun *run, const Claim *claim, const Consumer *consumer)
 
 /* Claims whose consumer has no allocation here */
 
-/* Checks a claim whose consumer is on other hosts alone. */
+/* Checks a claim whose consumer has allocations only on other hosts. */
 static int inspect_gone(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         const HostDomain *domain = guest_index_guest(&run->evidence.index, claim);
@@ -512,8 +514,9 @@ static int inspect_missing(AuditRun *run, const Claim *claim)
                 domain->name, domain->running ? "runs" : "is defined", claim->id);
 }
 
-/* Checks a guest with two claims. claims/reconcile.h ends one of them, if guest and Placement
- * contradict it. A pair that stays without a migration is listed. */
+/* Checks a guest with two claims, once for the pair. claims/reconcile.h ends one of them, if guest
+ * and Placement contradict it. A pair is listed if both claims are confirmed, the second one is not
+ * young, and no migration can explain the pair. */
 static int inspect_resized(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         const Claim *first = guest_index_claim(&run->evidence.index, &claim->consumer),
@@ -532,7 +535,8 @@ static int inspect_resized(AuditRun *run, const Claim *claim, const Consumer *co
                 first->id, second->id, claim->consumer.text);
 }
 
-/* Checks a claim that can still change. It is not compared, but its inventories must exist. */
+/* Checks a claim that can still change. Its amounts are not compared, but a lost device or
+ * inventory is listed. */
 static int inspect_unfinished(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         if (consumer && inspect_withdrawn(run, claim, consumer) < 0)
@@ -558,7 +562,7 @@ static int inspect_claim(AuditRun *run, const Claim *claim)
 
 /* Guests without a claim */
 
-/* Checks one guest. Guests with a claim were checked with it. */
+/* Checks one guest without a claim. Guests with a claim were checked with their claim. */
 static int inspect_domain(AuditRun *run, const HostDomain *domain)
 {
         const AuditInput *input = run->input;

@@ -5,24 +5,27 @@
  * each. Pure: the caller applies the remedies.
  *
  * An audit compares only this host's own tree. It ignores allocations from other hosts and from
- * sharing providers (facts G2.7, G2.8). It skips three kinds of things that can still change.
- * First, a consumer without claim and guest that was first seen or written less than the grace time
- * ago, or whose server is being built or copied (agent/audit/evidence.h). Second, a claim that is
- * not confirmed, or younger than the grace time. Third, a guest that is being resized or migrated,
- * and a consumer that can be its migration.
+ * sharing providers (facts G2.7, G2.8). It skips and counts four kinds of things that can still
+ * change. First, a consumer without claim and guest that was first seen or written less than the
+ * grace time ago, or whose server can be alive (agent/audit/evidence.h). Second, a claim that is
+ * not confirmed, or that has a pending or unanswered write; only AUDIT_WITHDRAWN is looked for in
+ * it. Third, a claim without allocations in Placement, and a pair of claims, younger than the grace
+ * time. Fourth, a guest that is being resized or migrated, and a consumer that can be the migration
+ * of a guest.
  *
- * Classes that no guest shows (DISK_GB, an operator's own) are compared only where the claim counts
- * them.
+ * Classes that no guest shows (DISK_GB, an operator's own) are compared only if the claim has an
+ * amount of the class.
  *
  * No remedy lowers an amount of a consumer that has a claim or a guest. An amount that is larger
  * than the claim's belongs to another writer, because the agent writes only the amounts of claims.
  * Nova allocates more than a domain shows, for example for hw:emulator_threads_policy=isolate.
  *
- * A server that can be alive loses nothing by a remedy. A claim is written to Placement only if
- * claim and guest agree, so Placement never gets less than the guest has. It is also not written
- * while the consumer is young. A claim that another writer reported and removed is not written
- * again. If nothing binds the guest to a provider, Placement decides which one it is. The text of a
- * finding without a remedy has the reason. */
+ * A server that can be alive loses nothing by a remedy, unless the operator names its consumer. A
+ * claim is written to Placement only if claim and guest agree, so Placement never gets less than
+ * the guest has. It is also not written while its consumer is new (first seen or written less than
+ * the grace time ago). If another writer made and removed the allocations of a claim, the claim is
+ * not written. If the guest is bound to neither of two providers, Placement's provider stays. If a
+ * reason prevents a remedy, the finding has no remedy, and its text ends with the reason. */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
@@ -32,7 +35,8 @@
 
 /* Types of findings. The comment names the difference. */
 typedef enum AuditType {
-        AUDIT_LEAKED,    /* a consumer with allocations here, without claim and guest */
+        AUDIT_LEAKED,    /* a consumer with allocations here, without guest and without a claim that
+                          * explains them */
         AUDIT_MIGRATION, /* a leaked migration: its instance is not here */
         AUDIT_MISSING,   /* the agent wrote a claim, and Placement has no allocation for it any more
                           */
@@ -46,12 +50,14 @@ typedef enum AuditType {
         AUDIT_EVACUATED, /* a claim, or a guest without one; its consumer is on other hosts, and the
                             guest does not run */
         AUDIT_ELSEWHERE, /* a claim; its consumer is on other hosts, and the guest runs */
-        AUDIT_WITHDRAWN, /* an allocation from a provider without capacity */
-        AUDIT_RESIZED,   /* two claims of a resize without a migration that explains them */
+        AUDIT_WITHDRAWN, /* an allocation from an inventory without capacity, or a claim of a PCI
+                          * device that the host no longer lists */
+        AUDIT_RESIZED,   /* two confirmed claims of one consumer, without a migration that explains
+                          * them */
         _AUDIT_TYPE_MAX,
 } AuditType;
 
-/* The change that repairs a finding. */
+/* The change that repairs a finding. The healer (agent/audit/healer.h) applies it. */
 typedef enum AuditRemedy {
         AUDIT_REMEDY_NONE,          /* none: the operator must decide */
         AUDIT_REMEDY_RELEASE_SHARE, /* remove the consumer's allocations from this tree */
@@ -101,7 +107,8 @@ size_t audit_count_open(const Audit *audit);
 
 void audit_done(Audit *audit);
 
-/* The times when consumers were first seen in their present state, from one call to the next. */
+/* The times when consumers were first seen in their present state. The caller keeps it from one
+ * audit_make() to the next. */
 typedef struct AuditMemory {
         struct AuditSeen {
                 Uuid consumer;
@@ -116,10 +123,10 @@ void audit_memory_done(AuditMemory *memory);
 
 /* The inputs of an audit, all borrowed. */
 typedef struct AuditInput {
-        const Allocations
-                *consumers; /* consumers with allocations from the tree, consumers of claims, and
-                               guests without a claim that do not run; with all their allocations */
-        const ProviderTree *tree; /* Placement's tree */
+        const Allocations *consumers; /* consumers with allocations from the tree, consumers of
+                                       * claims, and guests that do not run, each with all its
+                                       * allocations; sorted by uuid */
+        const ProviderTree *tree;     /* Placement's tree */
         Uuid root;
         const ClaimList *claims;  /* living claims, without allocations from sharing providers */
         const ClaimList *ended;   /* ended claims in the history; NULL: none */
@@ -134,8 +141,9 @@ typedef struct AuditInput {
         uint64_t grace_usec;
         bool disk_is_shared; /* a sharing provider has DISK_GB, so the local one can be withheld */
         bool started_only;   /* a guest that does not run needs no claim */
-        const char *waits;   /* reason why no remedy can be applied now, as the end of a finding's
-                                text; NULL: it can */
+        const char *waits;   /* reason why nothing can be written or released now, as the end of a
+                              * finding's text; NULL: it can. AUDIT_REMEDY_ADOPT does not depend on
+                              * it */
 } AuditInput;
 
 /* Makes the findings. ret must be zeroed. Returns -ENOMEM on failure, with memory unchanged. */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs one audit at a time, as a chain of callbacks. It gathers the consumers of the tree
- * (on_gathered()). Then it reads the consumers of claims and stopped guests without an allocation
- * here, one after the other (on_consumer()). Then it decides, heals (agent/audit/healer.h) and
- * finishes. An error at any point ends the audit with fail(), and the last results stay.
+/* Runs one audit at a time, as a chain of callbacks. The audit first gathers the consumers of the
+ * tree (on_gathered()), and reads claims and history from the claim database. Then it reads the
+ * consumers of claims and stopped guests without an allocation here, one after the other
+ * (on_consumer()). Then audit_make() makes the findings (decide()). An audit at a start and one
+ * that heals pass them to agent/audit/healer.h. The last step stores the results (finish()). An
+ * error at any point ends the audit with fail(): the error is stored, the last results stay, and
+ * the audit of a start stays due.
  *
- * The members after "While one runs" belong to that audit. The function clear() resets them at its
- * end, so the auditor keeps only the memory and the results. */
+ * The members after "While one runs" are valid only during an audit, and clear() frees them at its
+ * end. The memory and the results outlive the audit. */
 
 #include "agent/audit/auditor.h"
 
@@ -27,7 +30,8 @@
 /* The kind of the audit that runs. */
 typedef enum AuditorKind {
         AUDITOR_AUDIT,
-        AUDITOR_START, /* also ends claims of evacuated guests */
+        AUDITOR_START, /* at a start: ends claims of evacuated guests, and applies no other
+                        * remedy */
         AUDITOR_HEAL,
 } AuditorKind;
 
@@ -36,7 +40,7 @@ struct Auditor {
         bool at_start, asked, asked_heal;
         Uuid asked_consumer; /* consumer that will be healed; empty: none */
         EventAuthor by;      /* caller who requested to heal; "": none */
-        uint64_t n_cycles;   /* number of cycles since the last automatic audit */
+        uint64_t n_cycles;   /* number of cycles since the last audit by heal_cycles */
         uint64_t built_usec; /* ClaimService.built_usec at the last audit */
         AuditMemory memory;
         AuditorState state;
@@ -77,7 +81,8 @@ int auditor_new(Auditor **ret, const AuditorConfig *config)
         return 0;
 }
 
-/* Frees the members of the audit that runs, and cancels its requests. */
+/* Frees the members of the audit that runs, and cancels the requests that read or write one
+ * consumer. */
 static void clear(Auditor *auditor)
 {
         auditor->healer = healer_free(auditor->healer);
@@ -402,7 +407,8 @@ static void log_findings(const Auditor *auditor)
                         text_plural(audit_count_open(&auditor->audit)), first->text);
 }
 
-/* Completes claims that another writer reported to Placement since they were read. */
+/* Completes each claim that had no allocations in Placement when it was made, if its consumer has
+ * allocations here now. */
 static void note_held(Auditor *auditor)
 {
         Claims *claims = auditor->config.claims->claims;
@@ -435,7 +441,7 @@ static void on_healed(void *userdata)
         finish(userdata, NULL);
 }
 
-/* Begins to heal. A start ends claims alone. */
+/* Begins to heal. An audit at a start only ends claims. */
 static int heal(Auditor *auditor, Error *reterr)
 {
         const HealerOrder order = {
@@ -520,9 +526,9 @@ static int order_wanted(const void *a, const void *b)
         return uuid_order(a, b);
 }
 
-/* Lists the consumers of claims, and of guests that do not run: they can be on other hosts.
- * Gathered consumers are left out. The clock comes last, because it is needed only with a history,
- * and the answer must be new. */
+/* Lists the consumers of claims, and of guests that do not run, because both can be on other hosts.
+ * With started_only, the guests are left out. Gathered consumers are left out. The clock is needed
+ * only with a history. It comes last, so that its answer is as new as possible. */
 static void list_wanted(Auditor *auditor)
 {
         const HostFacts *facts = auditor->input.facts;
@@ -583,7 +589,8 @@ static int keep_events(Auditor *auditor, EventList *page)
         return 0;
 }
 
-/* Reads this host's history, which has about EVENTS_MAX events, page by page. */
+/* Reads this host's history page by page, newest first. Keeps only the events of gathered
+ * consumers. */
 static int read_history(Auditor *auditor, Claims *claims, Error *reterr)
 {
         int64_t before = INT64_MAX;
@@ -600,8 +607,8 @@ static int read_history(Auditor *auditor, Claims *claims, Error *reterr)
         }
 }
 
-/* Reads claims and history from the database, and lists the consumers to read. The space for them
- * includes the clock. */
+/* Reads claims and history from the database, and lists the consumers to read. The array for them
+ * has space for the clock. */
 static int prepare(Auditor *auditor, Error *reterr)
 {
         Claims *claims = auditor->config.claims->claims;

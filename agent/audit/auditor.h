@@ -5,12 +5,12 @@
  * them with claims and guests, and applies the requested remedies.
  *
  * The first audit runs at the start, unless it is a warm start (agent/cycle/warm-start.h), and one
- * runs after the claim database was created again. They end claims of guests that were evacuated
- * (facts A14), and list differences. Later audits run only on request, and every heal_cycles cycles
- * if that is configured, because the read of all consumers costs one request for each. Healing
- * writes with the consumer's generation, and reads a consumer again after a conflict. It changes
- * nothing of other hosts and of sharing providers. Main thread; blocks only on the disk of the
- * claim database. */
+ * runs after the claim database was created again. These two end claims of guests that were
+ * evacuated (facts A14), and list differences. Later audits run only on request, and every
+ * heal_cycles cycles if that is configured, because the read of all consumers costs one request for
+ * each consumer. Healing writes with the consumer's generation, and reads a consumer again after a
+ * conflict. It changes nothing of other hosts and of sharing providers. Main thread; blocks only on
+ * the disk of the claim database. */
 
 #include <jansson.h>
 
@@ -23,8 +23,9 @@ typedef struct AuditorConfig {
         ClaimService *claims; /* borrowed */
         Uuid root;
         bool at_start;        /* the first cycle with a Placement audits */
-        uint64_t ended_usec;  /* CLOCK_REALTIME of the last audit of an earlier process, which found
-                                 nothing and counts for this one; 0: none */
+        uint64_t ended_usec;  /* CLOCK_REALTIME of the last audit of an earlier process, if that
+                               * audit found nothing and this process needs no audit at its start;
+                               * 0: none */
         uint64_t grace_usec;  /* 0: AUDITOR_GRACE_USEC */
         uint64_t heal_cycles; /* heal automatically every n cycles; 0: never */
         const char *refused;  /* reason why nothing can be written to Placement; NULL: it can */
@@ -38,7 +39,9 @@ typedef void (*AuditorDone)(void *userdata);
 /* Creates the auditor. config is copied. Returns -ENOMEM on failure. */
 int auditor_new(Auditor **ret, const AuditorConfig *config);
 
-/* Cancels the audit that runs. */
+/* Cancels the audit that runs; its done callback is not called. Free the reporter right after,
+ * because a read of all consumers (reporter_gather()) is cancelled only with it. auditor can be
+ * NULL. Returns NULL. */
 Auditor *auditor_free(Auditor *auditor);
 DEFINE_CLEANUP(Auditor *, auditor_free);
 
@@ -50,21 +53,22 @@ typedef enum AuditorRequest {
 } AuditorRequest;
 
 /* Requests an audit from the next cycle. Several requests before that cycle are one audit, which
- * also heals if one of them requested that. The consumer (copied) is NULL unless wish is
- * AUDITOR_REQUEST_HEAL_CONSUMER. Among several consumers the last one counts. The caller is by
- * (copied); NULL: this program. */
+ * also heals if one of them requested that. consumer (copied) is used only with
+ * AUDITOR_REQUEST_HEAL_CONSUMER. Among several consumers the last one counts. by (copied) is the
+ * caller; it is used only by requests to heal, and the last one counts. NULL: this program. */
 void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,
                  const EventAuthor *by);
 
-/* Makes the audit of the start due, although AuditorConfig.ended_usec was set. */
+/* Makes the audit of the start due, also if AuditorConfig.at_start was false, and forgets
+ * AuditorConfig.ended_usec. */
 void auditor_require(Auditor *auditor);
 
 /* Returns true if an audit must begin in this cycle. The caller calls it once per cycle, because it
  * counts cycles. */
 bool auditor_is_due(Auditor *auditor);
 
-/* Begins an audit. The reporter must have read the tree. waits is that of agent/audit/audit.h. Both
- * are borrowed until done is called. Returns a negative errno with words on failure: see
+/* Begins an audit. The reporter must have read the tree. waits is AuditInput.waits. The reporter
+ * and waits are borrowed until done is called. Returns a negative errno with words on failure: see
  * auditor_give_up(). */
 int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, AuditorDone done,
                   void *userdata, Error *reterr);
@@ -72,13 +76,16 @@ int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, Audit
 /* Returns the progress of the audit that runs. */
 void auditor_get_progress(const Auditor *auditor, Progress *ret);
 
-/* Ends the requests of this cycle without an audit, and stores the reason. */
+/* Ends the requests of this cycle without an audit, and stores the error as that of the last audit.
+ * Does nothing without a request. */
 void auditor_give_up(Auditor *auditor, const Error *error);
 
-/* Results of the last audits. */
+/* The results of the last audit that succeeded, and the error of the last audit. */
 typedef struct AuditorState {
-        Error error;         /* reason why the last requested audit failed; code 0: it did not */
-        uint64_t ended_usec; /* CLOCK_REALTIME of the last one; 0: none yet */
+        Error error;         /* reason why the last audit failed or was given up; code 0: it
+                              * succeeded */
+        uint64_t ended_usec; /* CLOCK_REALTIME at the end of the last audit that succeeded; 0: none
+                              * yet */
         size_t n_open;       /* number of problems that are not healed */
         ReconcileProblems findings; /* these problems for people, with guests that were evacuated */
         json_t *document;           /* the audit in the form AUDIT_FORMAT; NULL: none yet */

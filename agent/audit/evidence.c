@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes and uses the evidence about moves and the states of servers. Owners and sizes are kept as
- * texts in sets, so that a look-up for each consumer needs no loop over all guests. The text of an
- * owner is "PROJECT USER", that of a size is "PROJECT USER CPUS MEMORY_MB".
+/* Compares the amounts of a consumer with its claim, and makes and uses the evidence about moves
+ * and the states of servers. Owners and sizes are kept as texts in sets, so that a look-up for each
+ * consumer needs no loop over all guests. The text of an owner is "PROJECT USER", that of a size is
+ * "PROJECT USER CPUS MEMORY_MB".
  *
  * The sets have two sides. Guests that can be moving are in "gone" and "resized". Consumers that
  * can be migrations are in "loose" and "loose_sizes". A consumer of one side is looked up in the
- * sets of the other side. */
+ * sets of the other side: audit_may_be_moving() looks up guests, find_server() possible
+ * migrations. */
 
 #include "agent/audit/evidence.h"
 
@@ -176,7 +178,8 @@ static const Consumer *find_consumer(const AuditEvidence *evidence, const Uuid *
         return allocations_find(evidence->input->consumers, uuid);
 }
 
-/* Adds a guest that is elsewhere, or whose claim differs, with the sizes of claim and domain. */
+/* Adds a guest that is elsewhere to "gone". Adds a guest whose claim differs from its consumer to
+ * "resized", with the sizes of claim and domain. */
 static int add_guest(AuditEvidence *evidence, const Uuid *uuid, const Claim *claim,
                      const HostDomain *domain)
 {
@@ -214,8 +217,8 @@ static int add_former_size(AuditEvidence *evidence, const Claim *ended)
         return add_key(&evidence->resized, consumer, &former);
 }
 
-/* Adds all guests with a claim, those without one, and former sizes. A claim that a migration has
- * is skipped. */
+/* Adds all guests with a claim, those without one, and former sizes. A claim that a migration took
+ * over is skipped. */
 static int add_guests(AuditEvidence *evidence)
 {
         const AuditInput *input = evidence->input;
@@ -242,8 +245,8 @@ static int add_guests(AuditEvidence *evidence)
         return 0;
 }
 
-/* Returns true for a consumer that can be a migration and has CPUs or memory here. A consumer with
- * a guest's claim belongs to that guest. */
+/* Returns true for a consumer that can be a migration and has CPUs or memory here. A migration that
+ * took over the claim of a guest is known to belong to that guest, and does not count. */
 static bool is_loose(const AuditEvidence *evidence, const Consumer *consumer, GuestSize size)
 {
         const Claim *claim = guest_index_claim(&evidence->index, &consumer->uuid);

@@ -8,9 +8,10 @@
  * whose uuid belongs to nothing on the host, and Placement does not show that it is a migration
  * (facts G1). Until the move is confirmed, which can take days, the guest's own consumer has
  * allocations on the target. If it is resized on its own host, it has them here, in its new size.
- * If there are several migrations, the guest of each one is unknown. It is also not needed: as long
- * as one can belong to a guest, both are on their way. A migration can belong to a guest if project
- * and user are equal, because Nova copies these. It must also fit one of these cases.
+ * If there are several migrations, the guest of each one is unknown. The audit does not need to
+ * know it: as long as a migration can belong to a guest, guest and migration count as being moved.
+ * A migration can belong to a guest if project and user are equal, because Nova copies these. It
+ * must also fit one of these cases.
  *
  * The guest is elsewhere: any consumer fits that has CPUs or memory here and has no guest.
  *
@@ -23,13 +24,14 @@
  * evidence that its server ended here. The evidence has three results.
  *
  * Alive: one of four facts is known. Nova has a folder for the server. The consumer can be the
- * migration of a guest of this host. A migration of its project and user is here. Placement shows
- * that the allocation was written less than the grace time ago.
+ * migration of a guest of this host. The consumer is no migration, and a migration of its project
+ * and user is here. Placement shows that the allocation was written less than the grace time ago.
  *
  * Ended: the newest event of the consumer in this host's history is the end of its claim. A caller
- * released the claim, or its guest was gone. The allocation is older than that event.
+ * released the claim, or its guest was gone. The allocation is older than that event. Nova's
+ * folders and the time of the allocation are known.
  *
- * Unknown: all other cases, and a lost history.
+ * Unknown: all other cases, for example a lost history or unreadable folders.
  *
  * Age is no evidence: an image download, a volume creation or a copy can take hours. While Nova
  * rebuilds a server on a new volume, its domain and its folder are gone. So a living claim without
@@ -52,9 +54,11 @@ typedef struct AuditEvidence {
         GuestIndex index;
         ConsumerRead *consumers;      /* all consumers that were read, in the order of the input */
         StringSet gone;               /* owners of guests that are elsewhere */
-        StringSet resized;            /* owners and sizes of guests whose claim differs */
+        StringSet resized;            /* owners and sizes of guests whose claim differs, or that had
+                                       * another size */
         StringSet loose, loose_sizes; /* owners, and sizes, of possible migrations */
-        StringSet migrations;         /* owners of consumers that Placement shows as migrations */
+        StringSet migrations;         /* owners of consumers with allocations here that Placement
+                                       * shows as migrations */
 } AuditEvidence;
 
 /* Makes the evidence, which borrows from input. ret must be zeroed. Returns -ENOMEM on failure. The
@@ -62,8 +66,8 @@ typedef struct AuditEvidence {
 int audit_evidence_make(const AuditInput *input, AuditEvidence *ret);
 void audit_evidence_done(AuditEvidence *evidence);
 
-/* Returns true if a migration of the guest that the consumer belongs to can exist. size is the
- * guest's claim here; NULL: the guest is elsewhere. */
+/* Returns true if a consumer here can be the migration of the guest whose consumer is given. size
+ * is the guest's claim here; NULL: the guest is elsewhere, and any size fits. */
 bool audit_may_be_moving(const AuditEvidence *evidence, const Consumer *consumer,
                          const Claim *size);
 
@@ -96,7 +100,7 @@ typedef struct AuditDifference {
         const char *lower, *larger; /* first class of which the consumer has less, and first one of
                                        which it has more */
         const char *elsewhere;      /* all amounts are equal: first class from another provider */
-        const Provider *provider;   /* provider from which the consumer has that */
+        const Provider *provider;   /* provider from which the consumer has the class elsewhere */
 } AuditDifference;
 
 /* Compares a consumer with its claim. Returns true if they differ. ret borrows from both. */

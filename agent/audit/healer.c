@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Applies the remedies of the findings in their order. Each write has one of these ends: it is
+/* Applies the remedies of the findings in their order. Claims end and adoptions are requested at
+ * once; the other remedies write one consumer to Placement. Each write has one of these ends: it is
  * done; it fails; or it gets a conflict. After a conflict the consumer is read again. If no other
  * client wrote it, the write is repeated, at most ATTEMPTS_MAX times. If a client wrote it, the
  * finding fails, or counts as healed if the difference is gone.
  *
- * A failure belongs to its finding alone. But if Placement is unreachable, the other findings fail
- * without a request. The consumer of a write is reserved (claim_service_lock_consumer()) until the
- * finding is done, so that no claim is made for it at the same time. */
+ * A failure belongs to its finding alone. But after a failure that all writes would meet
+ * (report_outcome_is_fatal()), the other writes fail without a request. A write that lowers an
+ * amount of a consumer with a claim or a guest is refused. The consumer of a write is reserved
+ * (claim_service_lock_consumer()) until the finding is done, so that no claim is made for it at the
+ * same time. */
 
 #include "agent/audit/healer.h"
 
@@ -28,10 +31,11 @@
 struct Healer {
         HealerOrder order;
         size_t finding;         /* index of the present finding */
-        ClaimReported reported; /* state of its consumer in Placement after the write */
+        ClaimReported reported; /* state of the present finding's consumer after the write, for the
+                                 * claim database */
         unsigned n_attempts;
         Uuid locked; /* reserved consumer: claim_service_lock_consumer(); empty: none */
-        Error away;  /* error of all further writes; code 0: Placement is reachable */
+        Error away;  /* error of all further writes; code 0: none */
         ConsumersCall *call;
         void (*done)(void *userdata);
         void *userdata;
@@ -77,8 +81,8 @@ static void note_failure(Healer *healer, int result, const Error *words)
                 healer->away = finding->error;
 }
 
-/* Marks the claim of the finding as sent, because the write is on its way. If the write fails, the
- * claim is a pending write, which the queue handles (agent/placing/settle.c). */
+/* Marks the claim of an AUDIT_MISSING finding as sent, because the write is on its way. If the
+ * write fails, the claim is a pending write, which the queue handles (agent/placing/settle.c). */
 static void mark_sent(Healer *healer, const AuditFinding *finding)
 {
         Claims *claims = healer->order.claims->claims;
@@ -88,7 +92,8 @@ static void mark_sent(Healer *healer, const AuditFinding *finding)
                                              CLAIM_WRITE_SENT, &healer->reported, NULL);
 }
 
-/* Stores the state of the consumer after the write, and marks the claim as written. */
+/* Stores the state of the consumer after the write in the claim database, and marks a claim that
+ * was sent as written. */
 static void note_reported(Healer *healer, const AuditFinding *finding)
 {
         Claims *claims = healer->order.claims->claims;
@@ -103,7 +108,7 @@ static void note_reported(Healer *healer, const AuditFinding *finding)
                                      &healer->reported, NULL);
 }
 
-/* Sets the outcome, and records it in the history and the journal. */
+/* Records in the claim database, the history and the journal that the present finding is healed. */
 static void note_healed(Healer *healer)
 {
         AuditFinding *finding = current(healer);
@@ -240,8 +245,8 @@ static int edit(const AuditInput *input, AuditRemedy remedy, const Consumer *con
 
 static void on_written(int result, ConsumersAnswer *answer, const Error *error, void *userdata);
 
-/* Stores the state of the consumer after the write, by which the agent recognises its own write
- * later. */
+/* Computes the state that the consumer has after the write, by which the agent recognises its own
+ * write later. */
 static int keep_reported(Healer *healer, const Consumer *edited, Error *reterr)
 {
         Claims *claims = healer->order.claims->claims;
@@ -270,7 +275,8 @@ static bool lock_consumer(Healer *healer, const AuditFinding *finding)
 }
 
 /* Writes the consumer of the finding, after a last check against its claim. Returns 1 if a request
- * is on its way, 0 if nothing has to be written any more, or a negative errno. */
+ * is on its way, or a negative errno. Returns 0 if nothing has to be written any more, or if
+ * lock_consumer() set the failure. */
 static int write_consumer(Healer *healer, const AuditFinding *finding, Error *reterr)
 {
         const Consumer *held = allocations_find(healer->order.consumers, &finding->consumer);
@@ -394,7 +400,8 @@ static void on_written(int result, ConsumersAnswer *answer, const Error *error, 
         next_finding(healer);
 }
 
-/* Applies the remedy of one finding. Returns 1 if a request is on its way. */
+/* Applies the remedy of one finding. Returns 1 if a request is on its way, 0 if the finding is
+ * finished. */
 static int heal_one(Healer *healer, AuditFinding *finding)
 {
         Error error = ERROR_NULL;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Applies the remedies of an audit's findings, one after the other. It reads the claim again right
- * before each write, because a claim can be made or end during the requests. It writes with the
- * consumer's generation, and reads the consumer again after a conflict. A consumer that another
- * client wrote since the audit is left unchanged. Main thread; blocks only on the disk of the claim
- * database. */
+/* Applies the remedies of an audit's findings, one after the other. It ends claims in the database,
+ * asks the claim service to adopt guests, and writes consumers to Placement. Right before each
+ * write it reads the claim again, because a claim can be made or end during the requests. It writes
+ * with the consumer's generation, and reads the consumer again after a conflict. A consumer that
+ * another client wrote since the audit is left unchanged. Main thread; blocks only on the disk of
+ * the claim database. */
 
 #include "agent/audit/audit.h"
 #include "agent/guests/comparison.h"
@@ -17,18 +18,19 @@ typedef struct HealerOrder {
         Reporter *reporter;
         const AuditInput *input;
         Audit *audit;           /* the healer sets the outcome of each finding */
-        Allocations *consumers; /* the consumers that were read; those that are read again are
-                                   replaced */
+        Allocations *consumers; /* the consumers that the audit read; the healer replaces those that
+                                 * it reads again */
         bool everything;  /* false: only claims of evacuated guests end, and nothing is written */
         const Uuid *only; /* only findings of this consumer count; NULL: all do */
         const EventAuthor *by; /* the caller; NULL: this program */
-        const char *refused;   /* reason why nothing can be written; NULL: it can */
+        const char *refused;   /* reason why nothing can be written to Placement; NULL: it can */
 } HealerOrder;
 
 typedef struct Healer Healer;
 
-/* Begins to heal. done is called once, also from inside; it can free the healer, so *ret is set
- * before. Returns -ENOMEM on failure. */
+/* Begins to heal. done is called once after the last finding, possibly before healer_begin()
+ * returns. *ret is set before that, and done can free the healer. done is not called after
+ * healer_free(). Returns -ENOMEM on failure. */
 int healer_begin(Healer **ret, const HealerOrder *order, void (*done)(void *userdata),
                  void *userdata);
 
