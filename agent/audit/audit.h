@@ -36,7 +36,7 @@
 /* Types of findings. The comment names the difference. */
 typedef enum AuditType {
         AUDIT_LEAKED,    /* a consumer with allocations here, without guest and without a claim that
-                          * explains them */
+                            explains them */
         AUDIT_MIGRATION, /* a leaked migration: its instance is not here */
         AUDIT_MISSING,   /* the agent wrote a claim, and Placement has no allocation for it any more
                           */
@@ -51,9 +51,9 @@ typedef enum AuditType {
                             guest does not run */
         AUDIT_ELSEWHERE, /* a claim; its consumer is on other hosts, and the guest runs */
         AUDIT_WITHDRAWN, /* an allocation from an inventory without capacity, or a claim of a PCI
-                          * device that the host no longer lists */
+                            device that the host no longer lists */
         AUDIT_RESIZED,   /* two confirmed claims of one consumer, without a migration that explains
-                          * them */
+                            them */
         _AUDIT_TYPE_MAX,
 } AuditType;
 
@@ -124,8 +124,8 @@ void audit_memory_done(AuditMemory *memory);
 /* The inputs of an audit, all borrowed. */
 typedef struct AuditInput {
         const Allocations *consumers; /* consumers with allocations from the tree, consumers of
-                                       * claims, and guests that do not run, each with all its
-                                       * allocations; sorted by uuid */
+                                         claims, and guests that do not run, each with all its
+                                         allocations; sorted by uuid */
         const ProviderTree *tree;     /* Placement's tree */
         Uuid root;
         const ClaimList *claims;  /* living claims, without allocations from sharing providers */
@@ -142,8 +142,8 @@ typedef struct AuditInput {
         bool disk_is_shared; /* a sharing provider has DISK_GB, so the local one can be withheld */
         bool started_only;   /* a guest that does not run needs no claim */
         const char *waits;   /* reason why nothing can be written or released now, as the end of a
-                              * finding's text; NULL: it can. AUDIT_REMEDY_ADOPT does not depend on
-                              * it */
+                                finding's text; NULL: it can. AUDIT_REMEDY_ADOPT does not depend on
+                                it */
 } AuditInput;
 
 /* Makes the findings. ret must be zeroed. Returns -ENOMEM on failure, with memory unchanged. */

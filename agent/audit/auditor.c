@@ -31,7 +31,7 @@
 typedef enum AuditorKind {
         AUDITOR_AUDIT,
         AUDITOR_START, /* at a start: ends claims of evacuated guests, and applies no other
-                        * remedy */
+                          remedy */
         AUDITOR_HEAL,
 } AuditorKind;
 

@@ -24,8 +24,8 @@ typedef struct AuditorConfig {
         Uuid root;
         bool at_start;        /* the first cycle with a Placement audits */
         uint64_t ended_usec;  /* CLOCK_REALTIME of the last audit of an earlier process, if that
-                               * audit found nothing and this process needs no audit at its start;
-                               * 0: none */
+                                 audit found nothing and this process needs no audit at its start;
+                                 0: none */
         uint64_t grace_usec;  /* 0: AUDITOR_GRACE_USEC */
         uint64_t heal_cycles; /* heal automatically every n cycles; 0: never */
         const char *refused;  /* reason why nothing can be written to Placement; NULL: it can */
@@ -83,9 +83,9 @@ void auditor_give_up(Auditor *auditor, const Error *error);
 /* The results of the last audit that succeeded, and the error of the last audit. */
 typedef struct AuditorState {
         Error error;         /* reason why the last audit failed or was given up; code 0: it
-                              * succeeded */
+                                succeeded */
         uint64_t ended_usec; /* CLOCK_REALTIME at the end of the last audit that succeeded; 0: none
-                              * yet */
+                                yet */
         size_t n_open;       /* number of problems that are not healed */
         ReconcileProblems findings; /* these problems for people, with guests that were evacuated */
         json_t *document;           /* the audit in the form AUDIT_FORMAT; NULL: none yet */

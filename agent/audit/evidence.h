@@ -55,10 +55,10 @@ typedef struct AuditEvidence {
         ConsumerRead *consumers;      /* all consumers that were read, in the order of the input */
         StringSet gone;               /* owners of guests that are elsewhere */
         StringSet resized;            /* owners and sizes of guests whose claim differs, or that had
-                                       * another size */
+                                         another size */
         StringSet loose, loose_sizes; /* owners, and sizes, of possible migrations */
         StringSet migrations;         /* owners of consumers with allocations here that Placement
-                                       * shows as migrations */
+                                         shows as migrations */
 } AuditEvidence;
 
 /* Makes the evidence, which borrows from input. ret must be zeroed. Returns -ENOMEM on failure. The

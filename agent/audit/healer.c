@@ -32,7 +32,7 @@ struct Healer {
         HealerOrder order;
         size_t finding;         /* index of the present finding */
         ClaimReported reported; /* state of the present finding's consumer after the write, for the
-                                 * claim database */
+                                   claim database */
         unsigned n_attempts;
         Uuid locked; /* reserved consumer: claim_service_lock_consumer(); empty: none */
         Error away;  /* error of all further writes; code 0: none */

@@ -19,7 +19,7 @@ typedef struct HealerOrder {
         const AuditInput *input;
         Audit *audit;           /* the healer sets the outcome of each finding */
         Allocations *consumers; /* the consumers that the audit read; the healer replaces those that
-                                 * it reads again */
+                                   it reads again */
         bool everything;  /* false: only claims of evacuated guests end, and nothing is written */
         const Uuid *only; /* only findings of this consumer count; NULL: all do */
         const EventAuthor *by; /* the caller; NULL: this program */
