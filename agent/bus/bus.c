@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The service on the system bus: the tables of its methods, its objects, and the connection. A
- * method row says which action of polkit it needs and which function runs it. The connection is
- * opened again when it breaks, when the bus does not answer, and when unread bytes fill it.
+/* The service on the system bus: the tables of its methods, its two objects (the agent and
+ * LogControl1), and the connection. A row of "methods" has the action of polkit that a method needs
+ * and the function that runs it. One timer delays the signals of changes. The connection is opened
+ * again when it breaks, when the bus does not answer, and when too many bytes that the agent sent
+ * are unread at the bus. A retry timer repeats failed attempts every BUS_RETRY_USEC, and a look
+ * timer checks the bus every BUS_LOOK_USEC.
  *
  * Tests: tests/integration/agent/test_bus_documents.py tests/integration/agent/test_bus_files.py
  * tests/integration/agent/test_bus_limits.py */
@@ -101,8 +104,8 @@ static void on_claim(ClaimEvent event, const Claim *claim, void *userdata)
         bus_service_changed(service);
 }
 
-/* Passes the queue only for privileged callers. Without it, Explain() uses the known state and
- * never makes the agent ask libvirt. */
+/* Passes the queue only for root and the agent's own user. Without a queue, Explain() uses the
+ * known state and never makes the agent ask libvirt. */
 static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;
@@ -331,8 +334,8 @@ static const sd_bus_vtable log_vtable[] = {
 
 /* The connection */
 
-/* Closes the connection and drops everything that depends on it: waiting calls, questions to
- * polkit, and registered objects. */
+/* Closes the connection and drops queued calls, jobs, questions to polkit, and registered objects.
+ * Calls that wait for a cycle or for the claim queue are kept, but their answers are lost. */
 static void close_bus(BusService *service)
 {
         if (!service->bus)
@@ -474,9 +477,9 @@ static void on_looked(const char *name, int result, uint64_t bytes, void *userda
                 (void)sd_event_source_set_time(service->look_timer, 0);
 }
 
-/* Replaces the connection. dbus-daemon no longer reads from the old one, so it detects the close
- * only when it writes there. The ping makes it write, which frees the name. own is the unique name
- * of the old connection. */
+/* Replaces the connection. dbus-daemon no longer reads from the old connection, so it detects the
+ * close only when it writes there. A ping to the old connection makes dbus-daemon write, which
+ * frees the bus name. own is the unique name of the old connection. */
 static void leave_bus(BusService *service, const char *own)
 {
         _cleanup_free_ char *left = strdup(own);
@@ -492,8 +495,8 @@ static void leave_bus(BusService *service, const char *own)
                                                "org.freedesktop.DBus.Peer", "Ping", NULL, NULL, "");
 }
 
-/* Checks every BUS_LOOK_USEC how many bytes are unread at the bus. A subscriber that never reads
- * its signals fills the bus slowly. */
+/* Asks every BUS_LOOK_USEC how many bytes are unread at the bus, or replaces the connection if the
+ * last answer requires it. A subscriber that never reads its signals fills the bus slowly. */
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 {
         BusService *service = userdata;

@@ -4,10 +4,10 @@
 /* The D-Bus service org.computeagent.Agent1 (formats/interface.h,
  * systemd/org.computeagent.Agent1.xml).
  *
- * Translates between the bus and the tracker and claims; it decides nothing. Every user can read. A
- * method that changes something requires the rights that agent/bus/caller.h checks. Without a
- * system bus, the daemon keeps running and tries to connect every BUS_RETRY_USEC. Main thread
- * only. */
+ * Translates between the bus and the tracker and claims; it decides nothing. Every user can call
+ * Describe() and Explain() and read properties. All other methods require the rights that
+ * agent/bus/caller.h checks. Without a system bus, the daemon keeps running and tries to connect
+ * every BUS_RETRY_USEC. Main thread only. */
 
 #include <systemd/sd-event.h>
 
@@ -16,7 +16,7 @@
 
 /* Interval between attempts to connect to the bus. */
 #define BUS_RETRY_USEC (30 * USEC_PER_SEC)
-/* Delay of signals: all changes within this time share one signal. */
+/* Delay of signals after the first change: all changes within this time share one signal. */
 #define BUS_SIGNAL_USEC (50 * USEC_PER_MSEC)
 /* Interval of the check whether the bus answers, and how many bytes that the agent sent are unread
  * there. The agent reconnects if more than BUS_UNREAD_LAST bytes are unread, or if no answer comes
@@ -27,7 +27,7 @@
 typedef struct BusService BusService;
 
 /* Parts of the daemon that the service uses. All pointers are borrowed and must outlive the
- * service. */
+ * service; bus_service_set_tracker() replaces tracker and hook. */
 typedef struct BusConfig {
         Tracker *tracker;
         ClaimService *claims;
@@ -47,9 +47,10 @@ int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config);
 BusService *bus_service_free(BusService *service);
 DEFINE_CLEANUP(BusService *, bus_service_free);
 
-/* Replaces the tracker and the hook setting after a reload. All documents count as changed. */
+/* Replaces the tracker and the hook setting after a reload. All documents count as changed, but
+ * bus_service_changed() must be called to signal them. */
 void bus_service_set_tracker(BusService *service, Tracker *tracker, const char *hook);
 
-/* Notes that the tracker's status or the claims changed. Signals are sent within BUS_SIGNAL_USEC to
- * clients that need them. */
+/* Notes that the tracker's status or the claims changed. The due signals are sent after
+ * BUS_SIGNAL_USEC. */
 void bus_service_changed(BusService *service);

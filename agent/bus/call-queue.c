@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Orders the waiting calls of all senders. Senders are sorted by name. Each has the number of its
- * own last turn and of the last turn of its user; the smallest pair is served next. All connections
- * of a user carry the same user_turn, so a new connection gains nothing. Counts of a user are sums
- * over its connections: at most BUS_SENDERS_MAX, so the sums are computed at each use. */
+ * own last turn and of the last turn of its user. Privileged senders are served first, then the
+ * sender with the smallest pair (user's turn, own turn). All connections of a user carry the same
+ * user_turn, so a new connection gains nothing. Counts of a user are sums over its connections: at
+ * most BUS_SENDERS_MAX, so the sums are computed at each use. */
 
 #include "agent/bus/call-queue.h"
 

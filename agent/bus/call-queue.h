@@ -3,21 +3,24 @@
 
 /* The order in which calls are served. Calls of root and of the agent's own user come first. Other
  * users are served in turn, and so are the connections of one user. So a user gains no turns by
- * more connections or more calls. Calls beyond a limit for each user are refused.
+ * more connections or more calls. The queue computes whether a call is over the limits; the caller
+ * (agent/bus/gate.h) refuses it.
  *
- * The user of a connection is not known when its first call arrives. Until it is known, calls are
- * held within a limit of their own. Plain data without D-Bus. Main thread only. */
+ * The user of a connection is not known when its first call arrives. Until the user is known, the
+ * calls of the connection are not served, and BUS_CALLS_HELD limits them. Calls of a user that does
+ * not read its answers are not served either. Plain data without D-Bus. Main thread only. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Limits of waiting calls of unprivileged senders, and of known connections. */
 #define BUS_CALLS_PER_USER 16
-#define BUS_CALLS_OF_ALL   128               /* all unprivileged users together */
-#define BUS_CALLS_HELD     1024              /* calls of senders whose user is unknown */
-#define BUS_CALLS_SIZE     (8 * 1024 * 1024) /* bytes; all waiting calls of unprivileged senders */
-#define BUS_SENDERS_MAX    1024              /* known connections */
+#define BUS_CALLS_OF_ALL   128               /* all users that are known, together */
+#define BUS_CALLS_HELD     1024              /* all senders whose user is unknown, together */
+#define BUS_CALLS_SIZE     (8 * 1024 * 1024) /* bytes; all unprivileged senders together */
+#define BUS_SENDERS_MAX    1024              /* connections whose state is kept */
 
 /* Limits of unread answers. dbus-daemon keeps them, and at 127 MiB it stops reading from the agent:
  * then no user gets an answer. So the agent asks the bus how much is unread. Between two such
@@ -43,8 +46,8 @@ typedef struct BusSender {
         BusCall *calls; /* waiting calls, the oldest first */
         size_t n_calls, n_allocated;
         uint64_t turn, user_turn; /* number of the last turn of this connection, and of its user */
-        unsigned n_answers;       /* answers since the bus was asked about it */
-        uint64_t unread;          /* bytes that were unread then */
+        unsigned n_answers;       /* answers, by weight, that are not yet counted in unread */
+        uint64_t unread;          /* bytes that were unread at the last answer of the bus */
         bool is_counted;          /* a question is open; it was sent after n_counted answers */
         unsigned n_counted;
         uint64_t unread_since_usec; /* CLOCK_MONOTONIC since calls wait because of unread answers;
@@ -87,7 +90,8 @@ void bus_call_queue_set_user(BusCallQueue *queue, BusSender *sender, uid_t uid, 
  * limits. */
 bool bus_call_queue_take_over(const BusCallQueue *queue, BusSender *sender, BusCall *ret);
 
-/* Returns true if another call of that size is within the limits. */
+/* Returns true if another call of that size is within the limits. Privileged senders have no
+ * limits. */
 bool bus_call_queue_has_capacity(const BusCallQueue *queue, const BusSender *sender, size_t size);
 
 int bus_call_queue_add(BusSender *sender, const BusCall *call); /* -ENOMEM; *call is copied */
@@ -99,9 +103,11 @@ bool bus_call_queue_same_user(const BusSender *sender, const BusSender *other);
  * alone counts. Privileged users always count as reading. */
 BusReading bus_call_queue_reading(const BusCallQueue *queue, const BusSender *sender);
 
-/* Counts n answers. Returns true if it is time to ask the bus. */
+/* Counts n answers. Returns true if the user has at least BUS_ANSWERS_ASK since the last questions,
+ * so that it is time to ask the bus. */
 bool bus_call_queue_answered(const BusCallQueue *queue, BusSender *sender, unsigned n);
 
-/* Takes the call that is served next. Returns false if there is none. Long calls of unprivileged
- * users count only with allow_long. Calls of users with unread answers never count. */
+/* Takes the call that is served next out of the queue, and counts it as a turn. Returns false if no
+ * call can be served. Calls of senders whose user is unknown or not BUS_READS are never served.
+ * Without allow_long, no long call of an unprivileged user is served. */
 bool bus_call_queue_next(BusCallQueue *queue, bool allow_long, BusCall *ret);

@@ -5,10 +5,10 @@
  * rights. For all other users, polkit decides.
  *
  * polkit is asked over D-Bus without blocking, because it can ask the caller for a password.
- * Without polkit, no other user has any rights. The number of open questions is bounded, and so is
- * the size of their messages (agent/bus/gate.h). A question is withdrawn after
- * POLKIT_PATIENCE_USEC, so an authentication agent that never answers does not block other users.
- * Main thread; reads files of this host. */
+ * Without polkit, no other user has any rights. The number of open questions is bounded for each
+ * user and in total, and so is the size of the calls that they hold (agent/bus/gate.h). A question
+ * is withdrawn after POLKIT_PATIENCE_USEC, so an authentication agent that never answers does not
+ * block other users. Main thread; reads files of this host. */
 
 #include <sys/queue.h>
 
@@ -48,11 +48,14 @@ void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret);
 void bus_caller_note(const BusCaller *caller, const Claim *claim, const char *reason,
                      const char *format, ...) _printf_(4, 5);
 
-/* Calls handler if the caller has the rights of the action: at once, or after the answer of polkit.
- * Otherwise answers with AccessDenied. The handler of a method returns the result of this function.
+/* Calls handler if the caller has the rights of the action: at once for root and the daemon's own
+ * user, else after the answer of polkit. A caller without the rights gets AccessDenied, or
+ * InteractiveAuthorizationRequired if a password could help. A user with too many open questions
+ * gets LimitsExceeded. The handler of a method returns the result of this function.
  *
- * check (NULL: none) reads the arguments before polkit is asked, and rejects them with error. The
- * message is rewound after it. userdata is borrowed until the bus is closed. */
+ * check (NULL: none) reads the arguments before polkit is asked, and rejects them with error. It
+ * does not run for root and the daemon's own user. The message is rewound after check. userdata is
+ * borrowed until the bus is closed. */
 int bus_caller_guard(Polkit *polkit, sd_bus_message *call, const char *action,
                      sd_bus_message_handler_t check, sd_bus_message_handler_t handler,
                      void *userdata, sd_bus_error *error);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The methods that make, change, move and end claims, and the methods of libvirt's hook. A method
- * reads its arguments, calls the queue or the claims, logs the result with its caller, and answers.
- * A call that waits for Placement or for the guests is kept as a WaitingCall until its answer.
+/* The methods that make, explain, change, move and end claims, and the methods of libvirt's hook. A
+ * method reads its arguments, calls the claim queue or the claim database, logs a success with its
+ * caller, and answers. Claim(), MoveClaim() and Explain() of root can wait for Placement or for a
+ * poll of the guests; such a call is kept as a WaitingCall until its answer. The other methods
+ * answer at once and do not wait for Placement.
  *
  * Tests: tests/integration/claims/test_claims.py tests/integration/agent/test_bus_documents.py */
 
@@ -236,8 +238,9 @@ static void on_looked(int result, const Claim *claim, bool is_new, const Error *
                 (void)sd_bus_reply_method_errno(waiting->call, r, &error);
 }
 
-/* With a queue, first refreshes everything that a claim of the same request refreshes. Callers
- * without the right to claim pass no queue (NULL): they must not make the agent ask libvirt. */
+/* With a queue, first refreshes everything that a claim of the same request refreshes. For users
+ * other than root and the agent's own user, queue is NULL: they must not make the agent ask
+ * libvirt. */
 int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue, sd_bus_error *error)
 {
         _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
@@ -324,8 +327,8 @@ typedef struct Outcome {
         Error words;
 } Outcome;
 
-/* Answers a call that returns no values. After success, logs the change and notifies the
- * subscribers. The claim is read again, because the change has modified it. */
+/* Answers a call that returns no values. After success, reads the changed claim, logs the change,
+ * and notifies the watcher of the claim service. If the claim cannot be read, only answers. */
 static int answer(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
                   const Outcome *outcome, sd_bus_error *error)
 {
@@ -420,7 +423,8 @@ static int read_guest(sd_bus_message *call, const HostFacts *facts, Guest *guest
                                                                                  : 0;
 }
 
-/* Logs the reason for which libvirt's hook prevents the start of the guest. */
+/* Logs the reason why the claim was rejected, so that libvirt's hook prevents the start of the
+ * guest. */
 static void note_refused(const Guest *guest, const Error *words)
 {
         log_event(LOG_WARNING, MESSAGE_GUEST_REFUSED,
@@ -428,8 +432,8 @@ static void note_refused(const Guest *guest, const Error *words)
                   "Guest %s cannot start: %s.", guest->domain.name, words->text);
 }
 
-/* Answers PrepareGuest(). A claim that was created before begin_usec (CLOCK_REALTIME) is not new,
- * and is not logged. A cordon does not prevent the start. */
+/* Answers PrepareGuest(). A claim that was created before begin_usec (CLOCK_REALTIME, when the call
+ * began) is not new, and is not logged. A cordon does not prevent the start. */
 static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
                           const Guest *guest, uint64_t begin_usec, bool cordoned,
                           const Claim *claim)
@@ -522,9 +526,9 @@ int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusCo
         return answer(call, caller, config->claims, &outcome, error);
 }
 
-/* Ends the claim of a guest that has stopped, if claim_is_of_guest_alone(): the agent made the
- * claim from the domain, and no other writer made its allocations. A claim that a scheduler placed
- * outlives a stop of its guest. */
+/* Notes that the guest has stopped, and ends its claim if claim_is_of_guest_alone(): the agent made
+ * the claim from the domain, and no other writer made the allocations. A claim that a scheduler
+ * placed outlives a stop of its guest. */
 int bus_guest_released(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                        sd_bus_error *error)
 {

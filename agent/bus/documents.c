@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The documents of Describe(). A text is made at the first read after a change, and kept. A client
- * that has read a document gets one signal, at the first change after that. The next signal
- * requires another read. So a client reads, waits for the signal, and reads again, and a document
- * without readers costs nothing. A client that was told that there is no document yet counts as a
- * reader.
+/* The documents of Describe(). A text is made at the first read after a change, and kept. After a
+ * change, a short document that a client has read is made again to compare it, and a signal is sent
+ * if the text differs. The next signal requires another read. So a client reads, waits for the
+ * signal, and reads again, and a document without readers costs nothing. A client whose read failed
+ * because there is no document yet counts as a reader.
  *
- * Claims and events can be very many, so a Listing writes these documents in steps. Their old text
- * is freed at a change, because no job makes them only to compare. */
+ * Claims, ended claims and events can be very many, so a Listing writes these three documents in
+ * steps. Their old text is freed at a change, and each change counts as a difference, because no
+ * job makes them only to compare. */
 
 #include "agent/bus/documents.h"
 
@@ -282,8 +283,8 @@ static int make(BusDocuments *documents, BusDocument document, sd_bus_error *err
         return r < 0 ? r : text ? 0 : -ENOMEM;
 }
 
-/* Documents in steps. A change during the work is in the document only if its item is written
- * later. */
+/* Documents in steps. A claim or an event that changes during the work is in the document only if
+ * it is written after the change. */
 
 /* A document that is made in steps: its text so far, and the place of the next item. */
 typedef struct Listing {
@@ -312,8 +313,8 @@ static void listing_free(BusJob *job)
         free(listing);
 }
 
-/* Writes the start of the document, and registers the job as its maker. Ended claims are read at
- * once. Returns an outcome of claims.h. */
+/* Writes the start of the document, and registers the job as its maker. For BUS_HISTORY, reads all
+ * ended claims at once. Returns an outcome of claims.h. */
 static int begin(Listing *listing, Claims *claims, Error *reterr)
 {
         listing->file = open_memstream(&listing->text, &listing->size);
@@ -368,7 +369,8 @@ static int write_events(Listing *listing, Claims *claims, bool *ret_done, Error 
         return r;
 }
 
-/* Writes the next claims. Sets *ret_done if there were none. Returns an outcome of claims.h. */
+/* Writes the next claims, at most CLAIMS_LOT ended ones. Sets *ret_done if there were none. Returns
+ * an outcome of claims.h. */
 static int write_some(Listing *listing, Claims *claims, bool *ret_done, Error *reterr)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };

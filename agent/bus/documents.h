@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The documents of Describe(), which every user can read. A document is made at the first read
- * after a change, and copied for later reads, so frequent reads are cheap. The documents of claims
- * and events can be large. They are made in steps, and other calls are served between the steps.
- * Main thread only. */
+/* The documents of Describe(), which every user can read. The text of a document is made at the
+ * first read after a change, and kept for later reads, so frequent reads are cheap. The document
+ * "status" is made at each read. The documents "claims", "history" and "events" can be large. They
+ * are made in steps, and other calls are served between the steps. A client that has read a
+ * document gets the signal DocumentChanged once when the document differs. Main thread only. */
 
 #include "agent/bus/gate.h"
 #include "agent/bus/status.h"
@@ -37,7 +38,7 @@ typedef struct BusDocuments {
         BusFacts *facts; /* borrowed; its tracker can be replaced */
         BusGate *gate;   /* borrowed */
         BusDocumentText texts[_BUS_DOCUMENT_MAX];
-        const BusJob *makers[_BUS_DOCUMENT_MAX]; /* its job, or NULL */
+        const BusJob *makers[_BUS_DOCUMENT_MAX]; /* job that makes the document now, or NULL */
         uint64_t n_changes[_BUS_DOCUMENT_MAX];   /* counter of changes of each document */
         /* Versions of the sources at the last comparison. */
         Snapshot *snapshot;
@@ -54,10 +55,11 @@ void bus_documents_done(BusDocuments *documents);
  * message. */
 bool bus_documents_is_long(sd_bus_message *call);
 
-/* Notes that a document might have changed. */
+/* Notes that a document might have changed: its text is old, and its readers get a signal if it
+ * differs. */
 void bus_documents_note(BusDocuments *documents, BusDocument document);
 /* Compares the state of the tracker with its last state, and notes the documents that might have
- * changed. */
+ * changed. "status" always counts as changed. */
 void bus_documents_look(BusDocuments *documents);
 
 /* Sends DocumentChanged for each document that is due. Makes at most one document, to compare it.

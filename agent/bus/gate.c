@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Receives calls, holds them until their turn, and sends refusals late. A call that waits is in the
- * queue of exactly one sender, which owns one reference to it. The serve source is on exactly while
- * there is something to serve. It has a lower priority than the bus, so all input is read first.
- * Answers count against their user until the bus reports them as read, so a user that does not read
- * gets no more. Refusals are kept in a ring in the order of their times. */
+ * queue of exactly one sender, which owns one reference to the call. The serve source is on while a
+ * call of a known user or a job waits. It has a lower priority than the bus, so all input is read
+ * first. Each run serves one call, or makes one step of a job (an answer that is made in steps).
+ * Answers count against their user until the bus reports how many bytes are unread, so a user that
+ * does not read gets no more. Refusals are kept in a ring in the order of their times, and a source
+ * of their own sends them. */
 
 #include "agent/bus/gate.h"
 
@@ -21,10 +23,10 @@
 #define LOOK_USEC    (20 * USEC_PER_MSEC)
 /* Connections of one user about which the bus is asked at a time. */
 #define ASKED_AT_ONCE 32
-/* Calls of a user that reads nothing for this long are dropped. */
+/* Calls and refusals of a user that does not read for this long are dropped. */
 #define UNREAD_USEC (10 * USEC_PER_SEC)
 
-#define REFUSALS_AT_ONCE 256 /* then other calls are served */
+#define REFUSALS_AT_ONCE 256 /* refusals in one run of their source; then other sources run */
 
 /* The weight of an answer to Introspect. Unit: ordinary answers. */
 #define ANSWERS_INTROSPECT 4
@@ -37,7 +39,8 @@
 typedef struct Refusal {
         sd_bus_message *answer;
         uint64_t due_usec;   /* CLOCK_MONOTONIC */
-        uint64_t until_usec; /* then a caller that reads nothing gets no answer */
+        uint64_t until_usec; /* CLOCK_MONOTONIC when a refusal to a caller that does not read is
+                                dropped */
 } Refusal;
 
 struct BusGate {
@@ -54,7 +57,8 @@ struct BusGate {
         TAILQ_HEAD(, BusJob) jobs; /* the first job makes the next step */
         bool step_was_last;        /* the last turn was a step, so a call is next */
         bool is_counted;           /* a question about all unread bytes is open */
-        size_t n_looks;            /* index of the sender with which the next question begins */
+        size_t n_looks;            /* counter; modulo the number of senders, the sender about which
+                                      the next questions begin */
         unsigned n_direct;         /* calls left to sd-bus since all input was read */
         uint64_t read_usec;        /* CLOCK_MONOTONIC of the last call that was read */
         uint64_t served_usec;      /* CLOCK_MONOTONIC of the end of the last turn */
@@ -297,7 +301,8 @@ static int on_refusal(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Queues a refusal. If the queue is full, the call gets no answer. */
+/* Queues a refusal. If the ring is full, or the caller expects no reply, the call gets no
+ * answer. */
 static void refuse_late(BusGate *gate, sd_bus_message *call, const char *words)
 {
         const sd_bus_error error = SD_BUS_ERROR_MAKE_CONST(SD_BUS_ERROR_LIMITS_EXCEEDED, words);
@@ -323,7 +328,7 @@ static void drop_job(BusGate *gate, BusJob *job)
         job->free(job);
 }
 
-/* The new job makes the next step. */
+/* Inserts the job at the head, so it makes the next step. */
 void bus_gate_begin(BusGate *gate, BusJob *job)
 {
         TAILQ_INSERT_HEAD(&gate->jobs, job, link);
@@ -457,7 +462,8 @@ static int on_serve(sd_event_source *source, uint64_t usec, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Serves one call although input is left, if the last turn was long ago. */
+/* Serves one call although input is left, if the last turn was BUS_READING_USEC ago and no answers
+ * are being written. */
 static void serve_if_late(BusGate *gate)
 {
         if (clock_usec(CLOCK_MONOTONIC) - gate->served_usec < BUS_READING_USEC || is_writing(gate))
@@ -468,7 +474,7 @@ static void serve_if_late(BusGate *gate)
 
 /* The user of a connection */
 
-/* Serves the calls that arrived before the user was known. */
+/* Serves all calls of a privileged sender that arrived before its user was known. */
 static void serve_privileged(BusGate *gate, BusSender *sender)
 {
         while (sender->n_calls > 0) {
@@ -498,7 +504,8 @@ static void learn_user(BusGate *gate, BusSender *sender, uid_t uid)
                 arm(gate);
 }
 
-/* Handles the answer about the user. The calls of a connection without a known user are dropped. */
+/* Handles the answer about the user. If there is no answer, for example because the connection is
+ * gone, its calls are dropped. */
 static void on_user(const char *name, int result, uint64_t user, void *userdata)
 {
         BusGate *gate = userdata;
@@ -535,8 +542,8 @@ const BusSender *bus_gate_get_sender(const BusGate *gate, sd_bus_message *call)
 
 /* Receiving */
 
-/* Returns the limit of the size of a call. libvirt's hook sends the XML of a domain, over a new
- * connection whose user is not known yet. */
+/* Returns the limit of the size of a call. It is larger for libvirt's hook, which sends the XML of
+ * a domain over a new connection whose user is not known yet. */
 static size_t find_size_max(const BusSender *sender, const char *member)
 {
         bool of_guest = strcmp(member, "PrepareGuest") == 0 ||
@@ -588,9 +595,9 @@ static bool is_for_sd_bus(sd_bus_message *m)
                              strcmp(interface, "org.freedesktop.DBus.Peer") == 0);
 }
 
-/* Limits the calls that sd-bus answers. Before all input is read, BUS_CALLS_PER_USER of them are
- * answered for all users together. A user that does not read gets no answer. Returns -EBUSY over
- * the limit. */
+/* Limits the calls that sd-bus answers, except those of privileged senders. Until all input is
+ * read, at most BUS_CALLS_PER_USER of them are answered for all users together. A user that does
+ * not read gets no answer. Returns -EBUSY over the limit. */
 static int limit_sd_bus_call(BusGate *gate, sd_bus_message *m, const char *name)
 {
         BusSender *sender;

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The entry of all calls: each call is read, weighed and queued for its turn
+/* The entry of all calls: each call is read, its size is measured, and it is queued for its turn
  * (agent/bus/call-queue.h) before any work is done for it. So a burst of one user costs other users
- * only the time to read it. Calls that are too large or too many get LimitsExceeded. That refusal
- * is sent after BUS_REFUSAL_USEC, so an immediate retry gains nothing.
+ * only the time to read the burst. Calls that are too large or too many get LimitsExceeded. That
+ * refusal is sent after BUS_REFUSAL_USEC, so an immediate retry gains nothing.
  *
  * The bus is asked once for the user of each connection, without blocking. Calls of root and of the
- * agent's own user are served as soon as they are read. Calls of other users are served when no
- * input is left and earlier answers are written. While calls are refused, "no input" means none
- * since BUS_QUIET_USEC. A call is served at the latest BUS_READING_USEC after the previous one. A
- * long answer is made in steps, with other calls in between.
+ * agent's own user are served as soon as they are read and their user is known. Calls of other
+ * users are served when no input is left and earlier answers are written. While calls are refused,
+ * "no input" means none since BUS_QUIET_USEC. While more input arrives, one call is served every
+ * BUS_READING_USEC, unless earlier answers still wait to be written. A long answer is made in
+ * steps, with other calls in between.
+ *
+ * A user that does not read its answers gets no more of them. Its waiting calls are dropped without
+ * an answer after 10 s. With a bus that does not report unread bytes (dbus-broker), all users count
+ * as reading.
  *
  * Main thread only. */
 
@@ -27,9 +32,10 @@
 #define BUS_REFUSALS_MAX 4096 /* queued refusals; further calls get no answer */
 
 /* Limits of the size of a call: the bytes of its texts, plus BUS_CALL_SIZE_OF_A_VALUE for each
- * value. */
+ * value. BUS_CALL_SIZE_OF_A_GUEST is the limit for the methods of libvirt's hook, one of which has
+ * the XML of a domain, if the sender is privileged or its user is not known yet. */
 #define BUS_CALL_SIZE_MAX        (256 * 1024)
-#define BUS_CALL_SIZE_OF_A_GUEST (5 * 1024 * 1024) /* calls with a domain's XML */
+#define BUS_CALL_SIZE_OF_A_GUEST (5 * 1024 * 1024)
 #define BUS_CALL_SIZE_OF_A_VALUE 16
 
 typedef struct BusGate BusGate;
@@ -42,20 +48,21 @@ struct BusJob {
          * answers. */
         int (*step)(BusJob *job, sd_bus_error *error);
         void (*free)(BusJob *job);
-        sd_bus_message *call; /* the job's own reference */
+        sd_bus_message *call; /* a reference that the gate releases before it calls free() */
         TAILQ_ENTRY(BusJob) link;
 };
 
 /* Creates a gate without a connection. serve handles a call like the handler of a method. It must
  * also answer if there is no such method. is_long returns whether the answer is made in steps; it
- * can read the call, which is rewound. Returns -ENOMEM or an error of sd-event. */
+ * can read the call, and must rewind it. Returns -ENOMEM or an error of sd-event. */
 int bus_gate_new(BusGate **ret, sd_event *event, sd_bus_message_handler_t serve,
                  bool (*is_long)(sd_bus_message *call), void *userdata);
 BusGate *bus_gate_free(BusGate *gate);
 DEFINE_CLEANUP(BusGate *, bus_gate_free);
 
-/* Receives all calls of a connection (borrowed) until bus_gate_detach(). That drops all waiting
- * calls, refusals and jobs. */
+/* Receives all calls of a connection (borrowed) until bus_gate_detach(). bus_gate_detach() drops
+ * all waiting calls, refusals and jobs without an answer. bus_gate_attach() returns the errors of
+ * sd-bus. */
 int bus_gate_attach(BusGate *gate, sd_bus *bus);
 void bus_gate_detach(BusGate *gate);
 

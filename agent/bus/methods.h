@@ -2,8 +2,8 @@
 #pragma once
 
 /* Methods that change claims or take the host out of use. They read the message, call claims.h and
- * parts of the daemon, log the result with the caller, and answer. All input of the caller is
- * checked here. Signatures are in formats/interface.h. */
+ * parts of the daemon, log the result with the caller, and answer. These methods check all input of
+ * the caller. Signatures are in formats/interface.h. */
 
 #include "agent/bus/bus.h"
 #include "agent/bus/caller.h"
@@ -16,10 +16,12 @@ typedef int BusMethod(sd_bus_message *call, const BusCaller *caller, const BusCo
  * rewind. Returns a negative errno with error set if they are malformed. */
 int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
 
-/* Claim() and MoveClaim(). They answer after Placement has answered. */
+/* Claim() and MoveClaim(). They answer when the claim queue (agent/placing/queue.h) has finished,
+ * which waits for Placement. */
 BusMethod bus_claim, bus_move_claim;
 
-BusMethod bus_change_claim; /* Confirm, Extend, Abort, Release, ReleaseAllocations */
+BusMethod bus_change_claim; /* Confirm, Extend, Abort, Release, ReleaseAllocations; they answer
+                               without waiting for Placement */
 
 /* The methods of libvirt's hook. */
 BusMethod bus_prepare_guest, bus_guest_started, bus_guest_released;
@@ -28,7 +30,8 @@ BusMethod bus_prepare_guest, bus_guest_started, bus_guest_released;
  * reports the change to Placement. */
 BusMethod bus_cordon, bus_uncordon, bus_undo_retire;
 
-/* Handles Explain(). queue NULL: uses the known state, without a refresh of the guests. */
+/* Handles Explain(). With queue, answers after a refresh of the host's data. NULL: answers at once
+ * from the known state. */
 int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue,
                 sd_bus_error *error);
 
@@ -41,9 +44,10 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
 /* Returns the open database in *ret. Otherwise returns a negative errno with error set. */
 int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error);
 
-/* Reads the groups and options of a request. A malformed message is -EINVAL with words; errors of
- * sd-bus are returned unchanged. Texts in *request are borrowed from the message. The caller frees
- * the rest with claim_request_done(), also after an error. */
+/* Reads the groups and options of a request. A wrong value or a request over a limit is -EINVAL
+ * with words; errors of sd-bus are returned unchanged, without words. Texts in *request are
+ * borrowed from the message. The caller frees the rest with claim_request_done(), also after an
+ * error. */
 int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr);
 
 /* Frees what bus_read_resources() has allocated. */

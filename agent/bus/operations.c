@@ -26,12 +26,14 @@
 
 typedef struct Waiting Waiting;
 
-/* A method. Methods with the same begin() are rivals: they share one request of the tracker. */
+/* A method. Waiting calls with the same begin() are rivals: begin() of reshapes, retirements and
+ * the heal of one consumer rejects a call that a rival prevents. */
 typedef struct Operation {
         const char *method;
         int (*begin)(Waiting *waiting, const EventAuthor *by, sd_bus_error *error);
         int kind;            /* distinguishes methods with the same begin() */
-        bool is_final;       /* the method cannot be cancelled */
+        bool is_final;       /* the method cannot be cancelled; reshape_control_cancel() decides
+                                about reshapes */
         const char *changes; /* subject of the log message about the caller; NULL: no message */
 } Operation;
 
@@ -192,8 +194,8 @@ static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *
         return 0;
 }
 
-/* Answers with the audit, also if the publication failed. Without an audit, answers with its error
- * or the error of the cycle. */
+/* Answers with the error of the last audit if it failed. Otherwise answers with its document, also
+ * if the publication failed. If no audit has run, answers with the error of the cycle. */
 static void on_audited(Tracker *tracker, const Error *error, void *userdata)
 {
         const AuditorState *audit = auditor_get_state(tracker_view(tracker).auditor);
@@ -235,8 +237,9 @@ static int begin_heal_consumer(Waiting *waiting, const EventAuthor *by, sd_bus_e
         return ask_audit(waiting, AUDITOR_REQUEST_HEAL_CONSUMER, &consumer, by);
 }
 
-/* Returns why the call is refused, or NULL. Reasons that depend on Placement, such as allocations,
- * are in the document instead. A dry run (GetRetire) does not require a cordon. */
+/* Returns why the call of Retire() or GetRetire() is refused, or NULL. Reasons that depend on
+ * Placement, such as allocations, are in the document instead. A dry run (GetRetire) does not
+ * require a cordon. */
 static const char *find_hindrance(const BusConfig *config, bool dry_run)
 {
         const char *why =
@@ -420,8 +423,8 @@ static void on_cordon_reported(Tracker *tracker, const Error *error, void *userd
                 call, "s", tracker_view(tracker).status->cycle_published ? "" : error->text);
 }
 
-/* Rejects claims at once, and answers after the cycle that reports the cordon to Placement. Records
- * note as an event. Returns 1, or a negative errno. */
+/* Applies the cordons to new claims at once, and answers after the cycle that reports them to
+ * Placement. Records note as an event. Returns 1, or a negative errno. */
 static int report_cordon(sd_bus_message *call, const BusConfig *config, const EventNote *note)
 {
         const Cordon *cordon = config->cordon;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Methods that answer after a cycle: Sync, SyncFull, GetReshape, Reshape, UndoReshape, Audit, Heal,
- * HealConsumer, GetRetire, Retire, Reload. The properties Operation… have their progress, which is
- * compared several times a second while a call waits. Main thread only. */
+ * HealConsumer, GetRetire, Retire, Reload. The properties Operation… show the progress of the
+ * cycle, which is compared several times a second while a call waits. Main thread only. */
 
 #include <systemd/sd-bus.h>
 
@@ -20,7 +20,8 @@ int bus_operations_new(BusOperations **ret, sd_event *event, const BusConfig *co
 BusOperations *bus_operations_free(BusOperations *operations);
 DEFINE_CLEANUP(BusOperations *, bus_operations_free);
 
-/* Returns the method of the oldest waiting call, and its progress. "" means that no call waits. */
+/* Returns the method of the oldest waiting call, and the tracker's progress. "" means that no call
+ * waits. */
 const char *bus_operations_get(const BusOperations *operations, Progress *ret);
 
 /* Handles a call of one of these methods. by is borrowed during the call only. Returns 1 if the
@@ -28,5 +29,7 @@ const char *bus_operations_get(const BusOperations *operations, Progress *ret);
 int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const EventAuthor *by,
                          sd_bus_error *error);
 
-/* Handles Cancel(): answers all waiting calls of the named method with BUS_ERROR_CANCELLED. */
+/* Handles Cancel(): answers all waiting calls of the named method with BUS_ERROR_CANCELLED. The
+ * requested cycle still runs. Cancel() fails with BUS_ERROR_BUSY for a method that cannot be
+ * cancelled or a reshape that has begun, and with BUS_ERROR_NOT_FOUND if no call waits. */
 int bus_operations_cancel(BusOperations *operations, sd_bus_message *call, sd_bus_error *error);

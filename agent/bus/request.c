@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads the request of Claim() and Explain() from a message: the groups, then the options. A
- * malformed message is -EINVAL with words; errors of sd-bus are returned unchanged. The limits of
- * claim_request_check() are enforced during the read. So the agent neither sorts nor stores a
- * request that it would reject. Text options are borrowed from the message, which must outlive the
- * request. */
+/* Reads the request of Claim() and Explain() from a message: the groups, then the options. A wrong
+ * value is -EINVAL with words; errors of sd-bus are returned unchanged. The numbers of groups,
+ * amounts, traits, mappings, cells and options are limited during the read, so an oversized request
+ * is rejected before it is stored. The NUMA options are collected in a Reading, and
+ * numa_request_make() interprets them together at the end. Text options are borrowed from the
+ * message, which must outlive the request. */
 
 #include <errno.h>
 #include <inttypes.h>

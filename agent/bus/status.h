@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The document "status" and the properties of org.computeagent.Agent1. The properties have only
- * values that a client follows without reading a document. Main thread; counting pending writes
+/* The document "status" and the properties of org.computeagent.Agent1. The properties are those
+ * values that a client can follow without reading a document. Main thread; counting pending writes
  * blocks on the disk. */
 
 #include <jansson.h>
