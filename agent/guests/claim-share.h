@@ -11,17 +11,19 @@
 /* Returns true if the provider is in the host's own tree. */
 bool claim_share_is_own(const HostView *view, const char *node, const Uuid *provider);
 
-/* Returns true if the consumer has an allocation from the host's own tree, or if all of its
- * allocations are from sharing providers of this host. In the second case no other host is
- * named. */
+/* Returns true if the consumer has an allocation from the host's own tree, or if it has allocations
+ * and all of them are from sharing providers of this host. In the second case it has none from
+ * another host. */
 bool claim_share_has(const HostView *view, const char *node, const Consumer *consumer);
 
-/* Removes the share, and the allocations of claim (NULL: none) from other providers, which the
- * agent wrote for it. Returns true if there were any. */
+/* Removes the share, and all allocations from the other providers of claim (NULL: none), which the
+ * agent wrote for the claim. If the host is not known, removes only the latter. Returns true if
+ * there were any. */
 bool claim_share_remove(const HostView *view, const char *node, const Claim *claim,
                         Consumer *consumer);
 
-/* Returns true if the consumer has exactly the claim's amounts on the claim's providers. */
+/* Returns true if the consumer has exactly the claim's amounts on the claim's providers. Other
+ * providers are ignored. */
 bool claim_share_is(const Claim *claim, const Consumer *consumer);
 
 /* Sets the owner of a consumer that has none. A project or user that is NULL or "" becomes unknown,
@@ -37,10 +39,11 @@ ClaimReported claim_share_reported(const HostView *view, const Consumer *consume
 
 /* Returns true if the consumer's share of this host is left over from the agent's write for a claim
  * that ended (NULL: not known any more). Two cases give true. First, no other client wrote the
- * consumer since: its generation is unchanged. Second, a client changed the allocations from other
- * hosts, and left this host's share unchanged: an evacuation. A write that changes nothing
- * elsewhere gives false, because its client places the consumer here. If the state is not known
- * (left->reported), the result is true.
+ * consumer since: its generation is unchanged, and its time or its amounts do not contradict it.
+ * Second, a client changed the allocations from other hosts, and left this host's share unchanged:
+ * an evacuation. A write that changes nothing elsewhere gives false, because its client places the
+ * consumer here. If the state at the agent's write (left->reported) or the host is not known, the
+ * result is true.
  *
  * A consumer that was deleted and created again counts its generation from the start. It is
  * recognised by a lower generation, and by the time of its last write. If it existed when the agent

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Decides when claims and guests are compared, and with which inputs. A comparison is due once for
- * each poll, and again after an answer of Placement that the first one needs. Placement's answers
- * count for one comparison alone, so they are freed at its end. Claims that were made or returned
- * since the begin of the poll are remembered until the next one, because the poll can have missed
- * their guests.
+ * each poll, after a request or a failure, and again after the answers of Placement that the first
+ * one needs. Placement's answers count for one comparison alone, so they are freed at its end.
+ * Claims that were made or returned since the begin of the poll are remembered until the next poll,
+ * because the present one can have missed their guests.
  *
  * A ComparisonRun is one comparison, with answers or without. It runs through these states: the
  * allocations of providers are read (read_held()), the first comparison finds the consumers to read
@@ -12,8 +12,9 @@
  * skipped if it has nothing to read. Without Placement the first comparison is the only one. A
  * comparison takes several turns of the main loop, with calls in between.
  *
- * Times of claims are wall-clock times. When that clock is set, all stored times are moved by the
- * same distance, so that each claim expires after its full time. */
+ * Times of claims are wall-clock times. When that clock is set by at least CLOCK_JUMP_MIN_USEC, the
+ * expiry times of claims and the times in the memory of comparisons are moved by the same distance,
+ * so that each claim expires after its full time. */
 
 #include "agent/guests/comparison.h"
 
@@ -150,7 +151,7 @@ static void follow_clock(ClaimService *service)
         service->comparison.known_id = service->last_id;
 }
 
-/* Ends the claims that expired before usec. */
+/* Ends the claims that expired before usec, and notes the result for the service. */
 static void expire(ClaimService *service, uint64_t usec)
 {
         Error error = ERROR_NULL;
@@ -295,7 +296,7 @@ static int order_answers(const void *a, const void *b)
 }
 
 /* Stores the answers about the consumers in asked. Takes holding. A consumer that holding lacks has
- * no allocation. If memory is short there are no answers. */
+ * no allocation. If memory is short, or if the database cannot be used, there are no answers. */
 static void take_answers(ClaimService *service, const ClaimWanted *asked, Allocations *holding)
 {
         ClaimComparison *comparison = &service->comparison;
@@ -324,7 +325,8 @@ static void take_answers(ClaimService *service, const ClaimWanted *asked, Alloca
         comparison->absent = asked->absent;
 }
 
-/* Takes held, the allocations from some providers, with the stamp of these providers. */
+/* Takes held, the allocations from some providers (NULL: not read), with the stamp of these
+ * providers. */
 static void set_held(ClaimComparison *comparison, uint64_t stamp, Allocations *held)
 {
         allocations_free(comparison->held);
@@ -345,8 +347,8 @@ static bool has_follower(ClaimService *service)
         return false;
 }
 
-/* Returns true if a claim follows another writer, and the providers changed since their allocations
- * were read last. */
+/* Returns true if a comparison is due, a claim follows another writer, and the providers changed
+ * since their allocations were read last. */
 static bool wants_held(ClaimService *service, uint64_t stamp)
 {
         /* A complete read, which a new database needs, includes these allocations. */
@@ -402,7 +404,8 @@ struct ComparisonRun {
         ReconcileAccess access; /* access to Placement of the comparison that runs */
         ClaimReconcile *run;    /* NULL: no comparison runs */
         uint64_t n_opened;      /* ClaimService.n_opened when it began */
-        uint64_t stamp;         /* stamp of the providers whose allocations are read */
+        uint64_t stamp;         /* stamp of the providers whose allocations are read:
+                                   list_providers() */
         ClaimWanted asked;
         Allocations *read; /* consumers that were read so far; NULL: none */
         Gather *gather;
@@ -437,7 +440,7 @@ ComparisonRun *comparison_run_free(ComparisonRun *run)
         return NULL;
 }
 
-/* Begins a comparison if one is due. Without memory it stays due. */
+/* Begins a comparison if one is due, after a look at the clock. Without memory it stays due. */
 static void begin_run(ComparisonRun *run, ReconcileAccess access)
 {
         ClaimService *service = run->service;
@@ -483,8 +486,8 @@ static int run_turn(ComparisonRun *run, Error *reterr)
                                run->access == RECONCILE_CAN_READ ? &run->asked : NULL, reterr);
 }
 
-/* Ends a comparison with its result. A failure makes it due again. So do consumers that must be
- * read first. */
+/* Ends a comparison with its result. A failure makes it due again, and so do consumers that must be
+ * read first. Without Placement, also ends claims that expired. */
 static void finish_run(ComparisonRun *run, int result, const Error *error)
 {
         ClaimService *service = run->service;
@@ -514,7 +517,8 @@ static bool pause_run(ComparisonRun *run)
                sd_event_source_set_enabled(run->next, SD_EVENT_ONESHOT) >= 0;
 }
 
-/* Continues the comparison, if one runs. Returns 1 if another turn follows, 0 if it has ended. */
+/* Continues the comparison, if one runs. Returns 1 if another turn follows, 0 if it has ended. If
+ * no pause can be set, the next turn follows at once. */
 static int continue_run(ComparisonRun *run)
 {
         while (run->run) {
@@ -610,7 +614,8 @@ static int read_asked(ComparisonRun *run)
         return r < 0 ? r : 1;
 }
 
-/* Continues after all consumers of the host with those that have no allocation here. */
+/* Continues after all consumers with allocations here were read: reads the consumers of run->asked
+ * that are not among them. */
 static void on_all_gathered(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         ComparisonRun *run = userdata;
@@ -628,8 +633,9 @@ static void on_all_gathered(Reporter *reporter, int result, const Error *error, 
         finish(run, result, error);
 }
 
-/* Reads all consumers of the host. Results are those of read_asked(). A tree that Placement does
- * not have has no consumers. Placement can have the host under another uuid then. */
+/* Reads all consumers of the host. Results are those of read_asked(). If Placement does not have
+ * the tree, the host has no consumers, and only the consumers of run->asked are read. Placement can
+ * have the host under another uuid then. */
 static int read_all(ComparisonRun *run)
 {
         int r;

@@ -8,7 +8,8 @@
 #include "agent/guests/reconcile.h"
 #include "report/reporter.h"
 
-/* Sets the result of a poll, as the facts about devices and guests. Keeps a reference. sizes of
+/* Sets the result of a poll, as the facts about devices and guests, and makes a comparison due.
+ * Does nothing for the present snapshot, unless the settings changed. Keeps a reference. sizes of
  * vGPUs are copied; NULL: those of the last call. */
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot,
                                 const VgpuSizes *sizes);
@@ -17,8 +18,9 @@ void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot,
  * that the tree of providers was made of. Keeps a reference. */
 void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot);
 
-/* Returns true if the last poll found a guest of the consumer on this host that has no claim, so
- * that it will get one. */
+/* Returns true if the last poll found a guest of the consumer on this host that has no claim and
+ * will get one. A guest that is off does not count if another host has it, or with the setting
+ * started_only. */
 bool claim_service_has_guest(ClaimService *service, const Uuid *consumer);
 
 /* Records that the guest stopped, even if the last poll shows it running. */
@@ -29,29 +31,32 @@ void claim_service_note_stopped(ClaimService *service, const Uuid *guest);
 void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests);
 
 /* A comparison of claims and guests, which repairs differences (claims/reconcile.h). It runs once
- * per snapshot, when its host is stored, and ends claims that expired. The guests of a recorded
- * host are not here, so only expired claims end. It takes as many turns of the main loop as
- * necessary, and calls are served in between. One comparison of a service runs at a time. */
+ * per snapshot, when the host's tree is stored in the database, and ends claims that expired. The
+ * guests of a recorded host are not here, so only expired claims end. It takes as many turns of the
+ * main loop as necessary, and D-Bus calls are served in between. One comparison of a service runs
+ * at a time. */
 typedef struct ComparisonRun ComparisonRun;
 
 /* Reports the end, once, never from inside comparison_run_begin(). It can free the run. */
 typedef void (*ComparisonRunDone)(void *userdata);
 
-/* Compares with answers of Placement. First it reads the allocations from the providers with the
- * amounts of guests, if another writer changed these and a claim follows them. That takes one
- * request for the root, and one for each cell that is a provider. Then it reads the consumers that
- * claims/reconcile.h needs in parallel, or all of this host, and acts. A cycle without a change
- * sends no request. Acts at once on the first differences that need no answer.
+/* Compares with answers of Placement. First it reads the allocations from the root and from the
+ * providers with VCPU, PCPU or MEMORY_MB, one request for each, if the generations of these
+ * providers changed and a claim follows another writer. Then it compares, and acts at once on the
+ * differences that need no answer. If claims/reconcile.h needs answers, it reads these consumers in
+ * parallel, or all of this host, and compares again. A cycle without a change sends no request.
  *
- * Returns 1 if a turn or a request follows, and then done, or 0 if all is done, or if memory is
- * short. root is that of the host. Everything is borrowed, and event is referenced. The reporter
+ * Returns 1 if a turn or a request follows; done is called at its end. Returns 0 if no comparison
+ * is due, if it has ended already, or if memory is short; then done is not called. root is that of
+ * the host. Everything is borrowed until the end of the run, and event is referenced. The reporter
  * must have a tree, and no attempt on its way. */
 int comparison_run_begin(ComparisonRun **ret, ClaimService *service, sd_event *event,
                          Reporter *reporter, const Uuid *root, ComparisonRunDone done,
                          void *userdata);
 
-/* Compares without reading Placement: access must not be RECONCILE_CAN_READ. It begins after the
- * calls that have arrived were served. Results are those of comparison_run_begin(). */
+/* Compares without reading Placement: access must not be RECONCILE_CAN_READ. The first turn begins
+ * after a short pause, in which D-Bus calls that have arrived are served. Results are those of
+ * comparison_run_begin(). */
 int comparison_run_begin_alone(ComparisonRun **ret, ClaimService *service, sd_event *event,
                                ReconcileAccess access, ComparisonRunDone done, void *userdata);
 
@@ -60,19 +65,21 @@ int comparison_run_begin_alone(ComparisonRun **ret, ClaimService *service, sd_ev
 ComparisonRun *comparison_run_free(ComparisonRun *run);
 DEFINE_CLEANUP(ComparisonRun *, comparison_run_free);
 
-/* Records that the tree was published. If Placement had no provider of this host in this cycle, it
- * has no consumer of it either. A new database then needs no complete read. */
+/* Records that the tree was published. If the comparison of this cycle found no provider of this
+ * host in Placement, Placement has no consumer of this host either. A new database then needs no
+ * complete read. */
 void claim_service_note_published(ClaimService *service);
 
-/* Requests that the comparison after the next poll reads all claims without a guest from Placement,
- * to free capacity. */
+/* Requests that the comparison of the next poll that begins after this call reads all claims
+ * without a guest from Placement, to free capacity. */
 void claim_service_ask_all(ClaimService *service);
 
-/* Requests another comparison at the end of this cycle. */
+/* Makes a comparison due, also without a new poll. Does nothing before the first poll. */
 void claim_service_look_again(ClaimService *service);
 
 /* A change of CLOCK_REALTIME against CLOCK_BOOTTIME, which cannot be set and includes the time of
- * sleep. Small corrections between two looks stay below this limit. Pure. */
+ * sleep. A smaller change between two looks is a correction of the clock, and counts as no jump.
+ * Pure. */
 #define CLOCK_JUMP_MIN_USEC (10 * USEC_PER_SEC)
 
 /* A jump of the clock, in microseconds. */
@@ -91,5 +98,5 @@ ClockJump clock_watch_look(ClockWatch *watch, uint64_t real_usec, uint64_t boot_
 bool clock_jump_is_before(const ClockJump *jump, uint64_t usec);
 
 /* Moves a time by the jump, so that its distance from the present time is unchanged. The result is
- * never 0. */
+ * at least 1 and at most INT64_MAX. */
 uint64_t clock_jump_move(const ClockJump *jump, uint64_t usec);

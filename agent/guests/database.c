@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Opens the claim database, keeps it open, and reports its errors. A result of the database can
- * show that the file was moved away or is damaged. Then it is closed, and claim_service_tend()
- * opens it again. That also stores the tree that a new file lacks. A file that rejects a write
- * stays open. The member error has the present state: no database, a failed write, or no error.
+ * show that the file was moved away or is damaged. Then the file is closed, and
+ * claim_service_tend() opens it again and stores the tree that a new file lacks. A file that
+ * rejects a write stays open, and each cycle tries a write. The member error has the present state:
+ * no database, a failed write, or no error. The second half announces changes of claims: to the
+ * watcher, to the watcher of cards, and to the comparison, which must know claims and vGPU
+ * functions that the last poll cannot show.
  *
- * Some callers are in the middle of a loop over the database. They must not close it, so they call
- * claim_service_note_step(), or set "lost" for the next claim_service_tend(). */
+ * claim_service_check() opens a lost file at once. A step of a cycle must not get another file, so
+ * claim_service_note_step() only closes it. A watcher must not even close it, because its caller
+ * uses the database. So claim_service_count() sets "lost" for the next claim_service_tend(). */
 
 #include "agent/guests/database.h"
 
@@ -108,7 +112,7 @@ static void set_error(ClaimService *service, int result, const Error *words)
                         service->error.text);
 }
 
-/* Closes a lost file. The next claim_service_tend() opens it. */
+/* Closes the file if the result shows that it is lost. The next claim_service_tend() opens it. */
 static void forget_lost(ClaimService *service, int result)
 {
         if (is_lost(result))
@@ -144,7 +148,7 @@ static void log_opened(const ClaimService *service, int opened, const Error *err
         }
 }
 
-/* Keeps a copy of the host that the database had before this start. */
+/* Keeps a copy of the host that the database had when it was opened. */
 static void remember_tree(ClaimService *service)
 {
         Error error = ERROR_NULL;
@@ -174,8 +178,9 @@ static void note_last_id(ClaimService *service)
                 service->last_id = MAX(service->last_id, list.claims[i]->id);
 }
 
-/* Returns true if Placement was not read since the file was created. A claim database that replaces
- * a lost one does not know the allocations of consumers without a guest. */
+/* Returns true if there is a Placement that was not read completely since the file was created. A
+ * claim database that replaces a lost one does not know the allocations of consumers without a
+ * guest. */
 static bool is_unread(const ClaimService *service)
 {
         bool unread = service->claims && service->settings.with_placement &&
@@ -264,8 +269,8 @@ void claim_service_note(ClaimService *service, int result, const Error *words)
                 claim_service_note_step(service, result, words);
 }
 
-/* Writes a test record, to check whether the error that closed the database is gone, for example a
- * full disk. */
+/* Writes a test record, to check whether the cause of a rejected write is gone, for example a full
+ * disk. */
 static void try_write(ClaimService *service)
 {
         Error error = ERROR_NULL;
@@ -410,7 +415,7 @@ static int add_released(ClaimComparison *comparison, const ClaimDevice *device)
         return 0;
 }
 
-/* Keeps the functions of an ended claim until a poll shows them. */
+/* Keeps the vGPU functions of an ended claim until a poll begins after its end. */
 static void note_released(ClaimService *service, const Claim *claim)
 {
         for (size_t i = 0; i < claim->n_devices; i++)

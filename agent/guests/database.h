@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The claim database as the daemon uses it. It is opened when possible, and every cycle retries.
+/* The claim database as the daemon uses it. It is opened at the start, and every cycle tries again
+ * to open it while it is closed.
  *
  * A read-only folder or a full disk must not prevent the agent from reporting the host's inventory.
  * Until the database works, claims are rejected with words. Main thread only; blocks on the disk.
  *
- * This header has the file and the host that claims are fitted to. Polls, answers of Placement and
- * their comparison with the claims are in agent/guests/comparison.h. */
+ * This header declares the functions about the file, and about the tree of the host that claims are
+ * fitted to. Polls, answers of Placement and their comparison with the claims are in
+ * agent/guests/comparison.h. */
 
 #include <errno.h>
 
@@ -41,15 +43,16 @@ typedef struct ClockWatch {
         uint64_t real_usec, boot_usec; /* 0: none yet */
 } ClockWatch;
 
-/* The inputs of a comparison of claims and guests, and the state between two of them. Only
- * agent/guests/comparison.h sets the members. */
-/* A virtual function that a claim had when it ended. The poll before can lack its type. */
+/* A virtual function that a claim had when the claim ended. A poll that began before can lack the
+ * type of its vGPU. */
 typedef struct ReleasedVgpu {
         char address[HOST_ADDRESS_SIZE];
         char *type;         /* "nvidia-1428"; owned */
         uint64_t when_usec; /* CLOCK_REALTIME of the end */
 } ReleasedVgpu;
 
+/* The inputs of a comparison of claims and guests, and the state between two of them. Only
+ * agent/guests sets the members. */
 typedef struct ClaimComparison {
         /* One poll or two: the guests can be those of a newer poll, before a cycle takes all of
          * it. */
@@ -60,38 +63,39 @@ typedef struct ClaimComparison {
         ReleasedVgpu *released; /* vGPUs of claims that ended after the begin of the poll */
         size_t n_released, n_released_allocated;
         bool driver_is_new;      /* the settings changed since the facts were made */
-        ReconcileRecent *recent; /* claims since the begin of the poll, or slightly longer: it
-                                      does not show their guests */
+        ReconcileRecent *recent; /* claims that were made or returned since the begin of the poll,
+                                    which might not show their guests */
         size_t n_recent, n_recent_allocated;
 
-        bool is_due; /* the poll was not compared yet */
+        bool is_due; /* a comparison must begin: the poll was not compared yet, or not completely */
         ReconcileMemory memory;
         ReconcileProblems problems;
         Uuid *away; /* guests that other hosts have */
         size_t n_away;
-        uint64_t urgent_usec;  /* a comparison of a poll that begins after this reads all claims
-                                  without a guest; 0: none */
+        uint64_t urgent_usec;  /* CLOCK_REALTIME of a request: the comparison of a poll that began
+                                  later reads all claims without a guest; 0: none */
         Allocations *holding;  /* Placement's allocations of the consumers that were read */
         ConsumerRead *answers; /* the same by consumer; borrows from holding */
         size_t n_answers;
         bool complete;     /* all consumers of the host were read */
-        bool absent;       /* Placement does not have the tree yet, so all were read */
+        bool absent;       /* Placement does not have the tree yet, so it has no consumer of the
+                              host */
         Allocations *held; /* allocations from some providers, for the next comparison alone; NULL:
                               not read */
-        uint64_t held_stamp; /* stamp of these providers when they were read last */
+        uint64_t held_stamp; /* stamp of these providers (comparison.c) when they were read last */
         ClockWatch clock;
-        int64_t known_id; /* newest claim at the last look at the clock */
+        int64_t known_id; /* id of the newest claim at the last look at the clock */
 } ClaimComparison;
 
 /* The claim database of the daemon. */
 typedef struct ClaimService {
         /* Members that every user can read. */
         Claims *claims; /* the open database, or NULL */
-        Error error; /* reason why there is none, or why its last change could not be stored; code
+        Error error; /* reason why there is no database, or why a change could not be stored; code
                         0: neither */
-        const HostFacts *facts; /* facts of the last poll; NULL: there was none */
-        uint64_t built_usec;    /* CLOCK_REALTIME when this program created an empty database; 0: it
-                                   did not */
+        const HostFacts *facts;   /* facts of the last poll; NULL: there was none */
+        uint64_t built_usec;      /* CLOCK_REALTIME when this program created an empty database,
+                                     possibly in place of a damaged one; 0: it did not */
         ProviderTree *remembered; /* the host in the database when it was opened, or NULL; an
                                      operator's ratios are taken from it until Placement answers */
         ClaimSettings settings;
@@ -103,16 +107,18 @@ typedef struct ClaimService {
         /* Members for agent/guests alone. */
         char *path, *name,
                 *node; /* path of the database, name of the host, name of its root provider */
-        bool error_is_of_write; /* the file is open, and each cycle tries a write */
-        bool lost;              /* the file was replaced or is damaged; the next tend closes it */
-        char *closed, *hint;    /* see claim_service_set_closed(); NULL: none */
-        ProviderTree *tree;     /* host that claims are fitted to; NULL before the first one */
-        bool tree_is_stored;    /* the database has the tree */
-        bool tree_is_absent;    /* Placement did not have the tree when it was read last */
+        bool error_is_of_write;     /* the file is open, and each cycle tries a write */
+        bool lost;                  /* the file was replaced or damaged; claim_service_tend() closes
+                                       it */
+        char *closed, *hint;        /* see claim_service_set_closed(); NULL: none */
+        ProviderTree *tree;         /* host that claims are fitted to; NULL before the first one */
+        bool tree_is_stored;        /* the database has the tree */
+        bool tree_is_absent;        /* Placement did not have the tree when it was read last */
         StringSet locked_consumers; /* consumers that a claim or a healer works on */
         int64_t last_id;            /* newest claim that was made */
-        uint64_t n_opened;          /* how often the file was opened */
-        uint64_t n_changes; /* changes of claims that were announced, or returned to a caller */
+        uint64_t n_opened;          /* number of attempts to open the file */
+        uint64_t n_changes; /* counter that rises when a change of a claim is announced, or a claim
+                               is returned to a caller */
         ClaimWatch watch;
         void (*watch_cards)(void *userdata);
         void *watch_cards_userdata;
@@ -129,14 +135,16 @@ int claim_service_new(ClaimService **ret, const char *path, const char *host,
 ClaimService *claim_service_free(ClaimService *service);
 DEFINE_CLEANUP(ClaimService *, claim_service_free);
 
-/* Opens the database if it is not open, and stores the tree of the last claim_service_set_tree().
- * Called once per cycle. Logs changes. */
+/* Opens the database if it is not open or was lost, and stores the tree of the last
+ * claim_service_set_tree() if the file lacks it. After a rejected write, tries another one. Called
+ * once per cycle. Logs changes. */
 void claim_service_tend(ClaimService *service);
 
-/* Applies new settings. */
+/* Applies new settings. The next claim_service_set_snapshot() makes the facts again. */
 void claim_service_set(ClaimService *service, const ClaimSettings *settings);
 
-/* Sets the host that claims are fitted to; it takes a reference. */
+/* Sets the tree of the host that claims are fitted to, and stores it in the database. Takes a
+ * reference. */
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree);
 
 /* Rejects new claims with reason, and sets the hint that is added to refusals: see ClaimsRules.
@@ -154,12 +162,13 @@ static inline Claims *claim_service_require(ClaimService *service, Error *reterr
         return service->claims;
 }
 
-/* Returns true if Placement must be read for a new database, because it can replace a lost one.
- * Also passes that to the database, for its refusals. */
+/* Returns true if all consumers of this host must be read from Placement, because the database is
+ * new and can replace a lost one. Also passes this to the database, which rejects claims with the
+ * reason until then. */
 bool claim_service_is_unread(ClaimService *service);
 
 /* Records that a claim was made or returned to a caller: a poll that began before does not show its
- * guest. claim_service_notify() does the same. */
+ * guest. claim_service_notify() does the same, except for CLAIM_EVENT_REMOVED. */
 void claim_service_touch(ClaimService *service, int64_t claim);
 
 /* Reserves a consumer for one worker at a time: a claim that was read and is not answered yet, or a
@@ -169,19 +178,19 @@ bool claim_service_lock_consumer(ClaimService *service, const Uuid *consumer);
 void claim_service_unlock_consumer(ClaimService *service, const Uuid *consumer);
 
 /* Checks a result of claims.h, after the last use of its data. A file that was moved away or is
- * damaged (-ESTALE, -EUCLEAN) is closed and opened again. */
+ * damaged (-ESTALE, -EUCLEAN) is closed and opened again at once. */
 void claim_service_check(ClaimService *service, int result);
 
 /* Checks a result like claim_service_check(), with the words of a result below 0. A disk that
  * rejects a write is an error of the service until a write succeeds. Each cycle tries one. */
 void claim_service_note(ClaimService *service, int result, const Error *words);
 
-/* Checks a result in a step of a cycle: the next claim_service_tend() opens a file that was
- * lost. */
+/* Checks a result like claim_service_note(), but only closes a file that was lost: the next
+ * claim_service_tend() opens it. */
 void claim_service_note_step(ClaimService *service, int result, const Error *words);
 
-/* Writes an event into the history (claims_note()). An event that cannot be written is skipped: the
- * journal has it. */
+/* Writes an event into the history (claims_note()). Without a database, or if the write fails, the
+ * event is only in the journal. */
 void claim_service_record(ClaimService *service, const EventNote *note);
 
 /* Sets the watcher of all changes except those of other processes; NULL: none. It can count and
@@ -189,18 +198,21 @@ void claim_service_record(ClaimService *service, const EventNote *note);
  * uses the database. */
 void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata);
 
-/* Sets the function that is called after a change of a claim that changes what a card can offer.
- * Its vGPUs have several types, and each claim takes from all of them. Or the claim ended, and only
- * a new poll can show its function. A new function replaces the one before.
+/* Sets the function that is called after a change of a claim with a vGPU function, if the change
+ * can change what the card offers. This is so if the card has several types, because each vGPU
+ * reduces the capacity of all of them. It is also so if the claim ended, because only a new poll
+ * can show that the function is free. A new function replaces the one before.
  * claim_service_unwatch_cards() removes the function with this userdata. service can be NULL. */
 void claim_service_watch_cards(ClaimService *service, void (*watch)(void *userdata),
                                void *userdata);
 void claim_service_unwatch_cards(ClaimService *service, const void *userdata);
 
-/* Marks the functions of ended claims in the facts, and forgets those that the poll shows. */
+/* Marks the functions of ended claims in the facts, and forgets those whose claim ended before the
+ * begin of the poll. */
 void claim_service_mark_released(ClaimComparison *comparison);
 
-/* Announces a change that was written. Clears an error of an earlier write. */
+/* Announces a change of a claim, which the caller has written, to the watchers, and starts
+ * compute-agent-prepare if the change concerns it. Clears an error of an earlier write. */
 void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *claim);
 
 /* Sets is_adopting. When it becomes false, calls the function of claim_service_on_adopted(). */
@@ -211,6 +223,6 @@ void claim_service_set_adopting(ClaimService *service, bool is_adopting);
 void claim_service_on_adopted(ClaimService *service, void (*adopted)(void *userdata),
                               void *userdata);
 
-/* Returns the number of living claims; 0 if the database is not open. It is cheap, and closes
- * nothing, so that a watcher can call it. */
+/* Returns the number of living claims; 0 if the database is not open. It is cheap, and only marks a
+ * lost file, so that a watcher can call it. */
 size_t claim_service_count(ClaimService *service);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Converts polls to the facts that claims need, for siblings that do not include each other's
- * headers. Each list of the facts has space for all items of the snapshot, and is filled in one
+ * headers. Each list of the facts has space for all items of the snapshots, and is filled in one
  * pass. Cells come before domains, because the layout of a domain needs them. Functions come before
- * devices, because these need the identities. Only words of the configuration are copied. All other
- * texts are borrowed from the snapshots. */
+ * devices, because these need the identities. Words of the configuration are copied, because a
+ * reload frees it. Other texts with a pointer are borrowed from the snapshots. */
 
 #include "agent/guests/facts.h"
 
@@ -59,8 +59,8 @@ static int add_devices(const MdevPlan *plan, HostFacts *facts)
         return 0;
 }
 
-/* Adds the PCI devices of the [pci] section, with their resource classes. A device of a physical
- * network is not counted here. */
+/* Adds the PCI devices of the [pci] section, with their resource classes, if they are reported in
+ * Placement. Devices of a physical network, and vGPU functions without a vGPU, are left out. */
 static void add_pci(const HostConfig *config, const Snapshot *snapshot, HostFacts *facts)
 {
         for (size_t i = 0; config->report_in_placement && i < snapshot->n_devices; i++) {
@@ -84,7 +84,7 @@ static void add_pci(const HostConfig *config, const Snapshot *snapshot, HostFact
         }
 }
 
-/* Returns the largest number of functions and types of all cards. */
+/* Returns the largest possible number of pairs of a function and a type, on all cards. */
 static size_t count_vgpus(const VgpuCards *cards)
 {
         size_t n = 0;
@@ -210,7 +210,8 @@ static int find_socket(const SnapshotCell *cell)
         return socket;
 }
 
-/* Adds the CPUs of a cell with their use. An offline dedicated CPU is withheld. */
+/* Adds the CPUs of a cell with their use. A dedicated CPU is withheld if it is offline, or if a
+ * guest without pins can run on it. */
 static int add_cpus(const SnapshotCell *from, const CpuPlan *plan, HostCell *cell)
 {
         cell->cpus = calloc(from->n_cpus + 1, sizeof(HostCpu));

@@ -8,10 +8,10 @@
 #include "drivers/driver.h"
 #include "drivers/tree/vgpu-cards.h"
 
-/* Makes the facts. The domains of guests count; it is the snapshot itself or a newer one. known has
- * the sizes of vGPUs; NULL: unknown. Borrows from both snapshots, which must outlive ret. Borrows
- * nothing from the configuration, which a reload replaces, or from known. ret must be zeroed.
- * Returns -ENOMEM on failure. */
+/* Makes the facts of the host from snapshot. The domains and the folders of Nova come from guests,
+ * which is the snapshot itself or a newer one. known has the sizes of vGPUs; NULL: unknown. Borrows
+ * from both snapshots, which must outlive ret. Borrows nothing from the configuration, which a
+ * reload replaces, or from known. ret must be zeroed. Returns -ENOMEM on failure. */
 int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const Snapshot *guests,
                      const VgpuFacts *known, HostFacts *ret);
 void claim_facts_done(HostFacts *facts);

@@ -5,8 +5,8 @@
  * numbers above those of all cells.
  *
  * The layout is allocated once for the largest possible number of parts, so that pointers to parts
- * stay valid. Limit: memory of a cell that is spread over host cells is divided in proportion to
- * its CPUs. */
+ * stay valid. Limit: memory that is not bound to a single host cell is divided in proportion to the
+ * CPUs of the parts. */
 
 #include "agent/guests/layout.h"
 

@@ -9,11 +9,12 @@
 /* Makes the layout of a guest. facts has the cells of the host.
  *
  * A guest's CPU is in the host cell that has all host CPUs on which it can run. Otherwise it is in
- * the cell that its memory is bound to. A CPU that floats over several cells is in none, as in
- * Nova. Memory is in the single cell that it is bound to, otherwise in the cells of its CPUs. A
- * guest's cell that is spread over host cells therefore becomes one part for each of them. A guest
- * without cells counts as one cell. A CPU is dedicated if it is pinned to one host CPU, and that
- * one is dedicated. The layout of a guest that is in no cell has no cells and no CPUs.
+ * the single host cell that the memory of its guest cell is bound to. If there is no such cell
+ * either, the CPU is in none, as in Nova. Memory is in the single cell that it is bound to,
+ * otherwise in the cells of its CPUs, in proportion to their number. A guest's cell that is spread
+ * over host cells therefore becomes one part for each of them. A guest without cells counts as one
+ * cell. A CPU is dedicated if it is pinned to one host CPU, and that one is dedicated. The layout
+ * of a guest that is in no cell has no cells and no CPUs.
  *
  * held has the host CPUs of dedicated guest CPUs. It also has every dedicated host CPU that
  * <emulatorpin> or <iothreadpin> names, also for a guest that is in no cell. And it has the

@@ -3,8 +3,10 @@
 
 /* Starts compute-agent-prepare after changes of claims. The agent has no right to change a card. It
  * writes a new stamp to /run/compute-agent/prepare-wanted, which compute-agent-prepare.path
- * watches. The program reads the claims itself, so the stamp has no further meaning. Its record
- * names the stamp that it saw, and the agent writes another one while the record lacks it. */
+ * watches. compute-agent-prepare reads the claims itself, so the stamp has no further meaning. The
+ * program's record (/run/compute-agent-prepare/prepared.json) names the stamp that the program saw.
+ * While the record lacks the last stamp, or names unfinished work, each cycle of the agent writes
+ * another stamp. */
 
 #include <jansson.h>
 
@@ -30,13 +32,15 @@ void prepare_wanted_done(PrepareWanted *wanted);
 void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const Snapshot *snapshot,
                          const Claim *claim);
 
-/* Writes a stamp if prepare_record_is_unfinished(). Called once in each cycle. */
+/* Writes a stamp if a card has vgpu_types and prepare_record_is_unfinished(). Called once in each
+ * cycle. */
 void prepare_wanted_tend(PrepareWanted *wanted, const HostConfig *config);
 
 /* Returns true if a record (PREPARED_FORMAT; NULL: there is none) is not of that stamp, if the run
  * could not read the claims, or if a function waits for a process to close it. Pure. */
 bool prepare_record_is_unfinished(const json_t *record, const char *stamp);
 
-/* Returns true if changed claims of this device concern a card with vgpu_types. Pure. */
+/* Returns true if a changed claim of this device concerns a card with vgpu_types. A function that
+ * the snapshot lacks counts as one of such a card, if there is any. Pure. */
 bool prepare_wanted_concerns(const HostConfig *config, const Snapshot *snapshot,
                              const ClaimDevice *device);

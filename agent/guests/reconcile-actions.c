@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each type of action has two functions. The first one writes to the database and fills an effect.
- * The second one logs the effect and notifies the watcher. It follows the commit, so that the log
- * has no change that a crash undid.
+/* Adopts guests, and completes, extends, confirms, releases, places and checks claims, as
+ * claims/reconcile.h decided. Each type of action has two functions in the table "types". The first
+ * one writes to the database and fills an effect. The second one logs the effect and notifies the
+ * watcher. agent/guests/reconcile.c calls it after the commit, so that the log has no change that a
+ * crash undid. The claim functions of this file read no Placement: the answers are in the order.
  *
  * Tests: tests/unit/agent/guests/test-reconcile.c */
 
@@ -37,10 +39,11 @@ static void notify(const ReconcileWork *work, ClaimEvent event, int64_t id)
                 claim_service_notify(work->service, event, claim);
 }
 
-/* Returns true if a claim of the consumer ended during the poll. The guest can be gone as well; the
- * next poll shows it. Two kinds of end do not count. A claim that expired does not tell whether the
- * guest is gone, because it can have started late. A claim that is made again ended because its
- * guest is here. */
+/* Returns true if a claim of the consumer ended since the begin of the poll, or with started_only
+ * less than POLL_AGE_USEC before it. The guest can be gone as well; the next poll shows it. Two
+ * kinds of end do not count. The end of a claim that expired does not show that the guest is gone,
+ * because it can have started late. A claim that ended because of a resize, or to be made again,
+ * ended because its guest is here. */
 static bool has_just_ended(const ReconcileWork *work, const Uuid *consumer)
 {
         uint64_t age_usec = work->order->started_only ? POLL_AGE_USEC : 0;
@@ -63,7 +66,8 @@ static bool has_just_ended(const ReconcileWork *work, const Uuid *consumer)
 }
 
 /* Stores the state that was read of the claim's consumer. If the consumer has an allocation here,
- * the claim needs no write. An allocation that an earlier claim left here does not count. */
+ * the claim needs no write any more. A pending write stays, and nothing is stored, if there is no
+ * allocation here, or if an earlier claim left a removal that is pending. */
 static int note_read(Claims *claims, const Claim *claim, const ClaimReported *reported, bool here,
                      Error *reterr)
 {
@@ -92,7 +96,8 @@ static bool is_leftover(Claims *claims, const HostView *view, const Consumer *co
 }
 
 /* Completes a claim with Placement's allocations of its consumer, and stores the state that was
- * read. *ret_completed is the consumer if the claim got allocations. */
+ * read. Sets *ret_completed to the consumer if the allocations of the claim changed. Does nothing
+ * if the host is not known. */
 static int complete(Claims *claims, const Claim *claim, const Consumer *consumer,
                     Uuid *ret_completed, Error *reterr)
 {
@@ -154,8 +159,8 @@ int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *r
 /* Actions. Each function writes, and fills the effect. It returns 0, an outcome of claims.h or a
  * negative errno, with the words of the effect. */
 
-/* Makes a claim of a guest. Its amounts count at once. If its consumer was not read yet, a later
- * answer completes the claim. */
+/* Makes a claim of a guest, unless a claim of the guest has just ended. The amounts of the new
+ * claim count at once. If the consumer was not read yet, a later answer completes the claim. */
 static int adopt(const ReconcileWork *work, ReconcileEffect *effect)
 {
         const ReconcileAction *action = effect->action;
@@ -234,7 +239,8 @@ static char *format_sums(const Consumer *consumer)
         return resources_format(&sums);
 }
 
-/* Logs Placement's amounts of the consumer, which the next claim of the guest will have. */
+/* Logs the release of a claim with Placement's amounts of the consumer, which the next claim of the
+ * guest will have. */
 static void log_followed(const ReconcileWork *work, const ReconcileAction *action, const char *id)
 {
         const ConsumerRead *answer = find_answer(work, &action->consumer);
@@ -337,7 +343,8 @@ static void log_cpus(const ReconcileWork *work, const ReconcileAction *action, c
                            action->consumer.text, what, text);
 }
 
-/* Checks a claim against its guest again. A claim that does not fit is a problem, not a failure. */
+/* Checks a claim against its guest again (claims_check_again()), and keeps the claim as it was
+ * before for the log. A claim that does not fit is a problem, not a failure. */
 static int check(const ReconcileWork *work, ReconcileEffect *effect)
 {
         const ReconcileAction *action = effect->action;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The actions that claims/reconcile.h decides. Each one writes to the claim database first, within
- * the caller's group, and is logged and announced after the commit. Main thread; blocks on the
- * disk. Internal to agent/guests/reconcile.c. */
+/* The actions that claims/reconcile.h decides. reconcile_act() writes to the claim database, within
+ * the transaction of the caller (claims_begin_group()). reconcile_announce() logs and announces the
+ * change after the commit. Main thread; blocks on the disk. Internal to
+ * agent/guests/reconcile.c. */
 
 #include "agent/guests/database.h"
 
@@ -12,7 +13,8 @@ typedef struct ReconcileWork {
         ClaimService *service;
         const ReconcileInput *order;
         Claims *claims;
-        ClaimList *ended; /* claims that ended; listed when it is empty and needed */
+        ClaimList *ended; /* claims that ended; an action fills it when it needs the list and the
+                             list is empty */
 } ReconcileWork;
 
 /* The result of one action. */
@@ -36,5 +38,6 @@ static inline void reconcile_effect_done(ReconcileEffect *effect)
  * not a RECONCILE_READ. */
 void reconcile_act(const ReconcileWork *work, ReconcileEffect *effect);
 
-/* Logs the change of an action, and notifies the watcher of the service. */
+/* Logs the change of an action, and notifies the watcher of the service. Does nothing if the action
+ * changed no claim. */
 void reconcile_announce(const ReconcileWork *work, const ReconcileEffect *effect);

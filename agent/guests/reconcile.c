@@ -3,18 +3,18 @@
 /* Acts on the differences between claims and guests. A comparison lists the claims, decides, acts
  * on each action, and then lists and decides again to find the problems that are left. An action
  * that fails is a problem of this cycle and does not stop the others, unless the database itself
- * cannot be used. If the decision needs answers of Placement, the comparison ends after the actions
- * that need none.
+ * cannot be used or a commit fails. If the decision needs answers of Placement, the comparison ends
+ * after the actions that need none, and lists no problems.
  *
  * A first start adopts each guest, which can be thousands. So a comparison takes several turns of
  * the main loop. Several actions are one transaction (act_some()). Their results are logged and
  * announced after its commit, because a crash before it undoes all of them.
  *
  * Between two turns callers change claims, and a newer poll replaces the guests. So the claims are
- * listed again if one of them changed during the listing. In a later turn than its decision, an
- * action is compared with the present claim and guest, and left out if these are others
- * (is_current()). The next comparison decides about it. Reasons and evidence of actions are
- * constant texts; everything else that they borrow is in Seen. */
+ * listed again if one of them changed during the listing. In a later turn than that of the
+ * decision, each action is compared with the present claim and guest, and left out if these have
+ * changed (is_current()). Then another comparison is due, which decides again. Reasons and evidence
+ * of actions are constant texts; everything else that they borrow is in Seen. */
 
 #include "agent/guests/reconcile.h"
 
@@ -32,14 +32,16 @@
 /* The work of one turn ends at the first step that ends after this time. */
 #define TURN_USEC (10 * USEC_PER_MSEC)
 
-/* The actions of one transaction: a maximum, and the time after which no further one begins. */
+/* The actions of one transaction: their maximum number, and the time after which no further action
+ * begins. */
 #define GROUP_MAX  32
 #define GROUP_USEC (10 * USEC_PER_MSEC)
 
-/* Listings that other changes can interrupt. After them all claims are listed in one turn. */
+/* The number of listings after which changes interrupt no more: listing LISTINGS_MAX and all later
+ * ones read all claims in one call. */
 #define LISTINGS_MAX 3
 
-/* The claims and lives of a decision. */
+/* The claims of a decision, and the guests of claims that are no domains and are alive. */
 typedef struct Seen {
         ClaimList claims;      /* living ones, by id */
         HostDomain *processes; /* guests that are not domains */
@@ -63,8 +65,8 @@ typedef enum Stage {
 struct ClaimReconcile {
         Stage stage;
         bool is_check;    /* the second decision, which only finds problems */
-        bool is_later;    /* this turn is a later one than that of the decision */
-        bool is_outdated; /* an action was left out */
+        bool is_later;    /* the decision was made in an earlier turn than this one */
+        bool is_outdated; /* an action was left out, so another comparison is due */
         unsigned n_listings;
         uint64_t n_changes; /* ClaimService.n_changes when the listing began */
         Seen seen;
@@ -162,7 +164,7 @@ static void log_problems(const ReconcileProblems *before, const ReconcileProblem
                 log_notice("Claims and guests agree again.");
 }
 
-/* Finds the claims of guests that are not domains and are alive. */
+/* Lists the guests of claims that are not domains and are alive (agent/guests/process.h). */
 static int find_lives(const HostFacts *facts, Seen *seen)
 {
         seen->processes = calloc(seen->claims.n_claims + 1, sizeof(HostDomain));
@@ -205,7 +207,7 @@ static int append(ClaimList *list, ClaimList *more)
 }
 
 /* Lists the next claims. The listing starts again if a claim changed since its begin, so that it
- * shows one state. The last of LISTINGS_MAX listings takes one call. */
+ * shows one state. From listing LISTINGS_MAX on, a listing takes one call. */
 static int list_some(const Turn *turn, Error *reterr)
 {
         ClaimReconcile *run = turn->run;
@@ -304,8 +306,8 @@ static const Claim *find_seen(const ClaimReconcile *run, int64_t id)
         return NULL;
 }
 
-/* Finds the guest of an action in the facts of the last poll, or among the lives. Returns NULL if
- * there is none any more. */
+/* Finds the guest of an action among the guests that are no domains, or in the facts of the last
+ * poll. Returns NULL if there is none any more. */
 static const HostDomain *find_guest(const Turn *turn, const ReconcileAction *action)
 {
         const Claim *claim = find_seen(turn->run, action->claim_id);
@@ -408,8 +410,8 @@ static bool has_action(const ClaimReconcile *run)
                run->decided.actions[run->next].type != RECONCILE_READ;
 }
 
-/* Runs actions until one of them cannot use the file, but at most for GROUP_USEC. Returns the error
- * of the file, or 0. */
+/* Runs actions until one of them cannot use the file, until GROUP_USEC has passed, or until
+ * GROUP_MAX have run. Returns the error of the file, or 0. */
 static int act_group(const Turn *turn, ReconcileEffect *effects, size_t *n)
 {
         ClaimReconcile *run = turn->run;
@@ -430,7 +432,8 @@ static int act_group(const Turn *turn, ReconcileEffect *effects, size_t *n)
 }
 
 /* Runs some actions in one transaction, and announces their effects after its commit. If the commit
- * fails, each action has failed, and no further one is tried. */
+ * fails, each of them has failed, and no further one is tried in this comparison. Returns an error
+ * only if the file cannot be used or memory is short. */
 static int act_some(const Turn *turn, Error *reterr)
 {
         ClaimReconcile *run = turn->run;

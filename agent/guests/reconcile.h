@@ -6,7 +6,7 @@
 
 #include "agent/guests/database.h"
 
-/* Consumers that must be read from Placement, sorted. */
+/* Consumers that must be read from Placement before a comparison can decide, sorted. */
 typedef struct ClaimWanted {
         Uuid *uuids;
         size_t n_uuids;
@@ -37,20 +37,22 @@ int claim_reconcile_new(ClaimReconcile **ret);
 ClaimReconcile *claim_reconcile_free(ClaimReconcile *run);
 DEFINE_CLEANUP(ClaimReconcile *, claim_reconcile_free);
 
-/* Compares and acts for one turn, some 20 ms and one write to the disk. Returns
- * CLAIM_RECONCILE_MORE until the comparison ends. The caller then calls again from the main loop.
- * order has the facts, without the members that the claims supply. It is made for each call; its
- * answers must stay the same. wanted (NULL, or empty) gets the consumers that must be read first,
- * sorted. Actions that need the answers are left to a second comparison, and so are the problems.
- * Replaces the memory and the problems of the service. Other results are those of
- * claims/claims.h. */
+/* Compares and acts for one turn of some 10 to 20 ms, in which each group of actions is one write
+ * to the disk. Returns CLAIM_RECONCILE_MORE until the comparison ends. The caller then calls again
+ * from the main loop. order has the facts, without the members that the claims supply. The caller
+ * makes order for each call; its answers must stay the same. wanted (NULL, or empty) gets the
+ * consumers that must be read first, sorted. Actions that need the answers are left to a second
+ * comparison, and so are the problems. Replaces the memory of the service, and at the end of a
+ * comparison that needs no answers its problems. Other results are those of claims/claims.h. */
 int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileInput *order,
                     ClaimWanted *wanted, Error *reterr);
 
-/* Returns true while guests can lack the claims that this comparison makes. */
+/* Returns true until all actions were run: guests can still lack the claims that this comparison
+ * makes. */
 bool claim_reconcile_is_adopting(const ClaimReconcile *run);
 
-/* Completes a claim that was made of a guest with Placement's allocations of its consumer
+/* Completes a confirmed claim with Placement's allocations of its consumer
  * (agent/guests/claim-share.h). If the consumer has an allocation here, the claim is no pending
- * write any more. holding NULL: no allocation. Results are those of claims/claims.h. */
+ * write any more. holding NULL: no allocation. Results are those of claims/claims.h;
+ * CLAIM_E_NOT_FOUND also for a claim that is not confirmed. */
 int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr);
