@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads one cloud of clouds.yaml and puts it in the place of the [placement] section. A Cloud has
- * two parsed files, clouds.yaml and secure.yaml. A value of the second file overrides that of the
- * first. The values are copied into the options of the configuration, with the same checks as for
- * the configuration file.
+/* Reads one cloud of clouds.yaml and puts it in the place of the configured access to Keystone and
+ * Placement. A Cloud has two parsed files, clouds.yaml and secure.yaml. A value of the second file
+ * overrides that of the first. The values are copied into the options of the configuration, with
+ * the same checks as for the configuration file.
  *
- * All options about Keystone are cleared before. Otherwise a password of the configuration file
- * could be sent to the Keystone of the cloud. Profiles of vendors and the environment variables
- * OS_* of a login are not supported. */
+ * All options about Keystone, the endpoint, the token and the TLS files are cleared before the
+ * copy. Otherwise a password of the configuration file could be sent to the Keystone of the cloud.
+ * Profiles of vendors and the environment variables OS_* of a login are not supported. */
 
 #include "agent/helper/clouds.h"
 
@@ -82,7 +82,8 @@ static bool find_file(const char *variable, const char *name, char path[static P
         return false;
 }
 
-/* Reads and parses a file, and finds the cloud in it. */
+/* Reads and parses a file, and finds the cloud in it. A file without the cloud is not an error;
+ * file->cloud is NULL then. */
 static int read_clouds(CloudsFile *file, const char *cloud, Error *reterr)
 {
         _cleanup_(text_free_secretp) char *text = NULL;
@@ -134,7 +135,8 @@ static const char *value_of(Cloud *cloud, const char *group, const char *key)
         return NULL;
 }
 
-/* Reads both files. clouds.yaml must exist and have the cloud; secure.yaml is optional. */
+/* Reads both files. clouds.yaml must exist and have the cloud; secure.yaml is optional. Rejects a
+ * cloud with a profile. */
 static int load_cloud(Cloud *cloud, const char *name, Error *reterr)
 {
         static const struct {
@@ -197,8 +199,9 @@ static void clear_keystone(Config *config)
         }
 }
 
-/* Copies the members of "auth". They have the names of the options in the section that [placement]
- * auth_section names. Only the endpoint of Placement is not among them. */
+/* Copies the members of "auth". They have the names of the options that [placement] auth_section
+ * can move to another section (of_auth). The endpoint is such an option, but no member of
+ * "auth". */
 static int set_auth(Config *config, Cloud *cloud, Error *reterr)
 {
         for (const ConfigOption *o = config_options; o->key; o++) {

@@ -5,13 +5,16 @@
  * to Keystone or Placement themselves use it.
  *
  * The file is $OS_CLIENT_CONFIG_FILE. If that is not set, it is the first clouds.yaml, .yml or
- * .json of the working folder, ~/.config/openstack and /etc/openstack. The first secure.yaml of the
- * same places overrides its values; $OS_CLIENT_SECURE_FILE comes first. Profiles of vendors are not
- * supported. */
+ * .json of the working folder, $XDG_CONFIG_HOME/openstack (~/.config/openstack by default) and
+ * /etc/openstack. A second, optional file overrides the values of the first:
+ * $OS_CLIENT_SECURE_FILE, or the first secure.yaml, .yml or .json of the same folders. Profiles of
+ * vendors are not supported. */
 
 #include "config/config.h"
 
-/* Replaces the [placement] section of config by that cloud. Returns -ENOENT if there is no file or
- * no such cloud, or -EINVAL if it cannot be used. The words contain no secret. Blocks on the
- * disk. */
+/* Replaces the options of config about Keystone and the endpoint of Placement by the values of that
+ * cloud. Other options of [placement], such as time-outs, stay. Returns -ENOENT if there is no
+ * clouds.yaml or no such cloud, or another negative errno if the cloud cannot be used. After a
+ * later error, config is partly changed and must not be used. The words contain no secret. Blocks
+ * on the disk. */
 int clouds_apply(Config *config, const char *cloud, Error *reterr);

@@ -3,7 +3,9 @@
 /* Decides whether this host is the one that Placement knows, from facts that the helper gathered.
  * The main facts are the provider with this host's uuid ("own") and the one with its name
  * ("holder"). The function identity_judge() maps them to a state, and the table has the name and
- * the advice of each state. All other functions depend on that state. Pure.
+ * the advice of each state. Explanation, advice and the permission to rename depend on that state;
+ * identity_may_adopt() checks the facts itself. identity_plan_rename() lists the providers to
+ * rename. Pure.
  *
  * LIMITATIONS: the facts cannot show whether another provider is a running host. The advice for
  * such a provider therefore depends on its consumers, and leaves the decision to the operator. */
@@ -16,7 +18,7 @@
 
 #define NAME_MAX_CHARACTERS 200 /* Placement's limit, see facts E3 */
 
-/* Names and advices of the states. NULL: identity_advise() chooses one. */
+/* Names and advices of the states. advice NULL: identity_advise() chooses one by the facts. */
 static const struct {
         const char *name, *advice;
 } states[_IDENTITY_STATE_MAX] = {

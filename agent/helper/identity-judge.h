@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Decides whether this host is in Placement under its own name and uuid, and which repairs are
- * possible. Pure: main.c of the helper gathers the facts. */
+/* Decides whether this host is in Placement under its own name and uuid, which repairs are
+ * possible, and how providers must be renamed. Pure: agent/helper/main.c gathers the facts and
+ * makes the changes. */
 
 #include "base/error.h"
 #include "report/placement/answer.h"
@@ -20,11 +21,11 @@ typedef struct IdentityProvider {
 typedef struct IdentityFacts {
         char *file; /* file with the uuid; NULL: there is none */
         Uuid uuid;
-        const char *name;        /* name of this host; "": the hypervisor did not report it */
+        const char *name;        /* name of this host, borrowed; "": not known */
         bool asked;              /* Placement answered, so the members below are valid */
         IdentityProvider own;    /* provider with this host's uuid */
         IdentityProvider holder; /* provider with this host's name; can be the same */
-        size_t n_below;          /* number of providers below own */
+        size_t n_below;          /* number of other providers of the tree that own is in */
 } IdentityFacts;
 
 void identity_facts_done(IdentityFacts *facts);
@@ -45,15 +46,19 @@ const char *identity_state_to_text(IdentityState state); /* "good", "taken-below
 
 IdentityState identity_judge(const IdentityFacts *facts);
 
-/* Describes the state in one sentence. The advice for it is a static text; "": none is needed. */
+/* identity_explain() describes the state in one sentence. identity_advise() returns the advice for
+ * it, a static text; "": none. */
 void identity_explain(const IdentityFacts *facts, char *text, size_t size);
 const char *identity_advise(const IdentityFacts *facts, IdentityState state);
 
-/* Returns 0 if this host can adopt the uuid of the provider with its name. Otherwise returns
- * -EEXIST, -ENOENT, -EPERM or another negative errno, with words. */
+/* Returns 0 if this host can adopt the uuid of the provider with its name. Otherwise returns a
+ * negative errno with words: -ENODATA (the name is unknown), -ENOENT (no such provider), -EPERM (it
+ * is no root), -EALREADY (this host has that uuid), or -EEXIST (this host has another uuid, and
+ * force is false). */
 int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr);
 
-/* Returns 0 if the root provider can get this host's name. Errors are as above. */
+/* Returns 0 if the root provider can get this host's name, which only IDENTITY_RENAMED permits.
+ * Otherwise returns -EALREADY, -ENODATA or -EPERM with words. */
 int identity_may_rename(const IdentityFacts *facts, Error *reterr);
 
 /* The change of one provider's name. */
@@ -70,9 +75,9 @@ typedef struct IdentityPlan {
 
 void identity_plan_done(IdentityPlan *plan);
 
-/* Plans a new name for the root of tree (parents first, as read). It changes the root, and every
- * provider whose name begins with the root's name and "_". The root comes last: if a plan is
- * interrupted, the next plan contains the rest. Returns -EINVAL for a name that gets too long, or
- * -ENOMEM. */
+/* Plans a new name for the root of tree (parents first, as read). The plan renames the root, and
+ * every provider whose name begins with the root's name and "_". Children come before parents, and
+ * the root comes last: if the renaming is interrupted, the next plan contains the rest. Returns
+ * -ENOENT if tree lacks the root, -EINVAL for a name that gets too long, or -ENOMEM. */
 int identity_plan_rename(const PlacementProviders *tree, const Uuid *root, const char *name,
                          IdentityPlan *ret, Error *reterr);

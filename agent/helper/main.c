@@ -12,12 +12,15 @@
  * "connect CLOUD" connects over Keystone to Placement (CONNECT_FORMAT). CLOUD is a cloud of
  * clouds.yaml, or "" for the configuration.
  *
- * "identity ACTION FLAGS NAME CLOUD" compares this host with Placement, and repairs a difference.
- * FLAGS are "force", "dry-run", both or "". NAME is that of the host; "": not known.
+ * "identity ACTION FLAGS NAME CLOUD" compares this host with Placement (IDENTITY_FORMAT). ACTION is
+ * "show", or the repair: "adopt" or "rename". FLAGS are "force", "dry-run", both or "". NAME is
+ * that of the host; "": not known. CLOUD is as above. As root, this order continues as the owner of
+ * the state directory.
  *
- * Each order leaves its document to run(). A failure of the hypervisor or of the configuration ends
- * the program with words. A failure of Keystone or Placement is a part of the document. The program
- * ends after one order, so it waits for each answer.
+ * Each order returns its document to run(), which prints it. A failure of the hypervisor or of the
+ * configuration ends the program with words and exit code 1. A failure of Keystone or Placement, or
+ * a refused repair, is a part of the document, with exit code 0. The program ends after one order,
+ * so it waits for each answer (placement_probe_ask()).
  *
  * Tests: tests/integration/agent/test_identity.py tests/integration/agent/test_keystone.py */
 
@@ -46,8 +49,8 @@ static void print_warning(const char *text, void *userdata)
         fprintf(stderr, "computectl: %s\n", text);
 }
 
-/* Waits until the driver has an event. Returns 0, or -ETIMEDOUT at the deadline
- * (CLOCK_MONOTONIC). */
+/* Waits until the driver has an event. Returns 0, -ETIMEDOUT at the deadline (CLOCK_MONOTONIC), or
+ * another negative errno. */
 static int wait_for_driver(Driver *driver, uint64_t deadline_usec, Error *reterr)
 {
         for (;;) {
@@ -205,7 +208,8 @@ static int placement_probe_ask(PlacementProbe *probe, PlacementRequest request, 
 
 /* The order "connect": one exchange with Keystone, if the configuration has one, and Placement */
 
-/* Placement answers it only to a user with the right to read providers. The answer is short. */
+/* The first request of "connect". Placement answers this request only to a user with the right to
+ * read providers. The answer is short. */
 #define PROBE_PATH "/resource_providers?uuid=00000000-0000-0000-0000-000000000000"
 
 /* The result of the order. */
@@ -259,8 +263,9 @@ static int walk_version(Walk *walk, Error *reterr)
         return MIN(r, 0);
 }
 
-/* Returns the seconds by which this host's clock is ahead of Keystone's. Keystone rounds down to
- * whole seconds. Returns 0 if the difference is within the duration of the exchange. */
+/* Returns the seconds by which this host's clock is ahead of Keystone's; below 0: it is behind.
+ * Keystone rounds down to whole seconds. Returns 0 if there is no token, or if the difference is
+ * within the duration of the exchange. */
 static int64_t clock_ahead_sec(const Walk *walk, uint64_t issued_usec)
 {
         int64_t issued = (int64_t)(issued_usec / USEC_PER_SEC);
@@ -411,7 +416,7 @@ static int take_provider(Work *work, const PlacementProvider *item, IdentityProv
         return r;
 }
 
-/* Reads the tree with this host's uuid. */
+/* Reads the tree with this host's uuid, and the facts about the provider with this uuid. */
 static int read_own(Work *work, Error *reterr)
 {
         _cleanup_(probe_answer_done) ProbeAnswer answer = { 0 };
@@ -442,8 +447,9 @@ static int read_holder(Work *work, Error *reterr)
         return r;
 }
 
-/* Reads both providers from Placement. A failure of Placement becomes a part of the document. Fails
- * only with -ENOMEM or a bad configuration. */
+/* Reads the providers with this host's uuid and with its name, if these are known. A failure of
+ * Placement becomes a part of the document. Fails only with -ENOMEM, or if no session can be made
+ * from the configuration. */
 static int ask_placement(Work *work, Error *reterr)
 {
         Error error = ERROR_NULL;
@@ -482,7 +488,8 @@ static int gather(Work *work, Error *reterr)
         return r < 0 ? r : ask_placement(work, reterr);
 }
 
-/* Makes the uuid of the provider with this host's name the uuid of this host. */
+/* Makes the uuid of the provider with this host's name the uuid of this host. Fails while an agent
+ * runs. A dry run only checks. */
 static int adopt(Work *work, Error *reterr)
 {
         const Config *config = work->task->config;
@@ -507,7 +514,8 @@ static int rename_one(Work *work, const IdentityChange *change, Error *reterr)
         return r < 0 ? error_prefixf(reterr, r, "%s", change->from) : 0;
 }
 
-/* Renames this host's providers in Placement. Stops at the first error; the next call continues. */
+/* Plans new names for this host's providers in Placement, and applies them unless it is a dry run.
+ * Stops at the first error; the next run of the order continues. */
 static int rename_tree(Work *work, Error *reterr)
 {
         const char *why = nova_mode_refuses(work->task->config->reporter.nova, NOVA_ACTION_RENAME);
@@ -522,7 +530,8 @@ static int rename_tree(Work *work, Error *reterr)
         return r;
 }
 
-/* Makes the ordered change, unless it is refused, and gathers the facts again after it. */
+/* Makes the ordered change, and gathers the facts again after it. Stores the reason of a change
+ * that is refused or fails in work->refused. */
 static int carry_out(Work *work, Error *reterr)
 {
         int r;
