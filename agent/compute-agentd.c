@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The program compute-agentd: it reads the command line and the configuration, and prepares the
- * process before the daemon begins (agent/daemon.h). The preparation disables core dumps, limits
- * malloc, and leaves root for the owner of the state directory. The exit codes follow sysexits(3)
- * where systemd uses them.
+/* The program compute-agentd: prepares the process, and then runs the daemon (agent/daemon.h).
+ * First it disables core dumps and limits malloc to one arena. Then it parses the command line and
+ * loads the configuration, which has secrets. If root runs --once or --dry-run, it also checks that
+ * the service can read the files. At last it leaves root for the owner of the state directory. Exit
+ * codes before the daemon runs: 0 after --help and --version, 2 for wrong usage, 78 (EX_CONFIG) if
+ * the configuration cannot be loaded, 1 for other failures.
  *
  * Tests: tests/integration/agent/test_agent.py tests/integration/agent/test_root_at_hand.py */
 
@@ -111,7 +113,8 @@ static int leave_root(const Config *config, Error *reterr)
 }
 
 /* Checks that the service can read its configuration, if root runs --once or --dry-run. A file that
- * the caller names does not belong to the service and is not checked. */
+ * --config names does not belong to the service and is not checked. If the user of the service
+ * cannot be found, only warns. */
 static int check_access(const Options *options, Error *reterr)
 {
         _cleanup_(service_rights_done) ServiceRights rights = { 0 };
@@ -126,7 +129,7 @@ static int check_access(const Options *options, Error *reterr)
         return service_access_check_config(&rights, NULL, reterr);
 }
 
-/* Loads the configuration, and logs its warnings. */
+/* Checks the access to the configuration, loads it, and logs its warnings. */
 static int load(Config **ret, const Options *options, Error *reterr)
 {
         int r = check_access(options, reterr);
@@ -134,10 +137,9 @@ static int load(Config **ret, const Options *options, Error *reterr)
         return r < 0 ? r : config_load(ret, options->config_file, on_config_warning, NULL, reterr);
 }
 
-/* Disables core dumps, which would contain secrets: the libraries for TLS, HTTP/2, JSON and
- * configuration files do not erase their buffers. PR_SET_DUMPABLE also prevents a dump to a
- * program, to which a limit of 0 does not apply. An operator who raises the limit gets dumps with
- * these secrets. */
+/* Disables core dumps, unless the operator raised their limit above 0. Dumps contain secrets,
+ * because the libraries for TLS, HTTP/2, JSON and configuration files do not erase their buffers.
+ * PR_SET_DUMPABLE also prevents a dump to a program, to which a limit of 0 does not apply. */
 static void avoid_cores(void)
 {
         struct rlimit limit;

@@ -3,9 +3,12 @@
 /* Creates the parts of the daemon, connects them, and replaces some of them in a reload. An Engine
  * has all parts that depend on the configuration. A reload makes a second engine, and replaces the
  * first one only if every part could be made. The claims, the cordons, the retained inventories,
- * the queue and the bus exist as long as the process. After each cycle the queue does a round of
- * settling: it sends the pending writes and removals of claims to Placement. Everything runs in one
- * event loop; the parts meet only in the callbacks of this file.
+ * the claim queue and the bus exist as long as the process; --once and --dry-run have no queue and
+ * no bus. set_up() locks the state directory and loads the identity before the other parts are
+ * made. After each cycle, unless Placement is offline, the queue does a round of settling: it sends
+ * the pending writes and removals of claims to Placement. After each cycle and each round, this
+ * file updates systemd's status line, the bus and the metrics. Everything runs in one event loop;
+ * the callbacks of this file connect the tracker, the queue and the bus.
  *
  * Tests: tests/integration/agent/test_reload.py tests/integration/agent/test_agent.py */
 
@@ -131,8 +134,8 @@ static void save_metrics(Daemon *daemon)
         daemon->logged_no_metrics = r < 0;
 }
 
-/* Ends the service if its first reshape failed and the configuration does not permit to serve the
- * old shape. */
+/* Ends the service if a reshape failed before the first reload, and [agent] on_startup_failure is
+ * exit. */
 static void end_without_shape(Daemon *daemon)
 {
         if (daemon->mode != DAEMON_SERVE || daemon->reloaded ||
@@ -145,7 +148,8 @@ static void end_without_shape(Daemon *daemon)
         (void)sd_event_exit(daemon->event, 0);
 }
 
-/* Notifies systemd, if the status line has changed, and the bus, which compares its own values. */
+/* Updates systemd's status line, if it has changed. Notifies the bus, which compares its own
+ * values. */
 static void notify(Daemon *daemon)
 {
         char status[VERDICT_LINE_MAX];
@@ -169,8 +173,9 @@ static void on_settled(void *userdata)
         save_metrics(userdata);
 }
 
-/* Handles a change of the tracker's status. Starts a round of settling after each cycle, unless
- * Placement is known to be offline. */
+/* Handles a change of the tracker's status. Notifies systemd and the bus. After each cycle, also
+ * writes the metrics, starts compute-agent-prepare if its work is unfinished, and starts a round of
+ * settling, unless Placement is known to be offline. */
 static void on_changed(Tracker *tracker, void *userdata)
 {
         Daemon *daemon = userdata;
@@ -259,8 +264,8 @@ static void on_only_cycle_ended(Tracker *tracker, const Error *error, void *user
         (void)sd_event_exit(daemon->event, 0);
 }
 
-/* Returns the current snapshot if the new settings use the same hypervisor. It is then known also
- * while the hypervisor does not answer. */
+/* Returns the current snapshot if the new settings use the same hypervisor, else NULL. With it, the
+ * new tracker knows the host even if the hypervisor does not answer. */
 static const Snapshot *get_known_host(const Daemon *daemon, const Config *new)
 {
         const Config *old = daemon->engine.config;
@@ -281,8 +286,8 @@ static Claims *get_claims(ClaimService *service)
         return service->claims;
 }
 
-/* Makes the tracker of an engine. Delays of a start apply only to the first tracker of the
- * service. */
+/* Makes the tracker of an engine. The warm start and the delays of a start apply only to the first
+ * tracker in the mode DAEMON_SERVE. */
 static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
 {
         const TrackerStatus *before =
@@ -352,14 +357,16 @@ static void on_config_warning(const char *text, void *userdata)
         log_warning("%s", text);
 }
 
-/* Announces the start of a reload to systemd. The READY=1 of end_reload() announces its end. */
+/* Announces the start of a reload to systemd. READY=1 announces its end, in end_reload() or after a
+ * rejected configuration. */
 static void notify_reload(void)
 {
         (void)sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
                          clock_usec(CLOCK_MONOTONIC));
 }
 
-/* Rejects a change of options that the claims and the identity of the host depend on. */
+/* Rejects a change of the options that need a restart, because the lock, the claim database or the
+ * name of the host depend on them. */
 static int check_lasting(const Daemon *daemon, const Config *new, Error *reterr)
 {
         const Config *old = daemon->engine.config;
@@ -380,8 +387,8 @@ static int check_lasting(const Daemon *daemon, const Config *new, Error *reterr)
         return 0;
 }
 
-/* Rejects a change of the host's identity. A lost file is written again with the identity of this
- * process. */
+/* Rejects a change of the host's identity (compute_id). If the file is gone, writes it again with
+ * the identity of this process. */
 static int check_identity(const Daemon *daemon, const Config *new, Error *reterr)
 {
         const IdentityPlaces places = identity_places(new);
@@ -417,8 +424,8 @@ static ClaimSettings claim_settings(const Config *config)
         };
 }
 
-/* Replaces the engine and takes ownership of the new one. Cannot fail. Waiters of the old tracker
- * and tasks of the queue get an error, because they use the old engine. */
+/* Replaces the engine and takes ownership of the new one. Cannot fail. Calls that wait for the old
+ * tracker and tasks of the queue get an error, because they use the old engine. */
 static void put_in_force(Daemon *daemon, Engine *engine)
 {
         const Config *config = engine->config;
@@ -461,7 +468,7 @@ static int replace(Daemon *daemon, Error *reterr)
         return 0;
 }
 
-/* Ends the reload. A SIGHUP that arrived during it begins the next one. */
+/* Ends the reload. If a SIGHUP arrived during it, begins another reload. */
 static void end_reload(Daemon *daemon)
 {
         daemon->is_reloading = false;
@@ -481,7 +488,8 @@ static void on_first_cycle(Tracker *tracker, const Error *error, void *userdata)
         end_reload(userdata);
 }
 
-/* Reloads the configuration: BusConfig.reload, also called by SIGHUP. */
+/* Reloads the configuration: BusConfig.reload, also called by SIGHUP. Returns 0 if the new settings
+ * are in force, before their first cycle. Returns -EBUSY during another reload. */
 static int reload(void *userdata, Error *reterr)
 {
         Daemon *daemon = userdata;
@@ -538,7 +546,8 @@ static int set_up_event(Daemon *daemon)
         return MIN(r, 0);
 }
 
-/* Creates the claims, the cordons and the retained inventories. A dry run opens no database. */
+/* Creates the claims, the cordons and the retained inventories, and closes the claims by the
+ * cordons. A dry run opens no database. */
 static int set_up_claims(Daemon *daemon, Error *reterr)
 {
         const Config *config = daemon->engine.config;
@@ -667,8 +676,8 @@ static int load_identity(Daemon *daemon, Error *reterr)
         return r;
 }
 
-/* Locks the state directory before anything in it is read. A dry run writes nothing, so it can run
- * beside the service. */
+/* Locks the state directory before anything in it is read. A dry run writes nothing, so it takes no
+ * lock and can run beside the service. */
 static int lock_state(Daemon *daemon, Error *reterr)
 {
         int r;

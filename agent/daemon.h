@@ -2,21 +2,24 @@
 #pragma once
 
 /* The whole daemon: one sd-event loop with signals and watchdog, the driver, the claims, the
- * tracker and the bus. It owns these parts and reports their state to systemd; it decides nothing
- * else.
+ * tracker, the claim queue and the bus. It owns these parts and connects them. It reports their
+ * state to systemd, and writes the metrics file.
  *
  * SIGHUP and the D-Bus method Reload read the configuration again. An invalid configuration is
- * rejected with words, and the one in force stays. A valid one makes a new driver and a new
- * tracker, which replace the old ones. The claims and the bus stay. The reload ends with the first
- * cycle of the new settings. */
+ * rejected with words, and the one in force stays. So is one with another state_dir, claim_db, host
+ * or identity, which need a restart. A valid one makes a new driver and a new tracker, which
+ * replace the old ones. Operations and claims that wait for the old tracker fail. The claim
+ * database and the bus stay. The reload ends with the first cycle of the new settings, also if that
+ * cycle fails. */
 
 #include "config/config.h"
 
 /* The work of one run of the program. */
 typedef enum DaemonMode {
         DAEMON_SERVE,   /* serves until SIGTERM or SIGINT */
-        DAEMON_ONCE,    /* one cycle; no bus */
-        DAEMON_DRY_RUN, /* one cycle that stops before the first write, and prints the plan */
+        DAEMON_ONCE,    /* one cycle, which publishes; no bus */
+        DAEMON_DRY_RUN, /* one cycle that stops before the first write, and prints the plan; no
+                           lock, no database, no bus */
 } DaemonMode;
 
 #define DAEMON_EXIT_BUSY 75 /* sysexits(3): the state directory is in use */
@@ -26,7 +29,8 @@ typedef enum DaemonMode {
 void daemon_notify_failed(const char *words);
 
 /* Runs until the mode is done, and returns the exit code. 0: a signal ended the service, or the one
- * cycle published everything or printed its plan. EXIT_FAILURE: it failed, with words in the log.
+ * cycle published everything or printed its plan. EXIT_FAILURE: the start or the one cycle failed,
+ * or the service ended because of [agent] on_startup_failure, with words in the log.
  * DAEMON_EXIT_BUSY: the state directory is in use, and nothing was changed.
  *
  * Takes ownership of config. config_file (borrowed; NULL as for config_load()) is the file that a

@@ -108,8 +108,7 @@ typedef struct ClaimService {
         char *path, *name,
                 *node; /* path of the database, name of the host, name of its root provider */
         bool error_is_of_write;     /* the file is open, and each cycle tries a write */
-        bool lost;                  /* the file was replaced or damaged; claim_service_tend() closes
-                                       it */
+        bool lost;                  /* replaced or damaged file; claim_service_tend() closes it */
         char *closed, *hint;        /* see claim_service_set_closed(); NULL: none */
         ProviderTree *tree;         /* host that claims are fitted to; NULL before the first one */
         bool tree_is_stored;        /* the database has the tree */
