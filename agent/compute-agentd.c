@@ -4,8 +4,8 @@
  * First it disables core dumps and limits malloc to one arena. Then it parses the command line and
  * loads the configuration, which has secrets. If root runs --once or --dry-run, it also checks that
  * the service can read the files. At last it leaves root for the owner of the state directory. Exit
- * codes before the daemon runs: 0 after --help and --version, 2 for wrong usage, 78 (EX_CONFIG) if
- * the configuration cannot be loaded, 1 for other failures.
+ * codes before the daemon runs: 0 after --help and --version, 2 for wrong usage, and 1 for other
+ * failures. If the configuration cannot be loaded, the code is 78 (EX_CONFIG).
  *
  * Tests: tests/integration/agent/test_agent.py tests/integration/agent/test_root_at_hand.py */
 

@@ -3,12 +3,12 @@
 /* Creates the parts of the daemon, connects them, and replaces some of them in a reload. An Engine
  * has all parts that depend on the configuration. A reload makes a second engine, and replaces the
  * first one only if every part could be made. The claims, the cordons, the retained inventories,
- * the claim queue and the bus exist as long as the process; --once and --dry-run have no queue and
- * no bus. set_up() locks the state directory and loads the identity before the other parts are
- * made. After each cycle, unless Placement is offline, the queue does a round of settling: it sends
- * the pending writes and removals of claims to Placement. After each cycle and each round, this
- * file updates systemd's status line, the bus and the metrics. Everything runs in one event loop;
- * the callbacks of this file connect the tracker, the queue and the bus.
+ * the claim queue and the bus exist as long as the process. With --once and --dry-run there is no
+ * queue and no bus. The function set_up() locks the state directory and loads the identity before
+ * the other parts are made. After each cycle, unless Placement is offline, the queue does a round
+ * of settling: it sends the pending writes and removals of claims to Placement. After each cycle
+ * and each round, this file updates systemd's status line, the bus and the metrics. Everything runs
+ * in one event loop; the callbacks of this file connect the tracker, the queue and the bus.
  *
  * Tests: tests/integration/agent/test_reload.py tests/integration/agent/test_agent.py */
 
@@ -174,8 +174,8 @@ static void on_settled(void *userdata)
 }
 
 /* Handles a change of the tracker's status. Notifies systemd and the bus. After each cycle, also
- * writes the metrics, starts compute-agent-prepare if its work is unfinished, and starts a round of
- * settling, unless Placement is known to be offline. */
+ * writes the metrics, and starts compute-agent-prepare if its work is unfinished. Then starts a
+ * round of settling, unless Placement is known to be offline. */
 static void on_changed(Tracker *tracker, void *userdata)
 {
         Daemon *daemon = userdata;

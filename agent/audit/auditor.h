@@ -7,10 +7,10 @@
  * The first audit runs at the start, unless it is a warm start (agent/cycle/warm-start.h), and one
  * runs after the claim database was created again. These two end claims of guests that were
  * evacuated (facts A14), and list differences. Later audits run only on request, and every
- * heal_cycles cycles if that is configured, because the read of all consumers costs one request for
- * each consumer. Healing writes with the consumer's generation, and reads a consumer again after a
- * conflict. It changes nothing of other hosts and of sharing providers. Main thread; blocks only on
- * the disk of the claim database. */
+ * heal_cycles cycles if that is configured. They are rare, because the read of all consumers costs
+ * one request for each. Healing writes with the consumer's generation, and reads a consumer again
+ * after a conflict. It changes nothing of other hosts and of sharing providers. Main thread; blocks
+ * only on the disk of the claim database. */
 
 #include <jansson.h>
 

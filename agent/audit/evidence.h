@@ -66,8 +66,8 @@ typedef struct AuditEvidence {
 int audit_evidence_make(const AuditInput *input, AuditEvidence *ret);
 void audit_evidence_done(AuditEvidence *evidence);
 
-/* Returns true if a consumer here can be the migration of the guest whose consumer is given. size
- * is the guest's claim here; NULL: the guest is elsewhere, and any size fits. */
+/* Returns true if a consumer here can be the migration of the guest whose consumer is given. The
+ * claim size is that of the guest here. NULL: the guest is elsewhere, and any size fits. */
 bool audit_may_be_moving(const AuditEvidence *evidence, const Consumer *consumer,
                          const Claim *size);
 

@@ -28,9 +28,9 @@ typedef struct HealerOrder {
 
 typedef struct Healer Healer;
 
-/* Begins to heal. done is called once after the last finding, possibly before healer_begin()
- * returns. *ret is set before that, and done can free the healer. done is not called after
- * healer_free(). Returns -ENOMEM on failure. */
+/* Begins to heal. Calls done once after the last finding, possibly before healer_begin() returns.
+ * *ret is set before that call, and done can free the healer. After healer_free(), done is not
+ * called. Returns -ENOMEM on failure. */
 int healer_begin(Healer **ret, const HealerOrder *order, void (*done)(void *userdata),
                  void *userdata);
 

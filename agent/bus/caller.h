@@ -48,10 +48,10 @@ void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret);
 void bus_caller_note(const BusCaller *caller, const Claim *claim, const char *reason,
                      const char *format, ...) _printf_(4, 5);
 
-/* Calls handler if the caller has the rights of the action: at once for root and the daemon's own
- * user, else after the answer of polkit. A caller without the rights gets AccessDenied, or
- * InteractiveAuthorizationRequired if a password could help. A user with too many open questions
- * gets LimitsExceeded. The handler of a method returns the result of this function.
+/* Calls handler if the caller has the rights of the action. For root and the daemon's own user it
+ * does so at once, otherwise after the answer of polkit. A caller without the rights gets
+ * AccessDenied, or InteractiveAuthorizationRequired if a password could help. A user with too many
+ * open questions gets LimitsExceeded. The handler of a method returns the result of this function.
  *
  * check (NULL: none) reads the arguments before polkit is asked, and rejects them with error. It
  * does not run for root and the daemon's own user. The message is rewound after check. userdata is

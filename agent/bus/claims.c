@@ -3,7 +3,7 @@
 /* The methods that make, explain, change, move and end claims, and the methods of libvirt's hook. A
  * method reads its arguments, calls the claim queue or the claim database, logs a success with its
  * caller, and answers. Claim(), MoveClaim() and Explain() of root can wait for Placement or for a
- * poll of the guests; such a call is kept as a WaitingCall until its answer. The other methods
+ * poll of the guests. Such a call is kept as a WaitingCall until its answer. The other methods
  * answer at once and do not wait for Placement.
  *
  * Tests: tests/integration/claims/test_claims.py tests/integration/agent/test_bus_documents.py */
@@ -526,9 +526,9 @@ int bus_guest_started(sd_bus_message *call, const BusCaller *caller, const BusCo
         return answer(call, caller, config->claims, &outcome, error);
 }
 
-/* Notes that the guest has stopped, and ends its claim if claim_is_of_guest_alone(): the agent made
- * the claim from the domain, and no other writer made the allocations. A claim that a scheduler
- * placed outlives a stop of its guest. */
+/* Notes that the guest has stopped, and ends its claim if claim_is_of_guest_alone(). Then the agent
+ * made the claim from the domain, and no other writer made the allocations. A claim that a
+ * scheduler placed outlives a stop of its guest. */
 int bus_guest_released(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
                        sd_bus_error *error)
 {

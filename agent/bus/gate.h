@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The entry of all calls: each call is read, its size is measured, and it is queued for its turn
- * (agent/bus/call-queue.h) before any work is done for it. So a burst of one user costs other users
- * only the time to read the burst. Calls that are too large or too many get LimitsExceeded. That
- * refusal is sent after BUS_REFUSAL_USEC, so an immediate retry gains nothing.
+/* The entry of all calls. Before any work is done for a call, its size is measured, and it is
+ * queued for its turn (agent/bus/call-queue.h). So a burst of one user costs other users only the
+ * time to read the burst. Calls that are too large or too many get LimitsExceeded. That refusal is
+ * sent after BUS_REFUSAL_USEC, so an immediate retry gains nothing.
  *
  * The bus is asked once for the user of each connection, without blocking. Calls of root and of the
  * agent's own user are served as soon as they are read and their user is known. Calls of other
@@ -32,8 +32,8 @@
 #define BUS_REFUSALS_MAX 4096 /* queued refusals; further calls get no answer */
 
 /* Limits of the size of a call: the bytes of its texts, plus BUS_CALL_SIZE_OF_A_VALUE for each
- * value. BUS_CALL_SIZE_OF_A_GUEST is the limit for the methods of libvirt's hook, one of which has
- * the XML of a domain, if the sender is privileged or its user is not known yet. */
+ * value. BUS_CALL_SIZE_OF_A_GUEST is the limit for the methods of libvirt's hook, which sends the
+ * XML of a domain. It applies if the sender is privileged or its user is not known yet. */
 #define BUS_CALL_SIZE_MAX        (256 * 1024)
 #define BUS_CALL_SIZE_OF_A_GUEST (5 * 1024 * 1024)
 #define BUS_CALL_SIZE_OF_A_VALUE 16
@@ -53,16 +53,15 @@ struct BusJob {
 };
 
 /* Creates a gate without a connection. serve handles a call like the handler of a method. It must
- * also answer if there is no such method. is_long returns whether the answer is made in steps; it
- * can read the call, and must rewind it. Returns -ENOMEM or an error of sd-event. */
+ * also answer if there is no such method. The function is_long returns whether the answer is made
+ * in steps. It can read the call, and must rewind it. Returns -ENOMEM or an error of sd-event. */
 int bus_gate_new(BusGate **ret, sd_event *event, sd_bus_message_handler_t serve,
                  bool (*is_long)(sd_bus_message *call), void *userdata);
 BusGate *bus_gate_free(BusGate *gate);
 DEFINE_CLEANUP(BusGate *, bus_gate_free);
 
-/* Receives all calls of a connection (borrowed) until bus_gate_detach(). bus_gate_detach() drops
- * all waiting calls, refusals and jobs without an answer. bus_gate_attach() returns the errors of
- * sd-bus. */
+/* Receives all calls of a connection (borrowed) until bus_gate_detach(). Then all waiting calls,
+ * refusals and jobs are dropped without an answer. Returns the errors of sd-bus. */
 int bus_gate_attach(BusGate *gate, sd_bus *bus);
 void bus_gate_detach(BusGate *gate);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Edits and compares the share of this host in a consumer: finds and removes it, and decides
- * whether it is left over from the agent's own write (claim_share_is_ours()). A provider is the
- * host's own if it is in the subtree of the root of the claims' view. All functions work on lists
- * of allocations that the caller read; none reads Placement.
+/* Finds, removes and compares the share of this host in a consumer. Decides whether the share is
+ * left over from the agent's own write (claim_share_is_ours()). A provider is the host's own if it
+ * is in the subtree of the root of the claims' view. All functions work on lists of allocations
+ * that the caller read; none reads Placement.
  *
  * The second half completes a claim of a guest: a Build has the claim, Placement's allocations and
  * the share so far. Each resource class is taken once, from the claim or from Placement. The rules
@@ -150,8 +150,8 @@ static bool holds_the_same(const HostView *view, size_t root, const Consumer *co
 
 /* Decides about a consumer whose generation can be that of the agent's write. A consumer that
  * existed before is recognised by the time of its last write. A new one is recognised by the latest
- * time at which the agent's write can have arrived, and by at least the amounts of claim (NULL: not
- * known). Without known times only the amounts decide. */
+ * time at which the agent's write can have arrived. It must also have at least the amounts of claim
+ * (NULL: not known). Without known times only the amounts decide. */
 static bool may_be_ours(const ClaimReported *reported, const Claim *claim, const Consumer *consumer)
 {
         if (reported->until_sec > 0 && consumer->modified_sec > 0) {

@@ -11,9 +11,9 @@
 /* Returns true if the provider is in the host's own tree. */
 bool claim_share_is_own(const HostView *view, const char *node, const Uuid *provider);
 
-/* Returns true if the consumer has an allocation from the host's own tree, or if it has allocations
- * and all of them are from sharing providers of this host. In the second case it has none from
- * another host. */
+/* Returns true if the consumer has an allocation from the host's own tree. Also returns true if it
+ * has allocations, and all of them are from sharing providers of this host. In the second case it
+ * has none from another host. */
 bool claim_share_has(const HostView *view, const char *node, const Consumer *consumer);
 
 /* Removes the share, and all allocations from the other providers of claim (NULL: none), which the

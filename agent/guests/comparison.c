@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Decides when claims and guests are compared, and with which inputs. A comparison is due once for
- * each poll, after a request or a failure, and again after the answers of Placement that the first
- * one needs. Placement's answers count for one comparison alone, so they are freed at its end.
- * Claims that were made or returned since the begin of the poll are remembered until the next poll,
- * because the present one can have missed their guests.
+ * each poll, and after a request or a failure. It is due again if the first one needs answers of
+ * Placement. Placement's answers count for one comparison alone, so they are freed at its end.
+ * Claims that were made or returned since the begin of the poll are remembered until the next poll.
+ * The present poll can have missed their guests.
  *
  * A ComparisonRun is one comparison, with answers or without. It runs through these states: the
  * allocations of providers are read (read_held()), the first comparison finds the consumers to read
@@ -12,9 +12,9 @@
  * skipped if it has nothing to read. Without Placement the first comparison is the only one. A
  * comparison takes several turns of the main loop, with calls in between.
  *
- * Times of claims are wall-clock times. When that clock is set by at least CLOCK_JUMP_MIN_USEC, the
- * expiry times of claims and the times in the memory of comparisons are moved by the same distance,
- * so that each claim expires after its full time. */
+ * Times of claims are wall-clock times. When that clock is set by at least CLOCK_JUMP_MIN_USEC,
+ * expiry times of claims and times in the memory of comparisons are moved by the same distance. So
+ * each claim expires after its full time. */
 
 #include "agent/guests/comparison.h"
 

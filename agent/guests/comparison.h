@@ -40,16 +40,17 @@ typedef struct ComparisonRun ComparisonRun;
 /* Reports the end, once, never from inside comparison_run_begin(). It can free the run. */
 typedef void (*ComparisonRunDone)(void *userdata);
 
-/* Compares with answers of Placement. First it reads the allocations from the root and from the
- * providers with VCPU, PCPU or MEMORY_MB, one request for each, if the generations of these
- * providers changed and a claim follows another writer. Then it compares, and acts at once on the
- * differences that need no answer. If claims/reconcile.h needs answers, it reads these consumers in
- * parallel, or all of this host, and compares again. A cycle without a change sends no request.
+/* Compares with answers of Placement. If a claim follows another writer, first reads the
+ * allocations from the root and from the providers with VCPU, PCPU or MEMORY_MB. That is one
+ * request for each provider, and only if the generations of these providers changed. Then it
+ * compares, and acts at once on the differences that need no answer. If claims/reconcile.h needs
+ * answers, it reads these consumers in parallel, or all of this host, and compares again. A cycle
+ * without a change sends no request.
  *
  * Returns 1 if a turn or a request follows; done is called at its end. Returns 0 if no comparison
- * is due, if it has ended already, or if memory is short; then done is not called. root is that of
- * the host. Everything is borrowed until the end of the run, and event is referenced. The reporter
- * must have a tree, and no attempt on its way. */
+ * is due, if it has ended already, or if memory is short. Then done is not called. The root is that
+ * of the host. Everything is borrowed until the end of the run, and event is referenced. The
+ * reporter must have a tree, and no attempt on its way. */
 int comparison_run_begin(ComparisonRun **ret, ClaimService *service, sd_event *event,
                          Reporter *reporter, const Uuid *root, ComparisonRunDone done,
                          void *userdata);

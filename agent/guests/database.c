@@ -4,9 +4,9 @@
  * show that the file was moved away or is damaged. Then the file is closed, and
  * claim_service_tend() opens it again and stores the tree that a new file lacks. A file that
  * rejects a write stays open, and each cycle tries a write. The member error has the present state:
- * no database, a failed write, or no error. The second half announces changes of claims: to the
- * watcher, to the watcher of cards, and to the comparison, which must know claims and vGPU
- * functions that the last poll cannot show.
+ * no database, a failed write, or no error. The second half announces changes of claims to the
+ * watcher and to the watcher of cards. It also notes them for the comparison, which must know
+ * claims and vGPU functions that the last poll cannot show.
  *
  * claim_service_check() opens a lost file at once. A step of a cycle must not get another file, so
  * claim_service_note_step() only closes it. A watcher must not even close it, because its caller

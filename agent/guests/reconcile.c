@@ -2,9 +2,9 @@
 
 /* Acts on the differences between claims and guests. A comparison lists the claims, decides, acts
  * on each action, and then lists and decides again to find the problems that are left. An action
- * that fails is a problem of this cycle and does not stop the others, unless the database itself
- * cannot be used or a commit fails. If the decision needs answers of Placement, the comparison ends
- * after the actions that need none, and lists no problems.
+ * that fails is a problem of this cycle and does not stop the others. Only a database that cannot
+ * be used, or a failed commit, stops them. If the decision needs answers of Placement, the
+ * comparison ends after the actions that need none, and lists no problems.
  *
  * A first start adopts each guest, which can be thousands. So a comparison takes several turns of
  * the main loop. Several actions are one transaction (act_some()). Their results are logged and
@@ -12,7 +12,7 @@
  *
  * Between two turns callers change claims, and a newer poll replaces the guests. So the claims are
  * listed again if one of them changed during the listing. In a later turn than that of the
- * decision, each action is compared with the present claim and guest, and left out if these have
+ * decision, each action is compared with the present claim and guest. It is left out if these have
  * changed (is_current()). Then another comparison is due, which decides again. Reasons and evidence
  * of actions are constant texts; everything else that they borrow is in Seen. */
 

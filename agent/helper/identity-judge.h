@@ -51,10 +51,10 @@ IdentityState identity_judge(const IdentityFacts *facts);
 void identity_explain(const IdentityFacts *facts, char *text, size_t size);
 const char *identity_advise(const IdentityFacts *facts, IdentityState state);
 
-/* Returns 0 if this host can adopt the uuid of the provider with its name. Otherwise returns a
- * negative errno with words: -ENODATA (the name is unknown), -ENOENT (no such provider), -EPERM (it
- * is no root), -EALREADY (this host has that uuid), or -EEXIST (this host has another uuid, and
- * force is false). */
+/* Returns 0 if this host can adopt the uuid of the provider with its name. Otherwise returns one of
+ * these with words. -ENODATA: the name is unknown. -ENOENT: there is no such provider. -EPERM: it
+ * is no root. -EALREADY: this host has that uuid. -EEXIST: this host has another uuid, and force is
+ * false. */
 int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr);
 
 /* Returns 0 if the root provider can get this host's name, which only IDENTITY_RENAMED permits.
