@@ -6,12 +6,12 @@
  *
  * An audit compares only this host's own tree. It ignores allocations from other hosts and from
  * sharing providers (facts G2.7, G2.8). It skips and counts four kinds of things that can still
- * change. First, a consumer without claim and guest that was first seen or written less than the
- * grace time ago. So is one whose server can be alive (agent/audit/evidence.h). Second, a claim
- * that is not confirmed, or that has a pending or unanswered write; only AUDIT_WITHDRAWN is looked
- * for in it. Third, a claim without allocations in Placement, and a pair of claims, younger than
- * the grace time. Fourth, a guest that is being resized or migrated, and a consumer that can be the
- * migration of a guest.
+ * change. First, a consumer without claim and guest, if its server can be alive
+ * (agent/audit/evidence.h), or if it was first seen or written less than the grace time ago.
+ * Second, a claim that is not confirmed, or that has a pending or unanswered write; only
+ * AUDIT_WITHDRAWN is looked for in it. Third, a claim without allocations in Placement, and a pair
+ * of claims, younger than the grace time. Fourth, a guest that is being resized or migrated, and a
+ * consumer that can be the migration of a guest.
  *
  * Classes that no guest shows (DISK_GB, an operator's own) are compared only if the claim has an
  * amount of the class.

@@ -61,7 +61,8 @@ GuestSize audit_size_here(const AuditInput *input, const Consumer *consumer)
                             .memory_mb = audit_sum_here(input, consumer, "MEMORY_MB") };
 }
 
-/* A class is compared if a guest shows its amount, or if the claim has some of it. */
+/* A class is compared if a guest can show its amount, or if a device of the host counts as the
+ * class. Other classes are compared if the claim has some of the class. */
 bool audit_is_compared(const AuditInput *input, const Claim *claim, const char *resource_class)
 {
         return guest_share_is_shown(resource_class) ||

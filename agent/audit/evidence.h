@@ -37,11 +37,11 @@
  * rebuilds a server on a new volume, its domain and its folder are gone. So a living claim without
  * a guest is no evidence either (decision placement/alive).
  *
- * LIMITATIONS: the history forgets ended claims (CLAIM_HISTORY_MAX), and its file can be lost. Then
- * the migration of a guest that was resized on its own host looks like a leftover. Until then a
- * leftover in the former size of such a guest looks like its migration. The end of a claim has this
- * host's time. If this host's clock was set back since, an allocation that is younger than the end
- * can look older. */
+ * LIMITATIONS: the history forgets ended claims (CLAIM_HISTORY_MAX), and its file can be lost.
+ * Without its ended claim, the migration of a guest that was resized on its own host looks like a
+ * leftover. With the ended claim, a leftover in the former size of such a guest looks like its
+ * migration. The end of a claim has this host's time. If this host's clock was set back since, an
+ * allocation that is younger than the end can look older. */
 
 #include "agent/audit/audit.h"
 #include "claims/guest-index.h"

@@ -24,8 +24,10 @@
 
 /* Limits of unread answers. dbus-daemon keeps them, and at 127 MiB it stops reading from the agent:
  * then no user gets an answer. So the agent asks the bus how much is unread. Between two such
- * questions a user gets at most BUS_ANSWERS_MAX answers; a large answer counts as all of them. */
-#define BUS_ANSWERS_ASK   64 /* ask the bus after this number */
+ * questions a user gets at most BUS_ANSWERS_MAX answers, and a large answer counts as that many. A
+ * user with more than BUS_UNREAD_MAX unread bytes counts as not reading. With more than
+ * BUS_UNREAD_OF_ALL, all unprivileged users do. */
+#define BUS_ANSWERS_ASK   64 /* answers to one user after which the agent asks the bus */
 #define BUS_ANSWERS_MAX   256
 #define BUS_UNREAD_MAX    (1024 * 1024)      /* bytes, one user */
 #define BUS_UNREAD_OF_ALL (64 * 1024 * 1024) /* bytes, all users and subscribers */
@@ -42,6 +44,8 @@ typedef struct BusSender {
         char *name; /* unique name of the connection, which the bus never reuses */
         uid_t uid;
         pid_t pid; /* 0: unknown */
+        /* In this order: the question for the user is open; uid is valid; the user is root or the
+         * agent's own. */
         bool is_asked, is_known, is_privileged;
         BusCall *calls; /* waiting calls, the oldest first */
         size_t n_calls, n_allocated;
@@ -56,9 +60,9 @@ typedef struct BusSender {
 
 /* The evidence whether a user reads its answers. */
 typedef enum BusReading {
-        BUS_READS,
+        BUS_READS,         /* serve its calls */
         BUS_READS_PERHAPS, /* ask the bus before the next answer */
-        BUS_READS_NOT,
+        BUS_READS_NOT,     /* too many bytes are unread: serve no call of the user */
 } BusReading;
 
 /* All connections. turn is a counter that orders the turns. */

@@ -22,7 +22,7 @@ typedef struct BusDispatch {
         size_t n_places;
 } BusDispatch;
 
-/* Adds an interface to the bus. At most BUS_PLACES_MAX interfaces can be added. Everything is
+/* Adds an interface to the bus. The caller must not add more than BUS_PLACES_MAX. Everything is
  * borrowed until the bus is closed. Returns the errors of sd-bus. */
 int bus_dispatch_add(BusDispatch *dispatch, sd_bus *bus, const BusPlace *place);
 

@@ -30,7 +30,7 @@ typedef struct BusDocumentText {
         bool is_old;  /* its sources have changed since */
         bool is_read; /* a client has this text, and got no signal since */
         bool is_due;  /* a client had the text at a change: signal it if it differs */
-        bool differs; /* it differs from the text of that client */
+        bool differs; /* the present text differs from the one that the client has */
 } BusDocumentText;
 
 /* All documents, and the versions of the sources that they were made from. */

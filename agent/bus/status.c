@@ -114,8 +114,8 @@ static json_t *make_reasons(const Verdict *verdict)
         M(text, "second_reporter", overwrites)
 /* clang-format on */
 
-/* Returns the largest number of providers that have inventory of the same class. The generation of
- * allocation candidates in Placement takes longer with each of them. */
+/* Returns the largest number of providers that have inventory of the same class. Placement takes
+ * longer to generate allocation candidates with each such provider. */
 static uint64_t count_like_providers(const ProviderTree *tree)
 {
         struct {

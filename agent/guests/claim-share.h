@@ -51,9 +51,9 @@ ClaimReported claim_share_reported(const HostView *view, const Consumer *consume
  * agent's write means that.
  *
  * LIMITATIONS: the time of the agent's write is not known if the consumer had other allocations
- * before, or if Placement sends no last-modified. Then a consumer that was created again can be
- * taken for a leftover. It must have been written as often, and have at least the claim's amounts.
- * The same holds for one that was created again within the second of the earlier write. */
+ * before, or if Placement sends no last-modified. Then a consumer that was created again can look
+ * like a leftover. It must have been written as often, and have at least the claim's amounts. The
+ * same holds for one that was created again within the second of the earlier write. */
 bool claim_share_is_ours(const HostView *view, const char *node, const ClaimRemoval *left,
                          const Claim *claim, const Consumer *consumer);
 

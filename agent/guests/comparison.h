@@ -37,7 +37,8 @@ void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests
  * at a time. */
 typedef struct ComparisonRun ComparisonRun;
 
-/* Reports the end, once, never from inside comparison_run_begin(). It can free the run. */
+/* Reports the end, once, never from inside comparison_run_begin(). The callback can free the
+ * run. */
 typedef void (*ComparisonRunDone)(void *userdata);
 
 /* Compares with answers of Placement. If a claim follows another writer, first reads the

@@ -312,8 +312,8 @@ int claim_facts_make_domain(const SnapshotDomain *domain, const HostFacts *facts
         return claim_layout_make(domain, facts, &ret->layout);
 }
 
-/* Adds the host CPUs of a running guest. One that does not run has CPUs only by its claim, because
- * several guests can be defined for the same CPUs. */
+/* Adds the host CPUs of a running guest. A guest that does not run has host CPUs only by its claim,
+ * because several guests can be defined for the same CPUs. */
 static int add_guest_cpus(const SnapshotDomain *domain, const Layout *layout, HostFacts *facts)
 {
         if (domain->state == DOMAIN_SHUTOFF)

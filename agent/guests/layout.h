@@ -16,8 +16,8 @@
  * cell. A CPU is dedicated if it is pinned to one host CPU, and that one is dedicated. The layout
  * of a guest that is in no cell has no cells and no CPUs.
  *
- * held has the host CPUs of dedicated guest CPUs. It also has every dedicated host CPU that
- * <emulatorpin> or <iothreadpin> names, also for a guest that is in no cell. And it has the
- * dedicated CPUs of the persistent definition of a running guest (decision devices/definition). ret
- * must be LAYOUT_INIT. Returns -ENOMEM on failure. */
+ * held has the host CPUs of dedicated guest CPUs. The set also has every dedicated host CPU that
+ * <emulatorpin> or <iothreadpin> names, even for a guest that is in no cell. For a running guest,
+ * it also has the dedicated host CPUs of the persistent definition (decision devices/definition).
+ * ret must be LAYOUT_INIT. Returns -ENOMEM on failure. */
 int claim_layout_make(const SnapshotDomain *domain, const HostFacts *facts, Layout *ret);

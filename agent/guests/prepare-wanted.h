@@ -36,8 +36,9 @@ void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const 
  * cycle. */
 void prepare_wanted_tend(PrepareWanted *wanted, const HostConfig *config);
 
-/* Returns true if a record (PREPARED_FORMAT; NULL: there is none) is not of that stamp, if the run
- * could not read the claims, or if a function waits for a process to close it. Pure. */
+/* Returns true if the record (PREPARED_FORMAT) of compute-agent-prepare shows unfinished work. This
+ * is so if there is no record (NULL), or if it has another stamp or an error. It is also so if a
+ * function in it waits for a process. Pure. */
 bool prepare_record_is_unfinished(const json_t *record, const char *stamp);
 
 /* Returns true if a changed claim of this device concerns a card with vgpu_types. A function that

@@ -7,8 +7,8 @@
  * comparison ends after the actions that need none, and lists no problems.
  *
  * A first start adopts each guest, which can be thousands. So a comparison takes several turns of
- * the main loop. Several actions are one transaction (act_some()). Their results are logged and
- * announced after its commit, because a crash before it undoes all of them.
+ * the main loop. Several actions are one transaction (act_some()). The results of these actions are
+ * logged and announced after the commit, because a crash before the commit undoes all of them.
  *
  * Between two turns callers change claims, and a newer poll replaces the guests. So the claims are
  * listed again if one of them changed during the listing. In a later turn than that of the
@@ -319,8 +319,9 @@ static const HostDomain *find_guest(const Turn *turn, const ReconcileAction *act
         return host_facts_find_domain(turn->work.order->facts, guest);
 }
 
-/* Returns true if the action still applies to the claim. Consumer and guest must be those of the
- * decision. To end, extend or complete a claim, its state must be that of the decision, too. */
+/* Returns true if the action still applies to the claim. The claim must have the same consumer and
+ * guest as at the decision. To end, extend or complete the claim, its state, expiry, write state
+ * and process must also be unchanged. */
 static bool applies_to(const ReconcileAction *action, const Claim *seen, const Claim *now)
 {
         if (!uuid_equal(&seen->consumer, &now->consumer) || !uuid_equal(&seen->guest, &now->guest))

@@ -11,7 +11,8 @@ typedef struct ClaimWanted {
         Uuid *uuids;
         size_t n_uuids;
         bool all;    /* also every consumer with an allocation from the host's own tree */
-        bool absent; /* Placement does not have the tree, so nothing was read of it */
+        bool absent; /* Placement does not have the tree of the host, so no consumer was read from
+                        its providers */
 } ClaimWanted;
 
 static inline bool claim_wanted_is_empty(const ClaimWanted *wanted)

@@ -222,8 +222,8 @@ typedef struct Walk {
         char microversion[16];              /* newest microversion of Placement; "": not known */
 } Walk;
 
-/* Sends the first request, which also gets the token. Without a token its failure is that of
- * Keystone. Fails only with a negative errno. */
+/* Sends the first request, before which the session gets its token. If the session has no token
+ * afterwards, the failure is Keystone's. Fails only with a negative errno. */
 static int walk_all(Walk *walk, Error *reterr)
 {
         PlacementRequest request = placement_request("GET", PROBE_PATH, "");
