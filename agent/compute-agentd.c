@@ -3,7 +3,7 @@
 /* The program compute-agentd: prepares the process, and then runs the daemon (agent/daemon.h).
  * First it disables core dumps and limits malloc to one arena. Then it parses the command line and
  * loads the configuration, which has secrets. If root runs --once or --dry-run, it also checks that
- * the service can read the files. At last it leaves root for the owner of the state directory. Exit
+ * the service can read the files. Finally it leaves root for the owner of the state directory. Exit
  * codes before the daemon runs: 0 after --help and --version, 2 for wrong usage, and 1 for other
  * failures. If the configuration cannot be loaded, the code is 78 (EX_CONFIG).
  *

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Compares each consumer, each claim and each guest once. An AuditRun has the inputs, the evidence
- * about moves and the states of servers, and the findings so far.
+/* Compares Placement's consumers, the claims and the guests, each once, and makes the findings. An
+ * AuditRun has the inputs, the evidence about moves and the states of servers
+ * (agent/audit/evidence.h), and the findings so far. audit_make() runs one audit; it changes
+ * nothing but the memory.
  *
  * Each of the three loops handles one direction: consumers that have neither claim nor guest,
  * claims whose consumer differs, and guests without a claim. The caller of add() passes the remedy

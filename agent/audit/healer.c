@@ -3,8 +3,8 @@
 /* Applies the remedies of the findings in their order. Claims end and adoptions are requested at
  * once; the other remedies write one consumer to Placement. Each write has one of these ends: it is
  * done; it fails; or it gets a conflict. After a conflict the consumer is read again. If no other
- * client wrote it, the write is repeated, at most ATTEMPTS_MAX times. If a client wrote it, the
- * finding fails, or counts as healed if the difference is gone.
+ * client wrote it, the write is repeated, with at most ATTEMPTS_MAX writes in all. If a client
+ * wrote it, the finding fails, or counts as healed if the difference is gone.
  *
  * A failure belongs to its finding alone. But after a failure that all writes would meet
  * (report_outcome_is_fatal()), the other writes fail without a request. A write that lowers an

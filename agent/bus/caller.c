@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Identifies callers for the journal and asks polkit for their rights. The list of a Polkit has one
- * question for each call that waits for polkit. A question owns a reference to its call until the
- * answer arrives or the connection ends. The bus keeps a slot for each question, so the number of
- * questions is bounded, for each user and in total. */
+/* Identifies callers for the journal, and asks polkit for the rights of those that are neither root
+ * nor the agent's own user. The list of a Polkit has one question for each call that waits for
+ * polkit. A question owns a reference to its call until the answer arrives or the connection ends.
+ * The bus keeps a slot for each question, so the number of questions is bounded, for each user and
+ * in total. */
 
 #include "agent/bus/caller.h"
 

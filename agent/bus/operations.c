@@ -3,8 +3,8 @@
 /* Methods that answer when a cycle has ended. Each waiting call is in the list of BusOperations
  * until it is answered, with a reference to its message. The tracker identifies a call by its
  * Waiting, which is the userdata of tracker_sync(). The table of operations says how each method
- * begins. Cordons also answer after their cycle, but they are not in the list: they have no
- * progress and cannot be cancelled.
+ * begins. Cordon(), Uncordon() and UndoRetire() are also here and answer after their cycle. They
+ * are not in the list, because they have no progress and cannot be cancelled.
  *
  * Tests: tests/integration/agent/test_bus_documents.py */
 

@@ -9,8 +9,9 @@
  * A ComparisonRun is one comparison, with answers or without. It runs through these states: the
  * allocations of providers are read (read_held()), the first comparison finds the consumers to read
  * (continue_run()), they are read, and the second comparison uses the answers. Each state is
- * skipped if it has nothing to read. Without Placement the first comparison is the only one. A
- * comparison takes several turns of the main loop, with calls in between.
+ * skipped if it has nothing to read. Without Placement the first comparison is the only one, and
+ * claims that expired end after it. A comparison takes several turns of the main loop, with calls
+ * in between.
  *
  * Times of claims are wall-clock times. When that clock is set by at least CLOCK_JUMP_MIN_USEC,
  * expiry times of claims and times in the memory of comparisons are moved by the same distance. So

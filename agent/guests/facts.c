@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Converts polls to the facts that claims need, for siblings that do not include each other's
- * headers. Each list of the facts has space for all items of the snapshots, and is filled in one
- * pass. Cells come before domains, because the layout of a domain needs them. Functions come before
- * devices, because these need the identities. Words of the configuration are copied, because a
- * reload frees it. Other texts with a pointer are borrowed from the snapshots. */
+/* Converts polls to the facts that claims need: devices, PCI functions, vGPU cards, mdevs, NUMA
+ * cells, guests, and the folders of Nova. It does so because drivers/ and claims/ do not include
+ * each other's headers. Each list of the facts has space for all items of the snapshots, and is
+ * filled in one pass. Cells come before domains, because the layout of a domain needs them.
+ * Functions come before devices, because these need the identities. Words of the configuration are
+ * copied, because a reload frees it. Other texts with a pointer are borrowed from the snapshots. */
 
 #include "agent/guests/facts.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes the layout of a guest from its domain. Each cell of the guest becomes one part for each
- * host cell that it is in. The first part has the number of the guest's cell. Further parts get
- * numbers above those of all cells.
+/* Makes the layout of a guest from its domain: the host cells of its CPUs and memory, its pins, and
+ * the dedicated host CPUs that it holds. Each cell of the guest becomes one part for each host cell
+ * that it is in. The first part has the number of the guest's cell. Further parts get numbers above
+ * those of all cells.
  *
  * The layout is allocated once for the largest possible number of parts, so that pointers to parts
  * stay valid. Limit: memory that is not bound to a single host cell is divided in proportion to the

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Writes prepare-wanted and reads prepared.json. A stamp is the time since the boot in
- * microseconds, so no two runs of the agent write the same one. A failure is logged once, and the
- * next cycle tries again. Nothing of the agent waits for the program.
+/* Writes a stamp to prepare-wanted after a change of a claim, and in each cycle in which
+ * prepared.json shows unfinished work. A stamp is the time since the boot in microseconds, so no
+ * two runs of the agent write the same one. A failed write is logged once, and the next cycle tries
+ * again. The agent never waits for compute-agent-prepare.
  *
  * Tests: tests/unit/agent/guests/test-prepare-wanted.c */
 

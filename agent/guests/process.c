@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Checks whether a guest without a hypervisor is alive. A process is identified by its number, its
- * start time and the boot; a unit by its control group. Both are read from the kernel's files at
- * each call. The result is "ended" only if the kernel proves it. Every other error counts as alive,
- * because a claim that ends too early loses its devices. */
+/* Identifies a guest without a hypervisor, and checks whether it is alive. A process is identified
+ * by its number, its start time and the boot; a unit by its control group. Both are read from the
+ * kernel's files at each call. A guest has ended only if the kernel proves it. After any other
+ * error it counts as alive, because a claim that ends too early loses its devices. */
 
 #include "agent/guests/process.h"
 

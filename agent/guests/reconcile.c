@@ -14,7 +14,7 @@
  * listed again if one of them changed during the listing. In a later turn than that of the
  * decision, each action is compared with the present claim and guest. It is left out if these have
  * changed (is_current()). Then another comparison is due, which decides again. Reasons and evidence
- * of actions are constant texts; everything else that they borrow is in Seen. */
+ * of actions are constant texts; everything else that actions borrow is in Seen. */
 
 #include "agent/guests/reconcile.h"
 
