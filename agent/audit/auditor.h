@@ -53,7 +53,7 @@ typedef enum AuditorRequest {
 } AuditorRequest;
 
 /* Requests an audit from the next cycle. Several requests before that cycle are one audit, which
- * also heals if one of the requests was to heal. consumer (copied) is used only with
+ * also heals if one of them is AUDITOR_REQUEST_HEAL. consumer (copied) is used only with
  * AUDITOR_REQUEST_HEAL_CONSUMER. Among several consumers the last one counts. by (copied) is the
  * caller; it is used only by requests to heal, and the last one counts. NULL: this program. */
 void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,

@@ -2,9 +2,9 @@
 
 /* The methods that make, explain, change, move and end claims, and the methods of libvirt's hook. A
  * method reads its arguments, calls the claim queue or the claim database, logs a success with its
- * caller, and answers. Claim(), MoveClaim() and Explain() of root can wait for Placement or for a
- * poll of the guests. Such a call is kept as a WaitingCall until its answer. The other methods
- * answer at once and do not wait for Placement.
+ * caller, and answers. Claim(), MoveClaim(), and Explain() of a privileged caller can wait for
+ * Placement or for a poll of the guests. Such a call is kept as a WaitingCall until its answer. The
+ * other methods answer at once and do not wait for Placement.
  *
  * Tests: tests/integration/claims/test_claims.py tests/integration/agent/test_bus_documents.py */
 

@@ -31,5 +31,5 @@ int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const 
 
 /* Handles Cancel(): answers all waiting calls of the named method with BUS_ERROR_CANCELLED. The
  * requested cycle still runs. Cancel() fails with BUS_ERROR_BUSY for a method that cannot be
- * cancelled or a reshape that has begun, and with BUS_ERROR_NOT_FOUND if no call waits. */
+ * cancelled or a reshape that was sent, and with BUS_ERROR_NOT_FOUND if no call waits. */
 int bus_operations_cancel(BusOperations *operations, sd_bus_message *call, sd_bus_error *error);
