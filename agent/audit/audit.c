@@ -279,15 +279,6 @@ static int judge_unowned(AuditRun *run, const Consumer *consumer)
         return r;
 }
 
-/* Returns true if a claim explains the consumer's allocations. A claim without a request that is
- * not confirmed does not: it was made of these very allocations, for a lost claim database. */
-static bool has_claim(const AuditRun *run, const Consumer *consumer)
-{
-        const Claim *claim = guest_index_claim(&run->evidence.index, &consumer->uuid);
-
-        return claim && (claim->request[0] || claim->state == CLAIM_STATE_CONFIRMED);
-}
-
 /* Checks a consumer, unless it has no allocations here. */
 static int inspect_consumer(AuditRun *run, const Consumer *consumer)
 {
@@ -296,7 +287,7 @@ static int inspect_consumer(AuditRun *run, const Consumer *consumer)
         if (!audit_holds_here(run->input, consumer))
                 return 0;
         run->audit->n_consumers++;
-        unowned = !has_claim(run, consumer) &&
+        unowned = !audit_explains(guest_index_claim(&run->evidence.index, &consumer->uuid)) &&
                   !guest_index_domain(&run->evidence.index, &consumer->uuid);
         if (remember(run, consumer, unowned) < 0)
                 return -ENOMEM;

@@ -61,6 +61,11 @@ GuestSize audit_size_here(const AuditInput *input, const Consumer *consumer)
                             .memory_mb = audit_sum_here(input, consumer, "MEMORY_MB") };
 }
 
+bool audit_explains(const Claim *claim)
+{
+        return claim && (claim->request[0] || claim->state == CLAIM_STATE_CONFIRMED);
+}
+
 /* A class is compared if a guest can show its amount, or if a device of the host counts as the
  * class. Other classes are compared if the claim has some of the class. */
 bool audit_is_compared(const AuditInput *input, const Claim *claim, const char *resource_class)

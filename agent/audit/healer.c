@@ -138,19 +138,25 @@ static void note_healed(Healer *healer)
 static int end_claim(Healer *healer, AuditFinding *finding)
 {
         Claims *claims = healer->order.claims->claims;
+        const EventAuthor *by = healer->order.by;
         _cleanup_(claim_freep) Claim *claim = NULL;
         Error error = ERROR_NULL;
+        int r = -ENODATA;
         char id[24];
-        int r = claims ? claims_release(claims, finding->claim_id, EVACUATED_REASON, &error)
-                       : -ENODATA;
 
+        if (claims) {
+                claims_set_author(claims, by);
+                r = claims_release(claims, finding->claim_id, EVACUATED_REASON, &error);
+                claims_set_author(claims, NULL);
+        }
         if (r != 0)
                 return r == CLAIM_E_NOT_FOUND ? 0 : (note_failure(healer, -EIO, &error), r);
         snprintf(id, sizeof(id), "%" PRId64, finding->claim_id);
         finding->outcome = AUDIT_HEALED;
         log_event(
                 LOG_NOTICE, MESSAGE_CLAIM_EVACUATED,
-                LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, finding->consumer.text),
+                LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, finding->consumer.text,
+                           LOG_FIELD_CALLER, by ? by->text : NULL),
                 "Released claim %s: guest %s does not run here, and all its allocations are on other hosts.",
                 id, finding->consumer.text);
         if (claims_get(claims, finding->claim_id, &claim, NULL) == 0)
@@ -203,15 +209,17 @@ static const char *find_lowered(const AuditInput *input, const Consumer *before,
         return NULL;
 }
 
-/* Rejects a write that lowers an amount of a consumer with a claim or a guest. The agent writes
- * only the amounts of claims, so a larger amount belongs to another writer. */
+/* Rejects a write that lowers an amount of a consumer with a guest, or with a claim that explains
+ * its allocations. The agent writes only the amounts of claims, so a larger amount belongs to
+ * another writer. */
 static int check_lowered(Healer *healer, const Claim *claim, const Consumer *before,
                          const Consumer *after, Error *reterr)
 {
         const AuditInput *input = healer->order.input;
         const HostFacts *facts = healer->order.claims->facts;
         const HostDomain *domain = facts ? host_facts_find_domain(facts, &before->uuid) : NULL;
-        const char *name = claim || domain ? find_lowered(input, before, after) : NULL;
+        bool is_owned = domain || audit_explains(claim);
+        const char *name = is_owned ? find_lowered(input, before, after) : NULL;
 
         if (!name)
                 return 0;
@@ -443,6 +451,7 @@ static void run(Healer *healer)
                         return;
                 unlock_consumer(healer);
                 healer->finding++;
+                healer->n_attempts = 0;
         }
         /* The callback can free the healer. */
         healer->done(healer->userdata);

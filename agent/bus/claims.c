@@ -148,7 +148,8 @@ static void on_claimed(int result, const Claim *claim, bool is_new, const Error 
                                 claim->consumer.text);
                 claim_service_notify(waiting->service, CLAIM_EVENT_ADDED, claim);
         }
-        (void)reply_claim(waiting->call, waiting->service, claim);
+        if (reply_claim(waiting->call, waiting->service, claim) < 0)
+                answer_error(waiting, -ENOMEM, error);
 }
 
 int bus_claim(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,

@@ -67,6 +67,7 @@ typedef struct Case {
         const char *about;
         const char *placed, *claimed; /* at the time of the audit; claimed NULL: no claim */
         AuditRemedy remedy;
+        bool is_of_placement; /* the claim was made of these allocations */
         bool only_ends;
         const char *refused;
         bool only_other;       /* the operator named the other consumer */
@@ -88,6 +89,16 @@ static int64_t claim(Agent *agent, const char *name, const char *claimed, AuditR
                 return 0;
         assert_int_equal(fixture_claim(agent->fixture, name, claimed, &made), 0);
         return remedy == AUDIT_REMEDY_RELEASE_SHARE ? 0 : made->id;
+}
+
+/* Makes a claim of the allocations of a consumer. */
+static int64_t claim_placed(Agent *agent, const Consumer *consumer)
+{
+        const ClaimPlacing placing = { .holding = consumer };
+        _cleanup_(claim_freep) Claim *made = NULL;
+
+        assert_int_equal(claims_claim_placed(agent->service.claims, &placing, &made, NULL), 0);
+        return made->id;
 }
 
 static void heal(Agent *agent, const Case *row, AuditFinding findings[static 2])
@@ -118,6 +129,8 @@ static void heal(Agent *agent, const Case *row, AuditFinding findings[static 2])
                                       .evidence = (char *)"none" };
         fake_placement_put(&i, row->placed);
         order.consumers = read_all(agent, &i);
+        if (row->is_of_placement)
+                findings[0].claim_id = claim_placed(agent, allocations_find(order.consumers, &i));
         if (row->meanwhile)
                 fake_placement_put(&i, row->meanwhile);
         fake_placement_trouble(row->trouble, 0, row->lasts);
@@ -141,6 +154,9 @@ static void test_table(void **state)
                   "host VCPU=2,gpu VGPU=1,other VCPU=1,store DISK_GB=5",
                   .remedy = AUDIT_REMEDY_RELEASE_SHARE, .outcomes = { AUDIT_HEALED }, .trace = "rd",
                   .left = "other VCPU=1,store DISK_GB=5" },
+                { "a claim that was made of the share keeps nothing", HELD,
+                  .remedy = AUDIT_REMEDY_RELEASE_SHARE, .is_of_placement = true,
+                  .outcomes = { AUDIT_HEALED }, .trace = "rd", .left = "other VCPU=1" },
                 { "nothing here any more", "store DISK_GB=5", .remedy = AUDIT_REMEDY_RELEASE_SHARE,
                   .trace = "d", .left = "store DISK_GB=5" },
                 { "what the claim holds, and the disk",
