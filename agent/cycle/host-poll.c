@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Translates the events of a driver, which polls in its own thread, to events of the tracker. The
- * driver signals them through a file descriptor. The patience timer is on while an answer is
- * expected. The nodename of the first snapshot names the root provider, so a snapshot with another
+/* Translates the events of a driver, which polls in its own thread, to events of the tracker, and
+ * keeps the last snapshot. The driver signals its events through a file descriptor. The patience
+ * timer is on while a result is expected; when it ends, the poll is reported as failed with
+ * ETIMEDOUT. The nodename of the first snapshot names the root provider, so a snapshot with another
  * nodename is rejected as a failed poll.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
@@ -27,7 +28,7 @@ struct HostPoll {
         uint64_t patience_usec;
         uint64_t asked_usec; /* CLOCK_MONOTONIC of the last request */
         Snapshot *snapshot;
-        bool hangs; /* the last poll got no answer in time */
+        bool hangs; /* the last poll had no result in time */
         HostPollNotify notify;
         void *userdata;
 };
@@ -51,8 +52,8 @@ static int check_name(const HostPoll *poll, const Snapshot *snapshot, Error *ret
                 poll->snapshot->nodename, snapshot->nodename);
 }
 
-/* Takes ownership of the snapshot. A poll that began before the last request is news, but not the
- * answer to the request. */
+/* Takes ownership of the snapshot, and keeps it unless its nodename is new. The result of a poll
+ * that began before the last request is used, but does not end this request. */
 static void take_snapshot(HostPoll *poll, Snapshot *snapshot)
 {
         bool earlier = snapshot->began_usec > 0 && snapshot->began_usec < poll->asked_usec;

@@ -2,9 +2,9 @@
 #pragma once
 
 /* Polls the host and keeps the last snapshot. A failed poll does not change the snapshot. A poll
- * that hangs counts as failed after the patience, which is shorter while the hypervisor is known to
- * hang. Its result is still used when it arrives. This file logs nothing. Main thread; nothing
- * blocks. */
+ * without a result counts as failed after the patience. The patience is at most 1 s while the
+ * hypervisor is known to hang. A result that arrives later is still used. This file logs nothing.
+ * Main thread; nothing blocks. */
 
 #include <systemd/sd-event.h>
 
@@ -32,8 +32,9 @@ int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, const Snapsho
 HostPoll *host_poll_free(HostPoll *poll);
 DEFINE_CLEANUP(HostPoll *, host_poll_free);
 
-/* Begins a poll. Unless this call fails, HOST_POLL_ENDED follows, never from inside the call. It
- * reports a poll that began after the call, or a poll that failed. */
+/* Begins a poll. Unless this call fails, HOST_POLL_ENDED follows, never from inside the call.
+ * HOST_POLL_ENDED reports a poll that began after the call, or a poll that failed. Returns a
+ * negative errno with words. */
 int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr);
 
 /* Returns the last snapshot, borrowed until the next poll succeeds. NULL before the first success,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Prints the facts of a cycle as metrics. metrics.list has name, type and help text of each metric;
- * a script makes the table from it. Each function prints whole metrics, because the format requires
- * all samples of a metric together. Every metric is printed in every cycle, also without samples.
- * Label values come from outside and are escaped. */
+ * a script makes the table from it. The functions that print_all() calls print whole metrics,
+ * because the format requires all samples of a metric together. Every metric is printed in every
+ * cycle, also without samples. Label values come from outside and are escaped. */
 
 #include "agent/cycle/metrics.h"
 
@@ -76,7 +76,9 @@ static void print_part(FILE *output, const char *name, const char *first, const 
         fprintf(output, "} %" PRIu64 "\n", number);
 }
 
-/* Prints the states. A state is one sample for each of its values, of which one is 1. */
+/* Prints the version, the states, the times of the last successes, and the flags and counts that
+ * say why the state is not good. A state is one sample for each of its values; the current value is
+ * 1, the others are 0. */
 static void print_state(const CycleFacts *facts, VerdictState verdict, FILE *output)
 {
         const TrackerStatus *status = facts->status;
@@ -108,7 +110,8 @@ static void print_state(const CycleFacts *facts, VerdictState verdict, FILE *out
         print_number(output, "reshape_failed", status->reshape_error.code != 0);
 }
 
-/* Prints the number of responses. Status 0 means that no answer arrived. */
+/* Prints the number of responses by method, route and status. Status 0 means that no answer
+ * arrived. */
 static void print_responses(const ReporterStatistics *statistics, FILE *output)
 {
         const RequestCounts *counts = statistics->counts;
@@ -138,7 +141,8 @@ static void print_counts(const CycleFacts *facts, FILE *output)
         print_number(output, "domains", facts->snapshot ? facts->snapshot->n_domains : 0);
 }
 
-/* Prints the values that another writer keeps overwriting. */
+/* Prints how often other writers have overwritten values, and each value that is overwritten
+ * repeatedly. */
 static void print_overwrites(const CycleFacts *facts, FILE *output)
 {
         const Overwrites *overwrites = facts->overwrites;
@@ -216,7 +220,8 @@ static void print_inventories(const CycleFacts *facts, const char *name, Amount 
         }
 }
 
-/* Prints 1 for each device that is offered, 0 for a device that is missing or held. */
+/* Prints 1 for each device that is present, 0 for a device that is missing or is held back after
+ * its return. */
 static void print_device_health(const CycleFacts *facts, FILE *output)
 {
         print_head(output, "device_up");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The order of a cycle of the resource tracker. A cycle is a walk through phases. Each phase begins
- * with at most one request and ends with its answer. The pure function cycle_next() decides which
- * phase follows, and phases.c implements the phases. All arrows are tested in
- * tests/unit/agent/cycle/test-order.c.
+/* The order of a cycle of the resource tracker. A cycle is a walk through phases. Each phase starts
+ * at most one operation that takes time, and ends with the result of this operation. The pure
+ * function cycle_next() decides which phase follows, and phases.c implements the phases. All arrows
+ * are tested in tests/unit/agent/cycle/test-order.c.
  *
  *   IDLE > POLL > READ > HOLDERS > OVERWRITES > CHECK > RESHAPE > CONSUMERS > PUBLISH
  *        > AUDIT > RECONCILE > END > IDLE
@@ -26,8 +26,8 @@
  *
  * Without Placement. These cycles send no request: before the first successful poll, without a
  * [placement] section, on a retired host, and while the first publication waits for devices
- * (settling). A quiet cycle (pace.h) sends none either. A failed poll does not end a
- * cycle: the last snapshot is used. A standalone host reshapes its tree at the end of POLL.
+ * (settling). A quiet cycle (pace.h) sends none either. A failed poll does not end a cycle: the
+ * last snapshot is used. A standalone host reshapes its tree at the end of POLL.
  *
  * The tree of nova-compute: [agent] nova = observe, beside. The cycle writes reserved amounts if
  * the mode permits it, and counts the requests that would make the tree equal. With nova = top the
@@ -105,6 +105,7 @@ typedef struct OrderFacts {
  * errno. */
 CycleOutcome cycle_outcome(int result);
 
-/* Returns the phase that follows phase. CYCLE_AUDIT and the phases after it cannot fail. CYCLE_READ
- * after CYCLE_CONFLICT or CYCLE_IN_USE is a retry, which the caller counts. */
+/* Returns the phase that follows phase. The outcome of CYCLE_AUDIT and of the phases after it has
+ * no influence. If the result is CYCLE_READ after CYCLE_CONFLICT or CYCLE_IN_USE, it is a retry,
+ * and the caller increments n_retries. */
 CyclePhase cycle_next(CyclePhase phase, CycleOutcome outcome, const OrderFacts *facts);

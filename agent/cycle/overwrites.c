@@ -2,9 +2,10 @@
 
 /* Compares three trees for each value: the one that Placement had after the last attempt (left),
  * the one that the agent wants, and the one that Placement has now (remote). Left equal to wanted,
- * and remote different, means that another writer has undone the value. Only providers below the
- * host's root that existed in left are compared. The parts are a small unsorted array, so searches
- * are linear. */
+ * and remote different, means that another writer has undone the value. Only providers that left
+ * and wanted have, the host's root and its descendants, are compared. An overwritten value is an
+ * Overwrite ("part"), which counts the overwrites and has the end of its pause. The parts are a
+ * small unsorted array, so searches are linear. */
 
 #include "agent/cycle/overwrites.h"
 
@@ -73,8 +74,8 @@ static uint64_t pause_usec(unsigned n)
         return MIN(pause, OVERWRITES_PAUSE_MAX_USEC);
 }
 
-/* Counts a change of a value by another writer. During the pause of a part, the difference is
- * expected and does not count. */
+/* Counts an overwrite of a value, and begins its pause from the OVERWRITES_MAX-th overwrite on.
+ * During the pause the difference is expected and does not count. how describes the change. */
 static int note(Overwrites *overwrites, OverwriteKind kind, const Provider *provider,
                 const char *name, const char *how, uint64_t now_usec)
 {
@@ -104,8 +105,8 @@ static bool same_inventory(const Inventory *a, const Inventory *b)
         return a && b ? inventory_equal(a, b) : a == b;
 }
 
-/* Writes the different fields, for example "total 8, not 16; ratio 1, not 4": first their value,
- * then ours. */
+/* Writes the fields that differ, for example "total 8, not 16; ratio 1, not 4". The first value is
+ * the one of Placement, the second is the one of this agent. */
 static const char *format_difference(const Inventory *theirs, const Inventory *ours,
                                      char text[static HOW_MAX])
 {
@@ -183,7 +184,7 @@ static int inspect_traits(Overwrites *overwrites, const Provider *left, const Pr
         return r;
 }
 
-/* Compares the providers below the root that existed at the last attempt. */
+/* Compares the wanted providers of this host that Placement had after the last attempt. */
 static int compare(Overwrites *overwrites, const ProviderTree *wanted, const ProviderTree *remote,
                    const Uuid *root, uint64_t now_usec)
 {
@@ -206,8 +207,8 @@ static int compare(Overwrites *overwrites, const ProviderTree *wanted, const Pro
         return r;
 }
 
-/* Forgets parts that were not undone for a long time. Iterates backward, because it removes
- * items. */
+/* Forgets parts that were not overwritten for OVERWRITES_FORGET_USEC and for twice their last
+ * pause. Iterates backward, because it removes items. */
 static void forget(Overwrites *overwrites, uint64_t now_usec)
 {
         for (size_t i = overwrites->n_parts; i > 0; i--) {

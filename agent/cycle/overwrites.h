@@ -8,14 +8,14 @@
  * meets a conflict.
  *
  * After a value was overwritten OVERWRITES_MAX times, the agent keeps the other writer's value for
- * OVERWRITES_PAUSE_USEC. The pause doubles after each further attempt that was overwritten. A value
- * that was not overwritten for OVERWRITES_FORGET_USEC, or twice its last pause, is forgotten.
- * Ratios and foreign traits belong to other writers. The agent wants them as it reads them, so they
- * never count. Pure: no clock, no log. */
+ * OVERWRITES_PAUSE_USEC. Then it writes its own value again. Each time that this attempt is
+ * overwritten, the pause doubles, up to OVERWRITES_PAUSE_MAX_USEC. A value that was not overwritten
+ * for OVERWRITES_FORGET_USEC and for twice its last pause is forgotten. Ratios and foreign traits
+ * belong to other writers. The agent wants them as it reads them, so they never count. Pure: no
+ * clock, no log. */
 
 #include "base/provider-tree.h"
 
-/* The limits of the file comment. */
 #define OVERWRITES_MAX            3
 #define OVERWRITES_PAUSE_USEC     (900 * USEC_PER_SEC)
 #define OVERWRITES_PAUSE_MAX_USEC (24 * 3600 * USEC_PER_SEC)
@@ -36,9 +36,9 @@ typedef struct Overwrite {
         char *part;               /* class or trait; "" for the provider */
         char *how;                /* the change, for example "reserved 17, not 512" */
         unsigned n;               /* how often it was overwritten */
-        uint64_t last_usec;       /* time of the last change */
+        uint64_t last_usec;       /* time of the last overwrite that counted */
         uint64_t left_until_usec; /* end of the pause; 0: the agent writes the value */
-        bool logged;              /* for the caller: it was logged */
+        bool logged;              /* set by the caller after it has logged this value */
 } Overwrite;
 
 /* The state of the detection. */
@@ -46,25 +46,25 @@ typedef struct Overwrites {
         ProviderTree *left; /* Placement's tree after the last attempt; NULL: unknown */
         Overwrite *parts;
         size_t n_parts, n_allocated;
-        uint64_t n_undone; /* all values that were overwritten */
+        uint64_t n_undone; /* number of all overwrites, also of values that were forgotten */
 } Overwrites;
 
-/* Frees the parts and the tree. */
 void overwrites_done(Overwrites *overwrites);
 
-/* Compares remote, which was just read, with the tree that overwrites_keep_tree() has kept. That
- * tree is released. wanted is the tree that the agent wants. Times are of a monotonic clock, in
- * microseconds. Returns -ENOMEM. */
+/* Compares remote, which was just read, with the tree that overwrites_keep_tree() has kept, counts
+ * the overwrites, and releases the kept tree. Forgets old values first. wanted is the tree that the
+ * agent wants. root is the host's root provider. Times are of a clock that cannot be set, in
+ * microseconds. Returns -ENOMEM on failure. */
 int overwrites_update(Overwrites *overwrites, const ProviderTree *wanted,
                       const ProviderTree *remote, const Uuid *root, uint64_t now_usec);
 
-/* Changes tree, a copy of the wanted tree: each value in its pause becomes that of remote. Returns
- * -ENOMEM. */
+/* Changes tree, a copy of the wanted tree: each value in its pause becomes that of remote. A
+ * provider that remote lacks is removed. Returns -ENOMEM on failure. */
 int overwrites_yield(const Overwrites *overwrites, ProviderTree *tree, const ProviderTree *remote,
                      uint64_t now_usec);
 
-/* Keeps the tree of Placement at the end of an attempt, by a reference. NULL: the tree is
- * unknown. */
+/* Keeps a reference to the tree that Placement has at the end of an attempt, for the next
+ * overwrites_update(). NULL: the tree is unknown, so the next update counts nothing. */
 void overwrites_keep_tree(Overwrites *overwrites, const ProviderTree *tree);
 
 /* Returns true if another writer keeps undoing the part. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Computes the times of cycles and requests. All pauses are random within a range, so that a fleet
- * does not act in step. CyclePace has two independent parts: quiet_until_usec for Placement, and
- * poll_retry_usec for the hypervisor. */
+ * does not act in step. CyclePace keeps failures of Placement (n_failures, quiet_until_usec) and of
+ * the hypervisor (poll_retry_usec) apart. The tracker calls this file once in each cycle to decide
+ * about requests, and at its end for the pause. */
 
 #include "agent/cycle/pace.h"
 
@@ -32,8 +33,9 @@ static uint64_t spread_retry_after(uint64_t asked_usec)
 }
 
 /* Returns the pause after a failure of Placement. A single failure can be a restart of the server,
- * so the first retry is soon. Repeated failures are an outage, and their pauses have one to two
- * times the interval, of which at most INTERVAL_MAX_USEC count. */
+ * so the first retry is soon: after 2 to 6 s, but not after the interval. Repeated failures are an
+ * outage. The pause is then one to two times the interval, of which at most INTERVAL_MAX_USEC
+ * count. */
 static uint64_t next_pause_usec(const CyclePace *pace)
 {
         uint64_t interval_usec = pace->interval_usec == UINT64_MAX
@@ -75,8 +77,8 @@ uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_
         return now_usec >= until_usec ? 0 : until_usec - now_usec;
 }
 
-/* Schedules the next full read whenever the last schedule is used up: after a full read, at the
- * start, or when it was due during failures. */
+/* Schedules the next full read in three cases: at the first call, with each full read, and when it
+ * became due during failures. */
 bool cycle_pace_reads_all(CyclePace *pace, bool asked, uint64_t now_usec)
 {
         bool due = now_usec >= pace->full_at_usec;

@@ -24,8 +24,8 @@
 /* The pace of one tracker. The caller sets the first two members; the others begin as 0. */
 typedef struct CyclePace {
         uint64_t interval_usec;     /* UINT64_MAX: cycles only on request */
-        uint64_t start_jitter_usec; /* minimum range of the start jitter; 0: no jitter, or the start
-                                       is over */
+        uint64_t start_jitter_usec; /* minimum range of the delay of the first requests; 0: no
+                                       delay, or it has begun already */
         uint64_t quiet_until_usec;  /* no request to Placement until then */
         uint64_t looked_at_usec;    /* last success with Placement; 0: never */
         unsigned n_failures;        /* consecutive failures of Placement */
@@ -33,13 +33,14 @@ typedef struct CyclePace {
         uint64_t poll_retry_usec;   /* last pause after a failed poll; 0 after a success */
 } CyclePace;
 
-/* Delays the first requests to Placement by a random time. Its range is the start jitter or one
- * second for each of the n_requests, whichever is larger; the latter is at most a minute. Later
- * calls do nothing. */
+/* Delays the first requests to Placement by a random time. The time is at most start_jitter_usec or
+ * n_requests seconds, whichever is larger; these seconds are at most 60. Does nothing if
+ * start_jitter_usec is 0, so also in later calls. */
 void cycle_pace_start(CyclePace *pace, size_t n_requests, uint64_t now_usec);
 
-/* Notes the result of a cycle with Placement. retry_after_usec: the pause that the server asked
- * for; 0: none. An earlier pause stays in force until a success. */
+/* Notes the result of a cycle with Placement. A failure sets the pause before the next request.
+ * retry_after_usec: the pause that the server asked for; 0: none. An earlier pause that ends later
+ * stays in force until a success. */
 void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_after_usec,
                                uint64_t now_usec);
 
@@ -49,11 +50,15 @@ uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_
 
 /* Returns true if this cycle reads all of Placement. asked: a user requested it. Otherwise it is
  * due half a day to one and a half days after the last full read or the start. It is never due
- * after a failure: reads that became due during an outage are spread over the day after it. */
+ * after a failure of Placement: a read that becomes due during an outage is postponed by a random
+ * time of at most one day. */
 bool cycle_pace_reads_all(CyclePace *pace, bool asked, uint64_t now_usec);
 
-/* Returns the pause after a cycle. UINT64_MAX: until a request. */
+/* Returns the pause between this cycle and the next one: the jittered interval, or less if the last
+ * poll failed (polled false) or a pause of Placement ends earlier. UINT64_MAX: no timer; the next
+ * cycle begins on request. */
 uint64_t cycle_pace_next_usec(CyclePace *pace, bool polled, uint64_t now_usec);
 
-/* Returns the pause after another failure of the hypervisor. */
+/* Returns the pause before the next poll after a failed one. It is random within a range that grows
+ * with each failure, and at most the interval or CYCLE_RETRY_MAX_USEC, whichever is smaller. */
 uint64_t cycle_pace_poll_retry_usec(CyclePace *pace);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The phases of a cycle. The begin() of a phase sends at most one request, whose callback ends the
- * phase. Its done() handles the answer after a success. agent/cycle/order.h decides which phase
- * follows; each function here knows only its own phase. Three other tasks are also in this file,
- * because phases need them: the timer that begins a cycle, the news of the host, and the calls of
- * the waiters. Only tracker.c calls this file, and this file never calls tracker.c. Invariant:
- * exactly one callback, or the timer, will end the current phase.
+/* Implements the phases of a cycle. The table phases[] has two functions for each phase. begin()
+ * starts at most one operation of the host poll, the report client, the reshape, the comparison or
+ * the auditor, whose callback ends the phase. done() handles the result after a success.
+ * tracker_end_phase() is the loop: it asks cycle_next() (agent/cycle/order.h) for the next phase
+ * and begins it. Each of the other functions knows only its own phase. Three other tasks are also
+ * in this file, because phases need them: the timer that begins a cycle, the events of the host
+ * poll, and the calls of the waiters. This file calls no function of tracker.c. Invariant: exactly
+ * one callback, or the timer, will end the current phase.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -20,13 +22,14 @@
 #include "base/message-ids.h"
 #include "base/text.h"
 
-/* One poll serves a burst of changes: after a quiet time, or at the latest after the maximum. */
+/* One poll serves a burst of changes of the host: it begins CHANGE_SETTLE_USEC after the last
+ * change, but at most CHANGE_SETTLE_MAX_USEC after the first. */
 #define CHANGE_SETTLE_USEC     (200 * USEC_PER_MSEC)
 #define CHANGE_SETTLE_MAX_USEC (2 * USEC_PER_SEC)
 #define TIMER_ACCURACY         (250 * USEC_PER_MSEC)
 
-/* Pause between polls while the first publication waits for devices, and the shortest pause that
- * lets calls be served. */
+/* Pause between polls while the first publication waits for devices; and the pause of begin_soon(),
+ * in which the main loop serves calls. */
 #define SETTLE_POLL_USEC USEC_PER_SEC
 #define BREATH_USEC      USEC_PER_MSEC
 
@@ -116,8 +119,9 @@ static bool is_settling(Tracker *tracker)
         return true;
 }
 
-/* Returns true if this cycle sends no request to Placement. A requested cycle always sends its
- * requests. */
+/* Returns true if this cycle sends no request to Placement, because a pause of the pace has not
+ * ended. A cycle with a waiter always sends its requests. Begins the start delay at its first
+ * call. */
 static bool is_quiet(Tracker *tracker)
 {
         size_t n_providers = tracker->tree ? tracker->tree->n_providers : 1;
@@ -131,9 +135,9 @@ static bool is_quiet(Tracker *tracker)
                        0;
 }
 
-/* Returns the scope of the cycle. Without Placement, *ret is the reason for the caller of an audit,
- * which then fails. A cycle that sends no requests yet (CYCLE_QUIET) sets no reason: the audit runs
- * in the next cycle. */
+/* Returns the scope of the cycle, and notes in the status that a host is standalone or retired.
+ * Without Placement, *ret is the reason, with which a requested audit fails. CYCLE_QUIET sets no
+ * reason: a requested audit then waits for the next cycle. */
 static CycleScope find_scope(Tracker *tracker, Error *ret)
 {
         TrackerStatus *status = &tracker->status;
@@ -185,8 +189,8 @@ static void restore(Tracker *tracker)
         warm_start_done(&tracker->warm);
 }
 
-/* Prepares the report client for this cycle. It is made after the first poll, which yields the name
- * of the root provider. */
+/* Prepares the report client for this cycle. Creates it in the first cycle with a snapshot, which
+ * has the name of the root provider. Makes it forget its mirror if a full read is due. */
 static int begin_attempt(Tracker *tracker, Error *reterr)
 {
         int r = 0;
@@ -232,7 +236,7 @@ static int done_poll(Tracker *tracker, Error *reterr)
         return r;
 }
 
-/* Notes the result of a poll and reports the change of the status. */
+/* Notes the result of a poll in the status, and calls the owner's changed(). */
 static void note_poll(Tracker *tracker, const Error *error)
 {
         tracker_status_note_poll(&tracker->status, &tracker->maker.root, tracker->snapshot, error,
@@ -240,9 +244,8 @@ static void note_poll(Tracker *tracker, const Error *error)
         tracker->config.changed(tracker, tracker->config.userdata);
 }
 
-/* Handles the end of a poll. earlier: the poll began before the request of the running cycle, which
- * therefore waits for the next result. The phase ends before the guests are passed to the
- * claims. */
+/* Handles the end of a poll. earlier: the poll began before the last request, so CYCLE_POLL waits
+ * for the next result. The phase ends before the guests are passed to the claims. */
 static void end_poll(Tracker *tracker, bool earlier, const Error *error)
 {
         const Snapshot *snapshot = tracker->snapshot = host_poll_get_snapshot(tracker->poll);
@@ -261,8 +264,8 @@ static void end_poll(Tracker *tracker, bool earlier, const Error *error)
                                tracker->config.userdata);
 }
 
-/* Begins a cycle when the host has not changed for CHANGE_SETTLE_USEC, but at most
- * CHANGE_SETTLE_MAX_USEC after the first change. */
+/* Sets the timer so that a cycle begins when the host has not changed for CHANGE_SETTLE_USEC, but
+ * at most CHANGE_SETTLE_MAX_USEC after the first change. */
 static void settle(Tracker *tracker)
 {
         uint64_t now = clock_usec(CLOCK_BOOTTIME), latest;
@@ -309,7 +312,8 @@ static int begin_read(Tracker *tracker, Error *reterr)
         return reporter_refresh(tracker->reporter, on_answer, tracker);
 }
 
-/* Returns the sum of the generations of these providers. Each of them only rises. */
+/* Returns the sum of the generations of these providers. Each generation only rises, so an equal
+ * sum means that none has changed. */
 static int64_t sum_generations(const Tracker *tracker, const Uuid *providers, size_t n)
 {
         int64_t sum = 0;
@@ -319,10 +323,10 @@ static int64_t sum_generations(const Tracker *tracker, const Uuid *providers, si
         return sum;
 }
 
-/* Checks whether the last answer about consumers is still good enough. Each new allocation raises
- * the generation of its provider, but the end of one does not (doc/facts.md, facts E3). So an
- * answer only ages in one direction: an inventory can be free and still be retained for
- * HOLDERS_AGE_USEC. A caller that waits, and a retry, get a new answer. */
+/* Returns true if the last answer about the consumers of lost inventories can be used again. Each
+ * new allocation raises the generation of its provider, but the end of an allocation does not
+ * (doc/facts.md, facts E3). So an old answer is wrong in one direction only: a free inventory can
+ * stay retained for HOLDERS_AGE_USEC. A cycle with a waiter, and a retry, read again. */
 static bool has_holders(const Tracker *tracker, int64_t generations)
 {
         const HoldersAnswer *last = &tracker->holders;
@@ -333,8 +337,8 @@ static bool has_holders(const Tracker *tracker, int64_t generations)
                retained_is_answered(tracker->maker.retained);
 }
 
-/* Reads the consumers of inventories that the new tree lacks. Skipped if there are none, or if they
- * were read before and nothing points to a change. */
+/* Reads the consumers of inventories that the new tree lacks. Skipped if there is no such
+ * inventory, or if has_holders() permits the last answer. */
 static int begin_holders(Tracker *tracker, Error *reterr)
 {
         const Uuid *asked = NULL;
@@ -439,8 +443,9 @@ static int begin_remove(Tracker *tracker, Error *reterr)
         return PHASE_WAITS;
 }
 
-/* Handles the end of a reshape. A reshape that Placement refused counts as done: the rest of the
- * old shape is then published. Only an outage of Placement is a failure. */
+/* Handles the end of a reshape. Without a new tree, the old shape stays in use, and the cycle
+ * continues and publishes it. So a refused reshape counts as done, and its reason is the error of
+ * the cycle. Only an outage of Placement is a failure of the phase. */
 static void on_reshaped(int result, ProviderTree *tree, const Error *device_error,
                         const Error *error, void *userdata)
 {
@@ -482,8 +487,8 @@ static void on_compared(void *userdata)
 }
 
 /* Compares claims and guests, and repairs differences. Reads the consumers in Placement on whose
- * allocations a decision depends (agent/guests/comparison.h). Skipped if the comparison has ended
- * when comparison_run_begin() returns. */
+ * allocations a decision depends (agent/guests/comparison.h). Counts as skipped in a dry run, and
+ * if the comparison has ended when comparison_run_begin() returns. */
 static int begin_consumers(Tracker *tracker, Error *reterr)
 {
         bool asks = !tracker->config.dry_run &&
@@ -502,8 +507,8 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
         tracker_end_phase(tracker, result, error);
 }
 
-/* Publishes the tree. Values that another writer keeps overwriting are left as they are in
- * Placement. */
+/* Publishes the tree. A value that another writer keeps overwriting stays as it is in Placement
+ * during its pause (overwrites.h). */
 static int begin_publish(Tracker *tracker, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
@@ -520,8 +525,8 @@ static int begin_publish(Tracker *tracker, Error *reterr)
         return r;
 }
 
-/* Notes and logs the publication. An error of the status, for example an unread part of the host,
- * is the result of the cycle. */
+/* Notes the publication, and logs it if anything was written. An error of the status, for example
+ * an unread part of the host, becomes the error of the cycle. */
 static int done_publish(Tracker *tracker, Error *reterr)
 {
         const ReporterStatistics *statistics = reporter_get_statistics(tracker->reporter);
@@ -549,8 +554,8 @@ static int begin_prepare(Tracker *tracker, Error *reterr)
         return reporter_prepare(tracker->reporter, find_wanted(tracker), on_answer, tracker);
 }
 
-/* Writes the reserved amounts of devices beside nova-compute. Sends nothing if the tree in
- * Placement already has them. */
+/* Writes the reserved amounts of devices beside nova-compute. Sends nothing if Placement has these
+ * amounts already, in a dry run, and if [agent] nova forbids it. */
 static int begin_reserve(Tracker *tracker, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
@@ -568,7 +573,8 @@ static int begin_reserve(Tracker *tracker, Error *reterr)
         return reporter_publish(tracker->reporter, tree, NULL, on_answer, tracker);
 }
 
-/* Counts the requests that would make the tree of nova-compute equal to the tree of the agent. */
+/* Counts the requests that would make the tree of nova-compute equal to the tree of the agent. A
+ * reshape that would be necessary counts as one more. */
 static int done_reserve(Tracker *tracker, Error *reterr)
 {
         _cleanup_(plan_freep) Plan *plan = NULL;
@@ -596,8 +602,8 @@ static void judge_spared_audit(Tracker *tracker)
         tracker->spares_audit = false;
 }
 
-/* Begins an audit that a call, a start or the loss of the claim database requires. An audit that
- * cannot begin fails for its callers, not for the cycle. */
+/* Begins an audit if one is due (auditor_is_due()). If the audit cannot begin, its callers get the
+ * reason, and the cycle continues. */
 static int begin_audit(Tracker *tracker, Error *reterr)
 {
         judge_spared_audit(tracker);
@@ -611,8 +617,8 @@ static int begin_audit(Tracker *tracker, Error *reterr)
         return PHASE_SKIPPED;
 }
 
-/* Ends the phase after calls that have arrived were served. With many claims, the phases before it
- * take long. */
+/* Begins CYCLE_END, which ends after the main loop has served the calls that have arrived. With
+ * many claims, the phases before it take long. */
 static int begin_soon(Tracker *tracker, Error *reterr)
 {
         (void)sd_event_source_set_time_relative(tracker->soon, BREATH_USEC);
@@ -620,9 +626,9 @@ static int begin_soon(Tracker *tracker, Error *reterr)
         return PHASE_WAITS;
 }
 
-/* Reconciles claims and guests, after calls that have arrived were served. Placement was asked
- * before: claims name providers by uuid, and Placement can have other uuids for them. Skipped if
- * nothing is due. */
+/* Reconciles claims and guests without a read of Placement, after calls that have arrived were
+ * served. This is the last phase with work, because claims name providers by uuid, and Placement
+ * can have other uuids than the host expects. Skipped if nothing is due, and in a dry run. */
 static int begin_reconcile(Tracker *tracker, Error *reterr)
 {
         ReconcileAccess word =
@@ -634,7 +640,8 @@ static int begin_reconcile(Tracker *tracker, Error *reterr)
         return runs ? PHASE_WAITS : PHASE_SKIPPED;
 }
 
-/* Returns the pause before the next cycle, the shortest of all reasons for one. */
+/* Notes the result of this cycle in the pace. Returns the pause before the next cycle, the shortest
+ * of the pace, of a wait for devices, and of the end of a device's hold. */
 static uint64_t next_pause_usec(Tracker *tracker)
 {
         DeviceWatch *watch = tracker->maker.device_watch;
@@ -690,7 +697,8 @@ static int begin_idle(Tracker *tracker, Error *reterr)
 }
 
 /* The functions of each phase. begin() returns PHASE_WAITS, PHASE_ENDED, PHASE_SKIPPED or a
- * negative errno. done() returns 0 or a failure. */
+ * negative errno. done() runs after a success of the phase, but not after PHASE_SKIPPED, and
+ * returns 0 or a failure. */
 static const struct {
         int (*begin)(Tracker *tracker, Error *reterr);
         int (*done)(Tracker *tracker, Error *reterr); /* handles the answer; NULL: nothing to do */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Checks whether the host can be removed from Placement. judge() is pure: it compares the tree of
- * Placement with the tree that this host would make without Placement. It lists the consumers of
- * the host: claims, guests that are not shut off, and consumers of Placement. The other functions
- * keep the request, the document and the result of a retirement. */
+/* Checks whether the host can be removed from Placement. judge() is pure and makes the result, a
+ * JSON document. It compares the tree of Placement with the tree that this host would make without
+ * Placement, and lists the foreign providers. It lists the consumers of the host: claims, guests
+ * that are not shut off, and consumers with allocations in Placement. The host can be removed if
+ * both lists are empty. The other functions keep the request and the result of a retirement. */
 
 #include "agent/cycle/retire.h"
 
@@ -42,7 +43,8 @@ static json_t *get_holder(const RetireFacts *facts, json_t *holders, const Uuid 
         return json_array_append_new(holders, holder) < 0 ? NULL : holder;
 }
 
-/* Adds an entry for each consumer, with its claim and whether Placement has it. */
+/* Adds an entry for each claim, each guest that is not shut off, and each consumer in Placement. An
+ * entry has the claim id of the consumer (0: none), and whether Placement has its allocations. */
 static int add_holders(const RetireFacts *facts, json_t *holders)
 {
         json_t *holder;
@@ -66,8 +68,9 @@ static int add_holders(const RetireFacts *facts, json_t *holders)
         return 0;
 }
 
-/* Returns true if this agent makes the provider. It then has the uuid that follows from its name,
- * or the name of an own provider if Nova made it before. */
+/* Returns true if this agent makes the provider. This is the root, a provider whose uuid follows
+ * from its name, or one with the name of an own provider. Nova can have created the latter with
+ * another uuid. */
 static bool is_own(const RetireFacts *facts, const Provider *provider)
 {
         Uuid uuid = uuid_make_child(facts->root, provider->name);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The removal of this host from Placement: request, check and result. The host can be removed if no
- * consumer has an allocation of it, and if this agent makes every provider below its root.
+/* Checks whether this host can be removed from Placement, and keeps the request and the result. The
+ * host can be removed if three conditions hold. It has no claim, and no guest that is not shut off.
+ * No consumer has an allocation from it in Placement. This agent makes every provider of its tree
+ * in Placement. phases.c sends the removal.
  *
  * The operator cordons the host first, so that no new claim arrives during the check. If a consumer
  * is placed there nevertheless, Placement refuses the removal (facts E3). A mark on the cordon
@@ -28,7 +30,8 @@ typedef struct Retirement {
         EventAuthor asked_by, by;
         json_t *document; /* last check or removal, a document of RETIRE_FORMAT
                              (formats/format-names.h); NULL: none */
-        Error error; /* why there is no result; code 0: there is one, or the cycle ended earlier */
+        Error error; /* why the check or the removal failed; code 0: it did not, or it has not run
+                      */
 } Retirement;
 
 /* Forgets the last result. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The tracker for its own files. tracker.c owns the object and calls phases.c, which runs the
- * cycles and calls tracker-tree.c, which makes the tree. */
+/* The tracker for its own files. tracker.c owns the object. phases.c runs the cycles.
+ * tracker-tree.c makes the tree when a phase needs it. */
 
 #include "agent/cycle/host-poll.h"
 #include "agent/cycle/order.h"
@@ -24,7 +24,7 @@ typedef struct CycleWaiter {
 typedef struct TrackerCycle {
         OrderFacts facts;
         Error error;            /* passed to the waiters */
-        bool spoke;             /* this cycle used Placement */
+        bool spoke;             /* the scope of this cycle was CYCLE_PLACEMENT */
         uint64_t writes_before; /* writes of the report client before this cycle */
 } TrackerCycle;
 
@@ -80,7 +80,8 @@ void tracker_end_phase(Tracker *tracker, int result, const Error *error);
 /* Handles the result of a poll, or other news of the host. userdata is the tracker. */
 void tracker_on_host_poll(HostPoll *poll, HostPollEvent event, const Error *error, void *userdata);
 
-/* Begins a cycle soon, because a claim has changed what a card offers. userdata is the tracker. */
+/* Begins a cycle soon, because the host or the claims of a vGPU card have changed. During a cycle,
+ * the next one follows at once. userdata is the tracker. */
 void tracker_note_cards(void *userdata);
 
 /* Calls the waiters of the cycle that has ended, each exactly once. put_off: the publication was
@@ -95,13 +96,15 @@ static inline bool tracker_may(const Tracker *tracker, NovaAction action)
         return !reporter || !nova_mode_refuses(reporter->nova, action);
 }
 
-/* Makes the tree from the last snapshot before Placement is asked, so that no new claim gets a
- * device that is gone. Also reshapes the tree of a standalone host. Returns -ENOMEM; for a
- * standalone host also the errors of tree_maker_make(). */
+/* Makes the tree from the last snapshot before Placement is read, so that no new claim gets a
+ * device that is gone. Also reshapes the tree of a standalone host. Returns -ENOMEM on failure; for
+ * a standalone host also the errors of tree_maker_make() and of the reshape. With Placement, other
+ * errors are ignored, and an earlier tree stays in use. */
 int tracker_tree_after_poll(Tracker *tracker, Error *reterr);
 
-/* Makes the tree again, from the tree of Placement, which alone has the ratios, reserves and traits
- * of other writers. Returns the errors of tree_maker_make(). */
+/* Makes the tree again, from the tree of Placement that was just read: only this tree has the
+ * current ratios, reserved amounts and traits of other writers. Returns the errors of
+ * tree_maker_make(). */
 int tracker_tree_after_read(Tracker *tracker, Error *reterr);
 
 /* Takes ownership of the tree that a reshape made. device_error: why some devices are not reported

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Keeps the status of the tracker and logs its changes. A state is logged when it changes, and a
- * reason when its text changes, so a failure that repeats is logged once. The status is plain data,
- * which other parts read through tracker_view().
+/* Keeps the status of the tracker and logs its changes. The state of Placement and the one of the
+ * hypervisor are logged when they change; another reason for the same state is not logged. The
+ * reasons about devices, disk, guests and unread parts are logged when their text is new. So a
+ * failure that repeats is logged once. The phases of a cycle call this file. The status is plain
+ * data, which other modules read through tracker_view().
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c tests/unit/agent/cycle/test-verdict.c */
 
@@ -57,8 +59,8 @@ const char *tracker_status_find_hindrance(const TrackerStatus *status, const Ove
         return NULL;
 }
 
-/* Logs once that the credential is rejected, in any state. Returns true if it logged; the failure
- * is then not logged again. */
+/* Logs that the credential is rejected, once until another result follows. Returns true if it
+ * logged; the caller then does not log the failure. */
 static bool note_credential(TrackerStatus *status, int result, const Error *error)
 {
         bool refused = result == REPORT_E_UNAUTHORIZED || result == REPORT_E_FORBIDDEN;
@@ -73,7 +75,8 @@ static bool note_credential(TrackerStatus *status, int result, const Error *erro
         return changed;
 }
 
-/* Sets the state and logs its change. logged: the reason was logged already. */
+/* Sets the state and its reason. Logs a change to offline or stale unless logged is true: then the
+ * caller has logged the reason. Logs the first synced state after a stale one in any case. */
 static void set_sync_state(TrackerStatus *status, SyncState state, const Error *error, bool logged)
 {
         SyncState before = status->sync_state;
@@ -113,7 +116,7 @@ void tracker_status_note_failure(TrackerStatus *status, int result, const Error 
         set_sync_state(status, state, &words, note_credential(status, result, &words));
 }
 
-/* Notes that Placement can be used. Logs it after an outage. */
+/* Notes that Placement can be used, and logs this after an outage. */
 static void note_back(TrackerStatus *status)
 {
         status->credential_refused = false;
@@ -255,7 +258,8 @@ void tracker_status_note_reshaped(TrackerStatus *status, const Uuid *root, const
         note_devices(status, root, error);
 }
 
-/* Joins the problems up to PARTS_LENGTH bytes, and adds the number of further ones. */
+/* Joins the problems up to PARTS_LENGTH bytes, but at least one, and adds the number of the omitted
+ * ones. */
 static void name_parts(const StringSet *problems, Error *ret)
 {
         size_t n = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The status of the tracker: whether the host, the hypervisor and Placement agree. Each function
- * notes an event and logs a change, but not each retry. This file decides nothing. Main thread. */
+/* The status of the tracker: whether the host, the hypervisor and Placement agree. Each
+ * tracker_status_note_…() notes an event in the status and logs a change, but not each retry. It
+ * has no effect on the tree or on Placement. Main thread. */
 
 #include "agent/cycle/overwrites.h"
 #include "agent/tree/tree-maker.h"
@@ -30,12 +31,14 @@ const char *reshape_access_to_text(ReshaperAccess access); /* the RESHAPE_ACCESS
 /* The status. Times are 0 until the event has happened. */
 typedef struct TrackerStatus {
         SyncState sync_state;
-        Error sync_error;        /* why the state is stale or offline */
-        Error settling;          /* the device that the first publication waits for; code 0: none */
-        bool settled;            /* the first publication no longer waits for devices */
-        Error hypervisor_error;  /* why the last poll failed; code 0: it succeeded */
-        bool credential_refused; /* the rejected credential was logged */
-        bool stale_logged;       /* stale since the last sync, and logged */
+        Error sync_error; /* why the state is stale, offline, or pending after a failure; code 0:
+                             none */
+        Error settling;   /* the device that the first publication waits for; code 0: none */
+        bool settled;     /* the first publication no longer waits for devices */
+        Error hypervisor_error; /* why the last poll failed; code 0: it succeeded, or none has ended
+                                 */
+        bool credential_refused;       /* the rejected credential was logged */
+        bool stale_logged;             /* the state was stale since it was last synced */
         ReshaperAccess reshape_access; /* whether Placement permits reshapes */
         bool reshape_needed; /* the tree must change its shape under running guests; the old shape
                                 is kept */
@@ -47,8 +50,9 @@ typedef struct TrackerStatus {
         Error floating;   /* names unpinned guests that can run on dedicated CPUs; code 0: none */
         Error part_error; /* parts of the host that could not be read; code 0: all were read */
         uint64_t sync_since_usec;  /* CLOCK_REALTIME of the last change of sync_state */
-        uint64_t last_sync_usec;   /* CLOCK_REALTIME of the last cycle that ended synced; 0: none
-                                      since the start */
+        uint64_t last_sync_usec;   /* CLOCK_REALTIME of the last publication, also of one that left
+                                      the state stale; beside nova-compute, of the last read without
+                                      differences; 0: none */
         uint64_t last_poll_usec;   /* CLOCK_REALTIME of the snapshot in use; 0: none */
         uint64_t n_cycles;         /* cycles that have ended */
         uint64_t cycle_began_usec; /* CLOCK_MONOTONIC of the start of the last cycle */
@@ -58,22 +62,27 @@ typedef struct TrackerStatus {
                                    host */
 } TrackerStatus;
 
-/* Returns why an audit must not change any allocation, as the end of a finding, or NULL. If another
- * writer changes the tree, it can be another host with the same identity. Consumers that are
- * unknown here can then be guests of that host. */
+/* Returns why an audit must not change any allocation, as the end of a finding, or NULL if it can.
+ * The reasons: another writer changes the tree, the hypervisor cannot be polled, a reshape is due,
+ * or Placement does not have the whole tree. The other writer can be a host with the same identity,
+ * and consumers that are unknown here can be its guests. */
 const char *tracker_status_find_hindrance(const TrackerStatus *status,
                                           const Overwrites *overwrites);
 
-/* Notes that a cycle failed. If error has no words, those of the result are used. */
+/* Notes that a cycle failed: the state becomes offline, pending (after a conflict) or stale.
+ * result: a ReportOutcome or a negative errno. If error has no words, those of the result are
+ * used. */
 void tracker_status_note_failure(TrackerStatus *status, int result, const Error *error);
 
-/* Notes that Placement has all that could be reported. */
+/* Notes that Placement has everything that could be reported. The state becomes synced, or stale if
+ * a reshape is due, or if a device or part of the host is not reported. */
 void tracker_status_note_synced(TrackerStatus *status);
 
-/* Notes that Placement was read, and that its tree was not changed. */
+/* Notes that nova-compute owns the tree in Placement, and that n_differences requests would make it
+ * equal to the host. */
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
 
-/* Notes that Placement is not used. state is SYNC_STANDALONE, also after a failed cycle, or
+/* Notes that Placement is not used, and clears sync_error. state is SYNC_STANDALONE or
  * SYNC_RETIRED. */
 void tracker_status_note_apart(TrackerStatus *status, SyncState state);
 
@@ -85,7 +94,7 @@ void tracker_status_note_tree(TrackerStatus *status, const TreeMaker *maker,
 /* Notes that the tree has the shape of the host. error: why some devices are not reported as
  * configured; code 0: all are. */
 void tracker_status_note_reshaped(TrackerStatus *status, const Uuid *root, const Error *error);
-/* Notes whether Placement permits reshapes. Logs that it does not, once. */
+/* Notes whether Placement permits reshapes. Logs once that it does not. */
 void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access);
 
 /* Notes the result of a poll, and the parts of the host that the snapshot could not read. snapshot

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The tree that the host should have. It is made from the last snapshot and from the tree that
- * Placement has. The tracker keeps it, and passes it to the claims together with the sharing
- * providers. If nova-compute owns the tree, claims are fitted to the tree of Placement, and the
- * agent's own tree is kept only for the comparison. This file sends no request. Main thread.
+/* Makes the tree of providers that this host should have, from the last snapshot and a base tree.
+ * The base is the tree of Placement, or before Placement was read, an earlier tree (find_base()).
+ * Tracker.tree keeps the result. The claims get it together with the sharing providers, after
+ * claims of an old shape have moved. If nova-compute owns the tree, Tracker.tree is the tree of
+ * Placement, to which claims are fitted, and the agent's own tree is only compared
+ * (Tracker.wanted). tracker_plan() is also here. phases.c calls this file after a poll, a read and
+ * a reshape. This file sends no request. Main thread.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -23,7 +26,7 @@ static const HostView *get_view(const Tracker *tracker)
         return claims && claims_host(claims, &view, NULL) == 0 ? view : NULL;
 }
 
-/* Copies the sharing providers that the claims know, except withheld ones. */
+/* Copies the sharing providers in the claim database to ret, except withheld ones. */
 static int add_pools_of_claims(const HostView *view, ProviderTree *ret)
 {
         for (size_t i = 0; i < view->n_providers; i++) {
@@ -40,8 +43,8 @@ static int add_pools_of_claims(const HostView *view, ProviderTree *ret)
         return 0;
 }
 
-/* Copies the sharing providers: those of Placement, or before Placement was read, those that the
- * claim database has from an earlier run. */
+/* Copies the sharing providers to a new tree: those of Placement, or before Placement was read,
+ * those that the claim database has from an earlier run. */
 static int copy_pools(const Tracker *tracker, ProviderTree **ret)
 {
         bool is_read = tracker->reporter && reporter_tree(tracker->reporter);
@@ -56,7 +59,8 @@ static int copy_pools(const Tracker *tracker, ProviderTree **ret)
         return r >= 0 && view ? add_pools_of_claims(view, *ret) : r;
 }
 
-/* Returns the DISK_GB of the root provider that claims use. Unit: GiB. */
+/* Returns the DISK_GB of the root provider that claims use, or 0 if the claims are unknown. Unit:
+ * GiB. */
 static uint64_t count_claimed_disk(const Tracker *tracker)
 {
         const HostView *view = get_view(tracker);
@@ -88,8 +92,8 @@ static void collect_disk_facts(Tracker *tracker)
                         reporter_get_sharing(tracker->reporter), &facts->allocated);
 }
 
-/* Passes the tree and the sharing providers to the claims. reshaped: Placement has the shape of
- * this tree, so the claims move first. */
+/* Passes the tree and the sharing providers to the claims. reshaped: the tree has its final shape,
+ * so claims of an older shape move to their new providers first. */
 static void offer_tree(Tracker *tracker, bool reshaped)
 {
         _cleanup_(provider_tree_freep) ProviderTree *both = NULL, *pools = NULL;
@@ -127,8 +131,8 @@ static const ProviderTree *find_base(const Tracker *tracker)
         return root && strcmp(root->name, tracker->maker.nodename) == 0 ? remembered : NULL;
 }
 
-/* Replaces the tree of the tracker and takes ownership of the new one. known: it was made from the
- * tree of Placement. */
+/* Replaces the tree of the tracker, takes ownership of the new one, and passes it to the claims.
+ * known: as in update_tree(). */
 static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
 {
         bool reshaped = !tracker->status.reshape_needed && known;
@@ -138,8 +142,9 @@ static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
         offer_tree(tracker, reshaped);
 }
 
-/* Replaces made->tree by the tree that claims are fitted to, if nova-compute owns the tree. Keeps
- * the agent's own tree for the comparison. A reshape is then nova-compute's task. */
+/* For a tree that nova-compute owns: replaces made->tree by the tree that claims are fitted to
+ * (nova_tree_to_claim()), and keeps the agent's own tree in Tracker.wanted. A reshape is then
+ * nova-compute's task, so it is not requested. */
 static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made)
 {
         ProviderTree *shared = NULL;
@@ -153,7 +158,8 @@ static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made
         return r;
 }
 
-/* Makes the tree from base and passes it to the claims. known: base is the tree of Placement. */
+/* Makes the tree from base, notes the result in the status, and passes the tree to the claims.
+ * known: base is the tree of Placement, or the host is standalone. */
 static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, Error *reterr)
 {
         MadeTree made = { 0 };
@@ -172,7 +178,7 @@ static int update_tree(Tracker *tracker, const ProviderTree *base, bool known, E
         return 0;
 }
 
-/* Reshapes the tree of a host without Placement: only the claims must follow. */
+/* Reshapes the tree of a host without Placement, if necessary. The claims move with it. */
 static int reshape_alone(Tracker *tracker, Error *reterr)
 {
         ProviderTree *tree = NULL;

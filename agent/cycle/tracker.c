@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The tracker as an object: the start of a cycle, the requests of callers, and the view of the
- * state. agent/cycle/order.h describes the order of a cycle; phases.c implements its phases, and
- * tracker-tree.c its tree.
+/* Creates and frees the tracker, begins its cycles by a timer or on request, and collects its state
+ * for readers (TrackerView, CycleFacts). It also reads the file of a warm start at the creation,
+ * and writes it in tracker_save(). agent/cycle/order.h describes the order of a cycle; phases.c
+ * implements its phases, and tracker-tree.c makes the tree.
  *
  * Invariants: a cycle that is requested while another one runs begins after it. Each waiter is
- * called exactly once, unless it is cancelled. The cycle timer is armed only in CYCLE_IDLE. */
+ * called exactly once, unless it is cancelled or the tracker is freed. The cycle timer is armed
+ * only in CYCLE_IDLE. */
 
 #include <errno.h>
 #include <string.h>
@@ -17,7 +19,7 @@
 
 #define TIMER_ACCURACY (250 * USEC_PER_MSEC)
 
-/* Begins a cycle: CYCLE_IDLE ends. */
+/* Begins a cycle, by the end of CYCLE_IDLE. */
 static int on_cycle_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         Tracker *tracker = userdata;
@@ -27,7 +29,7 @@ static int on_cycle_timer(sd_event_source *source, uint64_t usec, void *userdata
         return 0;
 }
 
-/* Ends a phase of begin_soon(). */
+/* Ends CYCLE_END, which begin_soon() in phases.c began. */
 static int on_soon(sd_event_source *source, uint64_t usec, void *userdata)
 {
         tracker_end_phase(userdata, 0, NULL);
@@ -49,8 +51,8 @@ static int add_timers(Tracker *tracker)
         return r < 0 ? r : sd_event_source_set_enabled(tracker->soon, SD_EVENT_OFF);
 }
 
-/* Reads the knowledge of the last process. A file that cannot be used is ignored: then everything
- * is read. */
+/* Reads the file of a warm start, which the last process has written. A file that cannot be used,
+ * or is too old, is ignored; the first cycle then reads all of Placement. */
 static void take_warm_start(Tracker *tracker)
 {
         const TrackerConfig *config = &tracker->config;
@@ -197,7 +199,8 @@ Tracker *tracker_free(Tracker *tracker)
         return NULL;
 }
 
-/* Adds a waiter. n_begun is stored, so that only a cycle that begins later calls it. */
+/* Adds a waiter. The waiter stores n_begun, so only a cycle that begins later calls it.
+ * publication: see CycleWaiter. */
 static int add_waiter(Tracker *tracker, TrackerDone done, void *userdata, bool publication)
 {
         if (array_grow(&tracker->waiters, sizeof(CycleWaiter), tracker->n_waiters,
@@ -313,7 +316,8 @@ void cycle_facts_look(const Tracker *tracker, const PendingWrites *pending_write
                 .devices_cordoned = cordon.devices,
                 .n_devices_cordoned = cordon.n_devices,
         };
-        /* The last read of the database, because the next one makes the view invalid. */
+        /* This must be the last read of the database here, because the next one makes the view
+         * invalid. */
         if (claims && claims_host(claims, &ret->view, NULL) != 0)
                 ret->view = NULL;
 }

@@ -22,7 +22,8 @@
 
 typedef struct Tracker Tracker;
 
-/* Called once when the cycle has ended. error->code 0: everything was polled and published. */
+/* Called once when the cycle has ended. error->code 0: the poll and all requests of this cycle
+ * succeeded, and Placement, if the host uses it, is equal to the host. */
 typedef void (*TrackerDone)(Tracker *tracker, const Error *error, void *userdata);
 
 /* The environment and settings of a tracker. Everything is borrowed and must outlive the
@@ -36,15 +37,16 @@ typedef struct TrackerConfig {
         uint64_t patience_usec;         /* limit for a poll; 0: 30 s */
         bool dry_run;                   /* a cycle stops before the first write */
         bool starts;                    /* the first cycle can reshape the tree */
-        bool warm;                      /* continue with the knowledge of the last process */
+        bool warm;                      /* use the file of a warm start (warm-start.h) */
         uint64_t last_sync_usec;        /* last_sync_usec of the previous tracker; 0: none */
         const StringSet *warnings;      /* warnings of the configuration; NULL: none */
         const char *state_dir;          /* directory of the saved shape; NULL: not saved */
         uint64_t reshape_patience_usec; /* limit for a reshape; 0: 5 minutes */
         uint64_t device_settle_usec;    /* longest wait of the first publication for devices */
-        uint64_t start_jitter_usec;     /* range of the delay of the first request; 0: none */
-        uint64_t audit_grace_usec;      /* age below which audits ignore a consumer; 0: 300 s */
-        uint64_t heal_cycles;           /* cycles between automatic heals; 0: never */
+        uint64_t start_jitter_usec; /* smallest range of the delay of the first request; 0: no delay
+                                     */
+        uint64_t audit_grace_usec;  /* age below which audits ignore a consumer; 0: 300 s */
+        uint64_t heal_cycles;       /* cycles between automatic heals; 0: never */
         /* Called when the status might have changed. */
         void (*changed)(Tracker *tracker, void *userdata);
         /* Called when a poll that began at began_usec (CLOCK_MONOTONIC) has ended, and the claims
@@ -60,8 +62,9 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
 Tracker *tracker_free(Tracker *tracker);
 DEFINE_CLEANUP(Tracker *, tracker_free);
 
-/* Stores the knowledge about Placement for a warm start of the next process. For use at the clean
- * end of the service. Blocks on the disk. */
+/* Writes the file for a warm start of the next process (warm-start.h). The caller calls it at the
+ * clean end of the service. Writes nothing in a dry run, without a state directory, or if a full
+ * read of Placement is due. Logs a failure. Blocks on the disk. */
 void tracker_save(Tracker *tracker);
 
 /* The event that a caller waits for, and the scope of the cycle. */

@@ -2,9 +2,9 @@
 
 /* Makes the verdict from the facts of a cycle. Each kind of reason is a row of a table with
  * severity, words, command and advice. The enum and the table have the order of severity, and
- * verdict_make() adds reasons in that order. So the first reason is the worst one, and the state is
- * its state. A kind is added at most once, with the first case and the number of further cases in
- * its text. */
+ * verdict_make() adds reasons in that order. So the first reason is the worst one, and the verdict
+ * has its state. A kind is added at most once. If several cases have one kind, its text lists them,
+ * or has the first case and the number of the others. All functions are pure. */
 
 #include "agent/cycle/verdict.h"
 
@@ -185,7 +185,8 @@ static bool is_over(const InventoryRecord *record, const HostProvider *row)
                        inventory_capacity(&record->inventory);
 }
 
-/* Adds a reason if claims exceed the capacity of an inventory. */
+/* Adds a reason if claims exceed the capacity of an inventory. Providers that are withheld do not
+ * count. */
 static void inspect_amounts(const CycleFacts *facts, Verdict *verdict)
 {
         const HostView *view = facts->view;
@@ -224,8 +225,8 @@ static uint64_t get_used(const HostView *view, const LedgerDevice *device)
                        : 0;
 }
 
-/* Returns true if claims or consumers of Placement use a part of the device. Consumers are known
- * only for inventories whose holders were read. */
+/* Returns true if claims use a part of the device, or if consumers in Placement do. The consumers
+ * are known only for inventories whose holders were read (agent/tree/retained.h). */
 static bool is_held(const CycleFacts *facts, const LedgerDevice *device)
 {
         return get_used(facts->view, device) > 0 ||
@@ -315,8 +316,8 @@ static void inspect_others(const CycleFacts *facts, Verdict *verdict)
                     text);
 }
 
-/* Returns the number of pending writes, removals and moves. They count only in states in which
- * Placement can be used; otherwise that state is the reason. */
+/* Returns the number of pending writes, removals and moves in the states synced, left to nova and
+ * stale, else 0. In the other states Placement is not used, and the state is the reason. */
 static uint64_t count_pending_writes(const CycleFacts *facts)
 {
         SyncState state = facts->status->sync_state;
@@ -359,7 +360,7 @@ static void inspect_placement(const CycleFacts *facts, Verdict *verdict)
 
 /* Work for the operator */
 
-/* Adds the first warning of the configuration. */
+/* Adds a reason if the configuration has warnings, with the first one and the number of others. */
 static void inspect_config(const CycleFacts *facts, Verdict *verdict)
 {
         const StringSet *warnings = facts->config_warnings;

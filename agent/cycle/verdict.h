@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The verdict on this host: its state, and the reasons if it is not good. "computectl status",
- * "doctor", their exit codes, the metrics and systemd's status line all use it. Pure. */
+/* Makes the verdict on this host: a state, and the reasons if the state is not OK. "computectl
+ * status", "doctor", their exit codes, the metrics and systemd's status line all use it. Pure. */
 
 #include "agent/cycle/tracker.h"
 
@@ -44,8 +44,10 @@ typedef struct Verdict {
 /* Makes the verdict. *ret borrows nothing from *facts. */
 void verdict_make(const CycleFacts *facts, Verdict *ret);
 
-/* Writes a sentence without its full stop. Returns text, which has size bytes. */
+/* Writes a sentence without its full stop: the state of Placement, or the summary of the worst
+ * reason and the number of other reasons. Returns text, which has size bytes. */
 const char *verdict_summary(const Verdict *verdict, char *text, size_t size);
 
-/* Writes the summary with numbers and the text of the worst reason. Returns text. */
+/* Writes the summary, the numbers of providers, claims and pending writes, and the text of the
+ * worst reason. Returns text, which has size bytes. */
 const char *verdict_line(const Verdict *verdict, char *text, size_t size);

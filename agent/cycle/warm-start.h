@@ -18,7 +18,7 @@
 #define WARM_STOP_MAX_USEC (60 * USEC_PER_SEC)
 /* Age of the last audit at which a start audits again. */
 #define WARM_AUDIT_AGE_USEC (24 * 3600 * USEC_PER_SEC)
-/* Limit for the file in bytes. The knowledge about a larger tree is not kept. */
+/* Limit for the content of the file in bytes. A larger content is not written. */
 #define WARM_SIZE_MAX (8 * 1024 * 1024)
 
 #define WARM_BOOT_ID_MAX 33
@@ -42,13 +42,13 @@ void warm_start_done(WarmStart *warm);
 /* Returns the current moment. */
 WarmMoment warm_moment_now(void);
 
-/* Writes the file. Nothing is written if it would be larger than WARM_SIZE_MAX. Returns a negative
- * errno with words on failure. */
+/* Writes the file. Writes nothing and returns 0 if the content is larger than WARM_SIZE_MAX.
+ * Returns a negative errno with words on failure. */
 int warm_start_write(const WarmStart *warm, const char *state_dir, Error *reterr);
 
 /* Reads the file and removes it. Returns 1 with the content in *ret, which the caller frees with
  * warm_start_done(). Returns 0 if there is no file, or a negative errno with words. -ESTALE: the
- * file is that of another root. A damaged file is set aside. */
+ * file has another root provider. A damaged file is set aside. */
 int warm_start_take(const char *state_dir, const Uuid *root, WarmStart *ret, Error *reterr);
 
 /* Returns the time until the next full read of Placement; 0 if it is due, and also if the clock was
