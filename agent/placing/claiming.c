@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A claim that a caller requests, from the read of its consumer to the answer. Allocations that
- * another writer placed on this host are verified and claimed. Without such allocations, the fit
- * chooses, the choice is claimed as pending, and it is written to Placement. agent/placing/queue.h
- * describes all steps.
+/* Runs the task of a claim that a caller requests, from the read of its consumer to the answer.
+ * Allocations that another writer placed on this host are verified and claimed. Allocations that an
+ * earlier claim left are claimed or replaced. Without any, the fit chooses, the choice is claimed
+ * as pending, and it is written to Placement. Without Placement, the claim is made by the known
+ * state, and written later if necessary. agent/placing/queue.h describes all steps.
  *
  * A pending claim ends in one of two ways if its write fails. claims_withdraw() is for a write that
  * certainly did not happen: nothing must be removed from Placement. claims_release() is for a write
- * that happened or can still happen: it leaves a removal. */
+ * that can have happened or can still happen, also after a conflict: it leaves a removal. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +17,8 @@
 #include "agent/placing/task.h"
 #include "base/log.h"
 
-/* Interval and maximum number of waits for a healer, which needs one or two requests. */
+/* Pause and maximum number of pauses while a healer uses the consumer, which takes one or two
+ * requests. */
 #define HEALER_WAIT_USEC (50 * USEC_PER_MSEC)
 #define HEALER_WAITS_MAX 40
 
@@ -34,8 +36,8 @@ static void succeed(ClaimTask *task, Claim *claim, bool is_new)
         claim_task_end(task, 0, claim, is_new, &ERROR_NULL);
 }
 
-/* Claims the placed allocations without a request again, after the claim of the request has failed.
- * The guest must not lose its claim because of the attempt. */
+/* Makes the claim without a request again, if end_of_before() has released it for a request whose
+ * claim has failed now. The guest must not lose its claim because of the attempt. */
 static void claim_placed_again(ClaimTask *task, Claims *claims, const ClaimPlacing *placing)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -47,7 +49,8 @@ static void claim_placed_again(ClaimTask *task, Claims *claims, const ClaimPlaci
         claim_service_notify(task->queue->config.service, CLAIM_EVENT_ADDED, claim);
 }
 
-/* Claims by the known state. Ends the task, or starts a refresh. */
+/* Makes the claim in the database, from the placing and the known state of the host. Writes nothing
+ * to Placement. Ends the task, or starts a refresh. */
 static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
 {
         Claims *claims = claim_task_open_claims(task);
@@ -78,8 +81,8 @@ static void claim_locally(ClaimTask *task, const ClaimPlacing *placing)
         succeed(task, claim, claim->created_usec >= task->begun_usec);
 }
 
-/* Claims without Placement, with a pending write. Requires claim_mode auto and the permission of
- * [agent] nova. */
+/* Makes a claim during an outage of Placement, with a pending write. Fails unless claim_mode is
+ * auto and [agent] nova permits the write. */
 static void claim_without_placement(ClaimTask *task, const Error *error)
 {
         static const ClaimPlacing unsent = { .write_state = CLAIM_WRITE_UNSENT };
@@ -106,7 +109,7 @@ static void give_up(ClaimTask *task, ClaimEnd end, const char *why)
         task->claim = claim_free(task->claim);
 }
 
-/* Marks the claim as written and ends the task. */
+/* Marks the pending claim as claimed and written, and ends the task with it. */
 static void finish_write(ClaimTask *task)
 {
         Claims *claims = claim_task_open_claims(task);
@@ -126,8 +129,8 @@ static void finish_write(ClaimTask *task)
         succeed(task, TAKE_PTR(task->claim), true);
 }
 
-/* Capacity in Placement. The choice can be free here and allocated in Placement, if another
- * consumer has allocations without a claim. */
+/* Capacity in Placement. The choice can be free by the claims and allocated in Placement, if
+ * another consumer has allocations without a claim. */
 
 /* Returns true if Placement has enough free capacity of one provider. */
 static bool is_left(const Consumer *capacity, const Allocation *chosen)
@@ -156,8 +159,8 @@ static bool is_left_here(const ClaimTask *task, const HostView *view, const char
         return left;
 }
 
-/* Returns true if a removal will free capacity soon. Removals that wait for a late write do not
- * count. */
+/* Returns true if a pending removal will free capacity soon. A removal of a write with an unknown
+ * result does not count, because it can wait long. */
 static bool is_leaving(Claims *claims)
 {
         ClaimRemoval removal = { 0 };
@@ -168,7 +171,7 @@ static bool is_leaving(Claims *claims)
         return false;
 }
 
-/* Fails, or retries if a removal frees capacity now. */
+/* Ends the task because Placement lacks capacity, or retries it if a removal frees capacity now. */
 static void fail_for_others(ClaimTask *task, const Error *error)
 {
         Claims *claims = task->queue->config.service->claims;
@@ -186,7 +189,8 @@ static void fail_for_others(ClaimTask *task, const Error *error)
         claim_task_fail(task, CLAIM_E_NO_CAPACITY, &words);
 }
 
-/* Withdraws the refused choice and lets the fit choose again from the free capacity. */
+/* Receives the free capacity. Withdraws the refused choice, and lets the fit choose again from this
+ * capacity. */
 static void on_capacity(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -205,9 +209,10 @@ static void on_capacity(int result, ConsumersAnswer *answer, const Error *error,
                 claim_task_fail(task, claim_task_outcome(result), error);
 }
 
-/* Reads the free capacity in Placement. Returns true if the request was sent: the task then chooses
- * from the result. The request names a class and amount of the choice, preferably of a provider of
- * this host. */
+/* Reads the free capacity in Placement, and counts an attempt. Returns true if the request was
+ * sent: on_capacity() then continues. The request names a class and amount of the choice,
+ * preferably of a provider of this host. Returns false if the allocations are in Placement already,
+ * or after the last attempt. */
 static bool ask_for_capacity(ClaimTask *task)
 {
         Claims *claims = task->queue->config.service->claims;
@@ -349,9 +354,10 @@ static ClaimPlacing placing_of_consumer(const ClaimTask *task, const HostView *v
         };
 }
 
-/* Finds allocations that an earlier claim of the consumer left, and ends removals that have nothing
- * left to remove. Returns true if there are such allocations. *ret is the claim that left them;
- * NULL: it is no longer in the database. */
+/* Finds allocations that an earlier claim of the consumer left and that must be removed. Ends
+ * pending removals of the consumer that have nothing to remove. Returns true if there are such
+ * allocations. *ret is the claim that left them; NULL: it is no longer in the database. The caller
+ * frees it. */
 static bool find_leftover(ClaimTask *task, Claims *claims, Claim **ret)
 {
         ClaimRemoval removal = { 0 };
@@ -373,8 +379,9 @@ static bool find_leftover(ClaimTask *task, Claims *claims, Claim **ret)
         return false;
 }
 
-/* Claims the left allocations if they match the request. It writes them unchanged, so that a late
- * removal names an old generation. Otherwise the choice of the fit replaces them. */
+/* Claims the left allocations if they match the request, and writes them unchanged. The write
+ * raises the consumer's generation, so a late removal fails. If they do not match, the choice of
+ * the fit replaces them. */
 static void use_leftover(ClaimTask *task, Claims *claims, const HostView *view, const Claim *ended)
 {
         ClaimPlacing placing = placing_of_consumer(task, view, CLAIM_WRITE_UNANSWERED);
@@ -389,9 +396,9 @@ static void use_leftover(ClaimTask *task, Claims *claims, const HostView *view, 
         }
 }
 
-/* Returns true if the consumer has a claim. *ret_placed: another writer placed it, so it can have
- * been placed again since. For a claim that the agent wrote, database and Placement have the
- * same. */
+/* Returns true if the consumer has a claim that is not pending. *ret_placed: another writer placed
+ * the consumer, and can have placed it again since, so Placement must be read. For a claim that the
+ * agent writes, the database decides. Releases a pending claim. */
 static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -413,9 +420,10 @@ static bool is_without_request(const Claim *claim)
         return claim->request[0] == '\0' && claim->state == CLAIM_STATE_CLAIMED;
 }
 
-/* Releases a placed claim that the new claim must replace, if the host has no guest for it. Either
- * its allocations differ from those of the consumer, because the guest left and was placed here
- * again. Or it has no request, and this caller has one. */
+/* Releases a placed claim that the new claim must replace, if the host has no guest of the
+ * consumer. There are two cases. The claim has other allocations than the consumer in Placement,
+ * because the guest left and was placed here again. Or the claim has no request, and this caller
+ * has one. */
 static void end_of_before(ClaimTask *task, Claims *claims)
 {
         const HostFacts *facts = task->queue->config.service->facts;
@@ -439,7 +447,7 @@ static void end_of_before(ClaimTask *task, Claims *claims)
                                  : "it was placed here again");
 }
 
-/* Continues without Placement. An existing claim is answered. */
+/* Continues without Placement. A consumer with a claim gets it as the answer. */
 static void on_away(ClaimTask *task, const Error *error)
 {
         Claims *claims = claim_task_open_claims(task);
@@ -453,8 +461,8 @@ static void on_away(ClaimTask *task, const Error *error)
                 claim_without_placement(task, error);
 }
 
-/* Continues after the consumer was read. A release of an old claim changes the view of the host, so
- * the view is read again. */
+/* Continues after the consumer was read, with step (2), (3) or (4) of agent/placing/queue.h. A
+ * release of an old claim changes the view of the host, so the view is read again. */
 static int continue_run(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *ended = NULL;
@@ -479,7 +487,8 @@ static int continue_run(ClaimTask *task, Claims *claims, const HostView *view, E
         return 0;
 }
 
-/* Reads the consumer after reserving it, so that no healer changes it until the task ends. */
+/* Reserves the consumer, so that no healer changes it until the task ends, and reads it. Waits if a
+ * healer uses it, for at most 2 s. */
 static void read_consumer(ClaimTask *task)
 {
         Error error = ERROR_NULL;

@@ -12,11 +12,12 @@
 const char *claim_decide_refuses(ClaimMode mode, NovaMode nova);
 
 /* Returns the next write state of a claim whose write is pending. CLAIM_WRITE_SENT: write it now.
- * CLAIM_WRITE_WRITTEN: the agent's write has arrived. CLAIM_WRITE_NONE: another writer placed the
- * consumer.
+ * CLAIM_WRITE_WRITTEN: the agent's write has arrived. CLAIM_WRITE_NONE: write nothing, because
+ * another writer placed the consumer here, or because the guest has moved to another host.
  *
  * here: the consumer has allocations on this host. same: these are exactly those of the claim.
- * gone: it has allocations elsewhere, and its guest, which ran here, does not run here any more. */
+ * gone: the consumer has allocations elsewhere, and its guest, which ran here, does not run here
+ * any more. */
 ClaimWriteState claim_decide_pending_write(ClaimWriteState write_state, bool here, bool same,
                                            bool gone);
 
@@ -32,11 +33,11 @@ typedef enum ClaimRemovalDecision {
 /* The evidence about a removal. */
 typedef struct ClaimRemovalState {
         bool here;         /* the consumer has allocations on this host */
-        bool ours;         /* the agent wrote them: claim_share_is_ours() */
-        bool inherited;    /* they belong to another claim of the consumer */
-        bool late;         /* Placement was not read when the claim ended */
+        bool ours;         /* the agent wrote these allocations: claim_share_is_ours() */
+        bool inherited;    /* these allocations belong to another claim of the consumer */
+        bool late;         /* the removal could not be settled at the end of the claim */
         bool unsure;       /* the result of the claim's write is unknown */
-        bool has_guest;    /* its guest is here, and will get a claim for them */
+        bool has_guest;    /* the consumer's guest is here, and will get a claim for them */
         uint64_t age_usec; /* time since the claim ended */
 } ClaimRemovalState;
 
@@ -44,7 +45,7 @@ typedef struct ClaimRemovalState {
 #define CLAIM_WRITE_LATE_USEC (CLAIM_WRITE_LATE_SEC * USEC_PER_SEC)
 
 /* Within this time after the end of a claim, the allocations of its consumer count as left by the
- * claim. */
+ * claim, unless the removal is late. */
 #define CLAIM_REMOVAL_SOON_USEC (5 * USEC_PER_SEC)
 
 /* Decides about the allocations that an ended claim left. */
@@ -52,21 +53,23 @@ ClaimRemovalDecision claim_decide_removal(const ClaimRemovalState *state);
 
 /* The next step of a move. */
 typedef enum ClaimMoveDecision {
-        CLAIM_MOVE_SEND,       /* move the allocations in Placement */
-        CLAIM_MOVE_DONE,       /* another writer moved them, or neither consumer has any */
-        CLAIM_MOVE_ARRIVED,    /* the agent's move has arrived */
-        CLAIM_MOVE_FENCE,      /* the move was not done; ensure that it cannot arrive late */
-        CLAIM_MOVE_GIVE_UP,    /* nothing can be moved, or the agent must not move it */
-        CLAIM_MOVE_TAKEN,      /* both consumers have allocations on this host */
-        CLAIM_MOVE_NOT_PLACED, /* the agent must not write these allocations */
+        CLAIM_MOVE_SEND,    /* move the allocations in Placement */
+        CLAIM_MOVE_DONE,    /* another writer moved them, or neither consumer has any */
+        CLAIM_MOVE_ARRIVED, /* the agent's move has arrived */
+        CLAIM_MOVE_FENCE,   /* the move was not done; ensure that it cannot arrive late */
+        CLAIM_MOVE_GIVE_UP, /* end a stored move: nothing can be moved, or the agent must not move
+                               it */
+        CLAIM_MOVE_TAKEN,   /* reject the move: both consumers have allocations on this host */
+        CLAIM_MOVE_NOT_PLACED, /* reject the move: the agent must not write it */
 } ClaimMoveDecision;
 
 /* The evidence about a move. */
 typedef struct ClaimMoveState {
-        bool left, there; /* allocations on this host: of "from", of "to" */
-        bool sent;        /* the agent sent the move, and its result is unknown */
-        bool repairs;     /* the move is settled later; no caller waits for it */
-        bool refused;     /* claim_decide_refuses() gives a reason */
+        bool left,
+                there; /* the consumer "from" (left) or "to" (there) has allocations on this host */
+        bool sent;     /* the agent sent the move, and its result is unknown */
+        bool repairs;  /* the move is settled later; no caller waits for it */
+        bool refused;  /* claim_decide_refuses() gives a reason */
 } ClaimMoveState;
 
 /* Decides about a move of allocations between two consumers. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Moves a claim, with all allocations of its consumer, to another consumer: one POST /allocations.
- * The move is stored in the database before it is sent. A move without a waiting caller is settled
- * later. If it has arrived, the claim follows. If not, a write changes the consumer's generation,
- * so that a late request with the old generation fails. A move fails if both consumers have
- * allocations on this host. */
+ * The move is stored in the database before it is sent. If Placement does not answer, the caller
+ * gets an error, and settling ends the stored move later, without a caller. If the move has arrived
+ * in Placement, the claim follows. If not, the move is given up: a write raises the generation of
+ * the source, so that a late request fails. A move fails if both consumers have allocations on this
+ * host. Without Placement, only the claim moves. */
 
 #include <errno.h>
 #include <string.h>
@@ -12,7 +13,8 @@
 #include "agent/guests/claim-share.h"
 #include "agent/placing/task.h"
 
-/* Returns true if the move was done before. *ret is then the claim of the target. */
+/* Returns true if the source has no claim and the target has one, so the move was done before. *ret
+ * is then the claim of the target. */
 static bool is_moved(Claims *claims, const ClaimMove *wanted, Claim **ret)
 {
         _cleanup_(claim_freep) Claim *left = NULL;
@@ -21,7 +23,8 @@ static bool is_moved(Claims *claims, const ClaimMove *wanted, Claim **ret)
                claims_find(claims, &wanted->to, false, ret, NULL) == 0;
 }
 
-/* Returns the consumer type of the target: a migration returns the claim to the instance. */
+/* Returns the consumer type of the target: "INSTANCE" if a migration returns the claim to its
+ * instance, else "MIGRATION". */
 static const char *type_after(Claims *claims, const Uuid *from)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -32,7 +35,8 @@ static const char *type_after(Claims *claims, const Uuid *from)
         return "MIGRATION";
 }
 
-/* Stores the move in the database. Returns false if the task has ended. */
+/* Stores the move in the database. Returns false if the task has ended, because the move was done
+ * before or cannot be stored. */
 static bool begin(ClaimTask *task)
 {
         ClaimMove *wanted = &task->moving.move, begun = { 0 };
@@ -60,8 +64,9 @@ static bool begin(ClaimTask *task)
         return true;
 }
 
-/* Ends the move in the database, and the task. reported NULL: the move was not done. ours: the
- * agent's request did it. A result that is not 0 is passed on to the caller. */
+/* Ends the move in the database, and the task. reported NULL: the move was not done, so the claim
+ * stays with the source. ours: the agent's request did it. A result that is not 0 is passed on to
+ * the caller. */
 static void end_move(ClaimTask *task, const ClaimReported *reported, bool ours, int result,
                      const Error *error)
 {
@@ -95,8 +100,9 @@ static void on_moved(int result, ConsumersAnswer *answer, const Error *error, vo
                 end_move(task, NULL, false, claim_task_outcome(result), error);
 }
 
-/* Moves the allocations: adds them to those that the target has elsewhere, and clears the source.
- * One request replaces both, with both generations. */
+/* Sends the move: adds all allocations of the source to those that the target has elsewhere, and
+ * clears the source. One request replaces the allocations of both consumers, with both
+ * generations. */
 static int move_all(ClaimTask *task, const HostView *view, Error *reterr)
 {
         _cleanup_(allocations_freep) Allocations *both = NULL;
@@ -117,8 +123,8 @@ static int move_all(ClaimTask *task, const HostView *view, Error *reterr)
         return r < 0 ? r : consumers_move(&task->call, task->session, both, on_moved, task, reterr);
 }
 
-/* Ends an undone move after the generation was changed, and stores the new generation with the
- * claim. */
+/* Ends a move that was not done, after the generation of the source was raised, and stores the new
+ * generation with the claim. */
 static void end_fence(ClaimTask *task)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -148,7 +154,8 @@ static int fence_move(ClaimTask *task, const HostView *view, Error *reterr)
                                reterr);
 }
 
-/* Ends a move that is not possible or not permitted. */
+/* Ends a move that is not possible (CLAIM_MOVE_TAKEN) or not permitted, with an error for the
+ * caller. */
 static void refuse_move(ClaimTask *task, ClaimMoveDecision decision)
 {
         Error words = ERROR_NULL;
@@ -166,8 +173,8 @@ static void refuse_move(ClaimTask *task, ClaimMoveDecision decision)
                  &words);
 }
 
-/* Continues after both consumers were read. An error of a move without a caller leaves it in the
- * database for the next round. */
+/* Continues after both consumers were read. If a step fails, a move with a caller ends. A move
+ * without a caller stays in the database for the next round. */
 static int go_on_with_move(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         const ClaimReported reported = claim_share_reported(view, task->moving.target, false);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs the tasks of claims. agent/placing/queue.h describes the course of each kind.
+/* Runs the tasks of the queue: claims, moves, refreshes, and the tasks of settling.
+ * agent/placing/queue.h describes the steps of a claim. The kinds are in claiming.c, moving.c and
+ * settle.c; this file has their common parts: turns, pauses, refreshes, reads, answers.
  *
  * Tasks are in one list in the order of their arrival. A task that shares a consumer with an
- * earlier one waits for its turn, so each consumer has one task at a time. A task with a caller is
- * answered when it ends. Settling adds one task at a time for the pending work in the database. A
- * task frees itself at its end: no function uses it afterwards. */
+ * earlier one waits for its turn, so each consumer has one running task at a time. Claims also wait
+ * while guests are being adopted. A task with a caller calls it when it ends. Settling adds one
+ * task at a time for the pending work in the database, and skips consumers that have a task. A task
+ * frees itself at its end: no function uses it afterwards. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,12 +21,12 @@
 #include "base/message-ids.h"
 #include "claims/fit/device-choice.h"
 
-/* Pauses between attempts after a conflict: the first, and the longest. */
+/* Upper limits of the pauses between attempts: for the first pause, and for all. */
 #define PAUSE_USEC     (20 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC (2 * USEC_PER_SEC)
 #define TIMER_ACCURACY (1 * USEC_PER_MSEC)
 
-/* Limits of the wait for a refresh. A D-Bus caller waits longer than either. */
+/* Limits of the wait for a refresh. A D-Bus caller waits longer than either of them. */
 #define GUESTS_PATIENCE_USEC (10 * USEC_PER_SEC)
 #define HOST_PATIENCE_USEC   (5 * USEC_PER_SEC)
 
@@ -153,7 +156,7 @@ static ClaimTask *add_task(ClaimQueue *queue, const ClaimTaskKind *kind, const U
 
 /* Running */
 
-/* Ends a task that waited only for the refresh. */
+/* Ends a task of claim_queue_refresh() with success. */
 static void end_refresh(ClaimTask *task)
 {
         claim_task_fail(task, 0, &ERROR_NULL);
@@ -190,8 +193,9 @@ static void fail_without_guests(ClaimTask *task, const char *why)
         claim_task_fail(task, -EBUSY, &error);
 }
 
-/* Handles the end of a pause, or the limit of a refresh. Without a refresh of the guests, the task
- * fails. Without a refresh of the host, it continues with the known state. */
+/* Handles the end of a pause, or the limit of the wait for a refresh. If the guests were not
+ * refreshed in time, the task fails. If the host was not refreshed in time, the task continues with
+ * the known state. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -296,7 +300,7 @@ void claim_queue_refreshed(ClaimQueue *queue, ClaimRefresh what, uint64_t began_
 }
 
 /* Starts the first waiting task that shares no consumer with an earlier task, and is not held up.
- * Runs from the loop. */
+ * The event loop calls it again until no task can start. */
 static int on_turn(sd_event_source *source, void *userdata)
 {
         ClaimQueue *queue = userdata;
@@ -319,7 +323,8 @@ static int on_turn(sd_event_source *source, void *userdata)
         return 0;
 }
 
-/* The guests are adopted: the claims that were held up start, one in each iteration. */
+/* Lets the claims that were held up start, one in each iteration of the loop, because the guests
+ * are adopted. */
 static void on_adopted(void *userdata)
 {
         (void)sd_event_source_set_enabled(((ClaimQueue *)userdata)->turn, SD_EVENT_ONESHOT);
@@ -430,8 +435,8 @@ void claim_task_read(ClaimTask *task, const Uuid *consumer, Consumer **ret, Clai
 
 /* Asking */
 
-/* Starts the task unless it waits for its turn. task NULL: out of memory; the caller is answered at
- * once. */
+/* Stores the caller in the task, and starts it unless it waits for its turn. task NULL: out of
+ * memory; the caller gets this error at once. */
 static void ask(ClaimTask *task, bool waits, ClaimQueueDone done, void *userdata)
 {
         Error error = ERROR_NULL;
@@ -510,8 +515,9 @@ static void notify_settled(ClaimQueue *queue)
         queue->worked = false;
 }
 
-/* Notes the removals that wait now. Another writer can place their consumers before Placement is
- * read, so these removals later require evidence. */
+/* Marks the removals that are pending now as late, because they cannot be settled now. Another
+ * writer can place their consumers before they are settled. So they later require evidence that the
+ * agent wrote the allocations. */
 static void note_late(ClaimQueue *queue)
 {
         Claims *claims = queue->config.service->claims;
@@ -521,8 +527,8 @@ static void note_late(ClaimQueue *queue)
                 queue->late_removal = pending_writes.last_removal;
 }
 
-/* Continues the round after one of its tasks. A refusal concerns only this task. If Placement or
- * the disk cannot be used, the round ends. */
+/* Continues the round after one of its tasks has ended. A refusal by Placement (EREMOTEIO) concerns
+ * only this task. After another error, of Placement or of the disk, the round ends. */
 static void note_settled(ClaimQueue *queue, int result, bool removed, const Error *error)
 {
         queue->n_removals += removed;
@@ -550,7 +556,8 @@ static void roll_back(Claims *claims, const Claim *claim)
                   "Claim %s of %s rolled back: not finished.", id, claim->consumer.text);
 }
 
-/* Releases pending claims without a task: their callers are gone and have received no claim. */
+/* Releases pending claims whose consumer has no task. A crash or a dismissed task left them, and
+ * their callers have received no claim. */
 static void release_pending(ClaimQueue *queue, Claims *claims)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -580,8 +587,8 @@ static bool is_moved_to(Claims *claims, const Uuid *consumer)
         return false;
 }
 
-/* Adds a task for the next removal of the round. Skips consumers that have a task. NULL: there is
- * none. */
+/* Adds a task for the next removal of the round. Skips consumers that have a task, or to which a
+ * move is pending. NULL: there is none, or out of memory. */
 static ClaimTask *next_removal(ClaimQueue *queue, Claims *claims)
 {
         ClaimRemoval removal;
@@ -602,7 +609,8 @@ static ClaimTask *next_removal(ClaimQueue *queue, Claims *claims)
         return NULL;
 }
 
-/* Adds a task for the next pending move of the round, or returns NULL. */
+/* Adds a task for the next pending move of the round. Skips consumers that have a task. NULL: there
+ * is none. */
 static ClaimTask *next_move(ClaimQueue *queue, Claims *claims)
 {
         ClaimMove move;
@@ -625,7 +633,8 @@ static ClaimTask *next_move(ClaimQueue *queue, Claims *claims)
         return NULL;
 }
 
-/* Adds a task for the next pending write of the round, or returns NULL. */
+/* Adds a task for the next pending write of the round. Skips consumers that have a task. NULL:
+ * there is none, or out of memory. */
 static ClaimTask *next_write(ClaimQueue *queue, Claims *claims)
 {
         for (;;) {
@@ -724,8 +733,9 @@ const char *claim_queue_count_pending_writes(const ClaimQueue *queue, PendingWri
         return queue->trouble;
 }
 
-/* Marks the claim as written by the agent, so that its end also removes allocations of another
- * writer. A claim with another write state is unchanged. */
+/* Marks a claim that the agent has not written as written by the agent, so that its end also
+ * removes allocations of another writer. A claim that the agent has sent or written is
+ * unchanged. */
 static int mark_written(Claims *claims, int64_t id, Error *reterr)
 {
         static const ClaimWriteState others[] = { CLAIM_WRITE_NONE, CLAIM_WRITE_UNSENT };

@@ -7,24 +7,30 @@
  * Placement loses nothing: the end of each cycle settles the rest.
  *
  * A task for a claim works as follows, with a limit for each kind of retry:
- *  (1) If the consumer has a claim that the agent wrote, the task answers with it.
- *  (2) Otherwise it reads the consumer from Placement.
- *  (3) If the consumer has allocations on this host, a scheduler placed it. The task verifies
- *      these, claims them, and writes nothing. If they do not fit, it looks once for claims whose
- *      guests are gone, and retries.
- *  (4) If it has none, the fit chooses. The choice is claimed as pending, written with the
- *      consumer's generation, and then the claim is answered.
+ *  (1) If the consumer has a claim that the agent wrote to Placement, the task answers with it.
+ *  (2) Otherwise it reads the consumer from Placement. If an ended claim has left allocations that
+ *      this agent wrote, and they match the request, the task claims them. If not, the choice of
+ *      (4) replaces them.
+ *  (3) If the consumer has other allocations on this host, a scheduler placed it. The task verifies
+ *      these, claims them, and writes nothing. If they do not fit, it requests one refresh
+ *      (CLAIM_REFRESH_HOST), which can end claims without a guest, and retries.
+ *  (4) If the consumer has none, and the configuration permits a write, the fit chooses. The choice
+ *      is claimed as pending, written with the consumer's generation, and then the claim is
+ *      answered.
  *  (5) If Placement has no capacity for the choice, the task reads the free capacity, and the fit
  *      chooses from that.
  *  (6) After a lost race, the task starts again at (1).
+ * A standalone host claims by its own state. During an outage of Placement, CLAIM_MODE_AUTO claims
+ * by the own state too, and writes the allocations later; other modes answer only known claims.
  *
  * LIMITATIONS: After a consumer was deleted and created again, Placement starts its generation from
- * the beginning. A removal or move that the agent gave up and repeated can therefore still arrive
- * after the consumer was claimed again. It then takes the new allocations; an audit finds this.
+ * the beginning. A late request of an earlier removal or move can therefore still succeed after the
+ * consumer was claimed again. Such a request removes or moves the new allocations; an audit finds
+ * this.
  *
- * No transaction and no lock is held while the agent waits for Placement. A consumer has one task
- * at a time, and later tasks wait for it. Main thread. A callback can run inside the function that
- * receives it. */
+ * No transaction of the database is open while the agent waits for Placement. The task of a claim
+ * reserves its consumer against the healer. A consumer has one task at a time, and later tasks wait
+ * for it. Main thread. A callback can run inside the function that receives it. */
 
 #include <systemd/sd-event.h>
 
@@ -34,7 +40,8 @@
 
 /* The results of a task that are not a ClaimOutcome. */
 typedef enum ClaimQueueOutcome {
-        CLAIM_QUEUE_E_NOT_PLACED = _CLAIM_OUTCOME_MAX, /* neither placed nor ours to write */
+        CLAIM_QUEUE_E_NOT_PLACED = _CLAIM_OUTCOME_MAX, /* no scheduler placed the consumer, and the
+                                                          agent must not write its allocations */
         CLAIM_QUEUE_E_PLACEMENT, /* Placement cannot be used: the error has the words */
         CLAIM_QUEUE_E_REFUSED,   /* [agent] nova forbids the write */
         _CLAIM_QUEUE_OUTCOME_MAX,
@@ -43,8 +50,8 @@ typedef enum ClaimQueueOutcome {
 typedef struct ClaimQueue ClaimQueue;
 
 /* Receives the result of a task: 0, a ClaimOutcome, a ClaimQueueOutcome or a negative errno, with
- * words unless it is 0. claim is borrowed, and NULL unless result is 0. is_new: this task created
- * or moved the claim. */
+ * words unless it is 0. claim is borrowed; NULL if result is not 0, after a refresh, and after a
+ * move without a claim. is_new: this task created or moved the claim. */
 typedef void (*ClaimQueueDone)(int result, const Claim *claim, bool is_new, const Error *error,
                                void *userdata);
 
@@ -67,7 +74,7 @@ typedef struct ClaimQueueConfig {
         Uuid root;             /* the host's root provider */
         /* Returns the current session with Placement, or NULL if there is none yet. */
         Session *(*session)(void *userdata);
-        /* Called after a round of settling that had pending work. Can be NULL. */
+        /* Called after each round of settling that ran a task. Can be NULL. */
         void (*settled)(void *userdata);
         /* Requests a refresh. claim_queue_refreshed() follows, never from inside the call. Returns
          * a negative errno with words if the data cannot be read now. NULL: claims use the known
@@ -87,17 +94,18 @@ DEFINE_CLEANUP(ClaimQueue *, claim_queue_free);
  * are local. */
 void claim_queue_set_mode(ClaimQueue *queue, ClaimMode mode, NovaMode nova, bool with_placement);
 
-/* Sets whether the last cycle failed to reach Placement. With CLAIM_MODE_AUTO, claims then do not
- * wait for Placement. */
+/* Sets whether the last cycle could not use Placement. With CLAIM_MODE_AUTO, claims then do not
+ * read from Placement before they are answered. */
 void claim_queue_set_away(ClaimQueue *queue, bool away);
 
-/* Runs the tasks that wait for this refresh, if they requested it before began_usec
- * (CLOCK_MONOTONIC). If error has a code, the tasks that wait for guests fail. */
+/* Ends the wait of the tasks for this refresh, if they requested it before began_usec
+ * (CLOCK_MONOTONIC). If error has a code, the time does not matter; tasks that wait for guests
+ * fail, and those that wait for the host continue. */
 void claim_queue_refreshed(ClaimQueue *queue, ClaimRefresh what, uint64_t began_usec,
                            const Error *error);
 
-/* Waits only for the refresh that a claim of this request would wait for. done gets no claim.
- * Everything in *request is borrowed until done. */
+/* Waits as a claim of this request would wait: for the refresh of guests, and until guests are
+ * adopted. Makes no claim, so done gets none. Everything in *request is borrowed until done. */
 void claim_queue_refresh(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
                          void *userdata);
 
@@ -111,22 +119,26 @@ void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueu
 void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,
                       const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
-/* Settles the pending writes, removals and moves, one task after the other. An error of Placement
- * or of the disk ends the round. Call it at the end of each cycle. */
+/* Begins a round that settles the pending removals, moves and writes, one task after the other.
+ * Before the round, it releases pending claims without a task: a crash left them. An error of
+ * Placement or of the disk ends the round. During a round, requests another one. Call it at the end
+ * of each cycle. */
 void claim_queue_settle(ClaimQueue *queue);
 
 /* Settles at the next iteration of the loop. */
 void claim_queue_settle_soon(ClaimQueue *queue);
 
-/* Counts the pending writes, removals and moves. All are 0 if the claim database cannot be read.
- * Returns why the last round did not settle everything, or "". The text is borrowed and stays
- * valid, with the current reason, until the queue is freed. Blocks on the disk. */
+/* Counts the pending writes, removals and moves in *ret. All are 0 if the claim database cannot be
+ * read. Returns why pending work is not settled, or "". The text belongs to the queue, and later
+ * rounds change it. Blocks on the disk. */
 const char *claim_queue_count_pending_writes(const ClaimQueue *queue, PendingWrites *ret);
 
 /* Ends a claim as claims_release() does. everywhere: also removes its allocations on this host that
- * another writer placed. The removal from Placement is settled later. */
+ * another writer placed. The removal from Placement is settled later. Returns the results of
+ * claims_release(), or CLAIM_QUEUE_E_REFUSED if [agent] nova forbids the removal that everywhere
+ * requests. */
 int claim_queue_release(ClaimQueue *queue, int64_t id, const char *reason, bool everywhere,
                         Error *reterr);
 
-/* Ends all tasks with these words, because the session ends. */
+/* Ends all tasks because the session ends: their callers get -EBUSY and these words. */
 void claim_queue_dismiss(ClaimQueue *queue, const char *why);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Settles pending work with Placement for single claims: a write that was not sent or not
- * confirmed, or the allocations that an ended claim left. Each task reads the consumer first. A
- * pure function of agent/placing/decide.h then decides by the allocations that Placement has. A
- * task changes the claim database only after Placement has answered, except that a write is marked
- * as sent before it is sent. */
+ * confirmed, or the allocations that an ended claim left (a removal). queue.c starts these tasks in
+ * a round, and moving.c settles moves. Each task reads the consumer first. A pure function of
+ * agent/placing/decide.h then decides by the allocations that Placement has. A task changes the
+ * claim database only after Placement has answered, except that a write is marked as sent before it
+ * is sent. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -49,8 +50,8 @@ static void on_written_late(int result, ConsumersAnswer *answer, const Error *er
                 end_write(userdata, CLAIM_WRITE_WRITTEN, NULL);
 }
 
-/* Writes the allocations of the claim. The claim is marked as sent before, so that its end leaves a
- * removal. */
+/* Writes the allocations of the claim. Before, it marks the claim as sent, so that the end of the
+ * claim leaves a removal. A claim that has ended needs no write; the task then succeeds. */
 static int write_late(ClaimTask *task, const HostView *view, Error *reterr)
 {
         ClaimReported reported = claim_share_reported(view, task->seen, true);
@@ -83,7 +84,8 @@ static bool is_gone(const ClaimTask *task)
                !(domain && domain->running);
 }
 
-/* Continues after the consumer was read. */
+/* Continues after the consumer of a pending write was read: writes the claim, or sets its final
+ * write state. */
 static int continue_write(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         ClaimReported reported = claim_share_reported(view, task->seen, false);
@@ -148,7 +150,8 @@ static void end_removal(ClaimTask *task)
                 &error);
 }
 
-/* Ends the removal, unless the claim's own write can still arrive. */
+/* Handles the answer to a removal. Ends the removal, unless the claim's own write can still arrive:
+ * then the removal stays pending. */
 static void on_removed(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
 {
         ClaimTask *task = userdata;
@@ -164,8 +167,8 @@ static void on_removed(int result, ConsumersAnswer *answer, const Error *error, 
                 end_removal(task);
 }
 
-/* Returns true if another claim of the consumer owns its allocations. A claim with a pending write
- * does not own them yet; it is returned in *ret_unsent. */
+/* Returns true if another claim of the consumer owns its allocations. A claim whose write was not
+ * sent does not own them yet; *ret_unsent is then this claim, which the caller frees. */
 static bool has_successor(Claims *claims, const Uuid *consumer, Claim **ret_unsent)
 {
         for (int target = 0; target < 2; target++) {
@@ -181,8 +184,8 @@ static bool has_successor(Claims *claims, const Uuid *consumer, Claim **ret_unse
         return false;
 }
 
-/* Logs the removal with its evidence: the claim that this agent wrote, and the reason of its
- * end. */
+/* Logs the removal with the evidence for it: the claim for which this agent wrote the allocations,
+ * and why it ended. */
 static void log_removal(const ClaimTask *task)
 {
         const Claim *ended = task->claim;
@@ -196,9 +199,10 @@ static void log_removal(const ClaimTask *task)
                 task->consumer.text, id, ended ? ended->end_reason : "no longer in the history");
 }
 
-/* Removes the allocations. If another claim of the consumer waits for its write (*unsent), the same
- * request writes that claim, so a running guest always has allocations. The task then becomes a
- * writing task, and the removal ends later as inherited. */
+/* Removes the allocations of the ended claim. If another claim of the consumer waits for its write
+ * (*unsent), the same request writes that claim, so a running guest always has allocations. The
+ * task then becomes one of a pending write, and a later round ends the removal, because the other
+ * claim has inherited its allocations. */
 static int remove_share(ClaimTask *task, Claims *claims, Claim **unsent, Error *reterr)
 {
         const HostView *view;
@@ -218,7 +222,8 @@ static int remove_share(ClaimTask *task, Claims *claims, Claim **unsent, Error *
                                reterr);
 }
 
-/* Continues after the consumer of a removal was read. */
+/* Continues after the consumer of a removal was read: removes the allocations, ends the removal, or
+ * leaves it pending. */
 static int continue_removal(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *unsent = NULL;

@@ -2,8 +2,9 @@
 #pragma once
 
 /* The tasks of a ClaimQueue. A task is one claim, one move, one removal, one pending write or one
- * refresh. It keeps its state between requests to Placement. agent/placing/queue.c runs the tasks;
- * each kind has its own file. Internal to agent/placing. */
+ * refresh. It keeps its state between requests to Placement. agent/placing/queue.c runs the tasks,
+ * and has the refreshes. Claims are in claiming.c, moves in moving.c, and removals and pending
+ * writes in settle.c. Internal to agent/placing. */
 
 #include <sys/queue.h>
 
@@ -16,14 +17,16 @@ typedef struct ClaimTask ClaimTask;
 
 /* The functions of a kind of tasks. */
 typedef struct ClaimTaskKind {
-        /* Begins the work, or repeats it after a conflict. Ends the task, now or later. */
+        /* Begins the work, or begins it again after a pause, a conflict or a refresh. Ends the
+         * task, now or later. */
         void (*run)(ClaimTask *task);
-        /* Continues if Placement does not answer a read. NULL: the task fails. */
+        /* Continues if Placement cannot be used for a read. NULL: the task fails. */
         void (*away)(ClaimTask *task, const Error *error);
-        /* Frees everything that was read, before another attempt and before the end. NULL: only
-         * task->seen was read. */
+        /* Frees everything that was read besides task->seen, before another attempt and before the
+         * end. NULL: nothing else was read. */
         void (*forget)(ClaimTask *task);
-        /* Frees the rest at the end. NULL: there is nothing to free. */
+        /* Frees everything else of this kind at the end of the task. NULL: there is nothing to
+         * free. */
         void (*free)(ClaimTask *task);
 } ClaimTaskKind;
 
@@ -32,8 +35,8 @@ extern const ClaimTaskKind claim_task_moving;   /* agent/placing/moving.c */
 extern const ClaimTaskKind claim_task_removing; /* agent/placing/settle.c: a removal */
 extern const ClaimTaskKind claim_task_writing;  /* agent/placing/settle.c: a pending write */
 
-/* Continues after a consumer was read. A result other than 0 ends the task, with the words. 0: a
- * request is running, or the task has ended already. */
+/* Continues after a consumer was read. A result other than 0 makes the task fail with it and the
+ * words. 0: a request is running, or the task has ended already. */
 typedef int (*ClaimTaskNext)(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr);
 
 struct ClaimTask {
@@ -41,25 +44,25 @@ struct ClaimTask {
         ClaimQueue *queue;
         const ClaimTaskKind *kind;
         Uuid consumer, other; /* other: the target of a move, else empty */
-        bool waits;           /* waits for an earlier task of these consumers */
-        uint64_t begun_usec;  /* CLOCK_REALTIME of the last attempt */
+        bool waits; /* for an earlier task of these consumers, or until guests are adopted */
+        uint64_t begun_usec; /* CLOCK_REALTIME of the last attempt */
 
         const ClaimRequest *request; /* borrowed; of a claim or a refresh, else NULL */
-        ClaimQueueDone answer;       /* NULL: no caller waits, the task settles */
+        ClaimQueueDone answer;       /* NULL: a task of settling, without a caller */
         void *userdata;
 
-        ClaimRefresh refreshing; /* the refresh it waits for, requested at asked_usec */
-        unsigned refreshed;      /* bits: each ClaimRefresh that it has requested */
-        uint64_t asked_usec;     /* CLOCK_MONOTONIC */
+        ClaimRefresh refreshing; /* the refresh that the task waits for */
+        unsigned refreshed;      /* bits: each ClaimRefresh that the task has requested */
+        uint64_t asked_usec;     /* CLOCK_MONOTONIC of the request of the last refresh */
         sd_event_source *timer;  /* limit of a refresh, or end of a pause */
-        unsigned n_attempts;     /* attempts that a conflict ended */
+        unsigned n_attempts;     /* attempts that a conflict or a lack of capacity ended */
 
         Session *session;    /* NULL: none */
         ConsumersCall *call; /* the running request; NULL: none */
         ClaimTaskNext next;  /* continuation of a read */
         Consumer **read;     /* destination of the consumer that is read */
         Consumer *seen;      /* the consumer as Placement has it */
-        Claim *claim;        /* a claim that is pending, that must be written, or that has ended */
+        Claim *claim; /* the claim that is pending, that must be written, or that has ended */
 
         union {
                 struct {
@@ -69,18 +72,20 @@ struct ClaimTask {
                         bool had_placed;  /* a claim without a request was released for this one */
                         Consumer *capacity;  /* free capacity in Placement; NULL: unread */
                         bool others_full;    /* a sharing provider has probably refused the write */
-                        uint64_t n_removals; /* n_removals of the queue before the read of the
+                        uint64_t n_removals; /* ClaimQueue.n_removals before the read of the
                                                 capacity */
                 } claiming;
                 struct {
                         ClaimMove move;      /* id 0: not stored in the database yet */
-                        bool repairs;        /* settles the move, for which no caller waits */
+                        bool repairs;        /* settles a stored move, for which no caller waits */
                         Consumer *target;    /* the target as Placement has it */
-                        ClaimReported after; /* after the write */
+                        ClaimReported after; /* state of the target after the move, or of the source
+                                                after a fence (moving.c) */
                 } moving;
                 struct {
                         ClaimRemoval removal;
-                        bool late; /* Placement was not read when the claim ended */
+                        bool late; /* the removal was already pending when settling last was
+                                      impossible */
                 } leaving;
         };
 };
@@ -92,34 +97,36 @@ struct ClaimQueue {
         ClaimMode mode;
         NovaMode nova;
         bool with_placement;
-        bool away;           /* Placement did not answer the last cycle */
+        bool away;           /* the last cycle could not use Placement */
         uint64_t n_removals; /* removals that Placement has accepted */
         TAILQ_HEAD(, ClaimTask) tasks;
-        sd_event_source *soon, *turn; /* settle; start a task that waited */
+        sd_event_source *soon, *turn; /* soon settles; turn starts a task that waited */
 
-        /* Settling: one task at a time. The three ids are the last ones of this round. */
-        ClaimTask *settling_task;
-        int64_t after_removal, after_move, after_write;
-        int64_t late_removal; /* the last removal that waited while Placement was not read */
-        bool begun;           /* settling has run since the start */
+        /* Settling: one task at a time. */
+        ClaimTask *settling_task;                       /* NULL: no round is running */
+        int64_t after_removal, after_move, after_write; /* ids of the last ones of this round */
+        int64_t late_removal; /* id of the last removal that was pending when settling last was
+                                 impossible */
+        bool begun;           /* settling was requested since the start */
         bool again;           /* another round was requested during this one */
-        bool worked, failed;  /* true for any task of this round */
-        char trouble[ERROR_TEXT_MAX]; /* the reason that was logged; "" for none */
+        bool worked, failed;  /* worked: this round had a task; failed: one of its tasks failed */
+        char trouble[ERROR_TEXT_MAX]; /* logged reason why work is not settled; "": none */
 };
 
-/* Reads a consumer to *ret (NULL before), a member of the task; then calls next. */
+/* Reads a consumer from Placement to *ret, a member of the task that is NULL before. Calls next
+ * after a success. After a failure, calls away() of the kind, or the task fails. */
 void claim_task_read(ClaimTask *task, const Uuid *consumer, Consumer **ret, ClaimTaskNext next);
 
-/* Evaluates the result of a write. Returns true if Placement has it. Otherwise the task has ended,
- * or it runs again after a pause. */
+/* Evaluates the result of a write. Returns true if Placement has accepted it. Otherwise the task
+ * has failed, or runs again after a pause because of a conflict. */
 bool claim_task_has_written(ClaimTask *task, int result, const Error *error);
 
-/* Ends the task and frees it. result, claim and is_new are as in ClaimQueueDone. A settling task
- * continues the round. */
+/* Answers the caller, ends the task and frees it. result, claim and is_new are as in
+ * ClaimQueueDone. The end of a task of settling continues or ends the round. */
 void claim_task_end(ClaimTask *task, int result, const Claim *claim, bool is_new,
                     const Error *error);
 
-/* Ends and frees the task without a claim. */
+/* Ends and frees the task without a claim. result 0: a task that needs no claim succeeded. */
 void claim_task_fail(ClaimTask *task, int result, const Error *error);
 
 /* Translates a result of report/consumers.h to the result of a task. */
@@ -128,21 +135,21 @@ int claim_task_outcome(int result);
 /* Returns the open database. Without one, ends the task and returns NULL. */
 Claims *claim_task_open_claims(ClaimTask *task);
 
-/* Runs the task again after a random pause that grows with each attempt. Returns false after
- * CLAIM_TASK_ATTEMPTS_MAX attempts. */
+/* Counts an attempt, and runs the task again after a random pause that grows with each attempt.
+ * Returns false after CLAIM_TASK_ATTEMPTS_MAX attempts, or when out of memory. */
 bool claim_task_retry(ClaimTask *task);
 
-/* Runs the task again after that time. Does not count as an attempt. Returns false when out of
- * memory. */
+/* Frees everything that the task has read, and runs it again after pause_usec. Does not count as an
+ * attempt. Returns false when out of memory. */
 bool claim_task_run_after(ClaimTask *task, uint64_t pause_usec);
 
 /* Requests a refresh from the owner of the queue. The task runs again after it. Returns a negative
  * errno with words if the data cannot be read now; then the task does not wait. */
 int claim_task_refresh(ClaimTask *task, ClaimRefresh what, Error *reterr);
 
-/* Decides about the allocations that a claim left to the consumer that was just read. ended is the
- * claim; NULL: it is no longer in the database. The caller sets late, inherited and lives of
- * state. */
+/* Decides about the allocations that an ended claim left to the consumer in task->seen. ended is
+ * the claim; NULL: it is no longer in the database. The caller sets late, inherited and has_guest
+ * of state. */
 ClaimRemovalDecision claim_task_decide_removal(const ClaimTask *task, Claims *claims,
                                                const ClaimRemoval *removal, const Claim *ended,
                                                ClaimRemovalState state);
