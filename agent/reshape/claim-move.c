@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Moves claims after a reshape. A Follow has the living claims as two sets of consumers: before,
- * and after the move. Each claim is a consumer with a made-up uuid, because one guest can have two
- * claims. An alias leads from that uuid to the guest.
+/* Moves claims after a reshape, so that they name the providers of the new tree. The tracker calls
+ * it whenever it has a tree of the final shape. A Follow has the living claims as two sets of
+ * consumers: before, and after the move. Each claim is a consumer with a made-up uuid, because one
+ * guest can have two claims. An alias leads from that uuid to the guest.
  *
- * A claim that equals the old allocations of its consumer gets the new ones. The driver moves the
- * rest of "after" by the rules that also move Placement's allocations. The differences between the
- * two sets are written in one transaction with the new tree.
+ * A claim that equals the old allocations of its consumer gets the consumer's new ones. The driver
+ * moves the rest of "after" by the rules that also move Placement's allocations. The differences
+ * between the two sets are written in one transaction with the new tree.
  *
- * Only the database decides whether claims have to move. A crash before the write therefore loses
- * nothing: the next call finds the same difference. */
+ * Claims move if the stored usage names an inventory that the new tree lacks. Nothing else decides.
+ * A crash before the write therefore loses nothing: the next call finds the same difference. */
 
 #include "agent/reshape/claim-move.h"
 
@@ -43,7 +44,7 @@ static void follow_done(Follow *follow)
         free(follow->moves);
 }
 
-/* Returns true if a provider has usage in view whose inventory tree lacks. */
+/* Returns true if claims use an inventory of view that tree lacks. */
 static bool is_behind(const HostView *view, const ProviderTree *tree)
 {
         for (size_t i = 0; i < view->n_providers; i++) {
@@ -66,8 +67,8 @@ static int compare_aliases(const void *a, const void *b)
                           &((const ReshapeAlias *)b)->consumer);
 }
 
-/* Adds a claim to the consumers before the move, with its own uuid. The sorting of the aliases
- * follows later. */
+/* Adds a claim to the consumers before the move, with a made-up uuid. The caller sorts the aliases
+ * afterwards. */
 static int add_claim(Follow *follow, size_t index)
 {
         const Claim *claim = follow->list.claims[index];
@@ -82,8 +83,8 @@ static int add_claim(Follow *follow, size_t index)
         return consumer_set_all(consumer, claim->allocations, claim->n_allocations);
 }
 
-/* Reads the living claims into both sets of consumers. Returns a ClaimOutcome or a negative
- * errno. */
+/* Reads the living claims into both sets of consumers, which are then equal. Returns a ClaimOutcome
+ * or a negative errno. */
 static int read_claims(Follow *follow, Error *reterr)
 {
         size_t n;
@@ -176,7 +177,8 @@ static int write_moves(Follow *follow, const ProviderTree *tree, size_t *ret_n_m
         return r;
 }
 
-/* Moves the claims if the stored usage needs it. Returns a ClaimOutcome or a negative errno. */
+/* Moves the claims if the stored usage needs it. After a reshape, also forgets what is stored about
+ * Placement's allocations. Returns a ClaimOutcome or a negative errno. */
 static int move_claims(Claims *claims, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *tree, const ReshapeImage *reshaped, size_t *ret_n_moved,
                        Error *reterr)

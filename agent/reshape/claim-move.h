@@ -11,10 +11,10 @@
 #include "agent/reshape/image.h"
 #include "agent/tree/tree-maker.h"
 
-/* Moves living claims from inventories that tree lacks, by the driver's rules, and stores tree in
- * the same transaction. The caller passes the shape that Placement has, before
- * claim_service_set_tree(). reshaped has the consumers of the reshape that just ended; it can be
- * empty. A claim that cannot be moved stays, with a message at debug level, and the next call tries
- * it again. Errors are logged. */
+/* Moves living claims from inventories that tree lacks, and stores tree in the same transaction if
+ * a claim moves. tree has the shape that Placement has, or the final shape of a standalone host.
+ * The caller calls this before claim_service_set_tree(). reshaped has the consumers of the reshape
+ * that just ended; it can be empty. A claim that cannot be moved stays, with a message at debug
+ * level, and the next call tries it again. Errors are logged. */
 void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *tree, const ReshapeImage *reshaped);

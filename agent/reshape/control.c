@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A reshape runs in rounds. A round reads the tree, gathers the consumers and lets the driver move
- * them (pure). Then it writes the image of the old shape and sends one POST /reshaper. The new
- * providers are created while the consumers are read. They are empty until the request. A provider
- * that the decision does not use is removed again.
+/* Runs reshapes and keeps their schedule, images and results. A reshape runs in rounds. A round
+ * reads the tree. If no allocation has to move, it publishes the new tree alone. Else it gathers
+ * the consumers and lets the driver move them (pure). Then it writes the image of the old shape and
+ * sends one POST /reshaper. The new providers are created while the consumers are read. They are
+ * empty until the request. A provider that the decision does not use is removed again. A reshape
+ * that is only shown ends after the decision. An undo makes the decision from the image of the last
+ * reshape (image.c).
  *
  * If another client changes a consumer during the round, the request fails as a whole (facts E6).
- * The next round then reads and decides again. The pauses between rounds grow, with jitter, until
- * patience_usec has passed. No half of a reshape is ever sent. systemd gets a longer time-out with
- * each round.
+ * The next round then reads and decides again, also after the first refusals. The pauses between
+ * rounds grow, with jitter, until patience_usec has passed. No half of a reshape is ever sent.
+ * systemd gets a longer time-out before each further round.
  *
  * The state machine of a round is a chain of callbacks: on_timer(), on_refreshed(), on_gathered(),
  * on_published(). Each of them starts the next step. After an error it calls end_round(), which
@@ -39,8 +42,8 @@
 #define MAX_REFUSALS     3                   /* refusals by Placement after which a reshape fails */
 #define TIMER_ACCURACY   (10 * USEC_PER_MSEC)
 
-/* Files in state_dir: the image of the reshape that will be sent next, and the image of the last
- * one. */
+/* Files in state_dir: the image of a reshape that is sent and not answered yet, and the image of
+ * the last one that Placement has accepted. */
 #define PENDING_FILE "reshape-pending.json"
 #define DONE_FILE    "reshape.json"
 
@@ -48,7 +51,7 @@
 typedef struct Reshaper {
         ReshapeControl *control;
         ReshapeKind kind;
-        bool was_asked;
+        bool was_asked; /* requested, and not only due at the start */
         EventAuthor by;
         const TreeMaker *maker;
         Reporter *reporter;
@@ -61,13 +64,13 @@ typedef struct Reshaper {
         DriverReshape verdict;  /* result of the last decision */
         Error device_error; /* reason why some devices or classes are not as configured; code 0: all
                                are */
-        ProviderTree *tree; /* tree that Placement has now; NULL: nothing was sent */
-        ReshapeImage undo;  /* shape to return to */
+        ProviderTree *tree; /* new tree that Placement has accepted; NULL: none */
+        ReshapeImage undo;  /* image of the reshape that an undo reverses */
         ProviderTree *before; /* tree that this round found, before it sent anything */
         uint64_t began_usec, pause_usec;
         unsigned n_refusals;
         bool sent;  /* the request of the reshape is on its way */
-        bool moves; /* the last request moves consumers, or empties their inventories */
+        bool moves; /* the last request had consumers; false: the tree alone */
         bool cancelled;
 } Reshaper;
 
@@ -158,8 +161,8 @@ int reshape_control_cancel(ReshapeControl *control)
 
 /* End of a reshape */
 
-/* Makes the document of the last decision. A round that ended before its decision leaves the old
- * document. */
+/* Replaces the document in the state by one of the last decision. A reshape without a decision
+ * about consumers leaves the old document. */
 static void keep_document(const Reshaper *reshaper)
 {
         const ReshapeImage *image = &reshaper->image;
@@ -207,8 +210,8 @@ static void log_done(const Reshaper *reshaper)
                   reshaper->maker->nodename, n, text_plural(n));
 }
 
-/* Logs the result and stores it in the state. A shown reshape and one without an answer of
- * Placement change no error. A failed undo changes only undo_error. */
+/* Logs the result and stores it in the state. state.error stays unchanged after a shown reshape,
+ * after a failed undo, and if Placement did not answer. Only an undo changes undo_error. */
 static void note_end(const Reshaper *reshaper, int result, const Error *error)
 {
         ReshapeControl *control = reshaper->control;
@@ -329,7 +332,7 @@ static bool is_reached(const ReshapeImage *image, const ProviderTree *tree)
 }
 
 /* Settles a reshape that was sent, but whose answer did not arrive. If tree, which Placement has,
- * is the shape of that reshape, its image becomes that of the last reshape. */
+ * has the shape of that reshape, the pending image becomes the image of the last reshape. */
 static void settle_image(const char *state_dir, const ProviderTree *tree)
 {
         _cleanup_(reshape_image_done) ReshapeImage image = { 0 };
@@ -351,9 +354,9 @@ static uint64_t next_pause_usec(Reshaper *reshaper)
         return reshaper->pause_usec;
 }
 
-/* Returns true if the result comes from a change by another client, so that a new round can
- * succeed. A refusal counts too, because the decision can be based on old data. Refusals and time
- * are limited. */
+/* Returns true if a new round can succeed: after a change by another client, and after a refusal,
+ * because the decision can be based on old data. MAX_REFUSALS and patience_usec limit the rounds. A
+ * shown reshape has one round. */
 static bool may_try_again(Reshaper *reshaper, int result)
 {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
@@ -396,8 +399,8 @@ static void end_failed(Reshaper *reshaper, int r, const char *what)
         end_round(reshaper, r, &error);
 }
 
-/* Removes consumers that do not change, because the request must contain only the others. A
- * consumer stays in both shapes or in none. */
+/* Removes consumers that do not change from both shapes, because the request must contain only the
+ * others. */
 static void drop_unchanged(ReshapeImage *image)
 {
         for (size_t i = image->after.consumers->n_consumers; i > 0; i--) {
@@ -454,7 +457,8 @@ static int decide_forward(Reshaper *reshaper, Allocations *moved, const Allocati
         return 0;
 }
 
-/* Makes the decision of this round: fills the image. Takes before, the consumers that were read. */
+/* Makes the decision of this round, from the undo image or by the driver, and fills the image.
+ * Takes ownership of before, the consumers that were read. */
 static int decide(Reshaper *reshaper, Allocations *before, const Allocations *others, Error *reterr)
 {
         ReshapeImage *image = &reshaper->image;
@@ -515,8 +519,9 @@ static void on_gathered(Reporter *reporter, int result, const Error *error, void
         end_round(reshaper, result, &words);
 }
 
-/* Returns true if no allocation has to move, or all were moved. A refusal of the rest of the tree
- * does not count here: the cycle publishes it again and reports the error. */
+/* Returns true if the reshape is done: Placement accepted the request, or no allocation had to move
+ * and Placement refused the tree. The cycle publishes a refused tree again and reports the
+ * error. */
 static bool is_over(const Reshaper *reshaper, int result)
 {
         return result == REPORT_DONE ||
@@ -544,8 +549,8 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
 }
 
 /* Makes the tree without consumers, to check whether an allocation has to move. Returns 1 with the
- * tree in the image if none has to, 0 if one has to, or a negative errno. An undo always reads the
- * consumers. */
+ * tree in the image if none has to move. Returns 0 if one has to, and for an undo, which always
+ * reads the consumers. Returns a negative errno on failure. */
 static int probe(Reshaper *reshaper, Error *reterr)
 {
         MadeTree made = { 0 };
@@ -567,9 +572,9 @@ static int probe(Reshaper *reshaper, Error *reterr)
         return 1;
 }
 
-/* Returns the likely tree of this reshape (owned by the caller), so that its new providers can be
- * created while the consumers are read. Returns NULL if it is not known; the decision reports the
- * error. */
+/* Returns the likely tree of a reshape forward (owned by the caller), so that its new providers can
+ * be created while the consumers are read. Returns NULL for an undo, for a shown reshape and on
+ * failure; the decision then reports the error. */
 static ProviderTree *guess_tree(Reshaper *reshaper)
 {
         MadeTree made = { 0 };
@@ -596,7 +601,7 @@ static int gather(Reshaper *reshaper, Error *reterr)
         return r < 0 ? error_setf(reterr, r, "Cannot read allocations: %s", strerror(-r)) : 0;
 }
 
-/* Starts the round after the tree was read. */
+/* Continues the round after the tree was read: publishes the tree, or reads the consumers. */
 static int start(Reshaper *reshaper, Error *reterr)
 {
         bool undoes = reshaper->kind == RESHAPE_UNDO;
@@ -648,7 +653,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/* Loads the image of the last reshape, for an undo. -ENOENT: there is none. */
+/* Loads the image of the last reshape if this is an undo. Returns -ENOENT with words if there is
+ * none. */
 static int load_undo(Reshaper *reshaper, Error *reterr)
 {
         int r;

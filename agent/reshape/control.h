@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Decides when a reshape is due, runs it, logs it and keeps its result. A reshape is due at the
- * start, until one was tried while Placement answered, and on request. Runs in the main thread.
- * Only the write of the small file with the old shape blocks. */
+/* Decides when a reshape is due, runs it, logs it and keeps its result. A reshape is due on
+ * request, and at the start until one was tried while Placement answered. Also undoes the last
+ * reshape, from the image of the old shape in state_dir. Runs in the main thread. Only the reads
+ * and writes of the small image files block. */
 
 #include <systemd/sd-event.h>
 
@@ -15,14 +16,15 @@
 typedef enum ReshapeKind {
         RESHAPE_FORWARD, /* to the shape of the host */
         RESHAPE_UNDO,    /* to the shape before the last reshape */
-        RESHAPE_SHOW,    /* RESHAPE_FORWARD without requests and writes */
+        RESHAPE_SHOW,    /* like RESHAPE_FORWARD, but only reads Placement and decides */
 } ReshapeKind;
 
 typedef struct ReshapeControl ReshapeControl;
 
 /* Receives the result: 0, a ReportOutcome or a negative errno, with words in error unless 0. The
- * callee owns tree, which Placement has now. It is NULL if nothing was sent. device_error
- * (borrowed) has the reason why some devices or classes are not as configured; code 0: all are. */
+ * callee owns tree, which Placement has now. tree is NULL unless Placement has the new shape.
+ * device_error (borrowed) has the reason why some devices or classes are not as configured; code 0:
+ * all are. */
 typedef void (*ReshapeControlDone)(int result, ProviderTree *tree, const Error *device_error,
                                    const Error *error, void *userdata);
 
@@ -37,14 +39,16 @@ DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);
 /* Requests a reshape for the next cycle. by (copied) is the caller; NULL: not known. */
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by);
 
-/* Cancels the requested reshape: drops the request, or ends the reshape before it is sent. Returns
- * -EBUSY if it was sent already. */
+/* Cancels the requested reshape: drops the request, or ends the reshape before it is sent. A
+ * reshape that only the start made due continues. Returns -EBUSY if a requested one was sent
+ * already. */
 int reshape_control_cancel(ReshapeControl *control);
 
-/* Returns true if a reshape must begin in this cycle, and drops a request that has no effect.
- * needed: the tree must change its shape. may: [agent] nova permits a reshape; without it a reshape
- * is only shown, and the reshape of the start is postponed. remote: the tree of Placement, just
- * read. */
+/* Returns true if a reshape must begin in this cycle, and drops a request that has no effect or is
+ * forbidden. If the tree of the start needs no reshape, settles the image of an earlier one without
+ * an answer. needed: the tree must change its shape. may: [agent] nova permits a reshape; without
+ * it a reshape is only shown, and the reshape of the start is postponed. remote: the tree of
+ * Placement, just read. */
 bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
                             const ProviderTree *remote);
 
@@ -65,7 +69,8 @@ int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
                               MadeTree *ret_made, Error *reterr);
 
 /* Makes the new shape without a Placement, where no consumer has allocations, if a reshape is due.
- * Leaves ret_tree (owned by the caller) unchanged if none is due. */
+ * Leaves ret_tree (owned by the caller) unchanged if none is due. A requested undo is not possible
+ * here, and sets undo_error. */
 int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker *maker,
                           const ProviderTree *base, const Snapshot *snapshot,
                           ProviderTree **ret_tree, Error *reterr);
@@ -73,10 +78,10 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
 /* The results of the last reshapes. */
 typedef struct ReshapeState {
         bool at_start; /* the reshape of the start is still due, or runs */
-        Error error; /* reason why the last reshape failed, except an undo; code 0: it succeeded */
+        Error error;   /* reason why the last reshape failed, except an undo; code 0: none failed */
         Error undo_error; /* reason why the last requested undo failed; the tree keeps the shape of
                              the host */
-        ReshapeImage image; /* the last reshape; empty if there was none */
+        ReshapeImage image; /* the reshape that ended last; empty if it changed nothing */
         json_t *document;   /* the last decision in the form of agent/reshape/image.h; NULL: none */
 } ReshapeState;
 

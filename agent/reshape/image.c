@@ -3,9 +3,11 @@
 /* Converts the image of a reshape to JSON and back, and computes its undo. All functions are pure.
  *
  * An undo compares three states of each provider and consumer: before and after the reshape, and
- * the current one. It changes only records that the reshape changed. The current record must equal
- * the one after the reshape. A difference means that another writer changed it since, so the undo
- * fails with EBUSY and changes nothing in Placement. */
+ * the current one. It changes only inventories, parents and allocations that the reshape changed.
+ * The current inventory or allocations must equal those after the reshape. A difference means that
+ * another writer has changed them since, so the undo fails with EBUSY and changes nothing in
+ * Placement. There is one exception: an inventory that the reshape created is removed even if its
+ * values differ now, unless another consumer uses it. */
 
 #include "agent/reshape/image.h"
 
@@ -130,7 +132,7 @@ static bool records_equal(const Inventory *a, const Inventory *b)
 }
 
 /* Restores one inventory of a provider if the reshape changed it. after NULL: the reshape removed
- * the provider. An inventory that the reshape created is removed, whatever limits it has now. */
+ * the provider. An inventory that the reshape created is removed, whatever values it has now. */
 static int restore_record(const Provider *before, const Provider *after, Provider *current,
                           const char *resource_class, Error *reterr)
 {
@@ -189,8 +191,8 @@ static int restore_provider(const ReshapeImage *image, const Provider *before, P
         return 0;
 }
 
-/* Moves a provider back below its old parent, so that a parent that the reshape created can be
- * removed. */
+/* Moves a provider back below its old parent if the reshape moved it and it was not moved since. A
+ * parent that the reshape created can then be removed. */
 static int restore_parent(const ReshapeImage *image, const Provider *before, ProviderTree *tree)
 {
         const Provider *after = provider_tree_find(image->after.tree, &before->uuid);
@@ -202,8 +204,8 @@ static int restore_parent(const ReshapeImage *image, const Provider *before, Pro
         return provider_tree_move(tree, current, &before->parent);
 }
 
-/* Restores all providers, and then removes the providers that the reshape created. One that has
- * other children now stays. */
+/* Restores all providers, and then removes the providers that the reshape created. A created
+ * provider that still has children stays. */
 static int restore_tree(const ReshapeImage *image, ProviderTree *tree, Error *reterr)
 {
         for (size_t i = 0; i < image->before.tree->n_providers; i++) {
@@ -247,8 +249,8 @@ static int restore_consumer(const ReshapeImage *image, const Consumer *after, Co
                        : 0;
 }
 
-/* Checks a consumer that the reshape did not move. It must have no allocation from an inventory
- * that the undo removes. */
+/* Checks a consumer that the reshape did not move. Returns -EBUSY if it has an allocation from an
+ * inventory that the undo removes. current is the tree before the undo, tree the one after it. */
 static int check_unowned(const ProviderTree *current, const ProviderTree *tree,
                          const Consumer *consumer, Error *reterr)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The image of a reshape has the changed state before and after it. It is written to [agent]
- * state_dir before the request is sent, so that the reshape can be undone. "computectl reshape
- * --dry-run" shows it. Its JSON form:
+/* The image of a reshape: the whole tree and the changed consumers, before and after it. control.c
+ * writes it to [agent] state_dir before the request is sent, so that the reshape can be undone.
+ * "computectl reshape --dry-run" shows it. The JSON form of an image:
  *
  * {"format": "compute-agent-reshape/1", "taken_usec": 1, "node": "host1", "before": {"providers":
  * [as in formats/tree-json.h], "consumers": {"<uuid>": as GET /allocations}}, "after": the same,
@@ -21,7 +21,7 @@ typedef struct ReshapeShape {
 } ReshapeShape;
 
 typedef struct ReshapeImage {
-        uint64_t taken_usec; /* CLOCK_REALTIME */
+        uint64_t taken_usec; /* time of the decision, CLOCK_REALTIME */
         ReshapeShape before, after;
 } ReshapeImage;
 
