@@ -4,9 +4,9 @@
  * while the folders are searched; every further copy must agree. The rules of the search and of the
  * content are Nova's, so that Nova and the agent always read the same uuid.
  *
- * A new file is written under another name, synced, and then linked to its own name. So no reader
- * finds half of it. If two processes create it at the same moment, the file system refuses one of
- * them. */
+ * A file is written under another name and synced. A new file is then linked to its own name; the
+ * replacement of an old one is renamed. So no reader finds half of it. If two processes create the
+ * file at the same moment, the file system refuses one of them. */
 
 #include "agent/state/identity.h"
 
@@ -92,8 +92,8 @@ typedef struct Found {
         char path[PATH_MAX]; /* path of the first file */
 } Found;
 
-/* Reads the file of one folder, whose name has n_folder characters. Fails if it has another uuid
- * than an earlier file. */
+/* Reads the file of one folder, if it exists, and keeps the first uuid in found. n_folder is the
+ * length of the folder's name. Fails if the file has another uuid than an earlier file. */
 static int look(Found *found, const char *folder, size_t n_folder, Error *reterr)
 {
         char path[PATH_MAX];
@@ -119,8 +119,8 @@ static int look(Found *found, const char *folder, size_t n_folder, Error *reterr
         return 0;
 }
 
-/* Searches all folders in Nova's order. The folder of Nova's state counts only if no other folder
- * has the file. */
+/* Searches the folders of the configuration files, then the state folder of the agent. Nova's state
+ * folder counts only if none of these has the file. */
 static int search_folders(Found *found, const IdentityPlaces *places, Error *reterr)
 {
         const char *const *file = places->config_files;

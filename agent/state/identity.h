@@ -6,10 +6,10 @@
  *
  * The file is searched in the folder of every configuration file that was read, then in the state
  * folder. All copies must agree. If none of these folders has it, the file of Nova's state folder
- * counts. If there is none at all, the agent creates one in the state folder. It is synced to disk
- * under another name and then linked to its own. An existing file is therefore never overwritten,
- * and no reader finds half of it. If two processes create it, the second one takes the uuid of the
- * first. */
+ * counts. If there is none at all, the agent creates one in the state folder. The new file is
+ * synced to disk under another name and then linked to its own. So the creation never overwrites an
+ * existing file, and no reader finds half of one. If two processes create it, the second one takes
+ * the uuid of the first. Only identity_replace() replaces a file. */
 
 #include "base/error.h"
 #include "base/uuid.h"
@@ -36,7 +36,7 @@ int identity_load(const IdentityPlaces *places, Uuid *ret, bool *ret_created, Er
  * those of identity_load(), and -ENOMEM. */
 int identity_find(const IdentityPlaces *places, Uuid *ret, char **ret_path, Error *reterr);
 
-/* Replaces the uuid of this host, in the state folder alone. A file in another folder belongs to
- * the operator or to Nova; it gives -EEXIST with words. An old file is replaced in one step. Other
- * errors are those of identity_load(). */
+/* Writes this uuid as the uuid of this host, only in the state folder. If another folder comes
+ * first with a file, that file belongs to the operator or to Nova, and the result is -EEXIST with
+ * words. An old file is replaced in one step. Other errors are those of identity_load(). */
 int identity_replace(const IdentityPlaces *places, const Uuid *uuid, Error *reterr);

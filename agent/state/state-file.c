@@ -4,10 +4,11 @@
  * writer creates PATH.SUFFIX, syncs it, gives it its name, and syncs the folder. Without the last
  * step a crash can undo the rename.
  *
- * A file that cannot be used is set aside as PATH.corrupt. So the daemon starts without it, and the
- * operator can still examine it. SUFFIX must be unique if two processes can write the file at the
- * same time. The lock of the state folder prevents that for all files of the daemon, but not for
- * compute_id. */
+ * A file with content that cannot be used is set aside as PATH.corrupt. So the daemon starts
+ * without it, and the operator can still examine it. A file that cannot be read stays, and the
+ * caller gets the error. SUFFIX must be unique if two processes can write the file at the same
+ * time. The lock of the state folder, which is also taken here, prevents that for all files of the
+ * daemon, but not for compute_id. */
 
 #include "agent/state/state-file.h"
 
@@ -39,8 +40,8 @@ static int write_all(int fd, const char *text, size_t n)
         return 0;
 }
 
-/* Writes a new file. A file that has the name is removed first, so that a symbolic link is never
- * followed. */
+/* Writes a new file with this mode and syncs it. An old file with the same name is removed first,
+ * so that a symbolic link is never followed. */
 static int write_synced(const char *path, const char *text, mode_t mode)
 {
         _cleanup_close_ int fd = -EBADF;

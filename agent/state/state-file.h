@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Small files in [agent] state_dir, most of them JSON. A file is written as a whole, so a reader
- * after any crash finds the old text or the new one. All functions block on the disk. */
+/* Reads and writes small files in [agent] state_dir, most of them JSON, and locks this folder. A
+ * file is written as a whole, so a reader after any crash finds the old text or the new one. All
+ * functions block on the disk. */
 
 #include <jansson.h>
 #include <sys/types.h>
@@ -10,7 +11,8 @@
 #include "base/error.h"
 
 /* Writes json to a file beside path, syncs it, renames it and syncs the folder. Returns a negative
- * errno with words on failure, with the old file unchanged. */
+ * errno with words on failure. The old file is then unchanged, unless only the sync of the folder
+ * failed. */
 int state_file_write(const char *path, const json_t *json, Error *reterr);
 
 /* Reads a JSON object whose member "format" equals format. Returns -ENOENT without words if there
@@ -20,7 +22,7 @@ int state_file_read(const char *path, const char *format, json_t **ret, Error *r
 
 /* Writes text to PATH.SUFFIX, syncs it, gives it its name and syncs the folder. replace: it takes
  * the place of an old file in one step. Otherwise an old file gives -EEXIST. Returns a negative
- * errno on failure, with the old file unchanged. */
+ * errno on failure. The old file is then unchanged, unless only the last step failed. */
 int state_file_put(const char *path, const char *suffix, const char *text, mode_t mode,
                    bool replace);
 
