@@ -16,7 +16,7 @@
  *   CONSUMERS > PREPARE > RECONCILE                A dry run.
  *   (any) > READ                                   A conflict.
  *   (any) > AUDIT                                  A refusal of Placement, a local failure.
- *   (any) > RECONCILE                              Placement cannot be used.
+ *   (any) > RECONCILE                              Placement cannot be used; the last conflict.
  *
  * Success. A phase that has nothing to do is skipped. READ follows a reshape, also a refused one:
  * the old shape is then published. A retirement that is only shown, or is not possible, is followed

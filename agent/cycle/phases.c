@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Implements the phases of a cycle. The table phases[] has two functions for each phase. begin()
- * starts at most one operation of the host poll, the report client, the reshape, the comparison or
- * the auditor, whose callback ends the phase. done() handles the result after a success.
- * tracker_end_phase() is the loop: it asks cycle_next() (agent/cycle/order.h) for the next phase
- * and begins it. Each of the other functions knows only its own phase. Three other tasks are also
- * in this file, because phases need them: the timer that begins a cycle, the events of the host
- * poll, and the calls of the waiters. This file calls no function of tracker.c. Invariant: exactly
- * one callback, or the timer, will end the current phase.
+/* Implements the phases of a cycle. The table phases[] has two functions for each phase, begin()
+ * and done(). The function begin() starts at most one operation of the host poll, the report
+ * client, the reshape, the comparison or the auditor. The callback of this operation ends the
+ * phase. Then done() handles the result if it is a success. The loop is in tracker_end_phase(): it
+ * asks cycle_next() (agent/cycle/order.h) for the next phase and begins it. Each of the other
+ * functions knows only its own phase. Three other tasks are also in this file, because phases need
+ * them: the timer that begins a cycle, the events of the host poll, and the calls of the waiters.
+ * This file calls no function of tracker.c. Invariant: exactly one callback, or the timer, will end
+ * the current phase.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -696,9 +697,9 @@ static int begin_idle(Tracker *tracker, Error *reterr)
         return PHASE_WAITS;
 }
 
-/* The functions of each phase. begin() returns PHASE_WAITS, PHASE_ENDED, PHASE_SKIPPED or a
- * negative errno. done() runs after a success of the phase, but not after PHASE_SKIPPED, and
- * returns 0 or a failure. */
+/* The functions of each phase. The result of begin() is PHASE_WAITS, PHASE_ENDED, PHASE_SKIPPED or
+ * a negative errno. After a success, but not after PHASE_SKIPPED, done() runs and returns 0 or a
+ * failure. */
 static const struct {
         int (*begin)(Tracker *tracker, Error *reterr);
         int (*done)(Tracker *tracker, Error *reterr); /* handles the answer; NULL: nothing to do */

@@ -4,9 +4,9 @@
  * The base is the tree of Placement, or before Placement was read, an earlier tree (find_base()).
  * Tracker.tree keeps the result. The claims get it together with the sharing providers, after
  * claims of an old shape have moved. If nova-compute owns the tree, Tracker.tree is the tree of
- * Placement, to which claims are fitted, and the agent's own tree is only compared
- * (Tracker.wanted). tracker_plan() is also here. phases.c calls this file after a poll, a read and
- * a reshape. This file sends no request. Main thread.
+ * Placement, to which claims are fitted. The agent's own tree is then only compared
+ * (Tracker.wanted). The phases call this file after a poll, a read and a reshape. It also makes the
+ * plan that a caller can request (tracker_plan()). This file sends no request. Main thread.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 

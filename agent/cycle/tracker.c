@@ -2,8 +2,8 @@
 
 /* Creates and frees the tracker, begins its cycles by a timer or on request, and collects its state
  * for readers (TrackerView, CycleFacts). It also reads the file of a warm start at the creation,
- * and writes it in tracker_save(). agent/cycle/order.h describes the order of a cycle; phases.c
- * implements its phases, and tracker-tree.c makes the tree.
+ * and writes it in tracker_save(). The order of a cycle is in agent/cycle/order.h, its phases are
+ * in phases.c, and tracker-tree.c makes the tree.
  *
  * Invariants: a cycle that is requested while another one runs begins after it. Each waiter is
  * called exactly once, unless it is cancelled or the tracker is freed. The cycle timer is armed

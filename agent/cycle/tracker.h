@@ -23,7 +23,7 @@
 typedef struct Tracker Tracker;
 
 /* Called once when the cycle has ended. error->code 0: the poll and all requests of this cycle
- * succeeded, and Placement, if the host uses it, is equal to the host. */
+ * succeeded, and everything that the configuration permits is published. */
 typedef void (*TrackerDone)(Tracker *tracker, const Error *error, void *userdata);
 
 /* The environment and settings of a tracker. Everything is borrowed and must outlive the

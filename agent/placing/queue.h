@@ -50,8 +50,8 @@ typedef enum ClaimQueueOutcome {
 typedef struct ClaimQueue ClaimQueue;
 
 /* Receives the result of a task: 0, a ClaimOutcome, a ClaimQueueOutcome or a negative errno, with
- * words unless it is 0. claim is borrowed; NULL if result is not 0, after a refresh, and after a
- * move without a claim. is_new: this task created or moved the claim. */
+ * words unless it is 0. The claim is borrowed. It is NULL if result is not 0, after a refresh, and
+ * after a move without a claim. If is_new is true, this task created or moved the claim. */
 typedef void (*ClaimQueueDone)(int result, const Claim *claim, bool is_new, const Error *error,
                                void *userdata);
 

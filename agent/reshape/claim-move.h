@@ -12,9 +12,9 @@
 #include "agent/tree/tree-maker.h"
 
 /* Moves living claims from inventories that tree lacks, and stores tree in the same transaction if
- * a claim moves. tree has the shape that Placement has, or the final shape of a standalone host.
- * The caller calls this before claim_service_set_tree(). reshaped has the consumers of the reshape
- * that just ended; it can be empty. A claim that cannot be moved stays, with a message at debug
- * level, and the next call tries it again. Errors are logged. */
+ * a claim moves. The argument tree has the shape that Placement has, or the final shape of a
+ * standalone host. The caller calls this before claim_service_set_tree(). The argument reshaped has
+ * the consumers of the reshape that just ended; it can be empty. A claim that cannot be moved
+ * stays, with a message at debug level, and the next call tries it again. Errors are logged. */
 void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *tree, const ReshapeImage *reshaped);

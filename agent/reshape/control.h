@@ -16,13 +16,13 @@
 typedef enum ReshapeKind {
         RESHAPE_FORWARD, /* to the shape of the host */
         RESHAPE_UNDO,    /* to the shape before the last reshape */
-        RESHAPE_SHOW,    /* like RESHAPE_FORWARD, but only reads Placement and decides */
+        RESHAPE_SHOW,    /* reads and decides as RESHAPE_FORWARD does, but writes nothing */
 } ReshapeKind;
 
 typedef struct ReshapeControl ReshapeControl;
 
 /* Receives the result: 0, a ReportOutcome or a negative errno, with words in error unless 0. The
- * callee owns tree, which Placement has now. tree is NULL unless Placement has the new shape.
+ * callee owns tree, which Placement has now; NULL unless Placement has the new shape. The argument
  * device_error (borrowed) has the reason why some devices or classes are not as configured; code 0:
  * all are. */
 typedef void (*ReshapeControlDone)(int result, ProviderTree *tree, const Error *device_error,
