@@ -6,9 +6,9 @@
  * host.
  *
  * An entry has three states: set, set and applied, and lifted. "Applied" means that the state
- * before the cordon was read from Placement and stored in foreign or reserved. A lifted entry stays
- * until a tree of Placement shows that its effect is gone. Its effect is undone again in each tree
- * until then.
+ * before the cordon was read from Placement and stored in the member foreign or reserved. A lifted
+ * entry stays until a tree of Placement shows that its effect is gone. Until then each tree is made
+ * without the effect. cordon_clear() and cordon_apply() enclose the other editors of a tree.
  *
  * Each change by an operator is written to the disk before it takes effect, and is undone in memory
  * if the write fails. The words for people are made at each change. */
@@ -256,9 +256,9 @@ int cordon_new(Cordon **ret, const char *state_dir, bool read_only)
 
 /* Providers */
 
-/* Returns true if the part of a provider's name behind the host's names this device. Examples of
- * parts are "0000:C1:00.0" and "pci_0000_41_00_0". Case, the prefix "pci_" and the kind of
- * separator do not matter. */
+/* Returns true if part names this device. part is the end of a provider's name, behind the host's
+ * name and "_", for example "0000:C1:00.0" or "pci_0000_41_00_0". Case, the prefix "pci_" and the
+ * kind of separator do not matter. */
 static bool is_named(const char *part, const char *device)
 {
         static const char prefix[] = "pci_";
@@ -442,10 +442,12 @@ CordonView cordon_view(const Cordon *cordon)
         return view;
 }
 
-/* Effects on trees. These functions return 1 if the entry changed, and 2 if it must be removed. */
+/* Effects on trees. apply_to_host(), reserve_all() and apply_entry() return 1 if the entry changed,
+ * and 2 if it must be removed. */
 
-/* Adds the trait to the host, or removes it if the cordon was lifted. A trait that existed before
- * the cordon stays. The first known tree decides whether it existed. */
+/* Adds the trait to the host, or removes it if the cordon was lifted. A trait that another writer
+ * set before the cordon stays. The first known tree after the cordon decides whether it existed
+ * before. */
 static int apply_to_host(CordonEntry *entry, Provider *host, bool known)
 {
         bool has = string_set_contains(&host->traits, CORDON_TRAIT);
@@ -488,8 +490,9 @@ static int reserve_all(CordonEntry *entry, Provider *provider, bool known)
         return changed;
 }
 
-/* Restores the reserved amounts of a device. Returns false if nothing is left to undo: no class has
- * all capacity reserved that had less before the cordon. */
+/* Restores the reserved amounts of a device where all capacity is reserved and the amount before
+ * the cordon is smaller. Returns false if there is no such class, so the cordon has no effect in
+ * this tree. */
 static bool give_back(const CordonEntry *entry, Provider *provider)
 {
         bool any = false;
@@ -537,7 +540,8 @@ void cordon_clear(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool kno
                 save_quietly(cordon);
 }
 
-/* Applies one entry. Without a provider of the host, a lifted cordon of the host is over. */
+/* Applies one entry. If the tree has no provider of the host, a lifted cordon of the host must be
+ * removed. A lifted cordon of a device is cordon_clear()'s task. */
 static int apply_entry(CordonEntry *entry, ProviderTree *tree, const Uuid *root, bool known)
 {
         Provider *provider = provider_of(entry, tree, root);

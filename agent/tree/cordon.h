@@ -27,10 +27,10 @@ Cordon *cordon_free(Cordon *cordon);
 DEFINE_CLEANUP(Cordon *, cordon_free);
 
 /* Cordons the host or a device, and returns when the cordon is on disk. device: "" for the host,
- * else the name or uuid of its provider, libvirt's name or the PCI address. It must be in tree,
- * unless tree is NULL. A repeated call only changes author, time and reason. now_usec is
- * CLOCK_REALTIME. Returns -ENODEV, -EINVAL or the error of the disk, with words, or -ENOMEM;
- * without change then. */
+ * else the name or uuid of its provider, libvirt's name or the PCI address. The device must be in
+ * tree, unless tree is NULL. A repeated call only changes author, time and reason. now_usec is
+ * CLOCK_REALTIME. Returns -ENODEV, -EINVAL or the error of the disk, with words, or -ENOMEM. The
+ * cordon is then not set, unless memory was short after the write. */
 int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                const char *reason, const char *who, uint64_t now_usec, Error *reterr);
 
@@ -44,12 +44,15 @@ int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, cons
  * errors are those of cordon_set(). */
 int cordon_set_retired(Cordon *cordon, bool retired, Error *reterr);
 
-/* Removes the effects of device cordons from a tree, before the driver and the device ledger edit
- * it. So neither of them takes a cordon's reservation for one of its own. known: the tree is
- * Placement's; otherwise no state is stored. */
+/* Restores the reserved amounts of cordoned devices in a tree, before the driver and the device
+ * ledger edit it. So neither of them takes a cordon's reservation for one of its own. Removes the
+ * entries of lifted device cordons that have no effect in the tree any more. known: the tree is
+ * Placement's; otherwise no entry is removed or stored. */
 void cordon_clear(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known);
 
-/* Applies the cordons to a tree, after all other editors. Returns -ENOMEM on failure. */
+/* Applies the cordons to a tree, after the driver and the device ledger. Removes the trait of a
+ * lifted host cordon, unless another writer set it. known: as for cordon_clear(). Returns -ENOMEM
+ * on failure. */
 int cordon_apply(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known, Error *reterr);
 
 /* The cordons in words, which are borrowed until the next change. */
@@ -62,10 +65,10 @@ typedef struct CordonView {
 
 CordonView cordon_view(const Cordon *cordon);
 
-/* Returns true if Nova does not write the reserved amount of the provider. That holds for PCI
- * devices that are assigned as a whole, whose providers are named after host and address
- * ("host1_0000:81:00.0"). Nova writes only their total and max_unit (facts C7). It writes the
- * reserved amount of all other classes. */
+/* Returns true if Nova does not write the reserved amount of the provider. This is a PCI device
+ * that is assigned as a whole; its provider is named after host and address ("host1_0000:81:00.0").
+ * Nova writes only its total and max_unit (facts C7), but the reserved amount of all other
+ * providers. */
 bool nova_keeps_reserved(const ProviderTree *tree, const Uuid *root, const Provider *provider);
 
 /* Returns the permission that cordoning this device needs: NOVA_ACTION_CORDON_… */

@@ -3,8 +3,9 @@
 /* Finds the providers of devices that are blocked. A card can be assigned as a whole, as virtual
  * functions, or as mdevs, and each use excludes the others (decision devices/parts). The main data
  * are the set of all addresses and mdevs that domains have, and an array of virtual functions. The
- * array is sorted by their card, so that the functions of a card are one range. Pure; it reads only
- * the snapshot and the configuration. */
+ * array is sorted by card, so that the functions of a card are one range. The device ledger calls
+ * device_blocks_find() for each present device. Pure; reads only the snapshot and the
+ * configuration. */
 
 #include "agent/tree/device-blocks.h"
 
@@ -54,8 +55,8 @@ static int order_functions(const void *a, const void *b)
         return strcmp((*x)->physical_function, (*y)->physical_function);
 }
 
-/* Orders the address before the first function of its card. It never returns 0, so a search ends at
- * the first function, or at the place where it would be. */
+/* Compares the address of a card with the card of a function, for array_find(). Never returns 0, so
+ * a search ends at the first function of the card, or at the place where it would be. */
 static int order_address(const void *key, const void *item)
 {
         return strcmp(key, (*(const SnapshotDevice *const *)item)->physical_function) > 0 ? 1 : -1;

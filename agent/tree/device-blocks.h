@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Finds the providers of devices that are blocked: a domain has the card of the device that they
- * count, or a part of it (decision devices/parts). Both definitions of a running domain count. If a
- * domain has a part of what the provider itself counts, the provider is not blocked. So its
- * allocation can be written again. Pure.
+/* Finds the providers of devices that are blocked. A provider is blocked if a domain uses its card
+ * in another way than the one that the provider counts (decision devices/parts). The ways are the
+ * whole card, virtual functions and mdevs. The running and the persistent definition of a domain
+ * both count. If a domain also has a thing that the provider itself counts, the provider is not
+ * blocked. So its allocation can be written again. Pure.
  *
  * LIMITATIONS: claims without a domain do not count here; the fit knows them
  * (claims/fit/taken.h). */

@@ -11,7 +11,8 @@
  * = total, so the next release restores the reserved amount. The member since_usec has the time of
  * the last change between missing and back, by the clock of one boot.
  *
- * An update sorts its data once, before it looks up something for each provider. */
+ * An update sorts its data once, before it searches them for each provider. Pure; device-watch.c
+ * calls this file and stores the ledger. */
 
 #include "agent/tree/device-ledger.h"
 
@@ -435,7 +436,8 @@ static void find_exchanged(Update *update)
         }
 }
 
-/* Returns true if a claim names a part of the device and accepted the present one. */
+/* Returns true if a claim names a part of the device. The caller has checked that this claim does
+ * not have another identity, so the claim has the present device. */
 static bool is_accepted(const Update *update, const LedgerDevice *device)
 {
         for (size_t i = 0; i < update->input->n_claimed; i++)
@@ -553,9 +555,9 @@ static bool is_computed(const Update *update, const LedgerDevice *device,
         return strcmp(device->name + strlen(update->root->name) + 1, there->name) == 0;
 }
 
-/* Restores the reserved amount from before the withholding. The mark stays until a tree of
- * Placement shows that the amount arrived. withheld is the total that was withheld. A PCI device
- * that is back with another total keeps that reservation. */
+/* Restores the reserved amount from before the withholding, if the record still has the withheld
+ * total reserved. The mark device->withheld stays until a tree of Placement does not have all of it
+ * reserved. withheld is the former total, because a device can come back with another one. */
 static void release(LedgerDevice *device, uint64_t withheld, Inventory *record)
 {
         if (device->withheld && record->reserved == MIN(withheld, record->total))

@@ -40,9 +40,9 @@
 #include "drivers/host/vgpu-sizes.h"
 
 #define DEVICE_LEDGER_FORMAT "compute-agent-devices/1"
-#define DEVICE_GONE_HOLDS    10                    /* in units of the hold */
-#define DEVICE_DOUBLINGS_MAX 5                     /* limit of LedgerDevice.n_soon */
-#define DEVICE_SOON_USEC     (3600 * USEC_PER_SEC) /* see LedgerDevice.n_soon */
+#define DEVICE_GONE_HOLDS    10 /* holds after which an unlisted device is not expected any more */
+#define DEVICE_DOUBLINGS_MAX 5  /* limit of LedgerDevice.n_soon */
+#define DEVICE_SOON_USEC     (3600 * USEC_PER_SEC) /* a loss counts as soon after a return */
 
 /* An expected device. Members are stored in the file unless their comment says otherwise. */
 typedef struct LedgerDevice {
@@ -53,7 +53,7 @@ typedef struct LedgerDevice {
         uint64_t total;    /* capacity when it was offered last */
         uint64_t reserved; /* reserved amount of other writers while it was present */
         StringSet traits;
-        StringSet members; /* PCI addresses and uuids of mediated devices that are parts of it */
+        StringSet members; /* parts of the device: PCI addresses and uuids of mdevs */
         Uuid boot;         /* boot in which it was present last */
         Uuid config;       /* configuration with which it was present last */
         char identity[DEVICE_IDENTITY_SIZE]; /* identity when it was offered last; "": not known */
@@ -62,11 +62,11 @@ typedef struct LedgerDevice {
         bool listed;         /* missing, but the host lists it: it offers nothing; not stored */
         bool held;           /* back, but not offered yet */
         bool withheld;       /* Placement can still have reserved = total */
-        uint64_t since_usec; /* time when it vanished or came back (CLOCK_BOOTTIME of that boot); 0:
-                                never missing in it */
-        uint64_t n_soon;     /* number of losses in a row that came soon after a return */
-        /* PCI address or mdev that blocks it, now and before the last update; "": none. These are
-         * not stored. */
+        uint64_t since_usec; /* time when it vanished or came back (CLOCK_BOOTTIME of the member
+                                boot); 0: never missing in this boot */
+        uint64_t n_soon;     /* losses in a row, each within DEVICE_SOON_USEC after a return */
+        /* PCI address or mdev that blocks the device, after and before the last update; "": none.
+         * These are not stored. */
         char blocker[UUID_TEXT_LENGTH + 1];
         char blocker_before[UUID_TEXT_LENGTH + 1];
 } LedgerDevice;
@@ -76,7 +76,7 @@ typedef struct DeviceLedger {
         size_t n_devices;
         size_t n_allocated;
         VgpuSizes sizes; /* framebuffers of cards and vGPU types that polls have shown */
-        bool changed;    /* an update changed it since the owner cleared this */
+        bool changed;    /* the ledger has changed since the owner cleared this flag */
 } DeviceLedger;
 
 #define DEVICE_LEDGER_INIT ((DeviceLedger){ 0 })

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Runs the device ledger: the list of the devices that this host is expected to have, over reboots.
- * It says which devices are missing or blocked. The ledger itself is pure (device-ledger.h). This
- * file supplies its clock, boot id, configuration and claims, stores it in a file, and logs its
- * changes.
+ * The ledger says which devices are missing or blocked, and its code is pure (device-ledger.h).
+ * This file passes clock, boot id, configuration and claims to it, stores it in a file, and logs
+ * its changes. It also keeps the facts about vGPUs for the driver. The tree maker calls it for each
+ * tree.
  *
  * The file is written after an update that changed the ledger, before the tree is published. A
  * crash therefore loses no device that Placement has, unless the write failed, which is logged. A
@@ -143,8 +144,8 @@ static void save(DeviceWatch *watch)
         watch->ledger.changed = false;
 }
 
-/* Lists the devices of claims. Without them, the devices of domains and the stored findings still
- * count. */
+/* Lists the devices of claims in input. If they cannot be read, the devices of domains and the
+ * stored findings still count. */
 static void list_claimed(Claims *claims, ClaimedDevices *claimed, DeviceUpdateInput *input)
 {
         Error error;
@@ -210,7 +211,7 @@ static const char *find_guest(const Snapshot *snapshot, const char *thing)
 }
 
 /* Logs the devices that the last update has blocked or unblocked. A device is blocked while a guest
- * has a device of which it is a part, or that is a part of it. */
+ * uses its card in another way than the provider counts it (device-blocks.h). */
 static void log_blocked(const DeviceLedger *ledger, const Snapshot *snapshot)
 {
         for (size_t i = 0; i < ledger->n_devices; i++) {
@@ -234,7 +235,8 @@ static void log_blocked(const DeviceLedger *ledger, const Snapshot *snapshot)
         }
 }
 
-/* Counts the missing devices, without those that are back, and stores the name of the first one. */
+/* Counts the missing devices of ledger, without those that are back and held, and stores the name
+ * of the first one. */
 static int note_missing(DeviceWatch *watch, const DeviceLedger *ledger, Error *reterr)
 {
         const char *first = "";
@@ -372,8 +374,8 @@ size_t device_watch_count_missing(const DeviceWatch *watch, const char **ret_fir
         return watch->n_missing;
 }
 
-/* device_ledger_due_usec() skips times that have passed, so it is called with the time of the last
- * look. A time that came due since then gives 0, once. */
+/* Calls device_ledger_due_usec() with the time of the last update or call, because this function
+ * skips times that have passed. So a time that came due since then gives 0, once. */
 uint64_t device_watch_due_in_usec(DeviceWatch *watch)
 {
         DeviceUpdateInput input = now(watch);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Runs the device ledger. It is stored in "devices.json" of state_dir, written before a request is
- * sent. A journal message reports each device that goes missing or comes back. Main thread; blocks
- * on the disk. */
+/* Runs the device ledger, the list of devices that this host is expected to have. The ledger is
+ * stored in "devices.json" of state_dir, written before a request is sent. A journal message
+ * reports each device that goes missing, comes back, is not expected any more, is exchanged, or is
+ * blocked by another one. Main thread; blocks on the disk. */
 
 #include "agent/tree/device-ledger.h"
 #include "claims/claims.h"
@@ -21,14 +22,14 @@ DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
 
 /* Updates the ledger and edits tree, which the driver has just made of trees->snapshot. claims
  * names the devices of claims; NULL: not known. retained has the inventories in use in Placement;
- * NULL: no Placement. If the tree was not made from Placement's, nothing is stored or logged.
- * Returns -ENOMEM, or -EINVAL with words, on failure. */
+ * NULL: no Placement. If the tree was not made from Placement's (trees->known is false), the ledger
+ * is unchanged, and nothing is logged. Returns -ENOMEM, or -EINVAL with words, on failure. */
 int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *trees,
                        const Retained *retained, ProviderTree *tree, Error *reterr);
 
 /* Notes the vGPU sizes that the snapshot shows, and the virtual functions that claims (NULL: not
- * known) have. Returns both, borrowed until the next call. NULL if memory is short; then vGPUs are
- * counted without them. */
+ * known) have. Notes nothing if the snapshot has no virtual function for vGPUs. Returns sizes and
+ * functions, borrowed until the next call, or NULL if memory is short. */
 const VgpuFacts *device_watch_note_vgpus(DeviceWatch *watch, Claims *claims,
                                          const Snapshot *snapshot);
 

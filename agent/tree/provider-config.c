@@ -5,8 +5,9 @@
  * and the additions are stored.
  *
  * Problems are texts in two sets: those of the last cycle and those of this one. A problem is
- * logged when neither set has it, so each one is logged once as long as it lasts. A tree that was
- * not made from Placement's logs and stores nothing. */
+ * logged if neither set has it. So a problem that lasts is logged once. For a tree that was not
+ * made from Placement's, nothing is logged or stored. The tree maker calls provider_config_apply()
+ * for each tree; provider-yaml.c reads the entries, and provider-merge.c merges them. */
 
 #include "agent/tree/provider-config.h"
 

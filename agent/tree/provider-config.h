@@ -2,8 +2,9 @@
 #pragma once
 
 /* Applies [compute] provider_config_location: reads the folder's *.yaml files in each cycle and
- * merges them into the tree. Its additions are kept in a file of state_dir, which is written before
- * a request is sent. Each problem is logged once. Main thread; blocks on the disk. */
+ * merges them into the tree. The list of additions is kept in "provider-config.json" of state_dir,
+ * which is written before a request is sent. Each problem is logged once as long as it lasts. Main
+ * thread; blocks on the disk. */
 
 #include "base/error.h"
 #include "base/provider-tree.h"

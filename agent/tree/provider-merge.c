@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Merges the entries of provider.yaml into a tree. A merge has two steps. First it removes all
- * additions of the earlier merges from the tree. Then it adds those of the current entries. The
- * result therefore does not depend on the earlier files.
+ * listed additions of earlier merges from the tree. Then it adds the traits and inventories of the
+ * current entries. The result therefore does not depend on the earlier files.
  *
- * ProviderAdditions lists the additions for each provider. An addition that the tree still had
- * stays listed after its entry was removed. Only a tree of Placement without it shows that its
- * removal arrived. Otherwise a failed request would leave the addition in Placement for ever. A
- * trait or class that was there before the merge is another writer's and is never listed. */
+ * ProviderAdditions lists the additions for each provider. An addition that the tree still has
+ * stays listed after its entry was removed, until a tree of Placement lacks it. Otherwise a failed
+ * request would leave the addition in Placement for ever. A trait or class that the provider has
+ * without an addition belongs to another writer and is never listed. provider-config.c calls this
+ * file in each cycle. */
 
 #include "agent/tree/provider-merge.h"
 
@@ -122,8 +123,8 @@ int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Err
 
 /* Removal of earlier additions */
 
-/* Removes earlier additions from the tree. Those that the entries still contain are added again.
- * Those that the tree had stay listed until a tree lacks them. */
+/* Removes the earlier additions to one provider from the tree. Lists those that the tree had again,
+ * so that they stay listed until a tree lacks them. */
 static int remove_addition(Merge *merge, const ProviderAddition *addition)
 {
         Provider *provider = provider_tree_find(merge->tree, &addition->provider);
@@ -189,8 +190,9 @@ static int add_all(Merge *merge, const ProviderYamlEntry *entry, Provider *provi
         return 0;
 }
 
-/* Merges an entry into a provider. The entry is skipped if another entry names the provider in
- * another way, or if the provider has one of its classes already. */
+/* Merges an entry into a provider. There are two reasons to skip and report the entry. An earlier
+ * entry named this provider in another way, or the provider already has an inventory of one of the
+ * entry's classes. */
 static int merge_into(Merge *merge, const ProviderYamlEntry *entry, Provider *provider)
 {
         int r = string_set_add(&merge->merged, provider->uuid.text);

@@ -3,9 +3,10 @@
 /* Reads provider.yaml into entries. A Reader goes down the nodes of the parsed document, no deeper
  * than the schema, and all lists are bounded. Aliases therefore cannot multiply the work.
  *
- * A function returns -EINVAL after it reported a problem. The error ends at the next larger unit:
- * that of an entry in add_entry(), that of a file in provider_yaml_add(). Only -ENOMEM reaches the
- * caller. An entry is added to the result only when it is complete and valid. */
+ * A function returns -EINVAL after it reported a problem. A problem inside an entry ends in
+ * add_entry(), which skips the entry. Another problem ends in provider_yaml_add(), which skips the
+ * rest of the file. Only -ENOMEM reaches the caller. An entry is added to the result only when it
+ * is complete and valid. */
 
 #include "agent/tree/provider-yaml.h"
 
@@ -288,7 +289,7 @@ static bool is_target_taken(const ProviderYaml *yaml, const ProviderYamlEntry *e
         return false;
 }
 
-/* Reads an entry. Returns -EINVAL if it is skipped. */
+/* Reads an entry. Returns -EINVAL if the caller must skip it. */
 static int read_entry(const Reader *reader, const yaml_node_t *node, ProviderYamlEntry *entry)
 {
         int r;
@@ -310,8 +311,8 @@ static int read_entry(const Reader *reader, const yaml_node_t *node, ProviderYam
         return 0;
 }
 
-/* Adds an entry, or skips it after a problem. Other entries are not affected. none is NULL: the
- * entries are no part of an entry. */
+/* Adds an entry, or skips it after a problem. Other entries are not affected. none is always NULL;
+ * the type ReadItem requires it. */
 static int add_entry(const Reader *reader, const yaml_node_t *node, ProviderYamlEntry *none)
 {
         _cleanup_(entry_freep) ProviderYamlEntry *entry = calloc(1, sizeof(ProviderYamlEntry));

@@ -4,8 +4,8 @@
 /* Reads provider.yaml: inventories and traits that an operator adds to providers, in Nova's schema
  * 1 (facts A12). Pure: it converts text to entries.
  *
- * A bad entry is skipped. A file that is not YAML, or has another version, is skipped as a whole.
- * Each problem is reported to the caller in words. */
+ * A bad entry is skipped. A file that is not YAML, or has another major version, is skipped as a
+ * whole. Each problem is reported to the caller in words. */
 
 #include "agent/state/yaml-text.h"
 #include "base/error.h"
@@ -14,7 +14,7 @@
 #include "base/uuid.h"
 
 #define PROVIDER_YAML_MAX_BYTES   YAML_TEXT_MAX_BYTES
-#define PROVIDER_YAML_MAX_ENTRIES 10000 /* also the limit of inventories and traits of an entry */
+#define PROVIDER_YAML_MAX_ENTRIES 10000 /* entries of all files; inventories or traits of one */
 
 typedef struct ProviderYamlInventory {
         char *resource_class;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Retains inventories that the host lost while consumers have allocations from them. A RetainedItem
- * is created when an inventory is retained for the first time. It is active as long as the
- * inventory is retained. Then it stays until a tree of Placement has no full reservation any more.
- * Only then the former reserved amount is not needed.
+ * is created when an inventory is retained for the first time. The item is active as long as the
+ * inventory is retained. Afterwards the item stays until a tree of Placement does not have all of
+ * the inventory reserved any more. Only then the former reserved amount is not needed. The items
+ * are stored in a file.
  *
  * Answers about allocations follow a cycle of three lists. The list "wanted" collects providers
- * while a tree is made. A call of retained_ask() copies it to "asked", and retained_set_holders()
- * moves that to "read". An answer counts only for providers in "read". It becomes void when the
- * provider is not in "wanted" any more, because a later loss needs a new answer. */
+ * while a tree is made. retained_ask() copies "wanted" to "asked", and retained_set_holders() moves
+ * "asked" to "read". An answer counts only for providers in "read". When a tree is made and a
+ * provider is not in "wanted" any more, it leaves "read", because a later loss needs a new
+ * answer. */
 
 #include "agent/tree/retained.h"
 
@@ -33,7 +35,7 @@ typedef struct RetainedItem {
         char *resource_class;
         uint64_t reserved; /* reserved amount before the retention */
         bool active;       /* it is retained now */
-        bool seen;         /* the current retained_apply() retained it */
+        bool seen;         /* the running call of retained_apply() retained it */
 } RetainedItem;
 
 struct Retained {
@@ -47,7 +49,7 @@ struct Retained {
         size_t n_asked;
         Uuid *read; /* providers that holders covers; sorted */
         size_t n_read;
-        Allocations *holders; /* allocations from them; NULL: none were read */
+        Allocations *holders; /* allocations from the providers in read; NULL: none were read */
         bool changed;         /* the file must be written */
 };
 
@@ -384,9 +386,9 @@ static void forget_answers(Retained *retained)
         retained->n_read = n;
 }
 
-/* Restores a provider without its inventories, and the parents that it needs. *ret is NULL if
- * another provider has its name or uuid now. Then the inventory is not retained, and Placement
- * decides. */
+/* Adds a provider of before to tree, without its inventories, and the parents that it needs. Sets
+ * *ret to the provider in tree, or to NULL if another provider in tree has its name. Then the
+ * inventory is not retained, and Placement accepts or refuses the removal. */
 static int bring_back(const ProviderTree *before, const Provider *provider, ProviderTree *tree,
                       Provider **ret)
 {

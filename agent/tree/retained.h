@@ -2,13 +2,13 @@
 #pragma once
 
 /* Retains inventories that the host does not have or offer any more, while a consumer in Placement
- * has an allocation from them. Placement refuses to remove such an inventory. It stays with all
- * capacity reserved, so that no scheduler allocates more of it.
+ * has an allocation from them. Placement refuses to remove such an inventory. So the agent
+ * publishes it with all capacity reserved, and no scheduler allocates more of it.
  *
  * The evidence comes from Placement alone. While an inventory is lost, the tracker reads the
- * allocations from its provider. Before that answer the inventory counts as in use. The former
- * reserved amount is kept in "retained.json" of state_dir. It is published again when the host has
- * the inventory again.
+ * allocations from its provider. Before this answer the inventory counts as in use. "retained.json"
+ * of state_dir keeps the reserved amount from before the retention. This amount is published again
+ * when the host has the inventory again.
  *
  * The device ledger withholds missing devices, and uses the answers of this module. Main thread;
  * blocks on the disk. */
@@ -24,7 +24,7 @@ typedef struct Retained Retained;
 typedef enum RetainedUse {
         RETAINED_USE_NONE,    /* Placement was read: no consumer has an allocation */
         RETAINED_USE_UNKNOWN, /* Placement was not read */
-        RETAINED_USE_HELD,
+        RETAINED_USE_HELD,    /* a consumer has an allocation */
 } RetainedUse;
 
 /* Loads the file. A file that cannot be read is logged and ignored. read_only: never write it
@@ -33,8 +33,8 @@ int retained_new(Retained **ret, const char *state_dir, bool read_only);
 Retained *retained_free(Retained *retained);
 DEFINE_CLEANUP(Retained *, retained_free);
 
-/* Begins a tree: restores the former reserved amounts of retained inventories, for the driver and
- * the device ledger. The caller calls it before they edit the tree. */
+/* Begins a tree: restores the former reserved amounts of retained inventories, and empties the list
+ * of retained_want(). The caller calls it before the driver and the device ledger edit the tree. */
 void retained_clear(Retained *retained, ProviderTree *tree);
 
 /* Adds a provider to those whose allocations are read. For use between retained_clear() and
@@ -49,8 +49,8 @@ int retained_ask(Retained *retained, const Uuid **ret, size_t *ret_n);
 /* Checks whether the last answer covers all providers that retained_ask() would return. */
 bool retained_is_answered(const Retained *retained);
 
-/* Replaces the known allocations by Placement's answer about the providers of the last
- * retained_ask(). Takes holders. */
+/* Replaces the known allocations by holders, Placement's answer about the providers of the last
+ * retained_ask(). Takes ownership of holders. */
 void retained_set_holders(Retained *retained, Allocations *holders);
 
 /* Returns whether a consumer has an allocation from the inventory, as of the last answer. */
@@ -72,12 +72,12 @@ typedef struct RetainedTrees {
 int retained_apply(Retained *retained, const RetainedTrees *trees, ProviderTree *tree,
                    Error *reterr);
 
-/* Writes the consumers to text, as in "3 held by guest g1 (UUID) and 1 more", and returns text. It
- * is "" if no allocation is known. snapshot can be NULL. */
+/* Writes the consumers to text, as in "3 used by guest g1 (UUID) and 1 more", and returns text. The
+ * amount is that of all consumers. text is "" if no allocation is known. snapshot can be NULL. */
 const char *retained_describe_holders(const Retained *retained, const Snapshot *snapshot,
                                       const Uuid *provider, const char *resource_class,
                                       char text[static RETAINED_HOLDERS_MAX]);
 
-/* Returns all retained inventories, as in "VGPU of host1_pci_0000_41_00_0 (1 held by guest g1
+/* Returns all retained inventories, as in "VGPU of host1_pci_0000_41_00_0 (1 used by guest g1
  * (UUID))", joined by commas; "" if there are none. The caller frees it. NULL: memory is short. */
 char *retained_describe(const Retained *retained, const Snapshot *snapshot);

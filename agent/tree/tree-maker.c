@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Makes the tree that a host should have. tree_maker_make() copies Placement's tree, and each part
- * edits the copy in a fixed order. Cordons and retained inventories first remove their effects
- * on the last tree (cordon_clear(), retained_clear()), before the driver edits the copy. They apply
- * them again afterwards, so the driver and the device watch never see them. The functions that
- * decide about the local disk are pure. So are those that derive trees for the claims and for
- * nova-compute. */
+ * edits the copy in a fixed order. Before the driver edits the copy, the reservations of device
+ * cordons and of retained inventories are removed (cordon_clear(), retained_clear()). Afterwards
+ * they are applied again. So the driver and the device watch never see these reservations. The
+ * functions that decide about the local disk are pure, and so are those that derive trees for the
+ * claims and for nova-compute. The tracker and the reshape call this file. */
 
 #include "agent/tree/tree-maker.h"
 
@@ -19,7 +19,7 @@ static const char disk_class[] = "DISK_GB";
 
 /* Decides about the local disk. option: HostLocalDisk. present: Placement has DISK_GB at the root.
  * If Placement has DISK_GB and its allocated amount is unknown, the inventory is withheld and not
- * left out, because Placement rejects the removal of an allocated inventory. */
+ * left out. Placement would reject the removal of an allocated inventory. */
 static LocalDisk decide_local_disk(int option, bool present, const LocalDiskFacts *facts)
 {
         bool leaves =
@@ -133,11 +133,11 @@ static void edit_local_disk(const TreeMaker *maker, const ProviderTree *base, Pr
         describe_local_disk(made->local_disk, &maker->local_disk, made->local_disk_words);
 }
 
-/* Sets *ret to Placement's tree without cordons and retained inventories. That is base itself
- * (borrowed) if it has none, else a copy of tree, which *ret_copy owns. A reshape with consumers
- * has no such tree: the driver keeps the allocated inventories itself. These inventories must not
- * be reserved until the consumers have moved, because Placement checks the capacity of each amount
- * that it writes. */
+/* Sets *ret to base without the reservations of device cordons and retained inventories. This is
+ * base itself (borrowed) if base has none of them, else a copy of tree, which *ret_copy owns.
+ * Leaves *ret NULL without maker->retained, and for a reshape with consumers. In such a reshape the
+ * driver keeps the allocated inventories itself. They must not be reserved until the consumers have
+ * moved, because Placement checks the capacity of each amount that it writes. */
 static int make_before(const TreeMaker *maker, const DriverReshape *reshape,
                        const ProviderTree *base, ProviderTree *tree, const ProviderTree **ret,
                        ProviderTree **ret_copy)
@@ -170,7 +170,8 @@ static int want_missing(const TreeMaker *maker)
         return 0;
 }
 
-/* Retains each inventory that is in use and that no other part made. */
+/* Retains each inventory that Placement has, that is or might be in use, and that no other part
+ * made. */
 static int retain(const TreeMaker *maker, const RetainedTrees *trees, ProviderTree *tree,
                   Error *reterr)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Makes the tree that a host should have. It is a copy of Placement's tree. The driver, the local
- * disk, the device watch, cordons, provider.yaml and retained inventories edit it, in this order.
- * Main thread; reads and writes their small files. */
+/* Makes the tree that a host should have. The tree begins as a copy of Placement's tree, or of an
+ * earlier one. The driver, the local disk, the device watch, cordons, provider.yaml, retained
+ * inventories and foreign traits edit the copy, in this order. Main thread; reads and writes the
+ * small files of these parts. */
 
 #include "agent/tree/cordon.h"
 #include "agent/tree/device-watch.h"
@@ -17,9 +18,9 @@
  *
  * Nova's driver always reports local DISK_GB, even if a sharing provider has the disks of the
  * guests (bug 1784020). Placement then counts disk space that the guests do not use. Therefore the
- * agent leaves DISK_GB out of the root while a sharing provider has DISK_GB. An inventory with
- * allocations cannot leave Placement. It stays until its last allocation is gone, with all of it
- * reserved, so that Placement allocates no more of it. */
+ * agent by default leaves DISK_GB out of the root while a sharing provider has DISK_GB. An
+ * inventory with allocations cannot leave Placement. It stays until its last allocation is gone,
+ * with all of it reserved, so that Placement allocates no more of it. */
 #define LOCAL_DISK_TEXT_MAX 512
 
 typedef enum LocalDisk {
@@ -33,7 +34,7 @@ typedef enum LocalDisk {
 typedef struct LocalDiskFacts {
         char pool[PROVIDER_NAME_MAX + 1]; /* name of the sharing provider with DISK_GB; "": none */
         bool owned; /* the agent writes the tree; false leaves DISK_GB as nova-compute has it */
-        bool allocated_known; /* allocated was read from Placement, or Placement has no inventory */
+        bool allocated_known; /* allocated was read from Placement, or the host is standalone */
         uint64_t allocated;   /* allocated DISK_GB of the root, in Placement */
         uint64_t claimed;     /* DISK_GB of the root in claims of this host */
 } LocalDiskFacts;
@@ -67,14 +68,15 @@ typedef struct MadeTree {
                                are */
 } MadeTree;
 
-/* Makes the tree from base, which is copied: Placement's tree, or NULL if it has none. known: base
- * was read from Placement. reshape is that of provider_update(). The caller owns ret_made. Returns
- * -EEXIST if the root has another name, -EINVAL with words (also if the root has a parent), or
- * -ENOMEM. After an error the borrowed members of reshape are undefined. */
+/* Makes the tree from base, which is copied. base is Placement's tree, an earlier one, or NULL for
+ * none. known: base was read from Placement, or the host is standalone; otherwise the parts store
+ * nothing. reshape is that of provider_update(). The caller owns ret_made->tree. Returns -EEXIST if
+ * the root has another name, -EINVAL with words (also if the root has a parent), or -ENOMEM. After
+ * an error the borrowed members of reshape are undefined. */
 int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const ProviderTree *base,
                     bool known, DriverReshape *reshape, MadeTree *ret_made, Error *reterr);
 
-/* Makes the tree with a reshape in which no consumer has an allocation. */
+/* Makes the tree like tree_maker_make(), with a reshape in which no consumer has an allocation. */
 int tree_maker_make_empty(const TreeMaker *maker, const Snapshot *snapshot,
                           const ProviderTree *base, bool known, MadeTree *ret_made, Error *reterr);
 
@@ -86,14 +88,16 @@ void tree_maker_note_pool(LocalDiskFacts *facts, const ProviderTree *pools);
  * skipped. Returns -ENOMEM on failure. */
 int tree_maker_add_pools(const ProviderTree *pools, ProviderTree *tree);
 
-/* Makes the host that claims are fitted to where nova-compute owns the tree ([agent] nova =
- * observe, beside). It is Placement's tree, remote, with the larger reserved amount of remote and
- * wanted. The agent would make wanted. It is copied if Placement does not know this host yet.
- * Returns -ENOMEM on failure. */
+/* Makes the tree to which claims are fitted where nova-compute owns the tree in Placement ([agent]
+ * nova = observe, beside). remote is Placement's tree, wanted is the tree that the agent would
+ * publish. The result is remote, with the larger reserved amount of both in each inventory. If
+ * Placement does not have this host yet, the result is a copy of wanted. Returns -ENOMEM on
+ * failure. */
 int nova_tree_to_claim(const ProviderTree *remote, const ProviderTree *wanted, const Uuid *root,
                        ProviderTree **ret);
 
-/* Makes the tree that can be written beside nova-compute. It is remote with the reserved amounts of
- * wanted where nova_keeps_reserved() (agent/tree/cordon.h). Returns -ENOMEM on failure. */
+/* Makes the tree that the agent can write beside nova-compute: remote, with the reserved amounts of
+ * wanted for each provider for which nova_keeps_reserved() is true (agent/tree/cordon.h). Returns
+ * -ENOMEM on failure. */
 int nova_tree_to_send(const ProviderTree *remote, const ProviderTree *wanted, const Uuid *root,
                       ProviderTree **ret);
