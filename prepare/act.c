@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Writes to sysfs. Each write is one of these, below SYS/bus/pci:
+/* Executes the steps of a plan: writes to sysfs, or starts a unit with systemctl. Each write is one
+ * of these, below SYS/bus/pci:
  *
  *   devices/CARD/sriov_numvfs                the number of functions; 0 before another number
  *   devices/FUNCTION/driver_override         the name of a driver
@@ -9,8 +10,8 @@
  *   devices/FUNCTION/nvidia/current_vgpu_type  a type, or 0
  *
  * A crash between two writes of a step leaves a state from which the next plan continues: no
- * functions, no driver, or no type. Limit: between the look for open handles and the write another
- * process can open the function. The drivers themselves refuse a change in use.
+ * functions, no driver, or no type. Limit: another process can open the function between the check
+ * for open handles and the write. The drivers themselves refuse to change a function in use.
  *
  * Tests: tests/unit/prepare/test-run.c */
 
@@ -24,7 +25,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-/* Longest time for new functions to appear and to get their types. */
+/* Longest time for new functions to appear and to get the files of their types. */
 #define SETTLE_USEC      (10 * USEC_PER_SEC)
 #define SETTLE_POLL_USEC UINT64_C(50000)
 
@@ -71,7 +72,8 @@ static int write_number(const PreparePaths *paths, const char *address, const ch
         return write_attribute(paths, address, name, text, reterr);
 }
 
-/* Checks whether all functions of a new number exist and, if wanted, have types. */
+/* Returns true if all new functions of the card exist and, if vGPU types are configured, have the
+ * file of the type. Also returns true if the card cannot be read. */
 static bool is_settled(const PreparePaths *paths, const PrepareCard *card)
 {
         HostPrepare options = *card->options;
@@ -170,7 +172,8 @@ static int bind_driver(const PreparePaths *paths, const PrepareCard *card,
         return 1;
 }
 
-/* Writes a type, or 0, to a function whose type is from. Returns 0 if it has another type. */
+/* Changes the type of a function from "from" to "to"; 0 means no type. Returns 1 if it was changed,
+ * or 0 without a write if the current type is not "from". */
 static int change_type(const PreparePaths *paths, const PrepareFunction *function, uint64_t from,
                        uint64_t to, Error *reterr)
 {

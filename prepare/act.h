@@ -5,12 +5,14 @@
 
 #include "prepare/hardware.h"
 
-/* Executes a step that acts (prepare_kind_acts()). Immediately before, it reads again whether a
- * process has the function open, and its type. If that changed since the plan, nothing is written.
- * Afterwards the result is read back.
+/* Executes a step that acts (prepare_kind_acts()). Immediately before a write, it reads again
+ * whether a process has the function open. If the step is about the card, this concerns all
+ * functions of the card. For a change of a type it also reads the type. If one of these differs
+ * from the plan, nothing is written. Afterwards the result is read back. The start of a unit needs
+ * no such check.
  *
  * Returns 1 if the step was done, 0 if the host changed since the plan, or a negative errno with
- * words. Blocks as long as the driver does, and for a unit until it ended. "open" of the functions
- * of host is updated. */
+ * words. Blocks as long as the driver does, for new functions at most 10 s longer, and for a unit
+ * until systemctl ends. "open" of the functions of host is updated. */
 int prepare_act(const PreparePaths *paths, PrepareHost *host, const PrepareStep *step,
                 Error *reterr);

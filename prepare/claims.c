@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads claims in a child process. Its document, which goes through a pipe:
+/* Reads the living claims of virtual functions in a child process. The child writes this document
+ * to a pipe, and the parent parses it:
  *
  *   {"code": 0 or an errno, "text": words of the error, "complete": bool,
  *    "claims": [{"id", "state", "address", "type"}]}
@@ -50,7 +51,8 @@ static int add_devices(json_t *array, const Claim *claim)
         return 0;
 }
 
-/* Makes the document of a database. */
+/* Makes the document of the database at path. It is complete unless claims of Placement were not
+ * read into the database. */
 static int describe_claims(const char *path, bool with_placement, json_t **ret, Error *reterr)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -124,7 +126,8 @@ static int read_document(int fd, char **ret, size_t *ret_n, Error *reterr)
         return 0;
 }
 
-/* Parses "nvidia-1428". Another text is 0: no type of a virtual function. */
+/* Returns the number in "nvidia-1428". Returns 0 for another text, which names no type of a virtual
+ * function. */
 static uint64_t parse_type(const char *text)
 {
         static const char prefix[] = "nvidia-";

@@ -16,5 +16,6 @@
  * if the child does not end, or -ENOMEM. Blocks on the disk, and for a lock of the database. */
 int prepare_read_claims(const Config *config, PrepareClaims *ret, Error *reterr);
 
-/* Parses the document of the child. Pure. */
+/* Parses the document of the child (claims.c). Returns its error with words, -EBADMSG for an
+ * invalid document, or -ENOMEM. Pure. */
 int prepare_parse_claims(const char *text, size_t n, PrepareClaims *ret, Error *reterr);

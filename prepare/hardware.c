@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads below SYS/bus/pci/devices: for a card A sriov_numvfs, sriov_totalvfs, sriov_offset,
- * sriov_stride and the links virtfnN. For a function nvidia/current_vgpu_type, the links driver and
+/* Reads cards, their virtual functions, and the processes that have a function open. The files of a
+ * card in SYS/bus/pci/devices are sriov_numvfs, sriov_totalvfs, sriov_offset, sriov_stride and the
+ * links driver and virtfnN. Those of a function are nvidia/current_vgpu_type, the links driver and
  * iommu_group, and the folder vfio-dev. Each process has its descriptors in PROC/PID/fd, and a VFIO
  * handle is a link to /dev/vfio/GROUP, /dev/vfio/noiommu-GROUP or /dev/vfio/devices/vfioN.
  *
- * A descriptor of the group counts for each function of it. A path below another mount of /dev ends
- * in the same words, so only the end is compared. Limit: a handle that was received over a socket
- * and is in no table of descriptors is not seen.
+ * A descriptor of an IOMMU group counts for each function of the group. A path below another mount
+ * of /dev ends in the same words, so only the end is compared, from "/vfio/" on. Limit: a handle
+ * that was received over a socket and is in no table of descriptors is not seen.
  *
  * Tests: tests/unit/prepare/test-hardware.c */
 
@@ -215,8 +216,8 @@ int prepare_read_host(const PreparePaths *paths, const HostConfig *config, Prepa
         return 0;
 }
 
-/* Checks whether a text begins with a word that ends there, or before the " (deleted)" of a removed
- * file. */
+/* Checks whether a text is this word, or begins with it and a space, as before the "(deleted)" of a
+ * removed file. */
 static bool is_word(const char *text, const char *word)
 {
         size_t n = strlen(word);
@@ -248,8 +249,9 @@ static void note_target(PrepareHost *host, const char *target)
                                 host->cards[i].functions[j].open = PREPARE_OPEN_YES;
 }
 
-/* Reads the descriptors of a process. Returns 0 also if the process or a descriptor is gone,
- * -ENOMEM, or the errno of a folder or link that cannot be read. */
+/* Marks each function that a descriptor of the process names as open. Returns 0 also if the process
+ * or a descriptor is gone, -ENOMEM, or the negative errno of a folder or link that cannot be
+ * read. */
 static int read_process(const PreparePaths *paths, const char *pid, PrepareHost *host)
 {
         _cleanup_free_ char *path = text_format("%s/%s/fd", paths->proc, pid);

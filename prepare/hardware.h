@@ -13,16 +13,18 @@ typedef struct PreparePaths {
         uint64_t patience_usec;       /* longest wait for cards without a driver */
 } PreparePaths;
 
-/* Reads the cards of all sections, without handles. A file that cannot be read is an error of its
- * card or function. ret must be zeroed. Returns -ENOMEM. */
+/* Reads the cards of all sections [device_prepare NAME], but not the open handles. A file that
+ * cannot be read is noted as "unreadable" in its card or function. ret must be zeroed. Returns
+ * -ENOMEM with words on failure. */
 int prepare_read_host(const PreparePaths *paths, const HostConfig *config, PrepareHost *ret,
                       Error *reterr);
 
 /* Sets "open" of each function. If the descriptors of a process cannot be read, a function that no
- * other process has open is PREPARE_OPEN_UNKNOWN. Returns -ENOMEM. */
+ * other process has open is PREPARE_OPEN_UNKNOWN. Returns -ENOMEM with words on failure. */
 int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reterr);
 
-/* Reads the current type of a function. Returns -ENOENT if its driver has no types. */
+/* Reads the current type of a function; 0: it has none. Returns -ENOENT if its driver has no types,
+ * -EBADMSG for content that is no number, or another negative errno. */
 int prepare_read_type(const PreparePaths *paths, const char *address, uint64_t *ret);
 
 /* Yields the name of the kernel driver, "" if none is bound. Returns -ENOMEM. */
@@ -39,6 +41,6 @@ int prepare_read_number(const PreparePaths *paths, const char *address, uint64_t
  * group or its device. Pure. */
 bool prepare_is_handle(const PrepareFunction *function, const char *target);
 
-/* Copies the errors and the results of this run, and the recorded claims, to a newer reading of the
- * same cards. */
+/* Copies the failed steps and finished units of this pass, and the recorded claims, to a newer
+ * reading of the same cards. */
 void prepare_carry_over(const PrepareHost *before, PrepareHost *after);

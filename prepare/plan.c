@@ -4,9 +4,9 @@
  *
  * A card is decided before its functions: while its unit must run or its functions must be made, it
  * gets no other step, because its functions change. Each function gets at most one step. The caller
- * executes the steps of the first kind alone, reads everything again, and plans again. So a
- * function with a wrong type is cleared by one plan and set by the next one, and a crash between
- * two steps needs no repair: the next run finds the host as it is.
+ * executes the steps of the first kind alone, reads everything again, and plans again. So one plan
+ * clears a function with a wrong type, and the next plan sets the new type. A crash between two
+ * steps needs no repair: the next run finds the host as it is.
  *
  * Limits: the framebuffer and the mode of a card are not known here. A type that the card cannot
  * create now is found when it is written. */
@@ -47,7 +47,7 @@ const PrepareClaim *prepare_find_claim(const PrepareClaims *claims, const char *
         return NULL;
 }
 
-/* The arguments of the functions below, and the place of the next step. */
+/* The arguments of the functions below, and the card and function of the next step. */
 typedef struct Planner {
         const PrepareHost *host;
         const PrepareClaims *claims;
@@ -138,7 +138,7 @@ static int plan_driver(Planner *p, const PrepareFunction *function, const Prepar
                    function->driver[0] ? function->driver : "not bound");
 }
 
-/* Decides about a vGPU that its claim does not need, or that has none. */
+/* Decides about a vGPU that has another type than its claim needs, or that has no claim. */
 static int plan_clear(Planner *p, const PrepareFunction *function, const PrepareClaim *claim)
 {
         char reason[PREPARE_REASON_SIZE];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Decides how compute-agent-prepare changes the listed cards. Pure: the caller reads the claims and
- * the hardware before, and executes the steps.
+/* Decides how compute-agent-prepare changes the listed cards. Pure: the caller (run.c) reads the
+ * claims and the hardware before, and executes the steps.
  *
  * Words: a card is a physical function of [device_prepare NAME], and a function is one of its
  * virtual functions. A type is the number of a vGPU type: 1428 stands for "nvidia-1428".
@@ -12,7 +12,8 @@
  *   - A function with the type that its claim needs never changes.
  *   - A function of a pending claim gets no type, and loses no type that the claim needs.
  *   - Nothing is cleared while the claims are not completely known.
- *   - The number of functions is only replaced while all functions of the card are free. */
+ *   - The number of functions is only replaced while all functions of the card are free: no claim,
+ *     no open handle and no type. */
 
 #include "drivers/host/host-config.h"
 #include "drivers/host/snapshot.h"
@@ -29,15 +30,15 @@ typedef enum PrepareOpen {
 /* A virtual function. */
 typedef struct PrepareFunction {
         char address[PCI_ADDRESS_SIZE];
-        bool has_type; /* its driver has nvidia/current_vgpu_type */
-        uint64_t type; /* 0: it is no vGPU */
+        bool has_type; /* the driver of the function has nvidia/current_vgpu_type */
+        uint64_t type; /* 0: the function is no vGPU */
         PrepareOpen open;
         char driver[PREPARE_NAME_SIZE]; /* bound kernel driver; "": none */
-        char group[PREPARE_NAME_SIZE];  /* number of its IOMMU group; "": none */
-        char vfio[PREPARE_NAME_SIZE];   /* its VFIO device, "vfio7"; "": none */
+        char group[PREPARE_NAME_SIZE];  /* number of the IOMMU group; "": none */
+        char vfio[PREPARE_NAME_SIZE];   /* VFIO device, "vfio7"; "": none */
         int64_t recorded; /* claim for which an earlier run set the type; 0: none is recorded */
-        char unreadable[PREPARE_REASON_SIZE]; /* error of reading it; "": none */
-        char failed[PREPARE_REASON_SIZE];     /* error of a step of this run; "": none */
+        char unreadable[PREPARE_REASON_SIZE]; /* error of reading the function; "": none */
+        char failed[PREPARE_REASON_SIZE];     /* error of a step of this pass; "": none */
 } PrepareFunction;
 
 /* A physical function that is listed. */
@@ -46,12 +47,12 @@ typedef struct PrepareCard {
         char address[PCI_ADDRESS_SIZE];
         bool exists, has_driver;
         uint64_t n_virtual, max_virtual; /* sriov_numvfs, sriov_totalvfs */
-        uint64_t offset, stride; /* of the routing ids of its functions; stride 0: not known */
+        uint64_t offset, stride; /* of the functions' routing ids (SR-IOV); stride 0: not known */
         PrepareFunction *functions;
         size_t n_functions, n_allocated;
-        bool unit_done;                       /* its unit succeeded in this run */
-        char unreadable[PREPARE_REASON_SIZE]; /* error of reading it; "": none */
-        char failed[PREPARE_REASON_SIZE];     /* error of a step of this run; "": none */
+        bool unit_done;                       /* the unit of the card succeeded in this pass */
+        char unreadable[PREPARE_REASON_SIZE]; /* error of reading the card; "": none */
+        char failed[PREPARE_REASON_SIZE];     /* error of a step of this pass; "": none */
 } PrepareCard;
 
 typedef struct PrepareHost {
@@ -81,8 +82,8 @@ void prepare_claims_done(PrepareClaims *claims);
 /* Returns the living claim of an address, or NULL. Borrowed. */
 const PrepareClaim *prepare_find_claim(const PrepareClaims *claims, const char *address);
 
-/* The kinds of steps, in the order of their execution. Each of the first five ends with a new look
- * at claims and hardware. The last two change nothing. */
+/* The kinds of steps, in the order of their execution. After the steps of one of the first five
+ * kinds, claims and hardware are read again. The last two kinds change nothing. */
 typedef enum PrepareKind {
         PREPARE_UNIT,      /* start the unit of the card */
         PREPARE_FUNCTIONS, /* make the functions of the card: value is their number */
@@ -105,15 +106,16 @@ typedef struct PrepareStep {
 #define PREPARE_OF_CARD SIZE_MAX
 
 typedef struct PreparePlan {
-        PrepareStep *steps; /* by kind, then by card, then by function or, for PREPARE_SET, first
-                               those of confirmed claims and of older claims */
+        PrepareStep *steps; /* by kind, then by card and function; PREPARE_SET: confirmed claims
+                               first, then by the id of the claim */
         size_t n_steps, n_allocated;
 } PreparePlan;
 
 void prepare_plan_done(PreparePlan *plan);
 
-/* Makes the steps that lead from the hardware to the wanted state. A card or a function with an
- * error of this run gets none. ret must be zeroed. Returns -ENOMEM. */
+/* Makes the steps that lead from the hardware to the wanted state. A card or a function whose step
+ * has failed in this pass gets no step. One that cannot be read gets PREPARE_REFUSE. ret must be
+ * zeroed. Returns -ENOMEM on failure. */
 int prepare_plan(const PrepareHost *host, const PrepareClaims *claims, PreparePlan *ret);
 
 /* Returns true if a step of this kind changes the host. */

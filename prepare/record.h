@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The result of a run: the document PREPARED_FORMAT in RUN/compute-agent-prepare/prepared.json.
- * Every user can read it. The next run reads from it for which claims types were set. */
+/* Makes, writes and reads the result of a pass: the document PREPARED_FORMAT in
+ * RUN/compute-agent-prepare/prepared.json. Every user can read it. The next pass reads from it for
+ * which claims the types were set. */
 
 #include "prepare/hardware.h"
 
@@ -12,8 +13,8 @@
 typedef struct PrepareResult {
         const PrepareClaims *claims;
         const PreparePlan *plan; /* the last plan: its steps that wait or are refused */
-        const char *wanted;      /* content of prepare-wanted at the begin of the run */
-        const char *error;       /* "": none; else nothing was changed for this reason */
+        const char *wanted;      /* content of prepare-wanted before the pass */
+        const char *error;       /* why the pass was not completed; "": it was */
 } PrepareResult;
 
 /* Makes the document. Pure. NULL: memory ran out. The caller owns the reference. */

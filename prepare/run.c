@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Sequences a run. One pass is a loop:
+/* Runs compute-agent-prepare once: takes the lock of a run, makes passes, and writes the record
+ * after each. One pass is a loop:
  *
  *   read the claims → read the cards → read the open handles → plan → execute the steps of the
  *   first kind
  *
- * until the plan has no step that acts. So claims and handles are never older than the steps of one
- * kind. A step that failed is not tried again in the same pass. If the claims cannot be read, the
- * pass ends before its first step.
+ * until the plan has no step that acts, or ROUNDS_MAX rounds are over. So claims and handles are
+ * never older than the steps of one kind. After a failed step, its card or function gets no further
+ * step in the same pass. If the claims cannot be read, the pass ends before its next step.
  *
- * At boot the driver of a card can be loaded late. A run makes the other cards first, then waits
+ * At boot the driver of a card can be loaded late. A run prepares the other cards first, then waits
  * for such cards, and makes another pass when one has its driver.
  *
  * The agent writes prepare-wanted after it changed claims, and compute-agent-prepare.path starts
@@ -91,7 +92,8 @@ static const char *address_of(const Run *run, const PrepareStep *step)
                                                  : card->functions[step->function].address;
 }
 
-/* Writes what a step does, as a past or an infinitive clause. */
+/* Writes the card or function of a step and its goal, for example "Function … of …: type
+ * nvidia-1428". */
 static void describe_step(const Run *run, const PrepareStep *step, char text[static 256])
 {
         const PrepareCard *card = &run->host.cards[step->card];
@@ -155,7 +157,8 @@ static void note_failure(Run *run, const PrepareStep *step, const char *words)
         snprintf(failed, PREPARE_REASON_SIZE, "%s", words);
 }
 
-/* Executes the steps of the first kind. Returns the number of these steps. */
+/* Executes the steps of the first kind, if they act. Logs each result, and notes failures. Returns
+ * the number of executed steps; 0: no step of the plan acts. */
 static size_t execute(Run *run)
 {
         size_t n = 0;
@@ -240,7 +243,7 @@ static int write_record(const Run *run, const char *wanted, const char *error, E
         return prepare_record_count_errors(document) > 0 ? PREPARE_FAILED : PREPARE_DONE;
 }
 
-/* Makes one pass and its record. */
+/* Makes one pass and writes its record. Returns a PrepareOutcome or a negative errno with words. */
 static int make_pass(const Config *config, const PreparePaths *paths, const char *wanted,
                      Error *reterr)
 {
@@ -268,8 +271,9 @@ static int make_pass(const Config *config, const PreparePaths *paths, const char
         return write_record(&run, wanted, error.text, reterr);
 }
 
-/* Takes the lock that one run has at a time. The file stays. Returns its descriptor, -EBUSY if
- * another run does not end, or another negative errno with words. */
+/* Takes the lock that one run has at a time. Returns the descriptor of the lock file, which is
+ * never removed. Returns -EBUSY if another run does not end within LOCK_USEC, or another negative
+ * errno, both with words. */
 static int take_lock(const PreparePaths *paths, Error *reterr)
 {
         _cleanup_free_ char *folder = text_format("%s/compute-agent-prepare", paths->run);
@@ -296,9 +300,9 @@ static int take_lock(const PreparePaths *paths, Error *reterr)
         return TAKE_FD(fd);
 }
 
-/* Returns true if another pass is needed: the agent wrote another stamp during this one, or a
- * driver was bound to a card. At boot drivers are loaded late, so it waits for cards without a
- * driver. */
+/* Returns true if another pass is needed: prepare-wanted has another stamp than before the pass
+ * (wanted), or a card got its driver since then (n_unbound). While cards have no driver, waits for
+ * a change up to the time until (CLOCK_MONOTONIC). */
 static bool wait_for_change(const Config *config, const PreparePaths *paths, const char *wanted,
                             size_t n_unbound, uint64_t until)
 {

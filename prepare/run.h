@@ -6,18 +6,20 @@
 #include "config/config.h"
 #include "prepare/hardware.h"
 
-/* Results of a run. */
+/* Results of a run, which are those of its last pass. */
 typedef enum PrepareOutcome {
         PREPARE_DONE = 0,  /* everything is as wanted */
         PREPARE_FAILED,    /* a card or a function is not as wanted; the others are */
-        PREPARE_UNTOUCHED, /* nothing was changed, because the claims could not be read, or another
-                              run did not end */
+        PREPARE_UNTOUCHED, /* not completed, in most cases before the first change: the claims could
+                              not be read, they or the cards changed too often, or another run did
+                              not end */
 } PrepareOutcome;
 
 /* Makes the cards as the configuration and the living claims want them, and logs each change and
- * each failure. Repeats that while the agent changes prepare-wanted. Returns a PrepareOutcome, or a
- * negative errno with words. Blocks for units, drivers and the disk, and up to a minute for another
- * run. */
+ * each failure. Makes another pass if the agent changes prepare-wanted during a pass, or if a card
+ * gets its driver; at most 10. Returns a PrepareOutcome, or a negative errno with words. Blocks for
+ * units, drivers and the disk, up to a minute for another run, and up to paths->patience_usec for
+ * late drivers. */
 int prepare_run(const Config *config, const PreparePaths *paths, Error *reterr);
 
 /* Prints the steps of one plan to standard output, and changes nothing. Returns a PrepareOutcome
