@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Consumers and sets of consumers. Both are sorted arrays (base/array.h): a consumer keeps its
- * allocations by provider, a set keeps its consumers by uuid. Lookups are binary searches, and
- * two equal consumers list equal parts in the same order. An allocation without a resource
- * class is never stored: the last class that is set to 0 removes the allocation. Amounts are
- * added with a check for overflow, because they come from Placement and from callers. */
+/* Creates, edits, compares and copies consumers and sets of consumers. Both are sorted arrays
+ * (base/array.h): a consumer keeps its allocations by provider, a set keeps its consumers by uuid.
+ * Lookups are binary searches, and two equal consumers list equal parts in the same order. An
+ * allocation without a resource class is never stored: the last class that is set to 0 removes the
+ * allocation. Amounts are added with a check for overflow, because they come from Placement and
+ * from callers. All functions are pure. */
 
 #include "base/allocation.h"
 
@@ -275,7 +276,8 @@ static int copy_text(char **ret, const char *text)
         return text && !*ret ? -ENOMEM : 0;
 }
 
-/* Copies everything but the uuid, which the caller set. -ENOMEM leaves a part of it copied. */
+/* Copies everything but the uuid, which the caller set. A failure (-ENOMEM) can leave a part
+ * copied. */
 static int copy_consumer(Consumer *to, const Consumer *from)
 {
         to->generation = from->generation;

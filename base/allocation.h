@@ -52,8 +52,8 @@ Allocations *allocations_free(Allocations *allocations);
 DEFINE_CLEANUP(Allocations *, allocations_free);
 int allocations_copy(Allocations **ret, const Allocations *allocations);
 
-/* Returns the consumer of this uuid, or creates it with generation -1. It is borrowed and valid
- * until it is removed or the set is freed. -ENOMEM. */
+/* Sets *ret to the consumer of this uuid, or creates it with generation -1. *ret is borrowed, and
+ * valid until the consumer is removed or the set is freed. -ENOMEM. */
 int allocations_ensure(Allocations *allocations, const Uuid *uuid, Consumer **ret);
 
 /* Adds a consumer, which the set owns from then on. On failure the caller still owns it.

@@ -9,7 +9,7 @@
 #define CPU_SET_MAX 16384 /* limit of logical CPU numbers, libvirt's; Linux has 8192 */
 
 typedef struct CpuSet {
-        uint64_t *words; /* bit n of word n / 64 */
+        uint64_t *words; /* CPU n is bit n % 64 of word n / 64 */
         size_t n_words;
 } CpuSet;
 

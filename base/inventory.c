@@ -82,7 +82,6 @@ InventoryFit inventory_fit(const Inventory *inventory, uint64_t used, uint64_t a
         return INVENTORY_FITS;
 }
 
-/* Returns a row of a table that InventoryFit indexes; the missing row of INVENTORY_FITS is NULL. */
 const char *inventory_fit_term(InventoryFit fit)
 {
         static const char *const terms[_INVENTORY_FIT_MAX] = {

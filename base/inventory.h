@@ -49,7 +49,7 @@ const char *inventory_invalid_field(const Inventory *inventory);
 /* Compares all fields, the ratio with the precision of a 32-bit float. */
 bool inventory_equal(const Inventory *a, const Inventory *b);
 
-/* Returns (total - reserved) * allocation_ratio, rounded down; 0 if reserved exceeds total.
+/* Returns (total - reserved) * allocation_ratio, rounded down; 0 if reserved is total or more.
  * Saturates at UINT64_MAX. */
 uint64_t inventory_capacity(const Inventory *inventory);
 
@@ -61,8 +61,8 @@ InventoryFit inventory_fit(const Inventory *inventory, uint64_t used, uint64_t a
  * INVENTORY_FITS. */
 const char *inventory_fit_term(InventoryFit fit);
 
-/* Writes the reason, for example "asks for 5, free are 3 of 16" or "5 is not a multiple of
- * step_size 2". Returns text. */
+/* Writes the reason, for example "5 requested, but 3 of 16 are free" or "5 is not a multiple of
+ * step_size 2". Returns text, which has size bytes. */
 const char *inventory_fit_explain(InventoryFit fit, const Inventory *inventory, uint64_t used,
                                   uint64_t amount, char *text, size_t size);
 

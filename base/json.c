@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Readers check presence and type of a member and name it in the error. They reject what the
- * rest of the program cannot represent: duplicate keys, a string with U+0000, a negative
+/* Parses JSON, reads members of objects, and converts inventories, amounts and sets of names to and
+ * from JSON. Readers check presence and type of a member and name it in the error. They reject what
+ * the rest of the program cannot represent: duplicate keys, a string with U+0000, a negative
  * amount, and a record outside of Placement's limits. A reader of a whole object builds a local
  * copy and replaces *ret only on success. */
 
@@ -218,7 +219,7 @@ json_t *string_set_to_json(const StringSet *set)
         return TAKE_PTR(array);
 }
 
-/* Rejects a name with U+0000 like an item that is no string. */
+/* Rejects an item that is no string, and a string with U+0000. */
 int string_set_from_json(const json_t *array, StringSet *ret, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet set = STRING_SET_INIT;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A message goes to the journal's socket if standard error is the journal's stream, else to
- * standard error as text; the text is also the fallback. Each call formats on its own stack and
- * writes once, so threads need no lock. The only state is the level, an atomic integer. A
+/* Writes log messages. A message goes to the journal's socket if standard error is the journal's
+ * stream, else to standard error as text. The text is also written if the journal does not accept
+ * the message. Each call formats on its own stack and writes once, so threads need no lock. The
+ * only state is the level, an atomic integer. Control characters in a message become spaces. A
  * message is cut at LOG_TEXT_MAX bytes, and errno is preserved. */
 
 #include "base/log.h"
@@ -56,9 +57,9 @@ const char *log_level_to_text(int level)
         return level >= 0 && level < (int)ARRAY_SIZE(level_names) ? level_names[level] : NULL;
 }
 
-/* Compares standard error with JOURNAL_STREAM, which systemd sets to the device and inode of
- * the stream that it connected (sd-journal(3)). Native entries replace the text only if both
- * are equal. */
+/* Returns true if standard error is the journal's stream. The variable JOURNAL_STREAM has device
+ * and inode of the stream that systemd connected (sd-journal(3)). They must be those of standard
+ * error. */
 static bool stderr_is_journal(void)
 {
         const char *stream = getenv("JOURNAL_STREAM");

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The tree has three arrays of the same pointers, all of the same allocated size. The first,
- * providers, has parents before children and otherwise the order of insertion. The others, by_uuid
- * and by_name, are sorted, for lookups in O(log n). Each change must keep all three equal. A name
- * never changes, so by_name stays sorted.
+/* Makes, edits, copies and compares trees of providers, and the inventories of one provider. A tree
+ * has three arrays of the same pointers. The first, providers, has parents before children and
+ * otherwise the order of insertion; a moved subtree goes to the end. The others, by_uuid and
+ * by_name, are sorted, for lookups in O(log n). Each change must keep the contents of all three
+ * equal. A name never changes, so by_name stays sorted. The inventories of a provider are an array
+ * that is sorted by class.
  *
  * A tree with references (n_shares above 0) is sealed: functions that add, remove or move a
- * provider assert that there are none. */
+ * provider assert that there are none. Functions that change one provider do not check this. */
 
 #include "base/provider-tree.h"
 
@@ -333,7 +335,6 @@ int provider_tree_copy(ProviderTree **ret, const ProviderTree *tree)
         return 0;
 }
 
-/* Compares two providers of any trees, whose order does not matter. */
 bool provider_equal(const Provider *a, const Provider *b)
 {
         return uuid_equal(&a->uuid, &b->uuid) && uuid_equal(&a->parent, &b->parent) &&
@@ -373,7 +374,8 @@ Inventory *provider_find_inventory(const Provider *provider, const char *resourc
         return found ? &provider->inventories[position].inventory : NULL;
 }
 
-/* Sets a record without a check. Only records that were read from Placement can be invalid. */
+/* Sets a record without a check, because provider_copy_inventories() also copies invalid records.
+ * Only records that were read from Placement can be invalid. */
 static int set_inventory(Provider *provider, const char *resource_class, const Inventory *inventory)
 {
         Inventory value = *inventory; /* inventory can point into the array that grows */

@@ -52,7 +52,8 @@ ProviderTree *provider_tree_free(ProviderTree *tree);
 DEFINE_CLEANUP(ProviderTree *, provider_tree_free);
 
 /* Seals the tree and returns a new reference, which provider_tree_free() releases. Until then no
- * owner can change the tree: adding, removing or moving a provider aborts. */
+ * owner must change the tree or its providers. Adding, removing or moving a provider aborts;
+ * changes of one provider are not detected. */
 ProviderTree *provider_tree_ref(const ProviderTree *tree);
 
 /* Makes a deep copy with one owner. */
@@ -89,12 +90,12 @@ bool provider_tree_has_children(const ProviderTree *tree, const Uuid *uuid);
 /* Returns the record of a class, borrowed and writable, or NULL. */
 Inventory *provider_find_inventory(const Provider *provider, const char *resource_class);
 
-/* Sets the record of a class and adds the class if needed. -EINVAL for an invalid name or record,
- * -ENOMEM. */
+/* Sets the record of a class and adds the class if needed. Returns -EINVAL for an invalid name or
+ * record, or -ENOMEM; then nothing is changed. */
 int provider_set_inventory(Provider *provider, const char *resource_class,
                            const Inventory *inventory);
 
-/* Returns false if the provider does not have the class. */
+/* Removes the record of a class. Returns false if the provider does not have the class. */
 bool provider_remove_inventory(Provider *provider, const char *resource_class);
 
 void provider_clear_inventories(Provider *provider);

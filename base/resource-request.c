@@ -155,8 +155,9 @@ static int parse_mask(Maker *maker, Error *reterr)
         return 0;
 }
 
-/* Splits the guest CPUs into shared and dedicated ones. The policy decides; without a policy the
- * amounts of VCPU and PCPU do. Without a mask the first CPUs are the shared ones. */
+/* Splits the guest CPUs into shared and dedicated ones. A mask names the dedicated ones. Without a
+ * mask the policy decides, or without a policy the amounts of VCPU and PCPU. The first CPUs are
+ * then the shared ones. */
 static int read_policy(Maker *maker, Error *reterr)
 {
         const char *policy = maker->options->cpu_policy;
@@ -210,7 +211,7 @@ static int read_cell_cpus(Maker *maker, CpuSet *seen, size_t i, Error *reterr)
         return 0;
 }
 
-/* Gives each guest CPU to a cell: as numa-cpus says, else in equal parts. */
+/* Assigns each guest CPU to a cell: as numa-cpus says, else in equal parts. */
 static int share_cpus(Maker *maker, Error *reterr)
 {
         _cleanup_(cpu_set_done) CpuSet seen = CPU_SET_INIT;
@@ -240,8 +241,8 @@ static int share_cpus(Maker *maker, Error *reterr)
         return 0;
 }
 
-/* Gives each cell its memory, as numa-mem says, else in equal parts. The sum must be that of the
- * request. */
+/* Assigns memory to each cell: as numa-mem says, else in equal parts. The sum must be the MEMORY_MB
+ * of the request. */
 static int share_memory(Maker *maker, Error *reterr)
 {
         size_t n = maker->request.n_cells;
@@ -422,7 +423,8 @@ int numa_request_make(const NumaOptions *options, Resources *resources, NumaRequ
 }
 
 /* Appends the layout, for example "&numa0=0-1:512&dedicated=0-1&threads=isolate"; nothing without a
- * layout. Defaults are omitted. */
+ * layout. Defaults of pages, affinity and strategy are omitted. The thread policy is written if any
+ * CPU is dedicated. */
 static int write_layout(const NumaRequest *request, FILE *file)
 {
         _cleanup_free_ char *dedicated = cpu_set_format(&request->dedicated);

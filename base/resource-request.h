@@ -32,9 +32,9 @@ typedef enum NumaThreads {
 typedef enum NumaPages {
         NUMA_PAGES_DEFAULT, /* the option is not set: small pages, whose memory can be overcommitted
                              */
-        NUMA_PAGES_SMALL,   /* small pages that exist */
-        NUMA_PAGES_LARGE,   /* hugepages, the largest that fit */
-        NUMA_PAGES_ANY,     /* hugepages, else small pages */
+        NUMA_PAGES_SMALL,   /* small pages, without overcommitted memory */
+        NUMA_PAGES_LARGE,   /* hugepages, the largest size that fits */
+        NUMA_PAGES_ANY,     /* hugepages if they fit, else small pages */
         NUMA_PAGES_SIZE,    /* pages of page_kib */
         _NUMA_PAGES_MAX,
         _NUMA_PAGES_INVALID = -EINVAL,
@@ -124,8 +124,8 @@ void resource_request_done(ResourceRequest *request);
 /* Replaces ret, which must be initialised, with a copy. -ENOMEM leaves ret as it was. */
 int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request);
 
-/* Returns the group of a suffix and creates it if needed. It is borrowed until the next call.
- * -EINVAL for an invalid suffix, -ENOMEM. */
+/* Sets *ret to the group of a suffix, and creates it if needed. *ret is borrowed until the next
+ * call. Returns -EINVAL with words for an invalid suffix, or -ENOMEM. */
 int resource_request_group(ResourceRequest *request, const char *suffix, RequestGroup **ret,
                            Error *reterr);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Amounts by resource class, as an array sorted by class (base/array.h). A class with the amount 0
- * is never stored, so two equal sets have equal arrays. The parser accepts "CLASS=AMOUNT" and
- * Placement's "CLASS:AMOUNT" and is strict: it rejects an amount of 0, a class that is given twice,
- * and a text without any class. */
+/* Edits, compares, parses and formats amounts by resource class, in an array that is sorted by
+ * class (base/array.h). A class with the amount 0 is never stored, so two equal sets have equal
+ * arrays. The parser accepts "CLASS=AMOUNT" and Placement's "CLASS:AMOUNT" and is strict: it
+ * rejects an amount of 0, a class that is given twice, and a text without any class. */
 
 #include "base/resources.h"
 
@@ -129,7 +129,8 @@ static int parse_amount(const char *text, const char *item, uint64_t *ret, Error
         return 0;
 }
 
-/* Reads one item, which the function cuts at its separator. */
+/* Reads one item, "CLASS=AMOUNT" or "CLASS:AMOUNT", and adds it to resources. Modifies the text of
+ * the item. */
 static int parse_item(char *item, Resources *resources, Error *reterr)
 {
         _cleanup_free_ char *whole = strdup(item);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Blocks of 32 bytes, 64 bytes and so on up to 32 KiB are cut from regions of pages that are kept
- * for the life of the process. One list for each size has the free blocks. A larger block has pages
- * of its own, which are unmapped when it is freed. Each block begins with its size. A freed block
- * is wiped, so a free block has zeros behind its header.
+/* Allocates and wipes memory for secrets. Blocks of 32 bytes, 64 bytes and so on up to 32 KiB are
+ * cut from regions of 256 KiB. The process never unmaps a region. One list for each size has the
+ * free blocks. A larger block has pages of its own, which are unmapped when it is freed. Each block
+ * begins with a header that has its size. A freed block is wiped, so a free block has zeros behind
+ * its header.
  *
- * The small blocks save time: libcurl allocates a buffer of 16 KiB and one byte for each request,
- * and mapping and unmapping its pages took a quarter of the client's CPU time.
+ * The small blocks save time: libcurl allocates a buffer of 16 KiB and one byte for each request.
+ * Mapping and unmapping its pages took a quarter of the client's CPU time.
  *
- * The state is global because libcurl's allocation functions have no context argument.
+ * The state (lists and region) is global because libcurl's allocation functions have no context
+ * argument. A mutex protects it.
  *
  * In a build with a sanitizer the blocks come from the heap and are wiped too. There the sanitizer
  * detects use after free, and its leak search covers only memory that it knows. */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Memory for secrets and for data that contains them: passwords, tokens, requests.
+/* Allocates memory for secrets and for data that contains them: passwords, tokens, requests.
  *
- * It has pages of its own that core dumps omit (MADV_DONTDUMP), and is wiped when it is freed.
- * Memory of the heap would keep the secret until another allocation overwrites it. Any thread can
- * call. The functions block only for a short lock. Memory from here must be freed by
- * secret_free(). */
+ * This memory has pages of its own that core dumps omit (MADV_DONTDUMP), and is wiped when it is
+ * freed. With a sanitizer it comes from the heap. Memory of the heap would keep the secret until
+ * another allocation overwrites it. Any thread can call. The functions block only for a short lock.
+ * Memory from here must be freed by secret_free(). */
 
 #include "base/macros.h"
 
-/* Returns memory, or NULL when out of memory, as do the following functions. New memory is zeroed.
- * secret_resize() of NULL allocates. */
+/* Return memory, or NULL when out of memory. New memory is zeroed. secret_resize() keeps the
+ * content; it wipes and frees the old memory if it moves, and allocates if secret is NULL. */
 void *secret_alloc(size_t size);
 void *secret_alloc_array(size_t n, size_t size);
 void *secret_resize(void *secret, size_t size);

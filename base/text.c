@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Formatting, checks of UTF-8, and arrays of strings. Foreign text is handled as bytes: the
- * functions find well-formed sequences (RFC 3629) and replace or cut all other bytes, so they
- * accept any input. Cleaning works in place and byte for byte and needs no memory, so that it works
- * on the path of an error. Any thread; no state. */
+/* Formats texts, cleans and measures UTF-8, and handles arrays of strings. Foreign text is handled
+ * as bytes: the functions find well-formed sequences (RFC 3629) and replace or cut all other bytes,
+ * so they accept any input. The cleaning in text_sanitize() works in place and byte for byte. It
+ * needs no memory, so it can clean error texts when memory is short. Any thread; no state. */
 
 #include "base/text.h"
 
@@ -111,8 +111,8 @@ void text_sanitize(char *text, char replacement)
         }
 }
 
-/* Looks back over at most three continuations for a first byte whose sequence is longer than the
- * rest of the text. */
+/* Goes back over at most three continuations to a first byte. Cuts the text there if the sequence
+ * needs more bytes than the text has. */
 void text_trim_cut(char *text)
 {
         size_t n = strlen(text), lead = n;

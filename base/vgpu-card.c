@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Counts the vGPUs of one card. All questions are answered by one pass over the functions, which
- * sums up the framebuffer in use and the functions of each state. Sizes that are unknown lead to
- * the lower bound and never to a guess: a vGPU too few is published later, a vGPU too many fails
- * when its guest starts.
+/* Counts the vGPUs of one card, and chooses a function for a claim. sum_up() passes over the
+ * functions and sums up the state of the whole card (Sums): the framebuffer in use and the types.
+ * vgpu_card_count() passes over them again for one type. Sizes that are unknown lead to the lower
+ * bound and never to a guess: a vGPU too few is published later, a vGPU too many fails when its
+ * guest starts. All functions are pure.
  *
  * Tests: tests/unit/base/test-vgpu-card.c */
 
@@ -121,7 +122,8 @@ static bool can_become(const VgpuFunction *function, VgpuTypeSet types)
                (function->allowed & function->creatable & types);
 }
 
-/* Returns whether the function has a type that can be given away as it is. */
+/* Returns whether the function is idle: a claim can get it with the type that it has. Never true on
+ * a prepared card. */
 static bool is_idle(const VgpuCard *card, const VgpuFunction *function)
 {
         return function->type != VGPU_TYPE_NONE && !function->is_taken && !card->is_prepared &&
@@ -134,7 +136,7 @@ typedef struct Sums {
         bool used_unknown;  /* the framebuffer of a type in use is unknown */
         bool has_unread;    /* the types of a function are unknown */
         uint64_t n_unset;   /* claimed functions whose type is not set yet */
-        VgpuTypeSet unset;  /* their types */
+        VgpuTypeSet unset;  /* the types of these claimed functions */
         VgpuTypeSet set;    /* types that are set in the hardware */
         VgpuTypeSet listed; /* types that the hardware lists for a free function */
 } Sums;
@@ -172,9 +174,10 @@ static bool is_heterogeneous(const Sums *sums)
         return set && ((set & (set - 1)) || (sums->listed & ~set));
 }
 
-/* Returns the number of vGPUs of the type that the remaining framebuffer holds, for a type that the
- * hardware lists. It is at least 1 if all claims are vGPUs, because the size can be a lower bound.
- * Without sizes it is what the operator allows, or else that one. */
+/* Returns the number of further vGPUs of the type that the remaining framebuffer holds, for a type
+ * that the hardware lists. If the types of all claims are set in the hardware, the result is at
+ * least 1: the known size can be a lower bound. If a size is unknown, max_instances decides: with
+ * it the result is UINT64_MAX, without it 1 or 0. */
 static uint64_t count_room(const VgpuCard *card, const Sums *sums, int type)
 {
         const VgpuType *of = &card->types[type];
@@ -187,7 +190,9 @@ static uint64_t count_room(const VgpuCard *card, const Sums *sums, int type)
         return MAX(certain, (card->size_mib - sums->used_mib) / of->framebuffer_mib);
 }
 
-/* Returns the number of vGPUs that can be made of n_free functions, beside n_there that exist. */
+/* Returns the number of vGPUs of the type that can be made of n_free functions, beside the n_there
+ * vGPUs of the type. Returns 0 if the types of a function are unknown. Also returns 0 if a claim
+ * needs another type that is not set yet, unless the card is known to be heterogeneous. */
 static uint64_t count_creatable(const VgpuCard *card, const Sums *sums, int type, uint64_t n_free,
                                 uint64_t n_there)
 {

@@ -6,7 +6,7 @@
  * functions that are taken, and then use the same arithmetic. Pure; any thread.
  *
  * A taken function belongs to a claim or a guest, whether its type is set in the hardware or not.
- * An idle one has a type, but neither claim nor guest, and can be given away as it is. On a
+ * An idle one has a type, but neither claim nor guest, and a claim can get it as it is. On a
  * prepared card it is unavailable until another program has removed its type. A free function has
  * neither type, claim nor guest.
  *
@@ -15,8 +15,9 @@
  * Without sizes, one more is certain, because the hardware lists the type.
  *
  * In homogeneous mode all vGPUs of a card have one type, and the hardware shows that only after the
- * first type is set. Therefore a claimed type that is not set yet excludes all other types, except
- * when the hardware shows two types at the same time, which only heterogeneous mode has. */
+ * first type is set. Therefore a claimed type that is not set yet excludes all other types. If the
+ * hardware shows two types at the same time, the card is in heterogeneous mode, and nothing is
+ * excluded. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,8 +72,8 @@ void vgpu_card_done(VgpuCard *card);
 /* Makes a copy that borrows what the card borrows. -ENOMEM. */
 int vgpu_card_copy(const VgpuCard *card, VgpuCard *ret);
 
-/* Returns the index of the type with this id, and adds it if it is missing. Returns VGPU_TYPE_NONE
- * if the card has VGPU_TYPES_MAX types. -ENOMEM. */
+/* Sets *ret to the index of the type with this id, and adds the type if it is missing. *ret is
+ * VGPU_TYPE_NONE if the card has VGPU_TYPES_MAX other types. Returns 0 or -ENOMEM. */
 int vgpu_card_ensure_type(VgpuCard *card, const char *id, int *ret);
 
 /* Returns the index of the type, or VGPU_TYPE_NONE. */
