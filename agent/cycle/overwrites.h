@@ -4,8 +4,8 @@
 /* Detects a second writer of this host's tree in Placement. A value counts as overwritten if three
  * conditions hold: Placement had it as the agent wants it, Placement has another value now, and the
  * agent still wants its value. One such change can be a mistake of a person. Repeated changes are a
- * second reporter. Generations do not show it: both writers read before they write, so neither
- * meets a conflict.
+ * second reporter. Generations do not reveal a second reporter: both writers read before they
+ * write, so neither meets a conflict.
  *
  * After a value was overwritten OVERWRITES_MAX times, the agent keeps the other writer's value for
  * OVERWRITES_PAUSE_USEC. Then it writes its own value again. Each time that this attempt is

@@ -33,9 +33,9 @@ static uint64_t spread_retry_after(uint64_t asked_usec)
 }
 
 /* Returns the pause after a failure of Placement. A single failure can be a restart of the server,
- * so the first retry is soon: after 2 to 6 s, but not after the interval. Repeated failures are an
- * outage. The pause is then one to two times the interval, of which at most INTERVAL_MAX_USEC
- * count. */
+ * so the first retry follows after 2 to 6 s; a shorter interval shortens this range. Repeated
+ * failures are an outage. The pause is then one to two times the interval, of which at most
+ * INTERVAL_MAX_USEC count. */
 static uint64_t next_pause_usec(const CyclePace *pace)
 {
         uint64_t interval_usec = pace->interval_usec == UINT64_MAX

@@ -48,10 +48,10 @@ void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_afte
  * host succeeded. Without a new snapshot there is nothing to report before the next interval. */
 uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_usec);
 
-/* Returns true if this cycle reads all of Placement. asked: a user requested it. Otherwise it is
- * due half a day to one and a half days after the last full read or the start. It is never due
- * after a failure of Placement: a read that becomes due during an outage is postponed by a random
- * time of at most one day. */
+/* Returns true if this cycle reads all of Placement. asked: a user requested it. Otherwise a full
+ * read is due half a day to one and a half days after the last one or the start. None is due after
+ * a failure of Placement: a read that becomes due during an outage is postponed by a random time of
+ * at most one day. */
 bool cycle_pace_reads_all(CyclePace *pace, bool asked, uint64_t now_usec);
 
 /* Returns the pause between this cycle and the next one: the jittered interval, or less if the last

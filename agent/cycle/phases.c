@@ -50,7 +50,7 @@ void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec)
                 (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_OFF);
                 return;
         }
-        /* A cycle without a pause was requested, and a caller waits for it. */
+        /* A cycle without a pause was requested, and a caller can wait for it. */
         (void)sd_event_source_set_time_accuracy(tracker->cycle_timer,
                                                 pause_usec == 0 ? 1 : TIMER_ACCURACY);
         (void)sd_event_source_set_time_relative(tracker->cycle_timer, pause_usec);
@@ -165,7 +165,7 @@ static CycleScope find_scope(Tracker *tracker, Error *ret)
         return is_quiet(tracker) ? CYCLE_QUIET : CYCLE_PLACEMENT;
 }
 
-/* Logs each provider that this agent has deleted from Placement, with the evidence. */
+/* Logs a provider that this agent has deleted from Placement, with the evidence. */
 static void log_deleted(const Uuid *provider, const char *name, void *userdata)
 {
         log_event(
@@ -463,7 +463,7 @@ static void on_reshaped(int result, ProviderTree *tree, const Error *device_erro
 
 /* Begins a reshape if one is due: at the start, or because the operator requested it. The operator
  * can also request the undo of the last reshape. An undo is skipped if the shape before that
- * reshape was not saved, or cannot be read. */
+ * reshape was not saved, or cannot be read. A dry run never reshapes. */
 static int begin_reshape(Tracker *tracker, Error *reterr)
 {
         bool needed = tracker->status.reshape_needed || tracker->reshape_left;

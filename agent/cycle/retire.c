@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Checks whether the host can be removed from Placement. judge() is pure and makes the result, a
- * JSON document. It compares the tree of Placement with the tree that this host would make without
- * Placement, and lists the foreign providers. It lists the consumers of the host: claims, guests
- * that are not shut off, and consumers with allocations in Placement. The host can be removed if
- * both lists are empty. The other functions keep the request and the result of a retirement. */
+ * JSON document. The function compares the tree of Placement with the tree that this host would
+ * make without Placement, and lists the foreign providers. It also lists the consumers of the host:
+ * claims, guests that are not shut off, and consumers with allocations in Placement. The host can
+ * be removed if both lists are empty. The other functions keep the request and the result of a
+ * retirement. */
 
 #include "agent/cycle/retire.h"
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /* Checks whether this host can be removed from Placement, and keeps the request and the result. The
- * host can be removed if three conditions hold. It has no claim, and no guest that is not shut off.
- * No consumer has an allocation from it in Placement. This agent makes every provider of its tree
- * in Placement. phases.c sends the removal.
+ * host can be removed if three conditions hold. First, the host has no claim, and all of its guests
+ * are shut off. Second, no consumer in Placement has an allocation from its providers. Third, this
+ * agent makes each of these providers. phases.c sends the removal.
  *
  * The operator cordons the host first, so that no new claim arrives during the check. If a consumer
  * is placed there nevertheless, Placement refuses the removal (facts E3). A mark on the cordon

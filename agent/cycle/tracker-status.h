@@ -2,8 +2,8 @@
 #pragma once
 
 /* The status of the tracker: whether the host, the hypervisor and Placement agree. Each
- * tracker_status_note_…() notes an event in the status and logs a change, but not each retry. It
- * has no effect on the tree or on Placement. Main thread. */
+ * tracker_status_note_…() notes an event in the status and logs a change, but not each retry. These
+ * functions change neither the tree nor Placement. Main thread. */
 
 #include "agent/cycle/overwrites.h"
 #include "agent/tree/tree-maker.h"

@@ -355,9 +355,9 @@ static ClaimPlacing placing_of_consumer(const ClaimTask *task, const HostView *v
 }
 
 /* Finds allocations that an earlier claim of the consumer left and that must be removed. Ends
- * pending removals of the consumer that have nothing to remove. Returns true if there are such
- * allocations. *ret is the claim that left them; NULL: it is no longer in the database. The caller
- * frees it. */
+ * pending removals of the consumer that have nothing to remove, or must not remove it. Returns true
+ * if there are such allocations. *ret is the claim that left them; NULL: it is no longer in the
+ * database. The caller frees it. */
 static bool find_leftover(ClaimTask *task, Claims *claims, Claim **ret)
 {
         ClaimRemoval removal = { 0 };
@@ -461,8 +461,9 @@ static void on_away(ClaimTask *task, const Error *error)
                 claim_without_placement(task, error);
 }
 
-/* Continues after the consumer was read, with step (2), (3) or (4) of agent/placing/queue.h. A
- * release of an old claim changes the view of the host, so the view is read again. */
+/* Continues after the consumer was read, with step (2), (3) or (4) of agent/placing/queue.h. If
+ * [agent] nova forbids removals, left allocations count as placed ones. A release of an old claim
+ * changes the view of the host, so the view is read again. */
 static int continue_run(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *ended = NULL;

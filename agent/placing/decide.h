@@ -35,7 +35,7 @@ typedef struct ClaimRemovalState {
         bool here;         /* the consumer has allocations on this host */
         bool ours;         /* the agent wrote these allocations: claim_share_is_ours() */
         bool inherited;    /* these allocations belong to another claim of the consumer */
-        bool late;         /* the removal could not be settled at the end of the claim */
+        bool late;         /* the removal was pending while nothing could be settled */
         bool unsure;       /* the result of the claim's write is unknown */
         bool has_guest;    /* the consumer's guest is here, and will get a claim for them */
         uint64_t age_usec; /* time since the claim ended */

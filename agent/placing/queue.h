@@ -7,10 +7,11 @@
  * Placement loses nothing: the end of each cycle settles the rest.
  *
  * A task for a claim works as follows, with a limit for each kind of retry:
- *  (1) If the consumer has a claim that the agent wrote to Placement, the task answers with it.
- *  (2) Otherwise it reads the consumer from Placement. If an ended claim has left allocations that
- *      this agent wrote, and they match the request, the task claims them. If not, the choice of
- *      (4) replaces them.
+ *  (1) If the consumer has a claim that the agent wrote to Placement, or has still to write, the
+ *      task answers with it.
+ *  (2) Otherwise it reads the consumer from Placement. An ended claim can have left allocations
+ *      that this agent wrote. If they match the request, the task claims them. If not, the choice
+ *      of (4) replaces them.
  *  (3) If the consumer has other allocations on this host, a scheduler placed it. The task verifies
  *      these, claims them, and writes nothing. If they do not fit, it requests one refresh
  *      (CLAIM_REFRESH_HOST), which can end claims without a guest, and retries.

@@ -57,11 +57,11 @@ struct ClaimTask {
         sd_event_source *timer;  /* limit of a refresh, or end of a pause */
         unsigned n_attempts;     /* attempts that a conflict or a lack of capacity ended */
 
-        Session *session;    /* NULL: none */
+        Session *session;    /* session with Placement; NULL: none */
         ConsumersCall *call; /* the running request; NULL: none */
         ClaimTaskNext next;  /* continuation of a read */
         Consumer **read;     /* destination of the consumer that is read */
-        Consumer *seen;      /* the consumer as Placement has it */
+        Consumer *seen;      /* the consumer as Placement has it; NULL: not read */
         Claim *claim; /* the claim that is pending, that must be written, or that has ended */
 
         union {
@@ -84,8 +84,7 @@ struct ClaimTask {
                 } moving;
                 struct {
                         ClaimRemoval removal;
-                        bool late; /* the removal was already pending when settling last was
-                                      impossible */
+                        bool late; /* the removal was pending while nothing could be settled */
                 } leaving;
         };
 };
@@ -103,10 +102,10 @@ struct ClaimQueue {
         sd_event_source *soon, *turn; /* soon settles; turn starts a task that waited */
 
         /* Settling: one task at a time. */
-        ClaimTask *settling_task;                       /* NULL: no round is running */
-        int64_t after_removal, after_move, after_write; /* ids of the last ones of this round */
-        int64_t late_removal; /* id of the last removal that was pending when settling last was
-                                 impossible */
+        ClaimTask *settling_task; /* NULL: no round is running */
+        /* Ids of the last removal, move and claim to write that this round has handled. */
+        int64_t after_removal, after_move, after_write;
+        int64_t late_removal; /* last removal that was pending while nothing could be settled */
         bool begun;           /* settling was requested since the start */
         bool again;           /* another round was requested during this one */
         bool worked, failed;  /* worked: this round had a task; failed: one of its tasks failed */
@@ -143,8 +142,10 @@ bool claim_task_retry(ClaimTask *task);
  * attempt. Returns false when out of memory. */
 bool claim_task_run_after(ClaimTask *task, uint64_t pause_usec);
 
-/* Requests a refresh from the owner of the queue. The task runs again after it. Returns a negative
- * errno with words if the data cannot be read now; then the task does not wait. */
+/* Requests a refresh from the owner of the queue. The task runs again after the refresh. If the
+ * refresh takes too long, the task fails (guests), or runs again with the known state (host).
+ * Returns a negative errno with words if the data cannot be read now; then the task does not
+ * wait. */
 int claim_task_refresh(ClaimTask *task, ClaimRefresh what, Error *reterr);
 
 /* Decides about the allocations that an ended claim left to the consumer in task->seen. ended is

@@ -315,7 +315,8 @@ static int load_image(const char *state_dir, const char *name, ReshapeImage *ret
         return r < 0 ? r : reshape_image_from_json(document, ret, reterr);
 }
 
-/* Returns true if tree has every inventory that the reshape of the image changes. */
+/* Returns true if tree has the shape after the reshape of the image. Compares the inventories of
+ * each provider that the reshape creates or whose inventories it changes. */
 static bool is_reached(const ReshapeImage *image, const ProviderTree *tree)
 {
         for (size_t i = 0; i < image->after.tree->n_providers; i++) {
@@ -346,7 +347,8 @@ static void settle_image(const char *state_dir, const ProviderTree *tree)
 static void begin_round(Reshaper *reshaper);
 static void on_published(Reporter *reporter, int result, const Error *error, void *userdata);
 
-/* Returns the pause before the next round, in microseconds. It grows with each call. */
+/* Returns the pause before the next round, in microseconds. The pause is random within a range that
+ * grows with each call up to PAUSE_MAX_USEC. */
 static uint64_t next_pause_usec(Reshaper *reshaper)
 {
         reshaper->pause_usec = jitter_next(reshaper->pause_usec, PAUSE_FIRST_USEC, PAUSE_MAX_USEC,
@@ -399,8 +401,8 @@ static void end_failed(Reshaper *reshaper, int r, const char *what)
         end_round(reshaper, r, &error);
 }
 
-/* Removes consumers that do not change from both shapes, because the request must contain only the
- * others. */
+/* Removes from both shapes the consumers that do not change, because the request must contain only
+ * the others. */
 static void drop_unchanged(ReshapeImage *image)
 {
         for (size_t i = image->after.consumers->n_consumers; i > 0; i--) {

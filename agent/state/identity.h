@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The identity of this host in Placement: the uuid of its root provider. It is kept in a file
- * "compute_id" with Nova's rules (facts A2).
+/* The identity of this host in Placement: the uuid of its root provider. A file "compute_id" keeps
+ * this uuid, by Nova's rules (facts A2).
  *
  * The file is searched in the folder of every configuration file that was read, then in the state
  * folder. All copies must agree. If none of these folders has it, the file of Nova's state folder

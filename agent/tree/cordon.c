@@ -8,7 +8,8 @@
  * An entry has three states: set, set and applied, and lifted. "Applied" means that the state
  * before the cordon was read from Placement and stored in the member foreign or reserved. A lifted
  * entry stays until a tree of Placement shows that its effect is gone. Until then each tree is made
- * without the effect. cordon_clear() and cordon_apply() enclose the other editors of a tree.
+ * without the effect. The tree maker calls cordon_clear() before the driver and the device watch
+ * edit a tree, and cordon_apply() after them.
  *
  * Each change by an operator is written to the disk before it takes effect, and is undone in memory
  * if the write fails. The words for people are made at each change. */

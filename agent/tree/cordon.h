@@ -65,10 +65,10 @@ typedef struct CordonView {
 
 CordonView cordon_view(const Cordon *cordon);
 
-/* Returns true if Nova does not write the reserved amount of the provider. This is a PCI device
- * that is assigned as a whole; its provider is named after host and address ("host1_0000:81:00.0").
- * Nova writes only its total and max_unit (facts C7), but the reserved amount of all other
- * providers. */
+/* Returns true if Nova does not write the reserved amount of the provider. This holds for a PCI
+ * device that is assigned as a whole. Such a provider is named after host and address
+ * ("host1_0000:81:00.0"). Nova writes only its total and max_unit (facts C7), but writes the
+ * reserved amounts of all other providers. */
 bool nova_keeps_reserved(const ProviderTree *tree, const Uuid *root, const Provider *provider);
 
 /* Returns the permission that cordoning this device needs: NOVA_ACTION_CORDON_… */

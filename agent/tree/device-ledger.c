@@ -782,8 +782,8 @@ static void note_lost(Update *update, LedgerDevice *device)
         device->missing = true;
 }
 
-/* Returns the inventory that is published for a missing device. It is Placement's own where there
- * is one, so that an operator's ratio survives. */
+/* Returns the inventory that is published for a missing device. Its other fields are those of
+ * Placement's inventory, if there is one, so that an operator's ratio survives. */
 static Inventory withheld_record(const Update *update, const LedgerDevice *device)
 {
         const ProviderTree *before = update->input->before;

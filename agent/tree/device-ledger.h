@@ -5,13 +5,13 @@
  * loaded yet is not a removed GPU. The same holds for a card whose virtual functions do not exist
  * yet. Pure: no clock, no file, no log.
  *
- * A device is expected once a provider was reported for it. When it is missing, its provider stays
- * in the tree with all capacity reserved. It stays as long as one of these conditions holds. First,
- * a domain has a part of the device, or a consumer in Placement has an allocation from it. Second,
- * the host was rebooted and the device is not back. Third, the host lists the device, but it offers
- * nothing: its driver was reloaded, its types cannot be read, or its virtual functions are gone.
- * Fourth, the host stopped listing it in this boot (it was unplugged, or is failing), less than
- * DEVICE_GONE_HOLDS times the hold ago.
+ * A device is expected once a provider was reported for it. When the device is missing, its
+ * provider stays in the tree with all capacity reserved. The provider stays as long as one of these
+ * conditions holds. First, a domain has a part of the device, or a consumer in Placement has an
+ * allocation from it. Second, the host was rebooted and the device is not back. Third, the host
+ * lists the device, but it offers nothing: its driver was reloaded, its types cannot be read, or
+ * its virtual functions are gone. Fourth, the host stopped listing it in this boot (it was
+ * unplugged, or is failing), less than DEVICE_GONE_HOLDS times the hold ago.
  *
  * A changed configuration of devices ends the expectation of a device that is not in use. It ends
  * that of a listed device in any case, because the operator removed it from the configuration. A

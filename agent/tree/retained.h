@@ -59,16 +59,17 @@ RetainedUse retained_use(const Retained *retained, const Uuid *provider,
 
 /* The inputs of retained_apply(), all borrowed. */
 typedef struct RetainedTrees {
-        const ProviderTree *base;   /* Placement's tree; NULL: it has none */
-        const ProviderTree *before; /* the same after retained_clear() */
+        const ProviderTree *base;   /* Placement's tree, or an earlier one; NULL: none */
+        const ProviderTree *before; /* base without reservations of cordons and of retentions */
         const Snapshot *snapshot;   /* for the names of guests */
         const Uuid *root;
         bool known; /* base was read from Placement; otherwise nothing is stored or logged */
 } RetainedTrees;
 
 /* Puts each inventory of before that tree lacks back into tree, with all of it reserved, if it is
- * in use or might be. The caller calls it when all other parts of the tree are made. Logs the begin
- * and end of each retention. Returns -ENOMEM on failure. */
+ * in use or might be. The caller calls it when all other parts of the tree are made. If base was
+ * read from Placement, logs the begin and end of each retention, and writes the file. Returns
+ * -ENOMEM on failure. */
 int retained_apply(Retained *retained, const RetainedTrees *trees, ProviderTree *tree,
                    Error *reterr);
 

@@ -46,7 +46,7 @@ typedef struct TreeMaker {
         const HostConfig *config;
         DeviceWatch *device_watch; /* NULL: none */
         Retained *retained;        /* NULL: none */
-        /* Returns the open claim database, or NULL. It names the devices of claims. */
+        /* Returns the open claim database, which names the devices of claims, or NULL. */
         Claims *(*get_claims)(struct ClaimService *service);
         struct ClaimService *claims;     /* NULL: claimed devices are not known */
         Cordon *cordon;                  /* NULL: none */
