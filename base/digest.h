@@ -2,8 +2,8 @@
 #pragma once
 
 /* A digest of bytes: their number and their BLAKE2b hash (RFC 7693) of 256 bits. Two texts with
- * equal digests count as equal. It recognises a text that was seen before, or a damaged file. It
- * has no key and protects no secret. Pure. */
+ * equal digests count as equal. A digest recognises a text that was seen before, or a damaged file.
+ * It has no key and protects no secret. Pure. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -44,7 +44,7 @@ bool inventory_equal(const Inventory *a, const Inventory *b)
                (float)a->allocation_ratio == (float)b->allocation_ratio;
 }
 
-/* Returns the capacity before it is rounded down. It can exceed 64 bits. */
+/* Returns the capacity without rounding. The value can exceed 64 bits. */
 static double capacity_as_double(const Inventory *inventory)
 {
         if (inventory->reserved >= inventory->total)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A guest's request. It has request groups in the sense of GET /allocation_candidates (facts E8,
- * spec 5). It also has the layout of the guest's CPUs and memory on the host, in terms of Nova's
- * flavors (hw:numa_nodes, hw:cpu_policy, hw:mem_page_size and so on).
+/* The request of a guest for resources. A request has groups in the sense of GET
+ * /allocation_candidates (facts E8, spec 5). It also has the layout of the guest's CPUs and memory
+ * on the host, in terms of Nova's flavors (hw:numa_nodes, hw:cpu_policy, hw:mem_page_size and so
+ * on).
  *
  * The classes of the group with the empty suffix can come from several providers of the tree; every
  * other group comes from one provider. RequestMappings stores the providers of the groups, as the

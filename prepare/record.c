@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes, writes and reads prepared.json. It is the only state of this program, and it is in /run,
- * because types and functions do not survive a boot either. A recorded claim explains a step in the
- * journal; no step is decided by it. So a lost document does no harm.
+/* Makes, writes and reads prepared.json. This file is the only state of this program. It is in
+ * /run, because types and functions do not survive a boot either. A recorded claim explains a step
+ * in the journal; no step is decided by it. So a lost document does no harm.
  *
  * Tests: tests/unit/prepare/test-record.c */
 

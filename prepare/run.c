@@ -36,8 +36,8 @@
 #include "prepare/claims.h"
 #include "prepare/record.h"
 
-#define ROUNDS_MAX       32 /* a pass needs one for each kind of step, and more if claims change */
-#define PASSES_MAX       10
+#define ROUNDS_MAX       32 /* in a pass; one for each kind of step, and more if claims change */
+#define PASSES_MAX       10 /* in a run */
 #define WANTED_SIZE      17 /* bytes of a stamp, with the NUL */
 #define LOCK_USEC        (60 * USEC_PER_SEC)
 #define LOCK_POLL_USEC   UINT64_C(100000)
