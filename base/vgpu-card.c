@@ -132,7 +132,7 @@ static bool is_idle(const VgpuCard *card, const VgpuFunction *function)
 
 /* The state of the whole card. */
 typedef struct Sums {
-        uint64_t used_mib;  /* framebuffer of all functions with a type */
+        uint64_t used_mib;  /* framebuffer of all functions with a type, set or only claimed */
         bool used_unknown;  /* the framebuffer of a type in use is unknown */
         bool has_unread;    /* the types of a function are unknown */
         uint64_t n_unset;   /* claimed functions whose type is not set yet */

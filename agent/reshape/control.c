@@ -38,7 +38,7 @@
 #define PATIENCE_USEC    (5 * 60 * USEC_PER_SEC)
 #define PAUSE_FIRST_USEC (100 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC   (10 * USEC_PER_SEC)
-#define EXTEND_USEC      (30 * USEC_PER_SEC) /* extension of systemd's time-out, per round */
+#define EXTEND_USEC      (30 * USEC_PER_SEC) /* for systemd's time-out, per further round */
 #define MAX_REFUSALS     3                   /* refusals by Placement after which a reshape fails */
 #define TIMER_ACCURACY   (10 * USEC_PER_MSEC)
 
@@ -84,7 +84,7 @@ struct ReshapeControl {
         EventAuthor asked_by; /* "": not known */
         /* Classes that the last reshape could not move. */
         StringSet kept;
-        Error blocked; /* the reason of kept */
+        Error blocked; /* why the classes in kept could not be moved */
         ReshapeState state;
         Reshaper *reshaper; /* NULL: none runs */
 };

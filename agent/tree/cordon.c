@@ -41,7 +41,7 @@ typedef struct CordonEntry {
         bool retired;        /* only of the host: see cordon_set_retired() */
         bool applied;        /* foreign and reserved are known */
         bool foreign;        /* host: the trait existed before the cordon */
-        Resources reserved;  /* device: amounts before the cordon, per class of its provider */
+        Resources reserved;  /* device: reserved amounts before the cordon, by class */
 } CordonEntry;
 
 struct Cordon {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes the tree that a host should have. tree_maker_make() copies Placement's tree, and each part
- * edits the copy in a fixed order. Before the driver edits the copy, the reservations of device
- * cordons and of retained inventories are removed (cordon_clear(), retained_clear()). Afterwards
- * they are applied again. So the driver and the device watch never see these reservations. The
- * functions that decide about the local disk are pure, and so are those that derive trees for the
- * claims and for nova-compute. The tracker and the reshape call this file. */
+/* Makes the tree that a host should have. tree_maker_make() copies Placement's tree or an earlier
+ * one, and each part edits the copy in a fixed order. Before the driver edits the copy, the
+ * reservations of device cordons and of retained inventories are removed (cordon_clear(),
+ * retained_clear()). Afterwards they are applied again. So the driver and the device watch never
+ * see these reservations. The functions that decide about the local disk are pure, and so are those
+ * that derive trees for the claims and for nova-compute. The tracker and the reshape call this
+ * file. */
 
 #include "agent/tree/tree-maker.h"
 
