@@ -294,7 +294,7 @@ static int take_lock(const PreparePaths *paths, Error *reterr)
                                           strerror(errno));
                 if (clock_usec(CLOCK_MONOTONIC) >= until)
                         return error_setf(reterr, EBUSY,
-                                          "Another compute-agent-prepare runs since a minute");
+                                          "Another compute-agent-prepare has run for a minute");
                 usleep(LOCK_POLL_USEC);
         }
         return TAKE_FD(fd);

@@ -762,10 +762,12 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
         MadeTree made = { 0 };
         int r;
 
+        if (control->asked && control->asked_kind == RESHAPE_UNDO) {
+                control->asked = false;
+                error_setf(&control->state.undo_error, ENOENT, "There is no reshape to undo");
+        }
         if (!reshape_control_is_due(control, needed, true, base))
                 return 0;
-        if (control->asked && control->asked_kind == RESHAPE_UNDO)
-                error_setf(&control->state.undo_error, ENOENT, "There is no reshape to undo");
         r = tree_maker_make_empty(maker, snapshot, base, true, &made, reterr);
         if (r < 0)
                 return r;

@@ -329,6 +329,13 @@ static void test_alone(void **state)
                                                fake_reporter.mirror, host, &tree, NULL),
                          0);
         assert_null(tree);
+        /* There is nothing to undo, so an undo must not reshape. */
+        reshape_control_ask(world.control, RESHAPE_UNDO, NULL);
+        assert_int_equal(reshape_control_alone(world.control, true, &world.maker,
+                                               fake_reporter.mirror, host, &tree, NULL),
+                         0);
+        assert_null(tree);
+        assert_int_equal(reshape_control_get_state(world.control)->undo_error.code, ENOENT);
 }
 
 TEST_MAIN_WITH(set_up, tear_down, test_conditions_of_a_reshape, test_rounds,
