@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes a Config from the configuration files. First each option of the table is set alone.
- * Then follow the steps that depend on several options: the state folder, [mdev_TYPE], [pci] and
- * [placement]. At the end the structs of other modules borrow the strings.
+/* Makes a Config from the configuration files: config_load() finds, reads and expands the files
+ * (search.h, settings.h), and config_make() sets the members. First each option of the table is set
+ * alone. Then follow the steps that depend on several options: the state folder, the driver,
+ * [mdev_TYPE], [pci], [device_prepare NAME] and [placement]. At the end the structs of other
+ * modules borrow the strings, and the driver's rules are checked. config_load_hook() does only the
+ * part for [hook].
  *
  * Invariants: each value was checked when config_load() returns, so no other module checks it
  * again. A Config is made completely or not at all. A value from a credential wins over all files.
- * Errors begin with file and line of the option that must be corrected, if a file sets it. Limit:
- * [mdev_TYPE] sections are read only for the types in enabled_mdev_types.
+ * An error about a value in a file begins with its file and line. An error about a missing option
+ * of [placement] begins with the place of the section or of auth_type. Limit: [mdev_TYPE] sections
+ * are read only for the types in enabled_mdev_types.
  *
  * Tests: tests/unit/config/test-config.c tests/unit/config/test-state-dir.c
  * tests/unit/config/test-auth.c */
@@ -33,8 +37,8 @@
 #define CREDENTIAL_FOLDER    SYSCONFDIR "/compute-agent" /* without systemd */
 #define SECTION_MAX          264 /* bytes of a section's name; the form of a type limits it */
 
-/* The roots of the search. A build for another prefix has its own folders besides the usual ones. A
- * folder that appears twice makes no difference. */
+/* The folders below which the configuration is searched. A build for another prefix has its own
+ * folders besides the usual ones. A folder that appears twice makes no difference. */
 static const char *const roots[] = { SYSCONFDIR, "/etc", "/run", PREFIX_LIB_DIR, "/usr/lib", NULL };
 
 const char *config_hook_to_text(const Config *config)
@@ -77,7 +81,8 @@ Config *config_free(Config *config)
 }
 
 /* Sets a secret from the file of its credential. Returns 1 if it was set, 0 if there is no such
- * file. The newline at the end of the file is not part of the value. */
+ * file. Newlines at the end of the file are not part of the value, and an empty file is an
+ * error. */
 static int set_from_credential(const ConfigOption *option, Config *config, const char *path,
                                Error *reterr)
 {
@@ -100,9 +105,10 @@ static int set_from_credential(const ConfigOption *option, Config *config, const
         return r < 0 ? error_prefixf(reterr, r, "%s", path) : 1;
 }
 
-/* Sets a secret from its credential. Returns 1 if there is one. Without the folder of systemd, as
- * in a terminal, it reads the file that the unit's drop-in names, if the caller has the right to.
- * These paths are recorded. */
+/* Sets an option from its credential. Returns 1 if there is one, 0 if not or if the option has no
+ * credential. Without $CREDENTIALS_DIRECTORY, as in a terminal, it reads the file of that name in
+ * CREDENTIAL_FOLDER, if the caller can read it. The path of such a file is added to
+ * credential_files. */
 static int try_credential(const ConfigOption *option, Config *config, Error *reterr)
 {
         const char *folder = getenv("CREDENTIALS_DIRECTORY");
@@ -121,7 +127,8 @@ static int try_credential(const ConfigOption *option, Config *config, Error *ret
         return set_from_credential(option, config, path, reterr);
 }
 
-/* Reads the entries of [pci] device_spec. Errors begin with the place of the entry. */
+/* Reads the entries of [pci] device_spec. An error in an entry begins with its place, an error
+ * about all of them with the place of the last one. */
 static int load_pci_specs(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigOption *option = config_find_option(config_options, "pci", "device_spec");
@@ -145,7 +152,8 @@ static int load_pci_specs(Config *config, const ConfigSettings *settings, Error 
         return r < 0 ? config_entry_prefix(entry, r, reterr) : 0;
 }
 
-/* Sets the options of a section; section NULL: of all sections. */
+/* Sets each option of a section from its credential, else from the files, else to its default.
+ * section NULL: all sections. */
 static int set_options(Config *config, ConfigSettings *settings, const char *section, Error *reterr)
 {
         int r;
@@ -180,8 +188,8 @@ static int follow_unit(Config *config)
         return 0;
 }
 
-/* Returns 1 if the folder has a file of that name, or ("") exists itself. Returns 0 if not, or
- * -ENOMEM. */
+/* Returns 1 if the folder has a file of that name. With the name "" returns 1 if the folder exists.
+ * Returns 0 if not, or -ENOMEM. */
 static int has_file(const char *folder, const char *name)
 {
         _cleanup_free_ char *path = text_format("%s/%s", folder, name);
@@ -189,8 +197,8 @@ static int has_file(const char *folder, const char *name)
         return path ? access(path, F_OK) == 0 : -ENOMEM;
 }
 
-/* Returns 1 if only the folder of an older configuration can be meant: the other one does not
- * exist, and Nova has no instances in this one. Returns 0 if not, or -ENOMEM. */
+/* Returns 1 if state_path can only be the agent's folder of an older configuration: it exists,
+ * state_dir does not, and it has no folder "instances" of Nova. Returns 0 if not, or -ENOMEM. */
 static int is_only_folder(const Config *config)
 {
         int other = has_file(config->state_dir, ""), former = has_file(config->state_path, ""),
@@ -204,9 +212,10 @@ static int is_only_folder(const Config *config)
 /* Chooses the state folder of the agent: [agent] state_dir, else the first folder of the unit's
  * StateDirectory= ($STATE_DIRECTORY), else /var/lib/compute-agent.
  *
- * Up to version 0.1 [DEFAULT] state_path named this folder. If a configuration still has that
- * option, the agent keeps using its folder if a claim database is there. The same holds if
- * is_only_folder() is true. Blocks on the disk. */
+ * Up to version 0.1 [DEFAULT] state_path named this folder. If a configuration still sets
+ * state_path, but not state_dir, and state_path has a claim database, the agent uses state_path
+ * with a warning. The same holds if is_only_folder() is true. Two claim databases, one in each
+ * folder, are an error. Blocks on the disk. */
 static int choose_state_dir(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigEntry *entry = config_settings_find(settings, "DEFAULT", "state_path");
@@ -247,8 +256,8 @@ static int choose_state_dir(Config *config, const ConfigSettings *settings, Erro
 
 /* Types of mediated devices. */
 
-/* Finds the entry of an option in [mdev_TYPE]. Addresses are also found in [vgpu_TYPE], the
- * section's old name. */
+/* Finds the entry of an option in [mdev_TYPE]. device_addresses is also found in [vgpu_TYPE], the
+ * old name of the section, if [mdev_TYPE] does not set it. */
 static const ConfigEntry *find_entry(const ConfigSettings *settings, const char *type,
                                      const ConfigOption *option)
 {
@@ -280,16 +289,16 @@ static bool has_address(const HostMdevType *type, size_t n, const char *address)
         return false;
 }
 
-/* Returns whether one device can offer both types: a card whose virtual functions become vGPUs, of
- * which each type has a resource class of its own. Other devices have one type, which only the poll
- * shows (drivers/verify.h). */
+/* Checks whether both types can list one device. That needs a PCI address and different resource
+ * classes: the virtual functions of such a card can have different types. Whether the card supports
+ * that is known only after a poll (drivers/verify.h). */
 static bool can_share(const HostMdevType *a, const HostMdevType *b, const char *address)
 {
         return address[0] != '/' && strcmp(a->mdev_class, b->mdev_class) != 0;
 }
 
-/* Writes PCI addresses in small letters, as libvirt does. An address must appear once in a type,
- * and in several types only if these can share the device. */
+/* Writes PCI addresses in small letters, as libvirt does. An address must appear only once in a
+ * type, and in several types only if can_share() permits it. */
 static int check_addresses(const HostConfig *host, HostMdevType *type, Error *reterr)
 {
         for (size_t i = 0; type->device_addresses && type->device_addresses[i]; i++) {
@@ -424,8 +433,8 @@ static int load_mdev_types(Config *config, const ConfigSettings *settings, Error
 
 /* Checks of several options. */
 
-/* Completes the options of the agent: the log level of "debug", the driver's long name, and the
- * file of the static driver. */
+/* Completes the options of the agent: the log level of "debug", and the short name of the driver.
+ * Rejects compute_driver = static without [static] path. */
 static int finish_agent(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigEntry *driver = config_settings_find(settings, "DEFAULT", "compute_driver");
@@ -443,7 +452,8 @@ static int finish_agent(Config *config, const ConfigSettings *settings, Error *r
         return 0;
 }
 
-/* Finds the entry of the first option in the words; NULL: no file sets any of them. */
+/* Finds the entry of the option whose name comes first in the words, among the options that a file
+ * sets. NULL: the words name none of them. */
 static const ConfigEntry *find_named(const ConfigSettings *settings, const char *words)
 {
         const ConfigEntry *ret = NULL;
@@ -479,7 +489,7 @@ static int check_driver(const Config *config, const ConfigSettings *settings, Er
                      : error_setf(reterr, -r, "%s", error.text);
 }
 
-/* Warns about deprecated options of Nova. */
+/* Warns about vcpu_pin_set, which Nova has deprecated. */
 static void warn_old_options(const ConfigSettings *settings)
 {
         const ConfigEntry *entry = config_settings_find(settings, "DEFAULT", "vcpu_pin_set");
@@ -517,8 +527,8 @@ static int check_keystone(const Config *config, const ConfigSettings *settings, 
                              option);
 }
 
-/* Checks that the authentication has all its options. Their values were checked before. place:
- * "FILE:LINE" of the section. */
+/* Checks that the authentication has all options that auth_type needs. The form of each value was
+ * checked before. place: "FILE:LINE" of the section. */
 static int check_placement(const Config *config, const ConfigSettings *settings, const char *place,
                            Error *reterr)
 {
@@ -545,7 +555,8 @@ static int check_placement(const Config *config, const ConfigSettings *settings,
         return 0;
 }
 
-/* Completes [placement]. Without the section the agent is standalone. */
+/* Completes [placement]: endpoint is used if endpoint_override is not set. Without the section the
+ * agent is standalone. */
 static int finish_placement(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigSection *section = config_settings_find_section(settings, "placement");
@@ -628,8 +639,8 @@ static void warn_readable_secrets(const ConfigSettings *settings)
         }
 }
 
-/* Makes a Config from settings whose references are replaced. The order of the steps matters: each
- * uses the results of earlier ones. */
+/* Makes a Config from settings whose references are replaced. The order of the steps matters,
+ * because later steps use members that earlier ones set. */
 static int config_make(Config **ret, ConfigSettings *settings, Error *reterr)
 {
         _cleanup_(config_freep) Config *config = calloc(1, sizeof(Config));
@@ -688,7 +699,8 @@ int config_load_hook(Config **ret, const char *file, Error *reterr)
         return r;
 }
 
-/* Stores each warning and passes it to the caller. */
+/* Receives the warnings of config_load(): stores each one and passes it to the caller's
+ * function. */
 typedef struct Collector {
         StringSet texts;
         ConfigWarning warning;

@@ -32,20 +32,21 @@ typedef enum ConfigHookAway {
 
 /* [agent] claim_mode */
 typedef enum ClaimMode {
-        CLAIM_MODE_AUTO,   /* verify placed ones, else write; local while Placement is away */
-        CLAIM_MODE_VERIFY, /* only placed ones */
-        CLAIM_MODE_WRITE,  /* as auto, but none while Placement is away */
+        CLAIM_MODE_AUTO,   /* a claim takes the allocations of a scheduler, else the agent writes
+                              them; while Placement is away it claims locally */
+        CLAIM_MODE_VERIFY, /* a claim needs the allocations of a scheduler */
+        CLAIM_MODE_WRITE,  /* as auto, but rejects claims while Placement is away */
         _CLAIM_MODE_MAX,
 } ClaimMode;
 
 typedef struct Config {
         /* [DEFAULT] */
-        char *state_path;              /* Nova's state folder; "/var/lib/nova" */
-        char *claim_db;                /* "claim.sqlite", relative to state_dir */
-        char *host;                    /* "": the hostname */
-        char *compute_driver;          /* "libvirt", "linux" or "static", for driver_new() */
-        bool debug;                    /* used only for log_level */
-        int log_level;                 /* [DEFAULT] debug = true, or [agent] log_level */
+        char *state_path;     /* Nova's state folder; "/var/lib/nova" */
+        char *claim_db;       /* "claim.sqlite", relative to state_dir */
+        char *host;           /* "": the hostname */
+        char *compute_driver; /* "libvirt", "linux" or "static", for driver_new() */
+        bool debug;           /* used only for log_level */
+        int log_level; /* [agent] log_level, else LOG_DEBUG if debug is true; as in syslog(3) */
         uint64_t claim_expiry_usec;    /* claim_expiry_time, seconds; 300; 0 never */
         uint64_t update_interval_usec; /* update_resources_interval, seconds; 0: the default of 60
                                           s; below 0: no periodic poll, stored as UINT64_MAX */
@@ -66,7 +67,8 @@ typedef struct Config {
         bool hook_enabled;
         uint64_t hook_timeout_usec; /* timeout, seconds; 10 */
         int hook_when_away;         /* ConfigHookAway */
-        /* [libvirt], [static], [devices], [mdev_*], [pci]: in driver, which owns all of it */
+        /* [libvirt], [static], [devices], [mdev_*], [pci]: all in driver, whose members this struct
+         * frees */
         char **device_specs;       /* [pci], as in the file; parsed in driver.host.pci_specs */
         char **enabled_mdev_types; /* as in the file; the used ones are in driver.host.mdev_types */
         DriverConfig driver;
@@ -78,14 +80,16 @@ typedef struct Config {
         char *placement_fallback; /* endpoint */
         char *placement_token;    /* token, or the credential "placement-token"; never logged */
         char *cafile, *certfile, *keyfile;
-        KeystoneConfig keystone; /* secrets, also from the credentials "placement-password" and
-                                    "placement-application-credential-secret" */
+        KeystoneConfig keystone; /* its secrets can come from the credentials "placement-password"
+                                    and "placement-application-credential-secret" */
         ReporterConfig reporter; /* borrows strings of this struct */
         /* the files */
         char **files;               /* in the order in which they were read, NULL-terminated */
         StringSet warnings;         /* texts of all warnings */
-        StringSet credential_files; /* credentials that were read without systemd's folder */
-        size_t n_ignored;           /* number of options that only Nova or its libraries use */
+        StringSet credential_files; /* paths of credentials that were read without
+                                       $CREDENTIALS_DIRECTORY */
+        size_t n_ignored; /* number of options that the agent ignores without a warning (settings.h)
+                           */
 } Config;
 
 /* Receives a warning: "FILE:LINE: unknown option [placement] foo, ignoring". The text is borrowed
@@ -99,28 +103,29 @@ typedef void (*ConfigWarning)(const char *text, void *userdata);
  * a main file the defaults apply.
  *
  * A later file wins over an earlier one. Secrets come first from $CREDENTIALS_DIRECTORY. Without
- * that variable they come from files with the names of the credentials in the configuration's
- * folder.
+ * that variable they come from files with the names of the credentials in compute-agent/ of the
+ * sysconfdir, normally /etc/compute-agent/.
  *
- * Returns -EINVAL with words (exit code 78), -ENOENT if the named file does not exist, -EACCES or
- * -ENOMEM. warning can be NULL. Blocks on the disk. */
+ * Returns -EINVAL with words (exit code 78), -ENOENT if the named file does not exist, another
+ * errno of reading, or -ENOMEM. warning can be NULL. Blocks on the disk. */
 int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
                 Error *reterr);
 
-/* Reads the same files, but uses only [hook]. A guest that starts waits for the hook, and errors in
- * other sections must not delay it. All other members of the Config are 0. */
+/* Reads the same files, but uses only [hook]. A guest that starts waits for the hook, so values of
+ * other sections are not checked. Errors of syntax and of references are errors in each section.
+ * All members of the Config but files and those of [hook] are 0. */
 int config_load_hook(Config **ret, const char *file, Error *reterr);
 
-/* Replaces [placement] by a Placement behind a Unix socket that accepts the token "admin". Returns
- * -ENOMEM. */
+/* Replaces endpoint, token and auth_type of [placement] by those of a Placement behind a Unix
+ * socket that accepts the token "admin". The other options stay. Returns -ENOMEM. */
 int config_set_direct(Config *config, const char *socket);
 
 /* Finds the files that config_load() would read, NULL-terminated. The caller frees with
  * strings_free(). */
 int config_find_files(const char *file, ConfigWarning warning, void *userdata, char ***ret,
                       Error *reterr);
-/* Lets the structs of other modules borrow the present strings. Call it after each change of a
- * string. */
+/* Lets config->reporter borrow the present strings, and sets its use of local DISK_GB. Call it
+ * after each change of a string. */
 void config_lend_strings(Config *config);
 
 /* Returns [hook] as one word: "" (not enabled), "allow" or "deny". Static. */

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads configuration files in the syntax of oslo.config's parser (oslo_config/iniparser.py), so
- * that a nova.conf means here the same as in Nova. A text is read line by line:
+ * that a nova.conf has the same meaning as in Nova. A text is read line by line:
  *
  *   [section]        opens a section, or opens it again
  *   key = value      or "key: value"; the first of '=' and ':' counts
  *     more           continues the value: the line begins with a blank or a tab
  *   # or ;           comment, in the first column
  *
- * An empty line, a comment or a section ends a value. The main structure is Reader, which appends
- * to ConfigSettings. Invariant: the reader does not change an entry after its value has ended. A
- * value that is freed is wiped, because it can be a secret. */
+ * Each line but a continuation ends the value before it, also an empty line or a comment. The main
+ * structure is Reader, which appends to ConfigSettings. Invariants: the reader does not change an
+ * entry after its value has ended, and a value is wiped when it is freed, because it can be a
+ * secret. Limits: those of file.h, which are errors. */
 
 #include "config/file.h"
 
@@ -26,8 +27,8 @@
 
 #define NOTHING_OPEN SIZE_MAX
 
-/* A file during reading. Its sections begin at first_section. n_settings counts headers of sections
- * too. */
+/* A file during reading. Its sections begin at index first_section of the settings. n_settings
+ * counts headers of sections and options. */
 typedef struct Reader {
         ConfigSettings *settings;
         const char *path;

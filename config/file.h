@@ -6,7 +6,8 @@
  *
  * It rejects a file that is not regular, is larger than 1 MiB or has another syntax. Control
  * characters, text that is not UTF-8, and more than CONFIG_FILE_MAX_SETTINGS settings are errors
- * too. Errors name file and line, and quote no value, because it can be a secret. */
+ * too. Errors about the content name file and line. No error quotes a value, because it can be a
+ * secret. */
 
 #include "base/error.h"
 
@@ -17,8 +18,8 @@ typedef struct ConfigEntry {
         const char *file; /* path; borrowed */
         char *section;
         char *key;
-        char *value; /* trimmed, without one pair of quotes; lines of one value are joined by
-                        newlines */
+        char *value; /* trimmed; a pair of quotes around the first line is removed; further lines
+                        are joined by newlines */
         unsigned line;
         bool world_readable; /* all users can read the file */
         bool is_expanded;    /* references in the value were replaced (settings.h) */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads the sections [device_prepare NAME] of all files. Sections of one name are one section, and
- * the last entry of an option counts, as in all sections. Invariant: a card belongs to one section.
- * Two sections could otherwise contradict each other about a card.
+/* Reads the sections [device_prepare NAME] of all files into HostPrepare structs, one for each
+ * name, and frees them. Headers with the same text are one section, and the last entry of an option
+ * counts. Invariant: a card belongs to one section, because two sections could contradict each
+ * other about it. Limit: headers that differ only in the number of blanks before NAME count as one
+ * name, and only the options below the first spelling are read.
  *
  * Tests: tests/unit/config/test-prepares.c */
 
@@ -49,7 +51,8 @@ static bool has_address(const HostPrepare *prepare, size_t n, const char *addres
         return false;
 }
 
-/* Writes the addresses in small letters, as sysfs does. Each must appear once over all sections. */
+/* Writes the addresses in small letters, as sysfs does. Rejects an address that appears twice in
+ * all sections together. */
 static int check_addresses(const HostConfig *host, HostPrepare *prepare, Error *reterr)
 {
         for (size_t i = 0; prepare->device_addresses[i]; i++) {

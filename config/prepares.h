@@ -8,9 +8,9 @@
 #include "drivers/host/host-config.h"
 
 /* Reads all sections into host->prepares, in the order of their first headers. Returns -EINVAL with
- * words that begin with the place of the bad option, or -ENOMEM. Some sections can have been added
- * then. An option without a device_addresses beside it is an error, and so is a card in two
- * sections. */
+ * words that begin with the place of the bad option or section, or -ENOMEM. Some sections can have
+ * been added then. A section without device_addresses is an error, and so is a card that is listed
+ * twice. */
 int config_load_prepares(HostConfig *host, const ConfigSettings *settings, Error *reterr);
 
 /* Frees host->prepares. */

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Opens files with the rights of the service in a child process, and reports those that fail.
+/* Checks in a child process, with the rights of the service, which files the service can read or
+ * write.
  *
  * The child changes its user and groups, tries each file, and writes a line for each failure: the
- * errno in decimal (0: only a warning), a blank, and the words. The parent reads the lines; the
- * first errno above 0 is its result. Invariant: the rights of the parent never change. Limit: the
- * child is forked without exec, so no other thread may run. */
+ * errno in decimal (0: only a warning), a blank, and the words. The parent reads the lines. The
+ * first errno above 0 is its result, and lines with 0 go to the caller's function for warnings. The
+ * main structure is Look, the work of the child. Configuration, credentials and certificates are
+ * opened. The state files and instances_path are checked with access(2). Invariant: the rights of
+ * the parent never change. Limit: the child is forked without exec, so the caller must have only
+ * one thread. */
 
 #include "config/service-access.h"
 
@@ -104,7 +108,8 @@ int service_rights_find_id(ServiceRights *ret, uid_t user, gid_t group, Error *r
 
 /* In the child. */
 
-/* The work of the child. Exactly one of both checks runs: the second one if config is set. */
+/* The work of the child: the check of the configuration files, or, if config is set, the check of
+ * the files that it names. */
 typedef struct Look {
         const ServiceRights *rights;
         const char *file;     /* the argument of service_access_check_config() */
@@ -112,8 +117,9 @@ typedef struct Look {
         FILE *output;
 } Look;
 
-/* Writes a line about a file. Without the rights of the service, only a missing file is reported,
- * because the service cannot read that either. deed: "read" or "write to". */
+/* Writes a line about a file. If the child has only the rights of the caller (n_groups 0), only a
+ * missing file is reported, because the service cannot read that either. deed: "read" or "write
+ * to". */
 static void complain(const Look *look, bool fatal, const char *option, const char *path,
                      const char *deed, int error)
 {
@@ -149,8 +155,8 @@ static void look_at_config(const Look *look)
                 try_read(look, true, "", *path);
 }
 
-/* Tries the state folder and its files. Missing ones are no problem, because the first start
- * creates them. */
+/* Checks that the state folder, its lock and the claim database can be written. Missing ones are no
+ * problem, because the first start creates them. */
 static void look_at_state(const Look *look)
 {
         const char *folder = look->config->state_dir;
@@ -169,7 +175,8 @@ static void look_at_state(const Look *look)
         }
 }
 
-/* Tries the files of provider.yaml in their folder. The service runs without them. */
+/* Tries to read the files *.yaml in provider_config_location. Failures are warnings, because the
+ * service runs without these files. */
 static void look_at_providers(const Look *look)
 {
         static const char option[] = "[compute] provider_config_location";
@@ -188,7 +195,7 @@ static void look_at_providers(const Look *look)
         }
 }
 
-/* Tries all other files that the configuration names. */
+/* Tries all files that the configuration names. Only the state and the credentials are fatal. */
 static void look_at_rest(const Look *look)
 {
         const Config *config = look->config;

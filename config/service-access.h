@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Checks that the service's user can open the files that a start of the service opens.
+/* Checks that the service's user has the necessary rights to the files that a start of the service
+ * uses.
  *
  * Root can read each file, so a check by root proves nothing for the service. The checks run in a
  * child process that has the user and groups of the service.
@@ -31,15 +32,17 @@ void service_rights_done(ServiceRights *rights);
  * user does not exist, or -ENOMEM. Blocks on the user database. */
 int service_rights_find(ServiceRights *ret, const char *user, char *const extra[], Error *reterr);
 
-/* Does the same for a user id. A user id without a name gets only the group that is passed. */
+/* Finds the rights of a user id. A user with a name gets the groups of the user database. A user id
+ * without a name gets only group. */
 int service_rights_find_id(ServiceRights *ret, uid_t user, gid_t group, Error *reterr);
 
 /* Opens the configuration files that config_load() would find. Returns 0 if all can be read, else a
  * negative errno with words that name the first failure. Blocks on the child. */
 int service_access_check_config(const ServiceRights *rights, const char *file, Error *reterr);
 
-/* Opens the files that the configuration names. A start fails without the state folder, its lock
- * file, the database and the credential_files: these return a negative errno with words. The
- * service runs without each other file, so these are warnings. Blocks on the child. */
+/* Checks the files that the configuration names. Returns a negative errno with words if the service
+ * cannot write an existing state folder, lock file or database, or cannot read one of
+ * credential_files, because a start would fail. The service runs without each other file, so a
+ * failure there is a warning. Blocks on the child. */
 int service_access_check_rest(const ServiceRights *rights, const Config *config,
                               ConfigWarning warning, void *userdata, Error *reterr);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finds the entries of options in the settings: the entry that counts for an option, the references
- * between options, and the entries that set nothing.
+/* Finds the entries of options in the settings, replaces the references between options, sets
+ * options from their entries, and warns about entries that set nothing.
  *
- * Options can have old names, and those of authentication can be in another section, so each search
- * compares an entry by rank_of(). Entries are in the order of reading; searches run from the end,
- * because the last entry wins. References are replaced once, in place; an entry that was expanded
- * is marked. Invariant: a value that is no secret never contains a secret by reference, because
- * messages quote it. Limits: references nest 16 deep, and an expanded value has at most 64 KiB.
+ * Options can have old names, and those of authentication can be in another section, so the search
+ * for an option compares entries by rank_of(). Entries are in the order of reading, and the last
+ * one wins. References are replaced once, in place, and the entry is then marked as expanded. A
+ * reference from a value that is no secret to a secret is an error, because messages quote the
+ * first value. Limits: references nest 16 deep, and an expanded value has at most 64 KiB. An entry
+ * that a secret refers to is expanded with the permissions of the secret.
  *
  * Tests: tests/unit/config/test-settings.c tests/unit/config/test-config.c */
 
@@ -56,8 +57,8 @@ static const char *section_of(const ConfigSettings *settings, const ConfigOption
 
 #define NO_RANK (CONFIG_OLD_NAMES_MAX + 1)
 
-/* Returns 0 for an entry with the name of the option, a larger number for an older name, and
- * NO_RANK for another option. */
+/* Returns 0 for an entry with the present name of the option, its place among the old names from 1
+ * on, and NO_RANK for another option. */
 static size_t rank_of(const ConfigSettings *settings, const ConfigOption *option,
                       const ConfigEntry *entry)
 {
@@ -187,11 +188,11 @@ void config_warn(const ConfigSettings *settings, const char *format, ...)
 #define REFERENCE_MAX      256 /* bytes of a name */
 #define EXPANDED_MAX_BYTES (64 * 1024)
 
-/* The state of the replacement in one value, shared by all levels of nesting. */
+/* The state of the replacement in one value. All levels of nesting share it. */
 typedef struct Expansion {
         ConfigSettings *settings;
         unsigned depth;
-        bool is_secret; /* the value is never quoted in a message */
+        bool is_secret; /* the value is a secret, so it can contain other secrets */
         Error *reterr;
 } Expansion;
 
@@ -245,8 +246,8 @@ static int expand_entry(Expansion *expansion, ConfigEntry *entry)
         return 0;
 }
 
-/* Checks whether the value of an option must not be copied into a value that messages quote. The
- * names of unknown options decide. */
+/* Checks whether the value of an option is a secret, which must not be copied into a value that
+ * messages quote. For an option that this agent does not know, the name decides. */
 static bool is_secret(const ConfigOption *option, const char *key)
 {
         return option ? option->secret
@@ -308,8 +309,9 @@ static int find_reference(Expansion *expansion, const char *section, const char 
         return r;
 }
 
-/* Writes the value of a reference. Another text after the dollar sign stays. Returns the number of
- * characters that were read, or a negative errno with words. */
+/* Writes the value of the reference at a dollar sign, and "$" for "$$". A dollar sign before any
+ * other text stays. Returns the number of characters that were read, or a negative errno with
+ * words. */
 static int expand_dollar(Expansion *expansion, const char *section, const char *dollar, FILE *file)
 {
         _cleanup_(text_free_secretp) char *value = NULL;
@@ -393,7 +395,9 @@ static int expand_text(Expansion *expansion, const char *section, const char *te
         return r;
 }
 
-/* Checks whether the entry sets an option of this agent and no later entry does. */
+/* Checks whether the value of the entry is used: it sets an option of this agent, and no other
+ * entry of that option wins. All entries of a repeated option are used. option: that of the entry;
+ * NULL for sections of types and cards. */
 static bool counts(const ConfigSettings *settings, const ConfigEntry *entry,
                    const ConfigOption *option)
 {
@@ -456,9 +460,9 @@ int config_set_from_settings(const ConfigOption *option, void *base, ConfigSetti
 
 /* Entries that set nothing. */
 
-/* Returns the section as the tables name it: "mdev_TYPE" for that of each type, also with the old
- * name, and "device_prepare NAME" for that of each group of cards. NULL: this agent has no such
- * section. */
+/* Returns the name of the section in the tables: "mdev_TYPE" for the section of a type, also with
+ * its old name, and "device_prepare NAME" for that of a group of cards. NULL: this agent has no
+ * such section. */
 static const char *kind_of_section(const char *section)
 {
         if (config_prepare_name(section))
@@ -500,14 +504,15 @@ static bool is_option_of_nova(const ConfigEntry *entry)
         return bsearch(name, nova_options, ARRAY_SIZE(nova_options), sizeof(char *), compare_names);
 }
 
-/* Checks whether neither this agent nor Nova has the section. */
+/* Checks whether neither this agent nor Nova has the section, and it is not auth_section either. */
 static bool is_strange(const ConfigSettings *settings, const char *section)
 {
         return !kind_of_section(section) && !is_auth_section(settings, section) &&
                !is_section_of_nova(section);
 }
 
-/* Warns about an option that changes the inventory of Nova's driver but not of this agent. */
+/* Warns if [workarounds] reserve_disk_resource_for_image_cache is true, because it changes the
+ * inventory of Nova's driver but not that of this agent. */
 static void warn_not_implemented(const ConfigSettings *settings)
 {
         const ConfigEntry *entry = config_settings_find(settings, "workarounds",

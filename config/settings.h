@@ -57,8 +57,8 @@ const ConfigSection *config_settings_find_section(const ConfigSettings *settings
 /* Writes the place of an entry before the words: "FILE:LINE: [section] key: ". Returns r. */
 int config_entry_prefix(const ConfigEntry *entry, int r, Error *reterr);
 
-/* Sets an option of base from an entry; entry NULL: to its default. Words begin with "FILE:LINE:
- * [section] key: ". */
+/* Sets an option of base from an entry; entry NULL: to its default, and without a default the
+ * member stays. Words about an entry begin with "FILE:LINE: [section] key: ". */
 int config_set_from_entry(const ConfigOption *option, void *base, const ConfigEntry *entry,
                           Error *reterr);
 
@@ -68,8 +68,9 @@ int config_set_from_settings(const ConfigOption *option, void *base, ConfigSetti
                              Error *reterr);
 
 /* Warns about each section that neither this agent nor Nova defines, and about each such option in
- * a section that the agent reads. Returns the number of ignored options, which only Nova or its
- * libraries use. */
+ * a section that the agent reads. Also warns about one option of Nova that the agent does not
+ * implement. Returns the number of options that are ignored without a warning: options of Nova or
+ * its libraries, and all options in sections that only Nova reads. */
 size_t config_warn_unknown(const ConfigSettings *settings);
 
 /* Calls the warning of the settings, if there is one, with a formatted text. */

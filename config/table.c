@@ -2,11 +2,11 @@
 
 /* The table of all options, and the functions that set one of them from its text.
  *
- * A row has the section, name, type and default of an option, its allowed values in words, and the
- * offset of its member in Config. The macros below are the usual kinds of rows. Invariants: a
- * member is changed only if the text is allowed; a secret is wiped when it is freed, and no message
- * quotes it. Types of mediated devices and groups of cards have tables of their own, because each
- * has a struct of its own.
+ * A row has the section, name, old names, type and default of an option. It also has the limits or
+ * the form of the value, the allowed values in words, and the offset of the member in Config. The
+ * macros below are the usual kinds of rows. Invariants: a text that is not allowed never reaches a
+ * member. A secret is wiped when it is freed, and no message quotes it. Types of mediated devices
+ * and groups of cards have tables of their own, because each has a struct of its own.
  *
  * Tests: tests/unit/config/test-config.c tests/unit/config/test-example.c */
 
@@ -45,7 +45,8 @@ static const ConfigWord nova_modes[] = {
         {},
 };
 
-/* An earlier version had a boolean, so its words are still accepted. */
+/* The words of numa_in_placement. It was a boolean in an earlier version, so all words of a boolean
+ * are accepted. */
 static const ConfigWord numa_forms[] = {
         { "false", HOST_NUMA_FLAT }, { "true", HOST_NUMA_CELLS },
         { "0", HOST_NUMA_FLAT },     { "1", HOST_NUMA_CELLS },
@@ -430,7 +431,8 @@ const ConfigOption *config_find_option(const ConfigOption *options, const char *
         return NULL;
 }
 
-/* Strings that are no secret are wiped too: a URL can have a password. */
+/* Wipes strings that are no secret too, because a URL can have a password. Numbers are
+ * unchanged. */
 void config_option_done(const ConfigOption *option, void *base)
 {
         void *member = (char *)base + option->offset;
@@ -526,7 +528,8 @@ static int set_string(const ConfigOption *option, char **member, const char *tex
         return 0;
 }
 
-/* Sets a member of one value. Lists are set elsewhere, because their errors name an item. */
+/* Sets a member that holds one value. Lists are set by set_list() and add_item(), because their
+ * errors name an item. An option without effect changes nothing. */
 static int set_member(const ConfigOption *option, void *member, const char *text)
 {
         switch (option->type) {
@@ -548,8 +551,8 @@ static int set_member(const ConfigOption *option, void *member, const char *text
         }
 }
 
-/* Returns the length of the start of a text, in whole characters, so that a long value leaves space
- * for the words. */
+/* Returns the length in bytes of the start of a text: at most 40, in whole characters. So a long
+ * value leaves space for the words of a message. */
 static int excerpt_length(const char *text)
 {
         size_t n = strnlen(text, 40);

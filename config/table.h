@@ -20,10 +20,10 @@ typedef enum ConfigType {
         CONFIG_U64,
         CONFIG_DOUBLE,
         CONFIG_SECONDS,  /* stored in microseconds */
-        CONFIG_INTERVAL, /* the same; 0: 60 s, below 0: UINT64_MAX */
+        CONFIG_INTERVAL, /* seconds, stored in microseconds; 0: 60 s, below 0: UINT64_MAX */
         CONFIG_STRING,
         CONFIG_LIST,   /* char **, NULL-terminated */
-        CONFIG_MULTI,  /* the same, with one item for each appearance of the option */
+        CONFIG_MULTI,  /* char **, NULL-terminated, one item for each appearance of the option */
         CONFIG_ENUM,   /* int */
         CONFIG_UNUSED, /* known from nova.conf, without effect and warning here */
 } ConfigType;
@@ -63,17 +63,17 @@ typedef struct ConfigOption {
  * key. */
 extern const ConfigOption config_options[], config_mdev_options[], config_prepare_options[];
 
-/* Checks whether an option of this agent belongs to the section. */
+/* Checks whether config_options has an option in the section. */
 bool config_knows_section(const char *section);
 
 /* Finds an option by its present or an old name. NULL: there is none. */
 const ConfigOption *config_find_option(const ConfigOption *options, const char *section,
                                        const char *key);
 
-/* Sets the member of base from a text and frees its old value; CONFIG_MULTI adds an item. An empty
- * text means the default if it cannot be a value. Returns -EINVAL with words ("x": must be
- * …), which quote no secret, or -ENOMEM. */
+/* Sets the member of base from a text and frees its old value; CONFIG_MULTI adds an item and
+ * ignores an empty text. For other types an empty text means the default if it cannot be a value.
+ * Returns -EINVAL with words ("x": must be …), which quote no secret, or -ENOMEM. */
 int config_option_set(const ConfigOption *option, void *base, const char *text, Error *reterr);
 
-/* Frees the member of base and sets it to NULL. Secrets are wiped. */
+/* Frees a string or list of base and sets it to NULL. Strings are wiped. Other members stay. */
 void config_option_done(const ConfigOption *option, void *base);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads the values of options from their texts, and checks their forms. Numbers and booleans follow
- * oslo.config. A form is a property of a text that one function of a table checks. Forms are strict
- * where a text becomes part of something else: a header of HTTP, a path in /sys, a name in
- * Placement. */
+/* Reads booleans, numbers and lists from the texts of options, by the rules of oslo.config, and
+ * checks the forms of strings. Each form (ConfigForm) has a function in the table of
+ * config_value_has_form(). Forms are strict where a text becomes part of something else: a header
+ * of HTTP, a path in /sys, a name in Placement. Pure. Limit: a relative path of a file
+ * (CONFIG_FORM_FILE_BELOW) can contain "..". */
 
 #include "config/value.h"
 
@@ -74,7 +75,7 @@ int config_value_double(const char *text, double *ret)
         return 0;
 }
 
-/* The list has at most one item more than commas, and one place for the NULL. */
+/* Allocates space for one item more than there are commas, and for the NULL at the end. */
 int config_value_list(const char *text, char ***ret)
 {
         _cleanup_(strings_freep) char **items = NULL;
@@ -231,7 +232,8 @@ static bool is_device_address(const char *text)
                (n < 3 || strcmp(text + n - 3, "/..") != 0);
 }
 
-/* Checks for the name of a kernel driver, which becomes the name of a folder in /sys. */
+/* Checks for the name of a kernel driver, which becomes the name of a folder in /sys, or an empty
+ * text. */
 static bool is_kernel_driver(const char *text)
 {
         return strlen(text) <= NAME_MAX_LENGTH &&
@@ -239,8 +241,8 @@ static bool is_kernel_driver(const char *text)
                        strlen(text);
 }
 
-/* Checks for NAME@.service with characters of names of units. The name does not begin with "-",
- * because it becomes an argument. */
+/* Checks for NAME@.service with characters of names of units, or an empty text. The name must not
+ * begin with "-", because it becomes an argument. Its length leaves space for a PCI address. */
 static bool is_unit_template(const char *text)
 {
         static const char end[] = "@.service";
