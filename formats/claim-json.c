@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes the JSON of claims and events for the documents of D-Bus (members: claim-json.h). The names
- * and presence of guests and devices come from the facts of the last poll; everything else comes
- * from the claim or the event.
+/* Makes the JSON of claims and events for the documents of D-Bus (members: claim-json.h). The name
+ * of a guest with a domain, and the members "exists" and "managed" of a device, come from the facts
+ * of the last poll. Everything else comes from the claim or the event.
  *
  * Each part of a claim has a function that returns a new reference, or NULL if memory ran out. A
  * NULL among the values makes json_pack() fail and release the other values, so errors need no
- * further check. Arrays are sorted by provider name, which makes equal claims equal documents.
- * Limit: the texts of an event come from a database that might be damaged; a column that is not
- * JSON becomes an empty array. */
+ * further check. Only "held" is left out if memory ran out for it. Allocations are sorted by
+ * provider name; the other arrays keep the order of the claim. Limit: the texts of an event come
+ * from a database that might be damaged. A column that is not a JSON array becomes an empty
+ * array. */
 
 #include "formats/claim-json.h"
 
@@ -52,8 +53,8 @@ static json_t *allocations_to_json(const Claim *claim)
         return TAKE_PTR(array);
 }
 
-/* Checks whether libvirt takes the device from its driver. An mdev has no such driver. A device
- * that the poll did not find counts as managed, because libvirt's default is unknown for it. */
+/* Checks whether libvirt must detach the device from its host driver (managed='yes'). An mdev has
+ * no such driver. A PCI device that the poll did not find, or without facts, counts as managed. */
 static bool is_managed(const HostFacts *facts, const ClaimDevice *device)
 {
         const HostPci *pci = facts ? host_facts_find_pci(facts, device->address) : NULL;
@@ -61,7 +62,8 @@ static bool is_managed(const HostFacts *facts, const ClaimDevice *device)
         return uuid_empty(&device->mdev) && (!pci || pci->managed);
 }
 
-/* Checks whether the mdev exists. A whole device always counts as existing. */
+/* Checks whether the mdev existed at the last poll. A whole PCI device always counts as
+ * existing. */
 static bool exists(const HostFacts *facts, const ClaimDevice *device)
 {
         return uuid_empty(&device->mdev) || (facts && host_facts_find_mdev(facts, &device->mdev));
