@@ -3,8 +3,10 @@
 /* Reads, writes and moves consumers in Placement, and reads the capacity that is left. One
  * ConsumersCall is one request, or two: if Placement does not know the microversion of the first,
  * the fallback is sent with an older microversion. The call fails if Placement does not know that
- * one either. Each call ends in end_call(), which frees it before it calls the callback, so the
- * callback can free the session or start a new call. The caller owns all retries. */
+ * one either. capacity_read() has no fallback. A call that is not cancelled ends in end_call(),
+ * which frees it before the callback runs, so the callback can free the session or start a new
+ * call. The caller decides about all other retries. A body of another form ends in
+ * REPORT_E_UNAVAILABLE. */
 
 #include "report/consumers.h"
 
@@ -16,7 +18,7 @@ struct ConsumersCall {
         PlacementRequest fallback; /* uses the older microversion; path NULL: none */
         ConsumersDone done;
         void *userdata;
-        Uuid uuid; /* consumer to read; used by consumers_read() only */
+        Uuid uuid; /* the consumer to read; only consumers_read() sets it */
         int (*read)(const ConsumersCall *call, const json_t *body, ConsumersAnswer *answer,
                     Error *reterr); /* parses the body of the answer into *answer; NULL: the body is
                                        ignored */
@@ -44,6 +46,8 @@ static void end_call(ConsumersCall *call, int result, ConsumersAnswer *answer, c
         consumer_free(answer->consumer);
 }
 
+/* Receives the answer to either request. Sends the fallback if the first one needs a newer
+ * microversion than this service has; else parses the body and ends the call. */
 static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
 {
         ConsumersCall *call = userdata;
@@ -51,8 +55,8 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
         Error words = *error;
 
         call->call = NULL;
-        /* A type of consumer, or a mapping, needs a newer microversion than this service has. The
-         * same call continues without it. */
+        /* The fallback omits the type of the consumer and the mappings, which need a newer
+         * microversion than this service has. */
         if (result == REPORT_E_TOO_OLD && call->fallback.path) {
                 PlacementRequest request = call->fallback;
 

@@ -36,13 +36,15 @@ int consumers_read(ConsumersCall **ret, Session *session, const Uuid *uuid, Cons
                    void *userdata, Error *reterr);
 
 /* Replaces all allocations of a consumer with PUT /allocations/{consumer}. Its generation (-1: new)
- * must equal that in Placement. mappings (NULL: none) are sent if the service supports them.
- * -EINVAL without project or user, -ENOMEM. */
+ * must equal that in Placement. mappings (NULL: none) are sent only if the consumer has a valid
+ * type and the service knows 1.38. -EINVAL without project or user, -ENOMEM. */
 int consumers_write(ConsumersCall **ret, Session *session, const Consumer *consumer,
                     const RequestMappings *mappings, ConsumersDone done, void *userdata,
                     Error *reterr);
 
-/* Replaces the allocations of several consumers with one POST /allocations: all of them or none. */
+/* Replaces the allocations of several consumers with one POST /allocations: all of them or none.
+ * Each generation must equal that in Placement. -EINVAL for a consumer without project or user,
+ * -ENOMEM. */
 int consumers_move(ConsumersCall **ret, Session *session, const Allocations *consumers,
                    ConsumersDone done, void *userdata, Error *reterr);
 

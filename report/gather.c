@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A gathering has two stages of parallel reads (report/session/reads.h). The first reads the
- * allocations of each provider into seen: consumers with their parts on these providers only. The
- * second reads each wanted consumer completely into consumers. At the end the consumers of the
- * second stage are removed from seen, and the rest are the others.
+/* Reads from Placement the consumers with allocations of some providers. A gathering has two stages
+ * of parallel reads (report/session/reads.h). The first reads the allocations of each provider into
+ * seen: consumers with their parts on these providers only. The second reads each wanted consumer
+ * completely into consumers. A consumer is wanted if it has an allocation of one of the classes on
+ * these providers, or if no classes are given. At the end the consumers of the second stage are
+ * removed from seen, and the rest are the others. If no consumer is wanted, there is no second
+ * stage.
  *
  * gather_consumers_new() begins with the second stage. When the service is too old for types of
- * consumers, the read that failed is repeated without the type, and all later ones omit it. */
+ * consumers, each read that failed for it is repeated without the type, and all later ones omit it.
+ * A provider that was deleted makes the gathering fail with REPORT_E_CONFLICT, any other failure
+ * with the outcome of reads.h. */
 
 #include "report/gather.h"
 
@@ -16,10 +21,10 @@
 
 struct Gather {
         Session *session;
-        StringSet classes;
-        bool all;
+        StringSet classes;  /* consumers with allocations of these are wanted */
+        bool all;           /* every consumer is wanted */
         bool without_types; /* types are not needed, or the service is too old for them */
-        Uuid *uuids;        /* uuids of the providers, in the second stage of the consumers */
+        Uuid *uuids;        /* the providers to read; in the second stage the consumers */
         size_t n_uuids;
         Reads *reads;
         bool second; /* the second stage is running */
@@ -49,7 +54,7 @@ static int take_consumer(Gather *gather, const Uuid *uuid, const SessionAnswer *
         return r;
 }
 
-/* Takes an answer of either stage. */
+/* Stores the allocations in the answer to a read of either stage. */
 static int take_answer(Gather *gather, size_t i, const SessionAnswer *answer, Error *reterr)
 {
         const Uuid *uuid = &gather->uuids[i];
@@ -99,8 +104,8 @@ static int start_reads(Gather *gather, Error *reterr)
         return reads_new(&gather->reads, gather->session, gather->n_uuids, &ops, gather, reterr);
 }
 
-/* Goes from the providers to the consumers. Returns 1 if no consumer is wanted, or a negative
- * errno. */
+/* Starts the second stage, the reads of the wanted consumers. Returns 0, 1 if no consumer is
+ * wanted, or a negative errno. */
 static int start_second(Gather *gather, Error *reterr)
 {
         const Allocations *seen = gather->seen;
@@ -119,6 +124,8 @@ static int start_second(Gather *gather, Error *reterr)
         return n == 0 ? 1 : start_reads(gather, reterr);
 }
 
+/* Ends the gathering: runs the callback with both sets of consumers after a success, else without
+ * them. */
 static void finish(Gather *gather, int result, const Error *error)
 {
         bool done = result == REPORT_DONE;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A refresh of providers reads the list, makes the next mirror of it, and reads into that mirror
- * the parts of the providers that are stale. A refresh of names sends one request after another:
- * each for as many traits as fit into a path, and a last one for all classes. It writes the answers
- * into the mirror itself.
+/* Reads from Placement the content that the mirror lacks. A refresh of providers reads the list of
+ * the tree. If the list equals the mirror, the refresh ends. If not, it makes the next mirror from
+ * the list. It copies each provider that the mirror or an unfinished refresh has in the same
+ * generation, and reads the parts of the others. A refresh of names sends one request after
+ * another: each for as many traits as fit into a path, and a last one for all classes. It stores
+ * the answers in the present mirror.
  *
  * Tests: tests/unit/report/test-reporter.c */
 
@@ -14,12 +16,12 @@
 
 #include "report/session/reads.h"
 
-/* Limit for the reads of one provider that other writers keep changing. */
+/* Limit for the reads of one provider (all its parts) that other writers keep changing. */
 #define ROUNDS_MAX 4
 
 struct Refresh {
         Session *session;
-        SessionCall *call; /* for the list, for traits or for classes */
+        SessionCall *call; /* request for the list, for traits or for classes */
         RefreshDone done;
         void *userdata;
 
@@ -30,16 +32,18 @@ struct Refresh {
         const char *root_name;
         Mirror *next;
         Uuid *stale;
-        unsigned *rounds; /* number of repeated reads of each stale provider */
+        unsigned *rounds; /* for each stale provider, how often its generation changed between the
+                             reads of its parts */
         size_t n_stale;
         Reads *reads; /* _PLACEMENT_PART_MAX consecutive reads for each stale provider */
 
         /* Members of a refresh of names. */
-        Mirror *trait_mirror;
+        Mirror *trait_mirror; /* borrowed; gets the answers about traits and classes */
         StringSet traits, classes;
         size_t first_trait, next_trait; /* range of the traits in the request under way */
 };
 
+/* Runs the callback and passes the next mirror to it, also after a failure. */
 static void finish(int result, const Error *error, void *userdata)
 {
         Refresh *refresh = userdata;
@@ -57,7 +61,7 @@ static PlacementRequest make_request(size_t i, void *userdata)
 }
 
 /* Reads all parts of a provider again, because its generation changed between the reads of its
- * parts. REPORT_E_CONFLICT after ROUNDS_MAX rounds. */
+ * parts. Returns REPORT_E_CONFLICT when that happens for the ROUNDS_MAX-th time. */
 static int read_again(Refresh *refresh, size_t n, Error *reterr)
 {
         if (++refresh->rounds[n] >= ROUNDS_MAX) {
@@ -134,10 +138,11 @@ static int check_root(const Refresh *refresh, const PlacementProviders *provider
         return REPORT_E_REFUSED;
 }
 
-/* Checks whether the mirror can be wrong about a provider whose generation the list shows. A
- * provider that was created again can have its old generation, but the list has a newer
- * last-modified then. While this process runs, a changed generation explains that. A mirror of an
- * earlier process (it has no digest) is older, so it must agree completely. */
+/* Checks whether the mirror can be wrong about a provider that has the generation of the list. A
+ * provider that was deleted and created again can have its old generation, but then the list has
+ * another last-modified. A mirror that this process read is doubtful if all generations are equal
+ * and last-modified differs. A changed generation would explain the difference. A restored mirror
+ * of an earlier process (it has no digest) must equal the list completely. */
 static bool is_doubtful(const Refresh *refresh, bool is_current, uint64_t modified_sec)
 {
         const PlacementSeen *last = mirror_get_list(refresh->mirror);
@@ -148,7 +153,8 @@ static bool is_doubtful(const Refresh *refresh, bool is_current, uint64_t modifi
         return is_current && last->modified_sec != modified_sec;
 }
 
-/* Compares the list with the mirror. If nothing changed, no mirror is made and the refresh ends. */
+/* Compares the list with the mirror, and starts the reads. If nothing changed, no mirror is made
+ * and the refresh ends. A doubtful mirror is read again as a whole. */
 static int take_list(Refresh *refresh, const SessionAnswer *answer, Error *reterr)
 {
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;

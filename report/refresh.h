@@ -5,9 +5,9 @@
  *
  * For providers it sends one GET of the tree. Then it reads the inventories, traits and aggregates
  * of the providers whose generation changed, in parallel. A provider that changes between these
- * reads is read again, a bounded number of times. At the end the new mirror replaces the old one.
- * After a failure the old mirror stays, and the next refresh continues with the part that was
- * read.
+ * reads is read again, a bounded number of times. At the end the callback gets the new mirror,
+ * which replaces the old one. After a failure the old mirror stays, and the next refresh continues
+ * with the part that was read.
  *
  * For names it asks which traits and resource classes Placement has. */
 
@@ -23,10 +23,11 @@ typedef struct Refresh Refresh;
  * or NULL. Called once, never from inside refresh_new(). It can free the refresh. */
 typedef void (*RefreshDone)(int result, Mirror *next, const Error *error, void *userdata);
 
-/* Starts a refresh of the tree of root. Everything is borrowed and must outlive the refresh. A list
- * that equals the mirror is noted in the mirror. The
- * argument partial is the result of an earlier refresh that failed, or NULL. Placement must have
- * the root under root_name, because a provider is never renamed. -ENOMEM. */
+/* Starts a refresh of the tree of root. Everything is borrowed and must outlive the refresh. If the
+ * list equals the mirror, its digest and last-modified are stored in the mirror. The argument
+ * partial is the result of an earlier refresh that failed, or NULL. REPORT_E_REFUSED if Placement
+ * has the root under another name than root_name, because the agent renames no provider here.
+ * -ENOMEM. */
 int refresh_new(Refresh **ret, Session *session, Mirror *mirror, const Mirror *partial,
                 const Uuid *root, const char *root_name, RefreshDone done, void *userdata,
                 Error *reterr);
@@ -38,7 +39,8 @@ int refresh_new(Refresh **ret, Session *session, Mirror *mirror, const Mirror *p
 int refresh_names_new(Refresh **ret, Session *session, Mirror *mirror, const StringSet *traits,
                       const StringSet *classes, RefreshDone done, void *userdata, Error *reterr);
 
-/* Returns the progress in requests; n_total 0: the list of providers is being read. */
+/* Returns the progress in requests; n_total 0: the list of providers or the names are being
+ * read. */
 void refresh_get_progress(const Refresh *refresh, Progress *ret);
 
 /* Cancels the requests under way. */

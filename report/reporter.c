@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An attempt is a refresh, or a publish: [name lookup] → plan → executor. If a batch
- * (report/publish/plan.h) fails, plan and executor run once more without one. Or the attempt is a
- * gathering, and the groundwork of a publish can run at the same time: [name lookup] → plan →
- * executor.
+/* Implements the report client of reporter.h as a sequence of parts. An attempt is one of these
+ * four sequences:
+ *
+ * refresh: list and providers (refresh.c) → sharing providers (sharing.c).
+ *
+ * publish: [look-up of unknown names] → plan → executor. If Placement rejects a batch
+ * (report/publish/plan.h), plan and executor run once more without one.
+ *
+ * preparation of a plan: [look-up of unknown names] → [look-up of the name of a new root].
+ *
+ * gathering: the consumers (gather.c), and at the same time, if asked for, the groundwork of a
+ * publish: [look-up of unknown names] → plan → executor.
  *
  * Each part is an object of its own that ends in one callback. The callback of the attempt runs
  * last, from a deferred event source, after all parts have been freed. So the caller can start the
- * next attempt in it, or free the reporter. */
+ * next attempt in it, or free the reporter. Invariants: at most one attempt is under way (busy),
+ * and only parts of it change the mirror. Limit: nothing is retried over time; the caller starts
+ * the next attempt. */
 
 #include "report/reporter.h"
 
@@ -44,22 +54,25 @@ struct Reporter {
         NovaMode nova;
         ExecutorMemory memory;
         bool refreshed; /* the mirror has been read at least once */
-        bool restored;  /* the mirror is that of reporter_restore(), and no list differed from it */
-        uint64_t names_asked_usec;
-        ProviderTree *settled; /* a tree without a difference to the mirror; NULL: none is known */
+        bool restored;  /* the first refresh uses, or used, the mirror of reporter_restore() without
+                           a change */
+        uint64_t names_asked_usec; /* CLOCK_MONOTONIC; the last look-up of names, or the last time
+                                      when missing ones were forgotten */
+        ProviderTree *settled; /* a tree for which the plan had no steps, and since which the mirror
+                                  did not change; NULL: none */
 
         /* Members of the attempt under way. */
         bool busy;
-        Refresh *refresh; /* refresh of providers, or of names */
+        Refresh *refresh; /* the refresh of providers or of names that is under way */
         Gather *gather;
         SessionCall *call; /* the lookup of the name of a new root */
         Plan *plan;
         Executor *executor;
         ProviderTree *desired;
         Allocations *allocations;
-        bool waited;    /* a caller waits for the next refresh */
-        bool prepares;  /* the attempt ends when the names and the holder of the name of a new root
-                         * are known */
+        bool waited;   /* a caller waits for the next refresh; set by reporter_ask_at_once() */
+        bool prepares; /* the attempt is a preparation: it ends when the names and the provider with
+                          the name of a new root are known */
         size_t n_parts; /* running parts of a gathering: the gathering itself, and the groundwork */
         ReporterDone done;
         void *userdata;
@@ -68,7 +81,7 @@ struct Reporter {
 
         char changes[CHANGES_MAX];      /* description of the last plan that was run */
         Allocations *gathered, *others; /* results of a gathering until the caller takes them */
-        SessionStatistics at_refresh;
+        SessionStatistics at_refresh;   /* counters at the start of the last refresh */
         ReporterStatistics statistics;
 };
 
@@ -170,6 +183,8 @@ static void on_sharing_known(void *userdata)
         finish(userdata, REPORT_DONE, NULL);
 }
 
+/* Takes the next mirror after a success, or the partial one after a failure. Then starts the
+ * refresh of the sharing providers, or ends the attempt. */
 static void on_refreshed(int result, Mirror *next, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
@@ -210,8 +225,9 @@ int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
         return 0;
 }
 
-/* A mirror without last-modified is not kept: its providers could be made again unnoticed. A
- * refused access to the reshaper is not kept either, so that a restart notices a new role. */
+/* Saves the mirror and whether a reshape is allowed. A mirror without last-modified is not saved,
+ * because its providers could be created again unnoticed. A refused access to the reshaper is not
+ * saved either, so that a restart notices a new role. */
 json_t *reporter_save(const Reporter *reporter)
 {
         const PlacementSeen *list = mirror_get_list(reporter->mirror);
@@ -252,8 +268,8 @@ bool reporter_is_restored(const Reporter *reporter)
         return reporter->refreshed && reporter->restored;
 }
 
-/* Forgets also the reshaper access and the failure of a batch. The counter and the receiver
- * stay. */
+/* Forgets also the knowledge of the executor: the reshaper access, a failed batch, and that writes
+ * must be serial. The counter of retries and the receiver of deleted providers stay. */
 void reporter_forget(Reporter *reporter)
 {
         mirror_forget_all(reporter->mirror);
@@ -281,8 +297,8 @@ int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider)
         return reporter->refreshed ? mirror_get_generation(reporter->mirror, provider) : -1;
 }
 
-/* Checks whether the mirror is complete. It is not after an attempt that made it forget a
- * provider. */
+/* Checks whether the mirror was read and has no stale provider. An attempt that made the mirror
+ * forget a provider leaves it unusable until the next refresh. */
 static bool mirror_usable(const Reporter *reporter)
 {
         return reporter->refreshed && !mirror_has_stale(reporter->mirror);
@@ -301,7 +317,8 @@ static int make_plan(const Reporter *reporter, const ProviderTree *desired,
 
 static void execute(Reporter *reporter);
 
-/* Plans a failed batch again without one in the same attempt, unless the service is away. */
+/* Ends a publish. If Placement rejected its batch, plans again without one in the same attempt,
+ * unless the service is away or the mirror forgot a provider. */
 static void on_executed(int result, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
@@ -326,7 +343,7 @@ static void log_plan(const Plan *plan)
                           plan->steps[i].name, plan->steps[i].summary);
 }
 
-/* Makes the plan and runs it. The names are known here. */
+/* Makes the plan and runs it. A plan without steps ends the attempt. The names are known here. */
 static void execute(Reporter *reporter)
 {
         Error error = ERROR_NULL;
@@ -364,7 +381,8 @@ static void on_laid(int result, const Error *error, void *userdata)
         end_part(userdata, report_outcome_is_fatal(result) ? result : REPORT_DONE, error);
 }
 
-/* Plans and runs the groundwork: the steps of a publish that need no consumers. */
+/* Plans and runs the groundwork: the steps of a publish that need no consumers. A plan that cannot
+ * be made, or has no steps, ends the groundwork without a failure. */
 static void create_groundwork(Reporter *reporter)
 {
         Error error = ERROR_NULL;
@@ -402,8 +420,8 @@ static void on_named(int result, const SessionAnswer *answer, const Error *error
 }
 
 /* Looks up the name of a root that does not exist yet, so that a preview reports a conflict as a
- * publication would. Skipped if nova-compute reports the tree, because then the agent makes no
- * root. */
+ * publication would. Skipped if nova-compute reports this host (nova is not none), because then the
+ * agent makes no root. */
 static void end_preparing(Reporter *reporter)
 {
         const Provider *root = provider_tree_find(reporter->desired, &reporter->root);
@@ -421,7 +439,7 @@ static void end_preparing(Reporter *reporter)
                 finish(reporter, r, &error);
 }
 
-/* Continues the attempt after the lookup of names. */
+/* Continues a groundwork, a preparation or a publish after the look-up of names. */
 static void on_looked_up(int result, Mirror *next, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
@@ -438,8 +456,9 @@ static void on_looked_up(int result, Mirror *next, const Error *error, void *use
                 finish(reporter, result, error);
 }
 
-/* Looks up the desired traits and custom classes that the mirror does not know. Returns 1 if a
- * lookup is under way, 0 if none is needed. */
+/* Looks up the desired traits and custom classes that the mirror does not know. Names that
+ * Placement lacked are looked up again after MISSING_NAMES_AGE_USEC. Returns 1 if a look-up is
+ * under way, 0 if none is needed, or a negative errno. */
 static int look_up_names(Reporter *reporter)
 {
         _cleanup_(string_set_done) StringSet traits = STRING_SET_INIT, classes = STRING_SET_INIT;
@@ -473,10 +492,10 @@ static void on_gathered(int result, Allocations *consumers, Allocations *others,
         end_part(reporter, result, error);
 }
 
-/* Gathers from the providers of the host's own tree only. With skips_new, the providers that this
- * process created since the last refresh are left out, because they had no allocation when
- * Placement was read. Returns 1 if a gathering is under way, 0 if its result is empty, and -ENODATA
- * for an empty tree. */
+/* Starts to gather the consumers of the providers below the host's root, and of the root. With
+ * skips_new, the providers that this process created since the last refresh are left out, because
+ * they had no allocation when Placement was read. Returns 1 if a gathering is under way, 0 if its
+ * result is empty, and -ENODATA for an empty tree. */
 static int start_gathering(Reporter *reporter, const StringSet *classes, bool skips_new)
 {
         const ProviderTree *tree = mirror_get_tree(reporter->mirror);
@@ -580,7 +599,8 @@ static bool is_settled(const Reporter *reporter, const ProviderTree *desired)
                provider_tree_equal(reporter->settled, desired);
 }
 
-/* Starts a publish or its preparation. desired is sealed by a reference and not copied. */
+/* Starts a publish or a preparation. desired is sealed by a reference and not copied. A publish of
+ * a settled tree ends at once without a request. */
 static int start_attempt(Reporter *reporter, const ProviderTree *desired,
                          const Allocations *allocations, bool prepares, ReporterDone done,
                          void *userdata)

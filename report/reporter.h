@@ -26,13 +26,13 @@
 #include "report/sharing.h"
 
 typedef struct ReporterStatistics {
-        uint64_t n_requests; /* since the start of the process */
+        uint64_t n_requests; /* since reporter_new() */
         uint64_t n_writes;   /* requests other than GET */
         uint64_t n_conflicts;
         uint64_t n_retries;          /* requests repeated after a 500 */
         const RequestCounts *counts; /* by route and status; NULL: none */
-        const char *changes; /* description of the writes of the last publication, failed ones
-                              * included; NULL: none */
+        const char *changes; /* description of the last plan that was run, failed steps included;
+                                NULL: none */
         /* Since the last reporter_refresh(), with the publish that followed. */
         uint64_t last_attempt_requests, last_attempt_writes;
         uint64_t retry_after_usec; /* longest wait that a 429 or 503 of the last attempt asked for;
@@ -72,14 +72,16 @@ void reporter_set_deleted(Reporter *reporter, ReporterDeleted deleted, void *use
 int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata);
 
 /* Returns the knowledge about Placement for reporter_restore() of a later process, as a new
- * reference. NULL: there is nothing to keep, because the mirror was never read, is not equal to the
- * last list or is being written, or when out of memory. */
+ * reference. NULL when out of memory, or if the mirror must not be kept: it was never read, has
+ * stale providers or no root, differs from the last list, is being written, or the list had no
+ * last-modified. */
 json_t *reporter_save(const Reporter *reporter);
 
-/* Begins with the knowledge of an earlier process. The tree is known only after the next refresh.
- * It trusts the mirror if the list shows its providers, generations and last-modified, and reads
- * everything otherwise. For use before the first attempt. The caller knows that it is the tree of
- * this root. Returns -EBADMSG with words for another form, or -ENOMEM; nothing is changed then. */
+/* Begins with the knowledge of an earlier process. reporter_tree() returns it only after the next
+ * refresh. That refresh uses the mirror if the list of Placement has the same providers,
+ * generations and last-modified; otherwise it reads everything. Call it before the first attempt.
+ * The caller ensures that json is of this root. Returns -EBADMSG with words for another form, or
+ * -ENOMEM; nothing is changed then. */
 int reporter_restore(Reporter *reporter, const json_t *json, Error *reterr);
 
 /* Checks whether the first refresh confirmed the knowledge of reporter_restore(). */
@@ -110,9 +112,9 @@ int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider);
 int reporter_gather(Reporter *reporter, const StringSet *classes, const ProviderTree *ahead,
                     ReporterDone done, void *userdata);
 
-/* Reads the consumers with allocations of these providers (copied; at least one). All of them are
- * others, see below. REPORT_E_CONFLICT if a provider was deleted. Other results are those of
- * reporter_gather(). */
+/* Reads the consumers with allocations of these providers (copied; at least one).
+ * reporter_take_gathered() returns all of them as others. REPORT_E_CONFLICT if a provider was
+ * deleted. Other results are those of reporter_gather(). */
 int reporter_read_holders(Reporter *reporter, const Uuid *providers, size_t n_providers,
                           ReporterDone done, void *userdata);
 
@@ -152,7 +154,7 @@ const Sharing *reporter_get_sharing(const Reporter *reporter);
  * batch of inventories, shows it. */
 ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter);
 
-/* Returns the progress of the attempt under way; phase "": there is none. */
+/* Returns the progress of the attempt under way, in requests or steps; phase "": there is none. */
 void reporter_get_progress(const Reporter *reporter, Progress *ret);
 
 const ReporterStatistics *reporter_get_statistics(Reporter *reporter);

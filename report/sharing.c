@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A refresh has up to three stages: the lists of sharing providers, their parts in parallel, and
- * the usage of the root. A stage without anything to read is skipped. A failure of one stage skips
- * to the usage, which does not depend on the others.
+/* Reads the sharing providers of other trees, and the allocated DISK_GB of the root. A refresh has
+ * up to three stages: the lists of sharing providers, their parts in parallel, and the usage of the
+ * root. A stage without anything to read is skipped. A failure of one stage skips to the usage,
+ * which does not depend on the others.
  *
  * The members known and pools have the result of the last complete refresh. The members found and
  * read collect the new one, which replaces the old one when all parts have arrived. So a failure
- * leaves the old result. */
+ * leaves the old result. A tree without aggregates has no sharing providers, so its refresh drops
+ * the result at once. No failure reaches the caller: it is logged at debug level. */
 
 #include "report/sharing.h"
 
@@ -23,7 +25,7 @@ struct Sharing {
         uint64_t listed_usec, read_usec; /* CLOCK_MONOTONIC, of the last list and the last parts */
         PlacementProviders known;        /* with the generations at which the parts were read */
         ProviderTree *pools;             /* the same providers with their parts */
-        bool old;                        /* read the parts again at any age */
+        bool old;                        /* read the list and the parts again, whatever their age */
         uint64_t disk_use;               /* usage of the root, in GB */
         bool disk_use_known;
 
@@ -107,8 +109,8 @@ static const PlacementProvider *find_provider(const PlacementProviders *provider
         return NULL;
 }
 
-/* Moves the new providers of the list to found. Providers of the tree itself and duplicates are
- * skipped. */
+/* Moves the providers of a list to found. Providers of the host's own tree, and those that found
+ * has already, are skipped. */
 static int take_providers(Sharing *sharing, PlacementProviders *list)
 {
         PlacementProviders *found = &sharing->found;
@@ -146,7 +148,8 @@ static bool has_disk(const ProviderTree *pools)
         return false;
 }
 
-/* Decides by the option and by the known sharing providers whether the usage must be read. */
+/* Decides whether the usage must be read: the root has DISK_GB, and the option says that it leaves
+ * Placement always, or while a sharing provider has DISK_GB. */
 static bool needs_use(const Sharing *sharing)
 {
         const Provider *root = provider_tree_find(sharing->tree, &sharing->root);
@@ -253,8 +256,8 @@ static void on_parts(int result, const Error *error, void *userdata)
         end_pools(sharing);
 }
 
-/* Starts the reads of the parts. Returns 1 if reads were started, 0 if there are no sharing
- * providers. */
+/* Starts the reads of the parts. Returns 1 if reads were started, 0 if the list has no providers,
+ * or a negative errno. */
 static int read_parts(Sharing *sharing, Error *reterr)
 {
         static const ReadsOps ops = { make_request, on_part, on_parts };

@@ -7,18 +7,19 @@
  *
  * A tree without aggregates has none, and nothing is sent. Otherwise the list of sharing providers
  * is read with one GET for as many aggregates as fit into a path (facts G4.17), one after the
- * other. The list is read when the aggregates of the tree changed or a caller waits for the
- * attempt. It is also read while a sharing provider is known, and after SHARING_AGE_USEC. So the
- * next attempt sees the loss of a sharing provider.
+ * other. The list is read when the aggregates of the tree changed, a caller waits for the attempt,
+ * or sharing_forget() was called. It is also read while a sharing provider is known, and when it is
+ * SHARING_AGE_USEC old. So the next attempt sees the loss of a sharing provider.
  *
- * Their inventories, traits and aggregates are read when the list has other providers. They are
- * also read when generations differ and a caller waits or SHARING_AGE_USEC passed. The generation
- * alone is no reason, because each allocation of a pool changes it.
+ * Their inventories, traits and aggregates are read when the list has other providers than before.
+ * They are also read when a generation differs, and a caller waits or SHARING_AGE_USEC passed since
+ * their last read. A generation alone is no reason, because each allocation of a pool changes it.
  *
  * If DISK_GB of the root has to leave Placement, its usage is read too, once per attempt while the
  * root has that inventory.
  *
- * A failure leaves the old result, and the next attempt reads again. */
+ * A failure leaves the old sharing providers, and the next attempt reads again. The usage is
+ * unknown until it was read again. */
 
 #include "base/placement-options.h"
 #include "base/provider-tree.h"
@@ -40,8 +41,8 @@ Sharing *sharing_free(Sharing *sharing);
 DEFINE_CLEANUP(Sharing *, sharing_free);
 
 /* Starts a refresh. Returns 1 if requests were sent; then done is called after the last answer.
- * Returns 0 if nothing has to be read. tree is borrowed until then. waited: a caller waits for the
- * attempt. now_usec: CLOCK_MONOTONIC. -EINVAL, -ENOMEM. */
+ * Returns 0 if nothing is sent; done is not called then. tree is borrowed until then. waited: a
+ * caller waits for the attempt. now_usec: CLOCK_MONOTONIC. -EINVAL, -ENOMEM. */
 int sharing_refresh(Sharing *sharing, const ProviderTree *tree, bool waited, uint64_t now_usec,
                     SharingDone done, void *userdata);
 

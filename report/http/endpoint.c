@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An endpoint is split into the parts that requests need: curl connects to the origin or the
- * socket, and the prefix is put in front of every path. Curl parses the URL, so that this check and
- * the later connection agree about it. Text of a rejected URL is quoted only after the check for a
- * password. Pure. */
+/* Parses the endpoint of a service, and quotes parts of paths. An endpoint is split into the parts
+ * that requests need: curl connects to the origin or the socket, and the prefix is put in front of
+ * every path. Curl parses a URL of http, so that this check and the later connection agree about
+ * it. Text of a rejected URL is quoted only after the check for a password. Pure. */
 
 #include "report/http/endpoint.h"
 
@@ -24,7 +24,8 @@ void http_endpoint_done(HttpEndpoint *endpoint)
         *endpoint = HTTP_ENDPOINT_INIT;
 }
 
-/* Checks that the path fits into sun_path with its NUL. */
+/* Parses the path after unix://. It must be absolute, must not end with a slash, and must fit into
+ * sun_path with its NUL. */
 static int parse_socket(const char *path, HttpEndpoint *ret, Error *reterr)
 {
         size_t n = strlen(path);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each failure becomes one message with the endpoint, the fact, and a question or advice for the
- * operator. The outcome decides about the retry, so failures of TLS and of the protocol are
- * separate from an unreachable server. Codes whose message depends on the state of the transfer
- * have a function; the others are rows of a table. A code without either is HTTP_E_UNREACHABLE with
- * curl's text. Pure. */
+/* Translates the failure of a transfer into an HttpResult with a message: the endpoint, the fact
+ * and, where one is known, a question or advice for the operator. Failures of TLS and of the
+ * protocol are separate results from an unreachable server. Codes whose message depends on the
+ * state of the transfer have a function; the others are rows of a table. A code without either is
+ * HTTP_E_UNREACHABLE with curl's text. Pure. */
 
 #include "report/http/error.h"
 

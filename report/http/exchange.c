@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An exchange copies its request at the start and gets a handle at its first activation, so a
- * thousand exchanges can wait while few are active. Handles are used again, with every option of a
- * request reset. The header fields that the product needs are kept from the lines that curl passes
- * on, because curl_easy_header() is younger than the curl of EL9.
+/* Sets up an easy handle of curl for one request, and collects the answer. An HttpExchange copies
+ * its request at the start and gets a handle at its first activation, so a thousand exchanges can
+ * wait while few are active. Handles are used again after a success, with every option of a request
+ * reset. The header fields that the product needs are kept from the lines that curl passes on,
+ * because curl_easy_header() is younger than the curl of EL9.
  *
  * Curl must never wait on the caller's thread. It would in one place: a request that ends during
  * the look-up of its host joins the thread that asks the name servers, which can take minutes. With
@@ -26,7 +27,7 @@
 #include "report/http/error.h"
 
 #define LOOKUPS_LEFT_MAX    16
-#define RETRY_AFTER_MAX_SEC UINT64_C(21600) /* a larger one counts as this */
+#define RETRY_AFTER_MAX_SEC UINT64_C(21600) /* a larger Retry-After counts as this */
 
 #define EASY_SET(easy, option, value)                                                \
         do {                                                                         \
@@ -34,8 +35,9 @@
                         return -ENOMEM;                                              \
         } while (0)
 
-/* Checks whether the process has the largest number of threads that its own work, its connections
- * and abandoned look-ups explain. Returns false if the number cannot be read. */
+/* Checks whether the process has LOOKUPS_LEFT_MAX threads beside one for each connection. This
+ * number means that abandoned look-ups have not ended. Returns false if the number cannot be
+ * read. */
 static bool too_many_threads(const HttpConfig *config)
 {
         struct stat st;
@@ -45,14 +47,14 @@ static bool too_many_threads(const HttpConfig *config)
                st.st_nlink >= 2 + LOOKUPS_LEFT_MAX + config->max_connections;
 }
 
-/* Returns 1 to make curl fail the request before the look-up. */
+/* Receives from curl the start of a look-up. Returns 1 to make the request fail before it. */
 static int on_lookup(void *state, void *reserved, void *userdata)
 {
         return too_many_threads(userdata) ? 1 : 0;
 }
 
-/* Bounds the look-ups of a handle. An address needs no look-up, so the look-ups of another client
- * must not delay it. */
+/* Bounds the number of look-ups. An endpoint that is an address needs none, so it gets no check:
+ * the look-ups of another client must not make its requests fail. */
 static int set_lookup(CURL *easy, const HttpConfig *config, const HttpEndpoint *endpoint)
 {
 #if LIBCURL_VERSION_NUM >= 0x075700
@@ -172,7 +174,8 @@ static int set_request(HttpExchange *exchange, const HttpEndpoint *endpoint)
 
         if (!target)
                 return -ENOMEM;
-        /* Curl would parse and rewrite a path in the URL several times. */
+        /* Curl would parse and rewrite a path in the URL, so it gets the path as the target of the
+         * request. */
         EASY_SET(easy, URL, endpoint->origin);
         EASY_SET(easy, REQUEST_TARGET, target);
         if (may_have_body(exchange->method, body)) {
@@ -268,8 +271,8 @@ static int set_field(char **value, const char *text, size_t n)
 }
 
 /* Reads a header line, with or without its end; NUL need not follow. A status line starts a new
- * answer, because an interim answer or one of a proxy can precede the last. The first of two equal
- * fields counts. */
+ * answer, because an interim answer or one of a proxy can precede the last. If a field appears
+ * twice, the first one counts. */
 static int take_line(HttpExchange *exchange, const char *line, size_t n)
 {
         const char *colon = memchr(line, ':', n);

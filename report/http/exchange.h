@@ -47,9 +47,9 @@ void http_handles_done(HttpHandles *handles);
  * then too. */
 int http_exchange_init(HttpExchange *exchange, const HttpRequest *request);
 
-/* Gives the exchange a handle and sets it up, unless it has one. The arguments config and endpoint
- * are the same for all handles and outlive the exchange. The handle gets userdata as its
- * CURLINFO_PRIVATE. -ENOMEM. */
+/* Takes an idle handle or makes one, and sets it up for the exchange, unless the exchange has one.
+ * The arguments config and endpoint are the same for all handles and outlive the exchange. The
+ * handle gets userdata as its CURLINFO_PRIVATE. -ENOMEM. */
 int http_exchange_begin(HttpExchange *exchange, HttpHandles *handles, const HttpConfig *config,
                         const HttpEndpoint *endpoint, void *userdata);
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A transfer is queued, then active (curl has it), then ended (it waits for its callback). Each
- * turn of the loop runs one callback: the first directly, the others from a deferred event source.
- * A callback can free the client, so nothing of it is read after that.
+/* Implements the HTTP client: a queue of transfers, their start within the limits of lanes.h, and
+ * their callbacks. An HttpTransfer is queued, then active (curl has it), then ended (it waits for
+ * its callback). Each turn of the loop runs one callback: the first directly, the others from a
+ * deferred event source. A callback can free the client, so nothing of the client is read after
+ * that.
  *
  * Curl itself could queue requests above a number of connections, but their time-out would already
- * run in its queue. So the queue is here.
+ * run in curl's queue. So the queue is here.
  *
  * A request can stall: a server that gives each connection a worker does not read it while its
  * workers serve idle connections (report/http/lanes.h). Then idle connections are closed until the
- * request is answered. No request is sent twice for that. */
+ * request is answered, and the lanes shrink. No request is sent twice for that. */
 
 #include "report/http/http.h"
 
@@ -39,7 +41,7 @@ struct HttpTransfer {
         HttpDone done; /* NULL: the answer is ignored */
         void *userdata;
         bool writes;
-        bool stands; /* active, and the server does not read it */
+        bool stands; /* active and stalled, at the last look of on_watch() */
         uint64_t started_usec;
         CURLcode code; /* valid when it has ended */
 };
@@ -131,8 +133,8 @@ static void transfer_activate(HttpTransfer *transfer)
         watch(client);
 }
 
-/* Returns the transfer to start next: the first one, or the first read while further writes must
- * wait. NULL: none can start. */
+/* Returns the queued transfer to start next: the first one that the lanes permit, so a read can
+ * precede writes that must wait. NULL: none can start. */
 static HttpTransfer *next_queued(const HttpClient *client)
 {
         HttpTransfer *transfer;
@@ -189,7 +191,8 @@ static bool is_stalled(const HttpTransfer *transfer, uint64_t now)
         return first_byte_usec == 0 && n_connects > 0;
 }
 
-/* Looks for stalled transfers at regular times while transfers are active. */
+/* Looks for stalled transfers at regular times while transfers are active. If there are some while
+ * other connections are served, shrinks the lanes and closes the idle connections. */
 static int on_watch(sd_event_source *source, uint64_t usec, void *userdata)
 {
         HttpClient *client = userdata;
@@ -251,7 +254,7 @@ static void on_ended(CURL *easy, CURLcode code, void *userdata)
         }
 }
 
-/* Runs the callback. Returns false if it freed the client. */
+/* Runs the callback of a transfer that ended. Returns false if the callback freed the client. */
 static bool deliver(HttpClient *client, HttpTransfer *transfer)
 {
         HttpResponse response;
@@ -306,7 +309,7 @@ static void on_settled(void *userdata)
         on_deferred(client->deferred, client);
 }
 
-/* Makes a loop, also in place of a broken one. Its idle connections are lost. */
+/* Makes a loop, also in place of a broken one, whose connections are lost. */
 static int make_loop(HttpClient *client)
 {
         HttpLoop *loop;
@@ -377,7 +380,8 @@ int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config,
         return 0;
 }
 
-/* Drops the idle handles and restarts the lanes, because both belong to the old endpoint. */
+/* Sets the endpoint. Drops the idle handles and restarts the lanes, because both belong to the old
+ * endpoint. */
 int http_client_set_endpoint(HttpClient *client, const char *endpoint, Error *reterr)
 {
         int r;
@@ -419,8 +423,8 @@ HttpClient *http_client_free(HttpClient *client)
         return NULL;
 }
 
-/* Takes the transfer out of the list of its state. A free place starts the next queued transfer
- * from the loop. */
+/* Cancels a transfer in each state: takes it out of the list of that state and frees it. The next
+ * queued transfer starts from the loop. */
 HttpTransfer *http_transfer_cancel(HttpTransfer *transfer)
 {
         HttpClient *client;
@@ -469,8 +473,8 @@ static int check_request(const HttpRequest *request, Error *reterr)
         return 0;
 }
 
-/* Replaces a broken loop first: the loop's own callback must not do it, because it must not free
- * the loop. */
+/* Queues a transfer, and starts it if the lanes permit. Replaces a broken loop first, because the
+ * callback that reported it must not free the loop. */
 int http_client_send(HttpClient *client, const HttpRequest *request, HttpDone done, void *userdata,
                      HttpTransfer **ret_transfer, Error *reterr)
 {

@@ -9,9 +9,9 @@
  * redirect, uses no proxy, and stores no cookie.
  *
  * All functions belong to the thread of the loop, and none blocks. A callback never runs from
- * inside http_client_send(), and exactly once for each request that is not cancelled. A callback
- * can call every function, http_client_free() too. The client wipes its copies of bodies and
- * headers. */
+ * inside http_client_send(). It runs exactly once for each request that is not cancelled. A
+ * callback can call every function, http_client_free() too. The client wipes its copies of bodies
+ * and headers. */
 
 #include <systemd/sd-event.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Curl decides which sockets to watch and when to wake up. The loop passes events to curl and then
- * reads curl's messages. Most of the cost is in the event loop and not in curl, so there are few
- * calls to it:
+/* Drives curl's multi interface from sd-event. Curl decides which sockets to watch and when to wake
+ * up. The loop (HttpLoop) passes events to curl, and then reads curl's messages and reports the
+ * handles that ended. Most of the cost is in the event loop and not in curl, so there are few calls
+ * to it:
  *
  * Work that curl wants done now is done now, not in another turn of the event loop.
  *
@@ -10,10 +11,10 @@
  * request, mostly to a time-out that never happens.
  *
  * A connection that curl keeps for the next request keeps its event source until curl closes it.
- * The only event before that is its end. It switches the source off, and curl notices the end when
- * it uses the connection next. Curl reports no end of other sockets (connections that were never
- * complete, sockets of the resolver), so their source is freed at once, because another file can
- * soon have the same number.
+ * The only event before that is the end of the connection. The handler then switches the source
+ * off, and curl notices the end when it uses the connection next. Curl reports no end of other
+ * sockets (connections that were never complete, sockets of the resolver), so their source is freed
+ * at once, because another file can soon have the same number.
  *
  * sd-event switches off a handler that returns a negative value, so each handler here returns 0. A
  * callback of curl that fails breaks the whole multi handle. Then every transfer ends once, and the
@@ -34,7 +35,7 @@ typedef struct HttpSocket {
         TAILQ_ENTRY(HttpSocket) link;
         HttpLoop *loop;
         curl_socket_t fd;
-        bool watched; /* curl waits for its events */
+        bool watched; /* curl waits for events of the socket; else the connection is idle */
         bool ended;   /* the other end has closed, and the socket is not watched */
         sd_event_source *source;
 } HttpSocket;
@@ -72,7 +73,7 @@ static void read_messages(HttpLoop *loop)
         }
 }
 
-/* Ends all transfers after a failure of curl's multi handle. */
+/* Reports the end of all transfers after a failure of curl's multi handle. */
 static void break_down(HttpLoop *loop)
 {
         loop->broken = true;
@@ -338,8 +339,8 @@ HttpLoop *http_loop_free(HttpLoop *loop)
         return NULL;
 }
 
-/* Begins the work that curl wants done now. A handle that ends by that is reported from the
- * loop. */
+/* Begins the work that curl wants done now. A handle that ends thereby is reported later, from the
+ * loop (on_soon()). */
 static void begin(HttpLoop *loop)
 {
         int running = loop->n_handles;

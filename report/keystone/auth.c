@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A token has three times. All are counted from the moment of its request, by CLOCK_BOOTTIME, which
- * cannot be set and which counts the time that a host sleeps. From renew_usec on the token is
- * renewed in the background. From end_usec on it is not sent any more. Between the two both the old
- * and the new token are valid.
+/* Gets tokens from Keystone, gives the session the present one, and decides when another one is
+ * requested. With auth_type none or admin_token there is no Keystone, and the pass never changes.
  *
- * After a failure no token is requested until retry_usec. If Keystone rejects the credential, the
- * pause is a minute and doubles each time up to half an hour. Keystone counts such failures and
- * locks accounts. If Placement rejects a token, no account is locked, and the pause is five seconds
- * and grows up to a minute.
+ * A token has two times, renew_usec and end_usec. Both are counted from the request for the token
+ * (asked_usec) by CLOCK_BOOTTIME, which cannot be set and which counts the time that a host sleeps.
+ * From renew_usec on, the next use starts a renewal in the background, and the old token is used
+ * until the new one arrives. From end_usec on, the old token is not sent any more.
+ *
+ * After a failure no token is requested until retry_usec. Usually the pause is a second, or the
+ * Retry-After of the answer up to ten minutes. If Keystone rejects the credential, the pause is a
+ * minute and doubles each time up to half an hour. Keystone counts such failures and locks
+ * accounts. If Placement rejects a new token, no account is locked, and the pause is five seconds
+ * and doubles up to a minute.
  *
  * A server that rejects the credential is asked for its version document (GET). A server without
- * one is not Keystone but, for example, a proxy. That is an outage and locks no account.
+ * one is not Keystone but, for example, a proxy. That is an outage with a pause of five seconds to
+ * a minute. Without an answer to the GET, the rejection counts.
  *
  * Invariants: at most one exchange is under way. A token is used until its end, also if its renewal
- * fails. A token that Placement never accepted is not replaced without a pause, because Placement
- * would reject the next one too. */
+ * fails, unless Placement rejects it. A rejected token that Placement never accepted, and that was
+ * not due for renewal, is replaced only after a pause. Placement would probably reject the next one
+ * too. */
 
 #include "report/keystone/auth.h"
 
@@ -46,23 +52,28 @@ struct Auth {
         void *userdata;
         sd_event *event;
         char *base_url;
-        HttpClient *http;       /* to Keystone; NULL: the header is configured */
+        HttpClient *http;       /* client for Keystone; NULL: no Keystone is used */
         HttpTransfer *transfer; /* the exchange under way */
-        uint64_t asked_usec;    /* time of the request for the token */
+        uint64_t asked_usec;    /* CLOCK_BOOTTIME, as all times here; time of the last request for a
+                                   token */
 
         KeystoneToken token; /* header NULL: no token */
-        uint64_t serial;
+        uint64_t serial;     /* number of the present token */
         uint64_t renew_usec, end_usec;
-        bool proven;  /* Placement accepted it */
-        bool doubted; /* Placement was not at its endpoint */
-        uint64_t may_doubt_usec;
+        bool proven;             /* Placement accepted the token */
+        bool doubted;            /* Placement was not at the endpoint of the token */
+        uint64_t may_doubt_usec; /* the endpoint cannot be doubted again before this time */
 
-        int failure; /* outcome of the last exchange; 0: no failure */
+        int failure; /* ReportOutcome or negative errno of the last failure; 0: none since the last
+                        token */
         Error error;
-        uint64_t retry_usec;
-        bool locks;                   /* Keystone counts the failure */
-        uint64_t refused_pause_usec;  /* the last pause; 0 after Placement accepted a token */
-        uint64_t unusable_pause_usec; /* likewise */
+        uint64_t retry_usec; /* no exchange starts before this time */
+        bool locks; /* Keystone rejected the credential and counts that; the pause cannot be
+                       shortened */
+        uint64_t refused_pause_usec;  /* the last pause after Keystone rejected the credential; 0
+                                         after Placement accepted a token */
+        uint64_t unusable_pause_usec; /* the last pause after Placement rejected a new token, or
+                                         after the answer of another server */
 };
 
 static uint64_t now_usec(const Auth *auth)
@@ -132,7 +143,8 @@ static void note_failure(Auth *auth, int failure, const Error *error, uint64_t p
         log_debug("Keystone issued no token: %s", error->text);
 }
 
-/* Returns the pause after a failure. Retry-After counts only if the credential was not rejected. */
+/* Returns the pause after a failure in microseconds. Retry-After counts only if the credential was
+ * not rejected. */
 static uint64_t pause_after(Auth *auth, int failure, const HttpResponse *response)
 {
         uint64_t asked = response ? response->retry_after_sec * USEC_PER_SEC : 0;
@@ -258,9 +270,9 @@ static int refuse(const Auth *auth, uint64_t now, Error *reterr)
         return auth->failure;
 }
 
-/* Decides between three results: hand out the token, wait for an exchange, or report the last
- * failure. A renewal or a doubted endpoint starts an exchange; only the latter makes the requests
- * wait although the token is valid. */
+/* Decides between three results: hand out the token, wait for an exchange (-EAGAIN), or report the
+ * last failure. An exchange starts if there is no token, a renewal is due or the endpoint is
+ * doubted. With a valid token the requests wait only for the exchange of a doubted endpoint. */
 int auth_get(Auth *auth, AuthPass *ret, Error *reterr)
 {
         bool alive, due, paused;
@@ -291,6 +303,8 @@ static void note_accepted(Auth *auth, uint64_t serial)
         auth->refused_pause_usec = auth->unusable_pause_usec = 0;
 }
 
+/* Drops the token that Placement answered with 401. Returns true if the request must be sent again
+ * with another token, or false if the 401 is final. */
 static bool note_refused(Auth *auth, uint64_t serial, Error *reterr)
 {
         Error words;

@@ -48,10 +48,11 @@ int auth_get(Auth *auth, AuthPass *ret, Error *reterr);
 const KeystoneToken *auth_get_token(const Auth *auth);
 
 /* Notes the status of Placement's answer to a request with that pass. Status 0: Placement was not
- * at the endpoint of the pass, so the next auth_get() looks it up again, at most once a minute.
- * After 401, true means that a second attempt with a new pass is useful. False means that the 401
- * is final; then reterr has words if more is known. Any other status proves the pass. An answer to
- * another pass than the present one changes nothing. */
+ * at the endpoint of the pass. If the endpoint is from Keystone's catalogue, the next auth_get()
+ * looks it up again, at most once a minute. After 401, true means that the request must be sent
+ * again with the pass of the next auth_get(). False means that the 401 is final; then reterr has
+ * words if more is known. Any other status proves the pass. An answer to another pass than the
+ * present one changes nothing, and a 401 then returns true. */
 bool auth_note_answer(Auth *auth, uint64_t serial, int status, Error *reterr);
 
 /* Ends the pause after a failure, because an operator waits. The pause after Keystone rejected the

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Checks the Keystone options before the first request. The checks are in the order of the address,
- * the user, the secret and the scope, and the first wrong option is reported. The scope is the only
- * choice among alternatives: a password needs exactly one of project, domain, system and trust, and
- * an application credential needs none, because it has its own. Domains can come from the defaults.
- * Messages name options and quote no value, because a value in the wrong option can be a secret.
- * Pure. */
+/* Checks the Keystone options before the first request, and reports the first wrong option. A
+ * password is checked in the order address, user, secret, scope. An application credential is
+ * checked in the order address, secret, forbidden scope, id or name with a user. The interface of
+ * the endpoint is checked last. The scope is the only choice among alternatives: a password needs
+ * exactly one of project, domain, system and trust, and an application credential needs none,
+ * because it has its own. Domains can come from the defaults. Messages name options and quote no
+ * value, because a value in the wrong option can be a secret. Pure. */
 
 #include "report/keystone/config.h"
 
@@ -45,7 +46,7 @@ static int check_url(const KeystoneConfig *config, ReporterAuth kind, const char
         return 0;
 }
 
-/* Checks for a domain of its own or a default one. */
+/* Checks for the id or name of a domain, or of the default domain. */
 static bool has_domain(const KeystoneConfig *config, const char *id, const char *name)
 {
         return keystone_is_set(id) || keystone_is_set(name) ||

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The request is made as JSON with an empty secret, and the secret is inserted at the end. So only
- * the final text has the secret, and it is in memory for secrets (base/secret.h). The answer is
- * read in three parts: times, catalogue, token. Times of Keystone are compared only with each
- * other.
+/* Makes the request for a token, and reads the answer. The request is made as JSON with an empty
+ * secret, and the secret is inserted at the end. So only the final text has the secret, and it is
+ * in memory for secrets (base/secret.h). From the answer the token, its lifetime, roles and scope
+ * are read, and from the catalogue the endpoint of Placement, if it is wanted. Times of Keystone
+ * are compared only with each other. Other answers become outcomes with words.
  *
- * Every member of the answer is foreign text. A wrong type counts as an empty text, lists are
- * bounded, and a token must consist of printable ASCII, because it becomes a header.
+ * Every member of the answer is foreign text. A text of another type counts as empty, but times of
+ * another type are an error. At most ROLES_MAX roles are kept, and a token must consist of
+ * printable ASCII, because it becomes a header.
  *
  * Tests: tests/unit/report/keystone/test-token.c */
 
@@ -20,7 +22,7 @@
 #include "report/http/endpoint.h"
 
 #define ESCAPED_MAX 6    /* length of "\\u001f" */
-#define ROLES_MAX   1000 /* limit for the roles that are kept */
+#define ROLES_MAX   1000 /* number of roles that are kept; further ones are ignored */
 
 /* The request. */
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Readers of lists and trees of providers, of the parts of one provider, and of allocations. Each
- * converts JSON into the values of base/. A reader builds its result separately and moves it to ret
- * at the end; the readers of allocations add to ret. Trees are sorted here, parents before
- * children, because Placement guarantees no order.
+/* Reads Placement's answers: lists and trees of providers, the parts of one provider, names,
+ * usages, allocations and free capacity. Each reader converts JSON into the values of base/. A
+ * reader builds its result separately and moves it to ret at the end; the readers of allocations
+ * add to ret. Trees are sorted here, parents before children, because Placement guarantees no
+ * order.
  *
- * The limits on the number of providers and names protect the sorted containers of base/, which are
- * not made for millions of items. All algorithms are bounded for any answer, also for a tree with a
- * cycle. */
+ * The limits on the number of providers, traits, aggregates, inventories and usages protect the
+ * sorted containers of base/, which are not made for millions of items. Lists of classes, consumers
+ * and free capacity have only the limit of the body. All algorithms are bounded for any answer,
+ * also for a tree with a cycle. */
 
 #include "report/placement/answer.h"
 
@@ -56,8 +58,9 @@ static int read_parent(const json_t *object, Uuid *ret, Error *reterr)
         return json_read_uuid(object, "parent_provider_uuid", ret, reterr);
 }
 
-/* Makes a name from the printable part of an odd name and from the uuid. Only providers of other
- * writers have odd names, so the result is never sent. */
+/* Makes a name from the first NAME_SHOWN bytes of an odd name, with "?" for characters that cannot
+ * be printed, and from the uuid. Only providers of other writers have odd names, so the result is
+ * never sent. */
 static char *make_odd_name(const char *name, size_t n, const Uuid *uuid)
 {
         char shown[NAME_SHOWN + 1];
@@ -71,8 +74,8 @@ static char *make_odd_name(const char *name, size_t n, const Uuid *uuid)
         return text_format("%s (%s)", shown, uuid->text);
 }
 
-/* Reads a name. Replaces a name that is empty, too long, or has a NUL. So one odd provider does not
- * make the whole list unreadable. */
+/* Reads a name. A name that is empty, too long, or has a NUL is replaced (make_odd_name()), so that
+ * one odd provider does not make the whole list unreadable. */
 static int read_name(const json_t *object, const Uuid *uuid, char **ret, Error *reterr)
 {
         const json_t *member = json_object_get(object, "name");
@@ -205,7 +208,8 @@ static int find_levels(const PlacementProviders *providers, const size_t *parent
         return 0;
 }
 
-/* Sorts by level (a counting sort), and by uuid within a level. */
+/* Sorts by level: one pass over all items for each level. The order by uuid stays within a
+ * level. */
 static void sort_by_level(PlacementProviders *providers, const size_t *levels,
                           PlacementProvider *sorted)
 {
@@ -459,7 +463,8 @@ static int read_holdings(const json_t *body, Consumer *consumer, Error *reterr)
         return 0;
 }
 
-/* Reads the owner only with allocations: an answer without any has neither owner nor generation. */
+/* Reads the owner only if there are allocations: an answer without allocations has neither owner
+ * nor generation. */
 int placement_read_whole(const json_t *body, const Uuid *uuid, Consumer **ret, Error *reterr)
 {
         _cleanup_(consumer_freep) Consumer *consumer = NULL;

@@ -2,7 +2,8 @@
 #pragma once
 
 /* Placement's answers as values. Pure. The bodies come from the network. A body of another form
- * gives -EBADMSG with the name of the field, and leaves ret unchanged. */
+ * gives -EBADMSG with words, and leaves ret unchanged. Only placement_read_provider_allocations()
+ * can have added some of the allocations then. */
 
 #include <jansson.h>
 
@@ -75,7 +76,8 @@ int placement_read_provider_allocations(const json_t *body, const Uuid *provider
  * allocations. */
 int placement_read_consumer(const json_t *body, const Uuid *uuid, Allocations *ret, Error *reterr);
 
-/* Reads the same answer as a single consumer. A consumer without allocations has generation -1. */
+/* Reads the answer to GET /allocations/{consumer} as a new consumer, which the caller frees. A
+ * consumer without allocations has generation -1. */
 int placement_read_whole(const json_t *body, const Uuid *uuid, Consumer **ret, Error *reterr);
 
 /* Reads the answer to placement_get_capacity(). The free amounts of each provider (capacity without

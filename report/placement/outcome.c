@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Judges answers: placement_judge() turns status and code into a ReportOutcome with a message. It
- * decides by status and code, never by the text (facts G2.12), and accepts any body: HTML of a
- * proxy, nothing, half of a document. The other functions derive from an outcome the next steps of
- * the caller; one table has the properties of each outcome.
+/* Judges answers: placement_judge() turns status and code into a ReportOutcome with a message. The
+ * outcome depends on status and code, never on the text (facts G2.12). Only the flag
+ * database_locked comes from the text of a 500. Any body is accepted: HTML of a proxy, nothing,
+ * half of a document. Each 2xx is REPORT_DONE; the session checks its body. The other functions
+ * answer questions about an outcome: whether other requests would fail too, whether a write was
+ * done, which of two outcomes is worse. One table has the properties of each outcome.
  *
  * Tests: tests/unit/report/placement/test-outcome.c tests/unit/report/placement/test-error.c */
 
@@ -81,7 +83,8 @@ ReportWritten report_outcome_of_write(int outcome, int status)
                        : REPORT_WRITTEN_UNKNOWN;
 }
 
-/* Treats 400 and 409 as access, because Placement reads the body only with the role. */
+/* Treats 204, and 400 and 409 of Placement, as access, because Placement reads the body only with
+ * the role. */
 ReshaperAccess reshaper_access_of(int status, bool from_placement)
 {
         if (status == 204)
@@ -142,7 +145,7 @@ static void copy_member(const json_t *object, const char *key, char *text, size_
 }
 
 /* Copies the detail without its fixed first sentence, which ends with an empty line. A run of white
- * space becomes one blank. */
+ * space becomes one blank. Full stops at the end are removed, and the text is cut at size. */
 static void copy_detail(const char *from, char *to, size_t size)
 {
         const char *news = strstr(from, "\n\n");
@@ -208,7 +211,8 @@ static bool is_everywhere(const PlacementRequest *request)
                strncmp(request->path, "/resource_providers", strlen("/resource_providers")) == 0;
 }
 
-/* Judges an answer that Placement never sends. */
+/* Judges an answer that has not the form of Placement's answers, or a 404 for the path that every
+ * Placement serves. */
 static int judge_unknown(const PlacementRequest *request, const HttpResponse *response,
                          Error *reterr)
 {
@@ -250,7 +254,8 @@ static int judge_forbidden(const PlacementRequest *request, Error *reterr)
         return REPORT_E_FORBIDDEN;
 }
 
-/* Judges a 406. Placement's own names the microversions that it has. */
+/* Judges a 406. That of Placement names the microversions that it has; another one comes from a
+ * proxy. */
 static int judge_not_acceptable(const PlacementRequest *request, const HttpResponse *response,
                                 const Fault *fault, Error *reterr)
 {

@@ -46,7 +46,8 @@ typedef enum ReportWritten {
         REPORT_WRITTEN,
         REPORT_WRITTEN_RACED, /* another writer was first, or the write itself was done: after a
                                * broken connection curl sends it twice */
-        REPORT_WRITTEN_NO_CAPACITY, /* an amount does not fit (any more); nothing was written */
+        REPORT_WRITTEN_NO_CAPACITY, /* a 409 of another kind: an amount does not fit (any more);
+                                       nothing was written */
         REPORT_WRITTEN_REFUSED,     /* nothing was written */
         REPORT_WRITTEN_UNKNOWN,     /* unknown; the write can still arrive */
 } ReportWritten;
@@ -86,7 +87,7 @@ typedef enum PlacementCode {
 typedef struct PlacementVerdict {
         int outcome; /* REPORT_DONE for 2xx, else a ReportOutcome */
         PlacementCode code;
-        bool from_placement;  /* the body has Placement's form */
+        bool from_placement;  /* the body of the error has Placement's form; true for each 2xx */
         bool database_locked; /* a 500 of a service on SQLite: too many writers at a time */
 } PlacementVerdict;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Requests about providers, then requests about consumers. A route is a literal with at most one
- * placeholder, which is filled for the path; the session counts requests by route. Out of memory
- * gives a request without a path, which session_send() reports. Types of consumers and mappings
- * need 1.38, so they are sent only if each consumer has a valid type. */
+/* Makes Placement's requests: those about providers, then those about consumers. Nothing is sent
+ * here. A route is a literal with at most one placeholder, which is filled for the path; the
+ * session counts requests by route. Out of memory gives a request without a path, which
+ * session_send() reports. Types of consumers and mappings need 1.38, so they are sent only if each
+ * consumer has a valid type. */
 
 #include "report/placement/request.h"
 
@@ -40,7 +41,8 @@ PlacementRequest placement_request(const char *method, const char *route, const 
         };
 }
 
-/* Makes a request with a body, and owns the reference to body. body NULL means out of memory. */
+/* Makes a request with a body, and owns the reference to body. body NULL means out of memory, and
+ * the request then has no path. */
 static PlacementRequest request_with(const char *method, const char *route, const char *what,
                                      json_t *body)
 {

@@ -4,8 +4,8 @@
 /* Placement's requests as values: method, path, microversion and body. Pure; nothing is sent here.
  *
  * Each request has its own microversion: the oldest one that has the feature and the error codes
- * (1.23). Most work with 1.30, so with every Placement since 2018. A move of a provider below
- * another parent needs 1.37, and types of consumers need 1.38. */
+ * (1.23). Most work with 1.30, so with every Placement since 2018. The free capacity of a tree
+ * needs 1.31, a move of a provider below another parent 1.37, and types of consumers 1.38. */
 
 #include <jansson.h>
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A step waits, runs (a request is under way), pauses (before another attempt) or has ended. Each
+/* Runs the steps of a plan over the session, and writes each result into the mirror. A step waits,
+ * runs (a request is under way), pauses (before another attempt), is done or has failed. Each
  * answer and each end of a pause calls pump(), which starts the steps that can start. If no step
- * runs or pauses after that, the plan is done. A step whose prerequisite failed never starts.
+ * runs or pauses after that, the plan is done. A step whose prerequisite failed never starts. Lanes
+ * keep the order within a provider: one step of a provider runs at a time.
  *
- * Most steps are one request. Three answers lead to more. For an inventory in use its allocations
- * are read, and a set that keeps the used classes is sent. For a name that is in use its holder is
- * read. For a class that exists already (204) the request is sent once more: over MySQL, Placement
- * can answer 204 without making the class, if another request got the same number at the same time.
- * For the same reason classes are made one after another. */
+ * Most steps are one request. After a 500 a step starts again, after a pause, at most
+ * EXECUTOR_TRIES_MAX times. Three answers lead to further requests. For an inventory in use the
+ * provider's allocations are read, and a set that keeps the used classes is sent. For a name that
+ * is in use its holder is read. For a class that exists already (204) the request is sent once
+ * more: over MySQL, Placement can answer 204 without making the class, if another request got the
+ * same number at the same time. For the same reason classes are made one after another. */
 
 #include "report/publish/executor.h"
 
@@ -34,7 +37,8 @@ typedef enum StepState {
 
 typedef struct ExecutorStep ExecutorStep;
 
-/* Handles an answer other than 500. words can be changed. */
+/* Handles an answer to a request of the step. A 500 does not reach it, except for holder_counted().
+ * It can change words. */
 typedef void (*StepAnswered)(ExecutorStep *step, int result, const SessionAnswer *answer,
                              Error *words);
 
@@ -44,18 +48,18 @@ struct ExecutorStep {
         StepState state;
         size_t lane; /* index into lanes; NO_LANE: none */
         unsigned n_tries;
-        uint64_t pause_usec;
+        uint64_t pause_usec; /* length of the last pause */
         SessionCall *call;
-        StepAnswered answered; /* handles the answer to call */
+        StepAnswered answered; /* receives the answer to call */
         sd_event_source *pause;
         Provider kept;     /* the inventories that are sent while classes are in use */
-        bool noted_in_use; /* the outcome REPORT_E_IN_USE was noted */
+        bool noted_in_use; /* the outcome REPORT_E_IN_USE of this step was noted */
         bool asked_again;  /* the request for an existing class was repeated */
         NameHolder holder; /* the provider that has the name of a new one */
 };
 
-/* A lane runs one step at a time. Each provider has one, and the steps that make classes share
- * one. */
+/* A lane runs one step at a time. Each provider with steps has one, and the steps that make classes
+ * share one. Steps that make traits, and the reshape, have none. */
 typedef struct Lane {
         Uuid provider; /* null: the lane of the classes */
         bool busy;
@@ -71,9 +75,10 @@ struct Executor {
         ExecutorStep *steps; /* one for each step of the plan */
         Lane *lanes;
         size_t n_lanes;
-        size_t n_running, n_pausing, n_shaping;
-        bool serial;   /* the writes of this plan run one by one */
-        bool stopping; /* no more steps start */
+        size_t n_running, n_pausing,
+                n_shaping; /* numbers of steps that run, pause, or run as a move or reshape */
+        bool serial;       /* one request at a time for the rest of this plan */
+        bool stopping;     /* no more steps start */
         bool batch_done, batch_raced;
         sd_event_source *deferred;
         bool started;
@@ -99,7 +104,8 @@ static bool shapes_tree(const ExecutorStep *step)
         return step->step->op == PLAN_MOVE_PROVIDER || step->step->op == PLAN_RESHAPE;
 }
 
-/* Sets the state, and counts running and pausing steps. */
+/* Sets the state, counts running and pausing steps, and marks the lane as busy while the step runs
+ * or pauses. */
 static void step_set_state(ExecutorStep *step, StepState state)
 {
         Executor *executor = step->executor;
@@ -203,8 +209,9 @@ static bool step_pause(ExecutorStep *step)
         return true;
 }
 
-/* Lets a step wait without a pause if the database was locked by the parallel writes of this plan.
- * The step starts when they have ended. */
+/* Lets a step wait without a pause if its first try found the database locked by the parallel
+ * writes of this plan. The step starts again when they have ended. Returns false in all other
+ * cases. */
 static bool step_wait_turn(ExecutorStep *step, const SessionAnswer *answer)
 {
         if (!answer->verdict.database_locked || step->n_tries > 1)
@@ -213,8 +220,9 @@ static bool step_wait_turn(ExecutorStep *step, const SessionAnswer *answer)
         return true;
 }
 
-/* Handles a 500: retries later, and ends parallel writes. After the last try the result of the
- * write is unknown, so the mirror forgets it. */
+/* Handles a 500: starts the step again later, and sends only one request at a time for the rest of
+ * this plan. After the last try, or if no further step starts, the step fails. The result of the
+ * write is unknown then, so the mirror forgets the provider. */
 static void step_retry(ExecutorStep *step, const SessionAnswer *answer, int result,
                        const Error *error)
 {
@@ -245,7 +253,7 @@ static const Provider *mirrored(const ExecutorStep *step)
         return provider_tree_find(mirror_get_tree(step->executor->mirror), &step->step->provider);
 }
 
-/* Handles the answer to a set of inventories that keeps the classes in use. */
+/* Handles the answer to the PUT of inventories that keep the classes in use. */
 static void kept_answered(ExecutorStep *step, int result, const SessionAnswer *answer, Error *words)
 {
         Mirror *mirror = step->executor->mirror;
@@ -289,7 +297,8 @@ static void step_send_kept(ExecutorStep *step, const char *words)
                     kept_answered);
 }
 
-/* Sends the same request again if tries are left, because the inventory is no longer in use. */
+/* Starts the step again if tries are left, because the classes that must be removed are no longer
+ * in use. */
 static void step_again(ExecutorStep *step)
 {
         Error error = ERROR_NULL;
@@ -508,7 +517,8 @@ static bool prerequisites_done(const ExecutorStep *step)
         return true;
 }
 
-/* Checks state, lane, prerequisites, and the rule for moves and reshapes. */
+/* Checks whether a waiting step can start: its lane is free and not closed, its prerequisites are
+ * done, and no move or reshape runs if it is one. */
 static bool may_start(const ExecutorStep *step)
 {
         const Lane *lane = lane_of(step);
@@ -522,7 +532,8 @@ static uint64_t limit(const Executor *executor)
         return executor->serial ? 1 : session_get_statistics(executor->session)->max_connections;
 }
 
-/* Ends the pauses, because no further request is sent. The result of these steps is unknown. */
+/* Ends the pauses, because no further request is sent. These steps fail, and the mirror forgets
+ * their providers, because the results are unknown. */
 static void end_pauses(Executor *executor)
 {
         for (size_t i = 0; i < executor->plan->n_steps; i++) {
@@ -551,8 +562,9 @@ static void pump(Executor *executor)
                 sd_event_source_set_enabled(executor->deferred, SD_EVENT_ONESHOT);
 }
 
-/* Counts batches that lost a race. After EXECUTOR_BATCH_RACES_MAX in a row inventories are sent one
- * by one, because single writes lose fewer races. */
+/* Notes the end of a plan with a batch. A batch that lost a race EXECUTOR_BATCH_RACES_MAX times in
+ * a row, or that was not done for another reason, counts as failed. The caller then plans without
+ * one: single writes lose fewer races. */
 static void note_batch(Executor *executor)
 {
         ExecutorMemory *memory = executor->memory;

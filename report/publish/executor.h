@@ -4,9 +4,9 @@
 /* The executor runs a plan against Placement and keeps the mirror equal to Placement.
  *
  * A step starts when its prerequisites have succeeded and no other step of its provider is under
- * way. The limit is the session's connections; http finds out how many requests the server really
- * serves at a time. Resource classes are made one at a time, and so are moves and a reshape
- * (executor.c). Answers are handled as follows.
+ * way. At most as many steps run as the session has connections; http finds out how many requests
+ * the server really serves at a time. Resource classes are made one at a time, and so are moves and
+ * a reshape (executor.c). Answers are handled as follows.
  *
  * concurrent_update: the mirror forgets the provider, and the rest of its steps is skipped. Other
  * providers continue. The outcome is REPORT_E_CONFLICT.
@@ -14,11 +14,12 @@
  * inventory.inuse: the classes in use keep their old records, and the other classes are sent again.
  * The outcome is REPORT_E_IN_USE.
  *
- * duplicate_name: the holder of the name is looked up. The provider itself is a conflict. For a
- * foreign provider its allocations are counted for the message.
+ * duplicate_name: the provider with that name is looked up. If it is the provider itself, the
+ * outcome is a conflict. The allocations of another provider are counted for the message.
  *
- * 500: the request is repeated a bounded number of times, with jitter. From then on only one write
- * is sent at a time, because a service on SQLite answers parallel writes with 500.
+ * 500: the step starts again a bounded number of times, with jitter. Only one request is sent at a
+ * time for the rest of this plan, because a service on SQLite answers parallel writes with 500.
+ * Later plans also do so if the answer says that the database was locked.
  *
  * A rejected batch is a conflict, and the caller plans again without one. A batch that lost a race
  * stays a batch, EXECUTOR_BATCH_RACES_MAX times in a row.
@@ -26,8 +27,8 @@
  * If the service is away or rejects this client, no further step starts.
  *
  * The outcome is the worst of all (report_outcome_worse()), with the words of the first step that
- * had it. The work is bounded: at most EXECUTOR_TRIES_MAX requests and two look-ups for each
- * step. */
+ * had it. The work is bounded: a step starts at most EXECUTOR_TRIES_MAX times, once more for an
+ * existing class, and each start needs at most three requests. */
 
 #include <systemd/sd-event.h>
 
@@ -41,11 +42,12 @@
 
 /* Knowledge about the service that the caller keeps from plan to plan. */
 typedef struct ExecutorMemory {
-        bool serial_writes;      /* the service cannot do two writes at a time */
+        bool serial_writes;      /* the database of the service was locked by parallel writes */
         ReshaperAccess reshaper; /* set by the answer to a reshape */
-        bool batch_failed;       /* the batch of a plan (plan.h) was not done */
-        unsigned n_batch_races;  /* batches in a row that lost against another writer */
-        uint64_t n_retries;      /* requests repeated after a 500 */
+        bool batch_failed; /* the last batch (plan.h) was not done, so the next plan has none; the
+                              caller resets it */
+        unsigned n_batch_races; /* batches in a row that lost against another writer */
+        uint64_t n_retries;     /* requests repeated after a 500 */
         /* Called after Placement deleted a provider; NULL: none. */
         void (*deleted)(const Uuid *provider, const char *name, void *userdata);
         void *userdata;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An item of the list has the members of Placement's list, and those of the answers about the three
- * parts: "resource_provider_generation", "inventories", "traits" and "aggregates". The mirror is
- * made as in a refresh: from the list, and then part by part. */
+/* Writes a mirror as JSON and makes it again. An item of the list of providers has the members of
+ * Placement's list, and those of the answers about the three parts: "resource_provider_generation",
+ * "inventories", "traits" and "aggregates". The mirror is made as in a refresh: from the list, and
+ * then part by part. Only the names that Placement lacked are written. The known names follow from
+ * the providers. */
 
 #include "report/publish/mirror-json.h"
 

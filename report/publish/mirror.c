@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A tree and, in a second array, an entry for each of its providers. The entry has the generation
- * of the provider, and during a read the generation of each part. Each change sets the generation
- * last, so that a failure leaves the provider stale. The mirror also learns the names of classes
- * and traits that providers have.
+/* Stores the content of Placement for one tree: the tree and, in a second array sorted by uuid, an
+ * entry for each of its providers. The entry has the generation of the provider (-1: stale), and
+ * during a read the generation of each part. A change of a part sets the generation last, so that a
+ * failure leaves the provider stale. The mirror also stores the names of classes and traits that
+ * its providers have, because Placement knows them.
  *
  * The tree can be shared (provider_tree_ref()). Then own_tree() replaces it with a copy before the
  * first change. So each function that changes the tree calls own_tree() first and looks up
@@ -86,7 +87,7 @@ static int order_entry(const void *key, const void *item)
         return uuid_order(key, &((const MirrorEntry *)item)->uuid);
 }
 
-/* Returns the position of the uuid, or the position at which to insert it. */
+/* Returns the position of the entry with that uuid, or the position at which to insert it. */
 static size_t find_position(const Mirror *mirror, const Uuid *uuid, bool *ret_found)
 {
         return array_find(mirror->entries, sizeof(MirrorEntry), mirror->n_entries, uuid,
@@ -222,7 +223,7 @@ static int learn_traits(Mirror *mirror, const StringSet *names)
         return 0;
 }
 
-/* Learns the names that a provider has, because Placement has them too. */
+/* Stores the names in that part of a provider as known to Placement. Aggregates have no names. */
 static int learn_from(Mirror *mirror, const Provider *provider, PlacementPart part)
 {
         if (part == PLACEMENT_TRAITS)
@@ -246,8 +247,8 @@ static const Mirror *choose_source(const Mirror *mirror, const Mirror *partial,
         return NULL;
 }
 
-/* Adds a provider to the next mirror. With learns it is a copy from an unfinished refresh, whose
- * names are only in the providers that it read. */
+/* Adds a provider to the next mirror: a copy of that of source, or (source NULL) a stale one. With
+ * learns the source is an unfinished refresh, so the names of the provider are stored too. */
 static int add_next(Mirror *next, const PlacementProvider *item, const Mirror *source, bool learns,
                     Error *reterr)
 {
@@ -268,8 +269,8 @@ static int add_next(Mirror *next, const PlacementProvider *item, const Mirror *s
         return 0;
 }
 
-/* Copies the names from the old mirror: Placement keeps a class or trait when a provider is
- * deleted. */
+/* Makes the next mirror. Copies the names from the old one, because Placement keeps a class or
+ * trait when a provider is deleted. */
 int mirror_make_next(const Mirror *mirror, const Mirror *partial,
                      const PlacementProviders *providers, Mirror **ret, Error *reterr)
 {
@@ -298,7 +299,8 @@ static bool parts_agree(const MirrorEntry *entry)
         return true;
 }
 
-/* Makes the provider current when the last part arrives with the generation of the other parts. */
+/* Stores a part that was read. The provider gets its generation when the last part arrives and all
+ * parts have the same one. */
 int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const json_t *body,
                 Error *reterr)
 {
@@ -367,7 +369,7 @@ static int write_part(Provider *provider, PlacementPart part, const Provider *wr
         }
 }
 
-/* Makes the entry stale until the part is stored, so that a failure leaves it stale. */
+/* Makes the entry stale before the part is stored, so that a failure leaves it stale. */
 int mirror_write(Mirror *mirror, const Provider *written, PlacementPart part, int64_t generation)
 {
         MirrorEntry *entry = find_entry(mirror, &written->uuid);
@@ -406,13 +408,15 @@ int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation)
         return r;
 }
 
-/* Drops the entries of removed providers in one pass, which keeps their order. */
+/* Removes the provider, and drops the entries of all removed providers in one pass, which keeps
+ * their order. */
 void mirror_remove(Mirror *mirror, const Uuid *provider)
 {
         size_t n = 0;
 
         mirror->list_known = false;
-        /* Without memory the provider becomes stale, and the next read shows that it is gone. */
+        /* Without memory for the copy, the provider becomes stale, and the next refresh removes
+         * it. */
         if (own_tree(mirror) < 0) {
                 mirror_forget(mirror, provider);
                 return;

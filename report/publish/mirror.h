@@ -106,10 +106,10 @@ void mirror_remove(Mirror *mirror, const Uuid *provider);
  * again, whose generations show the changes. */
 void mirror_forget(Mirror *mirror, const Uuid *provider);
 
-/* Makes every provider stale at any generation. */
+/* Makes every provider stale, also if the list shows its generation. */
 void mirror_forget_generations(Mirror *mirror);
 
-/* Does the same and forgets every name. */
+/* Makes every provider stale and forgets every name. */
 void mirror_forget_all(Mirror *mirror);
 
 /* Forgets every name, because Placement lacks one that was known. */
@@ -128,5 +128,6 @@ int mirror_learn_trait(Mirror *mirror, const char *name, bool exists);
  * them. ret must be initialised. -ENOMEM. */
 int mirror_list_unknown_traits(const Mirror *mirror, const ProviderTree *desired, StringSet *ret);
 
-/* Lists the custom classes of desired likewise. Standard classes cannot be created. -ENOMEM. */
+/* Lists the custom classes of desired by the same rule. Standard classes are not listed, because
+ * they cannot be created. -ENOMEM. */
 int mirror_list_unknown_classes(const Mirror *mirror, const ProviderTree *desired, StringSet *ret);

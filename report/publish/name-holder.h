@@ -26,11 +26,11 @@ static inline NameHolder name_holder_from(const PlacementProvider *provider, uin
 }
 
 /* Counts the consumers in the answer to GET /resource_providers/{uuid}/allocations. -EBADMSG leaves
- * it uncounted. */
+ * the holder uncounted. */
 int name_holder_count(NameHolder *holder, const json_t *body);
 
-/* Checks whether it certainly has no allocations. Otherwise it can be another running host, so no
- * message must advise to adopt its uuid or to delete it. */
+/* Checks whether the holder certainly has no allocations. Otherwise it can be another running host,
+ * so no message must advise to adopt its uuid or to delete it. */
 static inline bool name_holder_is_empty(const NameHolder *holder)
 {
         return holder->counted && holder->n_consumers == 0;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The steps are made phase by phase in the order of plan.h, so that each step follows its
- * prerequisites. Each provider has a node, found by uuid, with the step that creates or deletes it.
+/* Compares the desired tree with the mirror and makes the steps that remove the differences. The
+ * phases are: names, creations, moves, the reshape, inventories with aggregates and traits,
+ * deletions. So each step follows its prerequisites. Each provider of either tree has a Node, found
+ * by uuid, with the steps that create, delete or move it.
  *
  * The builder looks at two trees: desired, and the mirror's. A provider in only one of them is
  * created or deleted; one in both is compared part by part. find_old() and before() look into the
- * mirror. All dependencies are indexes of earlier steps, so the plan has no cycle. */
+ * mirror. Invariant: all dependencies are indexes of earlier steps, so the plan has no cycle.
+ * plan_make_groundwork() runs only the phases that need no allocations. */
 
 #include "report/publish/plan.h"
 
@@ -17,8 +20,8 @@
 
 #define NO_STEP SIZE_MAX
 
-/* Fewer inventories than this are sent one by one. That needs about as many requests, and they are
- * independent of each other. */
+/* Smallest number of inventories for a batch. Fewer are sent one by one: that needs few more
+ * requests, and these are independent of each other. */
 #define BATCH_MIN 4
 
 typedef struct Node {
@@ -35,21 +38,21 @@ typedef struct NodeTable {
 
 typedef struct Builder {
         Plan *plan;
-        const ProviderTree *desired; /* is plan->desired */
+        const ProviderTree *desired; /* equal to plan->desired */
         const ProviderTree *mirror;
         const MirrorNames *names;
         bool may_batch;
         NodeTable creates; /* the nodes of desired */
         NodeTable deletes; /* the nodes of the mirror */
         StringSet new_classes, new_traits;
-        size_t first_class, first_trait; /* the first steps that make them; the steps have the order
-                                          * of the sets */
-        /* The step of the reshape, or NO_STEP. */
+        size_t first_class, first_trait; /* index of the first step of each set; the steps have the
+                                            order of the sets */
+        /* Index of the step of the reshape, or NO_STEP. */
         size_t reshape;
         Error *reterr;
 } Builder;
 
-/* Summaries. The caller frees them; NULL when out of memory. */
+/* Summaries. Each function returns a text that the caller frees, or NULL when out of memory. */
 
 /* Appends "(was 7)", and the changed fields other than total. */
 static void print_change(FILE *stream, const Inventory *want, const Inventory *was)
@@ -342,7 +345,7 @@ static int collect_new(StringSet *ret, const char *name, const StringSet *known)
         return string_set_add(ret, name) < 0 ? -ENOMEM : 0;
 }
 
-/* Collects the new names of the parts that are written. */
+/* Collects the new classes and traits of a provider, but only from parts that are written. */
 static int collect_new_of_provider(Builder *builder, const Provider *provider)
 {
         if (inventories_change(builder, provider))
@@ -396,8 +399,10 @@ static size_t find_ensure(const StringSet *names, size_t first, const char *name
         return NO_STEP;
 }
 
-/* Adds the deletion of a provider, which waits for the deletion or move of its children. The caller
- * walks the mirror backwards, so these steps exist. The inventories are deleted first. */
+/* Adds the deletion of a provider, unless it has one. It waits for the deletion or move of its
+ * children, if these steps exist already. The caller walks the mirror backwards, so all deletions
+ * of children exist. Moves exist only in the last phase, not before an early deletion
+ * (make_room_for_name()). The inventories are deleted first, unless the reshape removes them. */
 static int add_delete(Builder *builder, const Provider *provider)
 {
         Node *node = table_find(&builder->deletes, &provider->uuid);
@@ -446,8 +451,9 @@ static int make_deletes(Builder *builder, const Uuid *below)
         return 0;
 }
 
-/* Deletes a provider first if it has the name of a new one, because names are unique in
- * Placement. */
+/* Deletes the provider of the mirror that has the name of a new one, with its descendants that are
+ * not desired, before the creation. Names are unique in Placement. -EINVAL if the inventories must
+ * first leave it in a reshape of allocations. */
 static int make_room_for_name(Builder *builder, const Provider *provider)
 {
         const Provider *holder = provider_tree_find_name(builder->mirror, provider->name);
@@ -501,8 +507,9 @@ static int make_creates(Builder *builder)
         return 0;
 }
 
-/* Returns the move of the nearest ancestor that moves, or NO_STEP. After that move the ancestor
- * cannot be below the provider that is moved below it. */
+/* Returns the move of the first provider that moves among parent and its ancestors, or NO_STEP. A
+ * move below parent must wait for it: until then, that ancestor can still be below the provider
+ * that moves, and Placement would reject a loop. */
 static size_t find_move_above(const Builder *builder, const Node *parent)
 {
         while (parent && parent->move == NO_STEP)
@@ -568,10 +575,10 @@ bool plan_is_reshaped(const Plan *plan, const Uuid *provider)
 }
 
 /* Checks whether a provider can be part of a batch. The reshaper sets many inventories in one
- * transaction, so it rejects all if it rejects one. A provider gets a request of its own if
- * Placement might reject it. That is so if a class that can be in use is removed, or all classes
- * are. The same is true if only the reshaper would accept it (facts E6: reserved above total), so
- * that the rejection is noticed. */
+ * transaction, so it rejects all if it rejects one. So a provider gets a request of its own if
+ * Placement might reject its inventories: a class is removed, which can be in use, or no class is
+ * left. The same is true if only the reshaper would accept them (facts E6: reserved above total),
+ * so that the rejection is noticed. */
 static bool fits_batch(const Builder *builder, const Provider *provider)
 {
         const Provider *old = before(builder, provider);
@@ -588,7 +595,8 @@ static bool fits_batch(const Builder *builder, const Provider *provider)
         return provider->n_inventories > 0;
 }
 
-/* Chooses the providers of a reshape that moves no allocation and only saves requests. */
+/* Chooses the providers of a batch, a reshape that moves no allocation and only saves requests.
+ * Chooses none if fewer than BATCH_MIN fit. */
 static void choose_batch(Builder *builder)
 {
         const ProviderTree *desired = builder->desired;
@@ -605,8 +613,8 @@ static void choose_batch(Builder *builder)
                 plan->n_reshaped = 0;
 }
 
-/* Chooses the providers of the reshape: all whose inventories change, also those that are
- * deleted. */
+/* Chooses the providers of the reshape. With consumers these are all whose inventories change, also
+ * those that are deleted, or one unchanged provider. Without consumers they are the batch. */
 static int choose_reshaped(Builder *builder)
 {
         const ProviderTree *desired = builder->desired, *mirror = builder->mirror;
@@ -633,8 +641,8 @@ static int choose_reshaped(Builder *builder)
         return 0;
 }
 
-/* Adds the reshape after all creations and classes. Traits do not matter to it, and moves have an
- * order of their own. */
+/* Adds the reshape after all earlier steps but new traits and moves. Traits do not matter to it,
+ * and the executor does not run moves and a reshape at the same time. */
 static int make_reshape(Builder *builder)
 {
         const Plan *plan = builder->plan;
@@ -779,7 +787,7 @@ static int build_groundwork(Builder *builder)
         return 0;
 }
 
-/* Makes a plan with the given builder function. */
+/* Makes a plan with the function how: build() or build_groundwork(). */
 static int make(const ProviderTree *desired, const Mirror *mirror, const Allocations *allocations,
                 bool may_batch, int (*how)(Builder *builder), Plan **ret, Error *reterr)
 {

@@ -13,8 +13,8 @@
  * time. Deletions come last, children before parents.
  *
  * A provider is emptied before it is deleted. Placement deletes a provider even if it was allocated
- * since the last read, but it refuses to empty it then. A deletion comes first only if a new
- * provider has the name of the deleted one.
+ * since the last read, but it refuses to empty it then. A deletion comes before a creation only if
+ * the new provider has the name of the deleted one.
  *
  * With allocations, all changes of inventories are in one PLAN_RESHAPE with them, after all
  * creations, and later steps depend on it. Without allocations, inventories that change together

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One table has the name, method and route of each operation. The functions come in three groups:
- * steps as text and as JSON, steps as requests with the mirror's generations, and the changes of
- * the mirror after an answer.
+/* Turns a step of a plan into text, JSON and a request, and applies its result to the mirror. One
+ * table has the name, method and route of each operation. The functions come in three groups: steps
+ * as text and as JSON, steps as requests with the mirror's generations, and the changes of the
+ * mirror after an answer.
  *
  * The answer to most writes has the new generation of the provider. The answer to a reshape has
- * none, so the new generations are computed (rise_of()). */
+ * none, so the new generations are computed (rise_of()). The answer to the deletion of inventories
+ * has none either, so the mirror forgets the provider. step_keep_used() serves the executor when
+ * classes are in use. */
 
 #include "report/publish/step.h"
 
@@ -59,8 +62,8 @@ static const char *name_part(PlanOp op)
         return names[op];
 }
 
-/* Counts with n the whole text, as snprintf() does. When n reaches size, nothing more is
- * written. */
+/* Describes at most DESCRIBED_MAX steps. n is the length of the whole text, as snprintf() counts
+ * it. When n reaches size, nothing more is written. */
 const char *plan_describe(const Plan *plan, char *text, size_t size)
 {
         size_t n = 0, n_shown = 0, n_left = 0;
@@ -240,8 +243,8 @@ static int64_t rise_of(const Plan *plan, const Uuid *uuid, const Provider *desir
         return rise;
 }
 
-/* Writes the inventories and the generation of one provider after a reshape. current can be the
- * mirror's own provider. */
+/* Writes the inventories and the generation of one provider after a reshape that changed its
+ * inventories or allocations. current: the provider in the mirror's tree. */
 static int settle(const Plan *plan, Mirror *mirror, const Provider *current)
 {
         const Provider *desired = provider_tree_find(plan->desired, &current->uuid);
@@ -270,7 +273,8 @@ static int apply_reshape(const Plan *plan, Mirror *mirror)
         return r;
 }
 
-/* Forgets the step's providers after a failure, because the mirror can be wrong about them. */
+/* Changes the mirror by the kind of the step. After a failure the mirror forgets the providers of
+ * the step, because it can be wrong about them. */
 int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
                Error *reterr)
 {
@@ -319,14 +323,14 @@ void step_forget(const PlanStep *step, Mirror *mirror)
         }
 }
 
-/* The allocations of a class. */
+/* The allocations of a class on one provider. */
 typedef struct ClassUse {
         uint64_t amount;
         size_t n_consumers;
         const Uuid *first; /* the first consumer */
 } ClassUse;
 
-/* Sums the allocations of a class over all consumers. The sum saturates. */
+/* Sums the allocations of a class on the provider over all consumers. The sum saturates. */
 static ClassUse use_of(const Allocations *holdings, const Uuid *provider, const char *class)
 {
         ClassUse use = { 0 };

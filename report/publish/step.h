@@ -25,15 +25,15 @@ const char *plan_describe(const Plan *plan, char *text, size_t size);
  * --json. NULL when out of memory. */
 json_t *plan_to_json(const Plan *plan);
 
-/* Makes the request of a step with the mirror's generation. -ESTALE if the mirror does not know the
- * generation, -EINVAL, -ENOMEM. */
+/* Makes the request of a step, with the mirror's generation if the request needs one. -ESTALE if
+ * the mirror does not know that generation, -EINVAL, -ENOMEM. */
 int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirror,
                       PlacementRequest *ret, Error *reterr);
 
 /* Writes the result of a successful step into the mirror. The generations after a reshape are
  * computed from the old ones. If another writer changed the provider, the next write is a conflict,
  * or the next refresh finds the difference. Returns -EBADMSG for an answer that is not Placement's,
- * or -ENOMEM; both make the mirror forget the provider. */
+ * -ENOMEM, or an errno of the mirror. Each of them makes the mirror forget the provider. */
 int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
                Error *reterr);
 
@@ -43,7 +43,8 @@ void step_forget(const PlanStep *step, Mirror *mirror);
 
 /* Makes the inventories to send while classes of the provider are in use: the desired ones, and the
  * mirror's records of the classes in use. They go into ret, which must be zeroed; the caller frees
- * its inventories. The text in words names the classes and consumers, for example "VGPU (3 in use
- * by <uuid> and 1 more)". It is empty if no class that must be removed is in use. -ENOMEM. */
+ * its inventories. The text in words names the classes that desired lacks and that are in use, with
+ * their consumers, for example "VGPU (3 in use by <uuid> and 1 more)". It is empty if there is
+ * none. -ENOMEM. */
 int step_keep_used(const Provider *desired, const Provider *mirror, const Allocations *holdings,
                    Provider *ret, char *words, size_t size);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The reads begin in order, with as many at a time as the session has connections. A repeated read
- * begins before reads that have not begun yet. A read is in one of three states: not begun, under
- * way (call is not NULL), or over. The final callback runs when no read is under way, which is also
- * the case after a failure. A repeat clears "over" and moves next back, so the following
- * begin_reads() starts that read again.
+/* Runs n reads of a session in parallel, and reports once the worst outcome. The reads begin in
+ * order, with as many at a time as the session has connections. A repeated read begins before reads
+ * that have not begun yet. A read is in one of three states: not begun, under way (call is not
+ * NULL), or over. The final callback runs when no read is under way. After a failure no further
+ * read begins, so the callback runs after the answers of the reads under way. A repeat clears
+ * "over" and moves next back, so the following begin_reads() starts that read again.
  *
  * Tests: tests/unit/report/test-gather.c tests/unit/report/test-reporter.c */
 
@@ -66,6 +67,8 @@ static int begin_reads(Reads *reads, Error *reterr)
         return 0;
 }
 
+/* Passes an answer to the caller, begins further reads, and runs the final callback after the last
+ * answer. */
 static void on_answer(int result, const SessionAnswer *answer, const Error *error, void *userdata)
 {
         Read *item = userdata;

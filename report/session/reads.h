@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* N reads in parallel, a bounded number at a time, so that another request of the session waits for
- * one of them and not for all.
+/* N reads in parallel, as many at a time as the session has connections, so that another request of
+ * the session waits for one of them and not for all.
  *
  * After a failure no further read begins. The answers of reads under way are still stored, so that
  * a later refresh need not repeat them. The outcome is the worst of all, with the words of the
@@ -28,7 +28,8 @@ typedef struct ReadsOps {
 int reads_new(Reads **ret, Session *session, size_t n, const ReadsOps *ops, void *userdata,
               Error *reterr);
 
-/* Sends the i-th read again. It must be over, which it is inside its own take(). */
+/* Sends the i-th read again, unless a read has failed. It must be over, which it is inside its own
+ * take(). */
 void reads_repeat(Reads *reads, size_t i);
 
 void reads_get_progress(const Reads *reads, size_t *ret_done, size_t *ret_total);

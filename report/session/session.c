@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A call without a transfer is held: it waits for a pass of auth, or for a busy server (the gate).
- * When the pass changes or the gate closes, the calls that http has not started yet are taken back
- * and held. Held calls are sent from a deferred event source, oldest first. A callback can free the
- * session, so each function that runs one does it last. */
+/* Sends the requests to Placement: gets a pass from auth, checks [agent] nova, adds the headers,
+ * judges and parses each answer, and counts. A SessionCall is one request until its callback. A
+ * call without a transfer is held: it waits for a pass of auth, or for a busy server (the gate). A
+ * call that is rejected when it is made is held too, until the loop runs its callback. When the
+ * pass changes or a busy server shuts the gate, the calls that http has not started yet are taken
+ * back and held. Held calls are sent from a deferred event source, oldest first. Invariant: a call
+ * starts over after a 401 at most once. After the answer of a busy server it starts over as often
+ * as the pace permits. A callback can free the session, so each function that runs one does it
+ * last. */
 
 #include "report/session/session.h"
 
@@ -22,8 +27,8 @@ struct SessionCall {
         TAILQ_ENTRY(SessionCall) link;
         Session *session;
         HttpTransfer *transfer; /* NULL: the call is held */
-        uint64_t pass;          /* serial of the pass of this call */
-        bool refused;           /* one answer was 401 */
+        uint64_t pass;          /* serial of the pass with which it was sent last */
+        bool refused;           /* it started over after a 401 */
         PlacementRequest request;
         SessionDone done;
         void *userdata;
@@ -38,7 +43,8 @@ struct Session {
         sd_event_source *deferred; /* sends held calls */
         SessionPace pace;
         NovaMode nova;
-        sd_event_source *gate; /* timer that ends the wait for a busy server */
+        sd_event_source
+                *gate; /* timer that ends the wait for a busy server; on while the gate is shut */
         SessionStatistics statistics;
 };
 
@@ -50,8 +56,9 @@ static void look_after_held(Session *session)
         sd_event_source_set_enabled(session->deferred, SD_EVENT_ONESHOT);
 }
 
-/* Holds the calls that wait for a connection, because their pass is invalid or will be soon. They
- * count as not sent. */
+/* Holds the calls that wait for a connection, and schedules their sending with the pass of that
+ * time. This function runs when auth has another pass, when a server is busy, and when Placement
+ * rejects a pass. The held calls count as not sent. */
 static void hold_queued(void *userdata)
 {
         Session *session = userdata;
@@ -72,7 +79,7 @@ static int on_gate_open(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/* Holds all requests until the end of the wait that the pace decided. */
+/* Holds all calls that have not started until the end of the wait that the pace decided. */
 static void shut_gate(Session *session)
 {
         (void)sd_event_source_set_time(session->gate, session->pace.shut_until_usec);
@@ -205,8 +212,8 @@ static void count_answer(Session *session, const SessionAnswer *answer,
                             response->retry_after_sec * USEC_PER_SEC);
 }
 
-/* Checks whether Placement did not answer at its endpoint: it is unreachable, or another server
- * answers. */
+/* Checks whether Placement did not answer at its endpoint: it is unreachable, or the answer is not
+ * Placement's JSON. */
 static bool is_nowhere(int result, const SessionAnswer *answer)
 {
         return result == REPORT_E_UNREACHABLE ||
@@ -338,8 +345,8 @@ static int send_http(SessionCall *call, const AuthPass *pass, Error *reterr)
         return 0;
 }
 
-/* Sends the call. Returns -EAGAIN if it stays held, REPORT_E_REFUSED if [agent] nova forbids it, or
- * a negative errno. */
+/* Sends the call. Returns 0, -EAGAIN if it stays held, REPORT_E_REFUSED if [agent] nova forbids it,
+ * a ReportOutcome of auth_get(), or a negative errno. */
 static int try_send(SessionCall *call, Error *reterr)
 {
         Session *session = call->session;
@@ -413,7 +420,8 @@ int session_send(Session *session, PlacementRequest request, SessionDone done, v
                 call_free(call);
                 return r;
         }
-        /* A callback must not run from here, so the loop reports the rejection too. */
+        /* A callback must not run from here, so the loop tries to send again and reports the
+         * rejection. */
         if (r > 0)
                 look_after_held(session);
         if (ret_call)

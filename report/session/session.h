@@ -5,11 +5,11 @@
  * answers, reads their JSON, and counts.
  *
  * Requests wait while their token is fetched (report/keystone/auth.h). A request that is answered
- * 401 is sent once more with a new token, and queued requests wait for that token. A request that a
- * busy server rejects is sent again after a short wait (report/session/pace.h). The session retries
- * nothing else, and keeps no content of Placement. The rules are those of report/http/http.h: one
- * thread, nothing blocks, no callback from inside session_send(), and a callback can call every
- * function. */
+ * 401 is sent once more if auth can get another token, and queued requests wait for that token. A
+ * request that a busy server rejects is sent again after a short wait (report/session/pace.h). The
+ * session retries nothing else, and keeps no content of Placement. The rules are those of
+ * report/http/http.h: one thread, nothing blocks, no callback from inside session_send(), and a
+ * callback can call every function. */
 
 #include <jansson.h>
 #include <systemd/sd-event.h>
@@ -21,12 +21,12 @@
 #include "report/session/nova-mode.h"
 
 typedef struct SessionStatistics {
-        uint64_t max_connections; /* limit for requests under way */
+        uint64_t max_connections; /* HttpConfig.max_connections; the limit for parallel requests */
         uint64_t n_requests;
         uint64_t n_writes;         /* requests other than GET */
         uint64_t n_conflicts;      /* answers with placement.concurrent_update */
         uint64_t retry_after_usec; /* longest wait that a 429 or 503 of this attempt asked for */
-        RequestCounts counts;      /* numbers of requests that have ended */
+        RequestCounts counts;      /* numbers of answers and missing answers by route and status */
 } SessionStatistics;
 
 typedef struct SessionAnswer {
