@@ -16,8 +16,8 @@
  * Each part is an object of its own that ends in one callback. The callback of the attempt runs
  * last, from a deferred event source, after all parts have been freed. So the caller can start the
  * next attempt in it, or free the reporter. Invariants: at most one attempt is under way (busy),
- * and only parts of it change the mirror. Limit: nothing is retried over time; the caller starts
- * the next attempt. */
+ * and only its parts, reporter_restore() and reporter_forget() change the mirror. Limit: nothing is
+ * retried over time; the caller starts the next attempt. */
 
 #include "report/reporter.h"
 
