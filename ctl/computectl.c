@@ -4,9 +4,11 @@
  * exit code: usage, help, the run of one verb for one host or for several, and the end of the
  * output.
  *
- * The main structure is Ctl (ctl/verbs/common.h): options, page and connection of the run. Exit
- * code 0 is returned only if all output was written. With several hosts each runs in a child
- * process, and the parent merges their output.
+ * The main structure is Ctl (ctl/verbs/verbs.h): options, page, pager and connection of the run.
+ * Exit code 0 means that all output was written, to the pager if one runs; errors of the pager do
+ * not count. For several hosts ctl_hosts_run() runs the verb in one child process for each host. If
+ * libvirt runs this program under the name of its hook, the arguments become those of the verb
+ * "hook".
  *
  * Tests: tests/integration/ctl/test_computectl.py tests/integration/ctl/test_exit_codes.py */
 
@@ -27,8 +29,8 @@ static int fail(const Error *error, int r)
         return EXIT_FAILURE;
 }
 
-/* Prints the error of a verb, with the host's name if one was given. An operator who asks ten hosts
- * in a loop needs the name of the one that failed. */
+/* Prints the error of a verb, with the host's name if one was given, and returns the exit code. An
+ * operator who asks ten hosts in a loop needs the name of the one that failed. */
 static int fail_verb(const Ctl *ctl, Error *error, int r)
 {
         if (ctl->options.host)
@@ -37,8 +39,8 @@ static int fail_verb(const Ctl *ctl, Error *error, int r)
         return r == -E2BIG ? EXIT_TOO_HARD : EXIT_FAILURE;
 }
 
-/* Returns the verb of the command line, or the argument of "help". Returns NULL if the options name
- * no verb, or failed to parse before it. */
+/* Returns the verb of the command line, or the verb that "help VERB" names. Returns NULL without a
+ * verb, for an unknown one, or if parsing failed before the verb. */
 static const CtlVerb *get_verb(const CtlOptions *options)
 {
         const char *const *word = (const char *const *)options->arguments;
@@ -88,8 +90,8 @@ static int print_asked_help(Ctl *ctl)
         return verb && verb->run ? print_verb_help(verb, &ctl->page) : print_help(&ctl->page);
 }
 
-/* Ends the output and returns the exit code. Success is returned only after all output was written.
- * A pager is waited for; its own errors do not matter. */
+/* Ends the output and returns the exit code. Returns success only if all output was written. Waits
+ * for a pager, whose own errors do not matter. */
 static int finish(Ctl *ctl, int exit_code)
 {
         if (ctl->pager > 0)
@@ -109,8 +111,8 @@ static int finish(Ctl *ctl, int exit_code)
         return exit_code;
 }
 
-/* Lets the configuration's reader find the secrets of the running service. Only root can read them.
- * An existing environment variable wins. */
+/* Sets $CREDENTIALS_DIRECTORY to the credentials of the running service, so that config_load()
+ * finds the secrets. Only root can read them. A variable that is set already stays. */
 static void find_credentials(void)
 {
         static const char folder[] = "/run/credentials/compute-agent.service";

@@ -3,9 +3,11 @@
 /* Prints the completion of computectl for bash or zsh. Runs at build time only.
  *
  * Verbs and options come from the tables ctl_verb_tables and ctl_options, which computectl itself
- * uses. The fixed parts of the bash function are the texts bash_head to bash_tail; between them one
- * branch is printed for each verb. Words that are known only at run time, such as ids of claims,
- * are read by calling computectl.
+ * uses. The fixed parts of the bash function are the texts bash_head to bash_tail. Between them are
+ * a branch for each verb with options, and a branch for each verb whose arguments can be completed.
+ * Words that are known only at run time, such as ids of claims, are read by calling computectl.
+ * Limit: zsh completes verbs and options, but no arguments of verbs, and offers each option for
+ * each verb.
  *
  * Tests: tests/integration/ctl/test_completion.py */
 
@@ -89,8 +91,8 @@ static bool has_options(const char *verb)
         return false;
 }
 
-/* Prints the words that complete an argument of the verb. Names of lists become calls of a shell
- * function, which looks them up when they are needed. */
+/* Prints the bash branch with the words that complete an argument of the verb. The name of a list
+ * becomes a call of a shell function, which reads the items of the list when they are needed. */
 static void print_words_of(const CtlVerb *verb)
 {
         static const char *const lists[] = { "claims", "history", "devices" };
@@ -128,8 +130,8 @@ static void print_bash(void)
         fputs(bash_tail, stdout);
 }
 
-/* Prints a text for single quotes in the shell. special: characters that _arguments or _describe
- * would interpret; they are escaped. */
+/* Prints a text inside single quotes of the shell. special: characters that _arguments or _describe
+ * of zsh would interpret; they get a backslash. */
 static void print_quoted(const char *text, const char *special)
 {
         for (; *text; text++) {

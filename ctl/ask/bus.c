@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Calls methods of compute-agentd over D-Bus: opens the connection, builds the message, waits for
- * the reply, and turns each failure into words with an advice. If no agent is on the bus, systemd
- * is asked for the state of its unit, and the words explain that state.
+ * the reply, and turns each failure into words. An error that the agent made keeps its words; other
+ * errors get an advice where one is known. If no agent is on the bus, systemd is asked for the
+ * state of the agent's unit, and the words explain it. systemd is also asked for the control group
+ * of a guest's unit.
  *
  * A request of "claim" and "explain" is written into its message here. The order of the containers
  * must match BUS_CLAIM_IN (formats/interface.h). Replies are copied, so that no caller owns a
  * message of sd-bus.
  *
- * On a terminal polkit can ask for a password. pkttyagent(1) runs for this purpose as long as the
- * verb does, as systemctl(1) starts it. Limit: one call at a time.
+ * On a terminal polkit can ask a user other than root for a password. pkttyagent(1) runs for this
+ * purpose as long as the verb does. Limit: one call at a time, and each blocks.
  *
  * Tests: tests/unit/ctl/ask/test-bus.c */
 
@@ -44,9 +46,9 @@ static bool can_ask_for_password(void)
         return geteuid() != 0 && isatty(STDIN_FILENO);
 }
 
-/* Runs in the child, and never returns. pkttyagent registers for its parent process, which is this
- * one. It dies with this process. "ready" is the end of a pipe that it closes when it is
- * registered. */
+/* Replaces the child by pkttyagent; never returns. pkttyagent registers with polkit for its parent
+ * process, which is computectl, and ends when computectl ends. It closes the end "ready" of a pipe
+ * when it is registered. */
 static _Noreturn void run_agent(int ready)
 {
         char number[16];
@@ -71,7 +73,7 @@ pid_t ctl_authorization_start(void)
                 run_agent(fds[1]);
         close(fds[1]);
         end.fd = fds[0];
-        /* pkttyagent closes its end when polkit knows it, or when it fails. */
+        /* pkttyagent closes its end of the pipe when polkit knows it, or when it fails. */
         if (pid > 0)
                 (void)poll(&end, 1, POLKIT_START_WAIT_MSEC);
         close(fds[0]);
@@ -90,8 +92,8 @@ void ctl_authorization_stop(pid_t pid)
                 ;
 }
 
-/* Opens the system bus of this host. Returns CTL_NOT_RUNNING without a bus. Only if polkit can ask
- * for a password, calls allow that and wait longer for their reply. */
+/* Opens the system bus of this host. Returns CTL_NOT_RUNNING without a bus. If polkit can ask for a
+ * password, the calls permit that question, and their default time limit is POLKIT_TIMEOUT_USEC. */
 static int open_local(sd_bus **ret, Error *reterr)
 {
         int r = sd_bus_open_system_with_description(ret, "computectl");
@@ -113,8 +115,8 @@ static int open_local(sd_bus **ret, Error *reterr)
         return error_setf(reterr, r, "Cannot use the system bus: %s", strerror(-r));
 }
 
-/* Opens the bus of another host over ssh. The connection succeeds before ssh does, so the bus is
- * asked for the name of the connection: a failure of ssh appears in that answer. */
+/* Opens the bus of another host over ssh. Opening succeeds before ssh is connected, so the bus is
+ * asked for the name of the connection. A failure of ssh appears in that answer. */
 static int open_remote(sd_bus **ret, const char *host, Error *reterr)
 {
         _cleanup_(sd_bus_close_unrefp) sd_bus *bus = NULL;
@@ -152,8 +154,9 @@ static int explain_absence(sd_bus *bus, Error *reterr)
         return CTL_NOT_RUNNING;
 }
 
-/* Stores the reason why a call failed, and returns its negative errno. r: the result of sd-bus. An
- * error that the agent itself made keeps the words of the agent. */
+/* Stores the reason why a call failed. Returns a negative errno: CTL_NOT_RUNNING if no agent is on
+ * the bus, -E2BIG if the agent could not decide a request. r: the result of sd-bus. An error that
+ * the agent itself made keeps the words of the agent. */
 static int explain(sd_bus *bus, int r, const sd_bus_error *error, Error *reterr)
 {
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_SERVICE_UNKNOWN,
@@ -442,8 +445,8 @@ static int append_texts(sd_bus_message *m, const CtlClaim *claim)
         return r;
 }
 
-/* Appends the options whose value is a list. The table has one function for each, which writes the
- * value inside its variant. */
+/* Appends the options whose value is a list, and that are given. For each the table has a function
+ * that writes the value inside its variant. */
 static int append_lists(sd_bus_message *m, const CtlClaim *claim)
 {
         const struct {

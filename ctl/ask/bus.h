@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Calls of compute-agentd over D-Bus. Each function makes one call and blocks until its reply or
- * its time limit. A call never starts the agent.
+/* Calls of compute-agentd over D-Bus, and one question to systemd. Each function blocks until the
+ * reply or the time limit. A call never starts the agent.
  *
  * Errors are words for people: those of the agent, or an advice. CTL_NOT_RUNNING means that there
  * is no bus, or no agent on it. */
@@ -16,7 +16,8 @@
 
 /* A request of "claim" or "explain". All members are borrowed. */
 typedef struct CtlClaim {
-        const char *consumer;       /* uuid; NULL: the request is only explained */
+        const char *consumer; /* uuid; NULL: the request is only explained (Explain), and nothing is
+                                 claimed */
         const char *project, *user; /* NULL: not given */
         const char *consumer_type;  /* NULL: not given */
         /* The claim is for the target of a resize on the same host. */
@@ -42,8 +43,9 @@ void ctl_authorization_stop(pid_t pid);
 int ctl_bus_open(sd_bus **ret, const char *host, Error *reterr);
 
 /* Calls a method with arguments as sd_bus_message_append() takes them. *ret is the text of the
- * reply, which the caller frees; ret NULL: the reply is ignored. A call without arguments shows its
- * progress on a terminal. timeout_usec 0: the default of the bus. */
+ * reply, which the caller frees; ret NULL: the reply is ignored. A call without arguments and with
+ * a time limit shows its progress on a terminal. timeout_usec 0: the default of the bus, without
+ * progress. */
 int ctl_bus_call(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret, Error *reterr,
                  const char *types, ...);
 

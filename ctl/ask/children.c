@@ -3,9 +3,11 @@
 /* Runs child processes: several pieces of work in parallel, and computectl-helper.
  *
  * The output of a child goes to files in memory, so a child can print without a reader. A pidfd
- * reports its end. One loop starts children up to the limit and waits with poll(2) for the next end
- * or time limit. All children have ended when ctl_children_run() returns, also after an error.
- * Limit: 64 MiB of output for each file; more is cut.
+ * reports the end of the child. One loop starts children up to the limit and waits with poll(2) for
+ * the next end or time limit. A child that reaches its time limit is killed. All children have
+ * ended when ctl_children_run() returns, also after an error. Limit: 64 MiB for each file; more
+ * output is cut. ctl_helper_ask() runs computectl-helper as such a child and reads the document
+ * that it prints.
  *
  * Tests: tests/unit/ctl/ask/test-children.c tests/unit/ctl/ask/test-helper.c */
 
@@ -48,7 +50,8 @@ void ctl_children_done(CtlChild *children, size_t n)
         }
 }
 
-/* Runs in the child. Returns its exit code. 127: its files could not be connected. */
+/* Does the work of the child in the forked process. Returns the exit code of the child: that of
+ * run(), or 127 if the files could not be connected. */
 static int be_child(const CtlChild *child, CtlChildRun run)
 {
         const struct rlimit limit = { OUTPUT_MAX, OUTPUT_MAX };
@@ -129,10 +132,9 @@ static void stop(CtlChild *child)
         close_fds(child);
 }
 
-/* Waits until a child ends or reaches its time limit, and collects all that did. Returns their
- * number.
- * polled: space for n items. poll(2) ignores items with a negative descriptor: children that have
- * ended. */
+/* Waits until a child ends or reaches its time limit, and collects all children that did. Returns
+ * the number of collected children, 0 after a signal, or a negative errno. polled: space for n
+ * items. Children that have ended get a negative descriptor, which poll(2) ignores. */
 static int collect_some(CtlChild *children, size_t n, struct pollfd *polled)
 {
         uint64_t end_usec = UINT64_MAX, now_usec = clock_usec(CLOCK_MONOTONIC);
@@ -227,7 +229,7 @@ typedef struct HelperWork {
         const char *const *arguments; /* NULL-terminated, the program's name first */
 } HelperWork;
 
-/* Runs in the child, and replaces it by the helper. */
+/* Replaces the child by the helper. Returns only if that fails. */
 static int run_helper(void *data)
 {
         const HelperWork *work = data;

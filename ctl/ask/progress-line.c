@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Draws the progress of an operation of the agent on a terminal while the caller waits for its
- * reply. The agent changes the properties OperationPhase, OperationDone and OperationTotal; each
- * signal redraws the line.
+/* Draws the progress of an operation of the agent on standard error while the caller waits for the
+ * reply to its call. The agent changes the properties OperationPhase, OperationDone and
+ * OperationTotal; each signal redraws the line.
  *
  * The main structure is Waiting: the last known progress, and the reply when it has arrived.
- * Invariant: nothing is drawn during the first 300 ms, so a fast operation prints nothing. The line
- * is erased before the call returns. Without a terminal this is a plain sd_bus_call(). */
+ * Invariants: nothing is drawn during the first 300 ms, so a fast operation prints nothing, and the
+ * line is erased before the call returns. Without a terminal or without a time limit,
+ * ctl_progress_call() is a plain sd_bus_call(). */
 
 #include "ctl/ask/progress-line.h"
 
@@ -81,7 +82,7 @@ static void erase(Waiting *waiting)
         fflush(stderr);
 }
 
-/* Reads one entry of "a{sv}". Properties that are not of the progress are skipped. */
+/* Reads one entry of "a{sv}". Properties other than the three of the progress are skipped. */
 static int read_property(sd_bus_message *m, Waiting *waiting)
 {
         const char *name, *phase;
@@ -124,8 +125,8 @@ static int on_changed(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return 0;
 }
 
-/* Reads the present progress. An operation that runs already has signalled its phase before this
- * process listened. */
+/* Receives the reply to GetAll, the present progress. An operation that ran before has signalled
+ * its phase before this process listened. */
 static int on_properties(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
         if (!sd_bus_message_is_method_error(m, NULL))

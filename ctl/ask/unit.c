@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads the unit compute-agent.service from systemd, and explains its state.
+/* Reads the unit compute-agent.service from systemd, explains its state, checks its sandbox, and
+ * compares the files of its credentials with the copies of the service. The result is the struct
+ * CtlUnit.
  *
  * Properties are read one by one, each with a call. The result is complete or empty: if one
  * property cannot be read, ctl_unit_read() fails. Only LoadCredential can be missing. The
- * comparison of credentials reads files and needs root. Without rights it reports only a file that
- * is missing. */
+ * comparison of credentials reads files and needs root. Without root it can report only that the
+ * original file is missing. */
 
 #include "ctl/ask/unit.h"
 
@@ -204,8 +206,9 @@ int ctl_unit_read(sd_bus *bus, CtlUnit *ret)
         return 0;
 }
 
-/* The words of STATUS= are used only if the service exited with an error and does not run now. A
- * service that ran normally leaves another text there. */
+/* Explains why the agent does not answer. The words of STATUS= are used only if the service exited
+ * with an error and is not active now. A service that ran normally leaves another text in
+ * STATUS=. */
 bool ctl_unit_explain(const CtlUnit *unit, Error *reterr)
 {
         bool exited = strcmp(unit->result, "exit-code") == 0;
@@ -234,8 +237,9 @@ bool ctl_unit_explain(const CtlUnit *unit, Error *reterr)
         return true;
 }
 
-/* A folder is writable if it is one of the sandbox's folders or below one. A slash at the end of
- * the sandbox's folder is ignored. */
+/* Compares the folder with the writable folders of the sandbox: it must be one of them or below
+ * one. A slash at their end is ignored. Without ProtectSystem=strict each folder counts as
+ * writable. */
 bool ctl_unit_may_write(const CtlUnit *unit, const char *folder)
 {
         if (!unit->read_only)
@@ -252,8 +256,8 @@ bool ctl_unit_may_write(const CtlUnit *unit, const char *folder)
         return false;
 }
 
-/* Returns the later of the times of the content and of the inode. A rename keeps the time of the
- * content, so only the time of the inode shows that another file was moved to this name. */
+/* Returns the later of the times of the last changes of content and inode. A rename keeps the time
+ * of the content, so only the time of the inode shows that another file was moved to this name. */
 static uint64_t changed_usec(const struct stat *st)
 {
         return MAX(

@@ -6,7 +6,7 @@
  * There are two tables: one line for each finding, and one for each consumer with its allocations
  * here and elsewhere. Invariant: only findings that are problems count for the exit code, and a
  * healed problem counts as repaired. Limit: a document of an older agent has no member "problem",
- * so each of its findings counts as one. */
+ * so each of its findings counts as a problem. */
 
 #include "ctl/print/audit.h"
 
@@ -81,7 +81,8 @@ static const char *get_type(const json_t *finding)
                                              : type;
 }
 
-/* Adds the cells of a finding. The third column is the result if it was healed, else the remedy. */
+/* Adds the cells of a finding. The third column is the result of the repair, "done" or "failed",
+ * else the remedy. */
 static void add_finding(CtlTable *table, const json_t *finding, const CtlStyle *style)
 {
         const char *evidence = ctl_json_text(finding, "evidence");
@@ -136,7 +137,7 @@ static void write_held(const json_t *held, FILE *stream)
 }
 
 /* Counts the words that equal the word at index. Returns 0 if an earlier word equals it, because
- * that one was counted. */
+ * the count was printed there. */
 static size_t count_equal(const json_t *words, size_t index)
 {
         const json_t *word;

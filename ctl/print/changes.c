@@ -4,8 +4,10 @@
  * allocations that "reshape" moves, and the providers that "retire" removes. Pure.
  *
  * A plan is an array of requests, one line for each. A reshape is two states of the tree and its
- * consumers, "before" and "after"; only their differences are printed. A retirement is a list of
- * providers, or the reasons against it. Limit: the amounts of a line are cut at 511 bytes. */
+ * consumers, "before" and "after". Only their differences are printed, then the amounts that are
+ * not moved ("problems"). A retirement is a list of providers, or the reasons against it. Limits:
+ * the amounts in a cell are cut at 511 bytes, and a consumer that is only in "before" is not
+ * printed. */
 
 #include "ctl/print/changes.h"
 
@@ -74,8 +76,8 @@ static void add_step(CtlTable *table, const json_t *step, const CtlStyle *style)
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(step, "summary"));
 }
 
-/* Prints why there is nothing to send. Only sync states that result from a comparison prove that
- * Placement equals the host. */
+/* Prints why the plan is empty. Only the sync states "synced" and "left-to-nova" result from a
+ * comparison, so only these prove that Placement equals the host. */
 static void print_nothing(const json_t *status, CtlPage *page)
 {
         const char *state = ctl_json_text(status, "sync_state"),
@@ -186,8 +188,8 @@ static void add_line(CtlTable *table, const char *first, const char *second, con
         ctl_table_cell(table, CTL_PLAIN, "%s", text);
 }
 
-/* Adds a line for each provider on which the allocations of a consumer change. Providers that are
- * only in "after" come last. */
+/* Adds a line for each provider on which the allocations of the consumer change. Providers on which
+ * it has allocations only in "after" come last. */
 static void add_consumer(CtlTable *table, const json_t *document, const char *uuid)
 {
         const json_t *before = member(document, "before", "consumers", uuid);
@@ -225,8 +227,9 @@ static void print_consumers(const json_t *document, CtlPage *page)
         ctl_table_print(table);
 }
 
-/* Adds a line for each provider of one state that differs from the other state. The caller asks for
- * both directions: "after" finds new and changed providers, "before" finds removed ones. */
+/* Adds lines for the providers of one state. With key "after" these are the providers whose
+ * inventories are new or changed, with "before" those that "after" lacks. The caller asks for
+ * both. */
 static void add_providers(CtlTable *table, const json_t *document, const char *key,
                           const char *other)
 {

@@ -21,5 +21,6 @@ void ctl_reshape_print(const json_t *document, const char *hint, CtlPage *page);
  * retirement. */
 bool ctl_retire_is_refused(const json_t *document);
 
-/* Prints these, or the providers that are removed. */
+/* Prints the guests and providers that prevent the retirement, else the providers that are or will
+ * be removed. */
 void ctl_retire_print(const json_t *document, CtlPage *page);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Prints claims and their history: the list of "claims", one claim of "show" and "claim", "claims
- * --problems", "explain" and "history". All functions are pure except that they write to the page's
- * output.
+/* Prints claims and their history: the list of "claims", one claim of "show" and "claim", the
+ * guests of "who", "claims --problems", "explain" and "history". All functions are pure except that
+ * they write to the page's output.
  *
  * A list has one line for each provider of a claim, and the cells of the claim are in its first
- * line. View decides the columns of a list by the width of the terminal and the content. One claim
- * is a sequence of parts. Each but the first begins with an empty line, and is left out if it
- * would be empty. */
+ * line. View decides the columns of a list by the width of the terminal, the content and --history.
+ * One claim is a sequence of parts. Each but the first begins with an empty line, and is left out
+ * if it would be empty. */
 
 #include "ctl/print/claims.h"
 
@@ -36,7 +36,7 @@ static void add_allocation(CtlTable *table, const json_t *allocation, const CtlS
 typedef struct View {
         bool history; /* the list shows time and reason of the end instead of the time of expiry */
         bool roomy;   /* the terminal has space for whole uuids and the time of creation */
-        bool guests;  /* at least one claim has a guest with a name */
+        bool guests;  /* at least one claim has a guest with a name, or --columns is given */
 } View;
 
 static bool have_names(const json_t *claims)
@@ -110,8 +110,8 @@ static void add_claim_cells(CtlTable *table, const json_t *claim, const View *vi
                       style);
 }
 
-/* Adds the lines of a claim: one for each provider, and the cells of the claim in the first one. In
- * the other lines these n_of_claim cells are empty. */
+/* Adds the lines of a claim: one for each provider, at least one. The first line has the cells of
+ * the claim. In the other lines these n_of_claim cells are empty. */
 static void add_claim(CtlTable *table, const json_t *claim, const View *view, const CtlStyle *style)
 {
         const json_t *allocations = json_object_get(claim, "allocations");
@@ -382,8 +382,8 @@ static void print_fields(const json_t *claim, CtlPage *page)
         }
 }
 
-/* Prints an empty line and the amounts that the domain of the guest does not show. Prints nothing
- * if it shows all. */
+/* Prints an empty line and the amounts in Placement that the domain of the guest does not show.
+ * Prints nothing if the domain shows all amounts. */
 static void print_beyond_domain(const json_t *claim, CtlPage *page)
 {
         const json_t *amounts = json_object_get(claim, "beyond_domain"), *amount;
@@ -422,7 +422,8 @@ static void print_other_cpus(const json_t *claim, CtlPage *page)
                 fprintf(page->output, "\nHost CPUs allocated to other threads: %s\n", text);
 }
 
-/* Prints everything that a claim has: amounts, groups, cells and devices. */
+/* Prints the parts of a claim: its allocations, amounts that the domain does not show, groups,
+ * cells, other host CPUs and devices. */
 static void print_held(const json_t *claim, CtlPage *page)
 {
         print_allocations(claim, page);
@@ -536,7 +537,8 @@ static void write_allocations(const json_t *allocations, FILE *stream)
         }
 }
 
-/* Returns the most exact name of a device that the event has. */
+/* Returns the most exact name of a device of an event: the uuid of the mdev, else the PCI address,
+ * else libvirt's name. */
 static const char *device_name(const json_t *device)
 {
         static const char *const keys[] = { "mdev", "address", "device" };

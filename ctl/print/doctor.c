@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Judges the facts of a host for "computectl doctor". Each judge examines one subject and adds its
- * findings to one list; the table of ctl_doctor_judge() is their order on the page. Judges do not
- * ask the agent or the system: the caller gathered the facts.
+/* Judges the facts of a host (CtlFacts) for "computectl doctor", prints the findings, and derives
+ * the exit code. Each judge examines one subject and adds its findings to one list; the table of
+ * ctl_doctor_judge() is their order on the page. The caller gathers the facts, some of them with
+ * ctl_facts_measure(). The judges ask neither the agent nor the system, except for the user id of
+ * this process.
  *
- * Invariants: a finding that is not "ok" has an advice where one is known. A check that the agent
- * makes itself is reported only by the reasons of its status. So a judge adds nothing if
- * has_reason() finds its subject there. A judge returns -1 only if memory ran out. Limit: facts
- * that could not be gathered lead to fewer findings, not to errors. */
+ * A check that the agent makes itself is reported by the reasons of its status. So a judge adds no
+ * "ok" if has_reason() finds its subject there. Invariants: a judge returns a negative number only
+ * if memory ran out. A fact that could not be gathered becomes a finding with its error, or leaves
+ * out the findings that need it. */
 
 #include "ctl/print/doctor.h"
 
@@ -33,7 +35,7 @@
 #define FAILED               "compute-agent failed" /* prefix of a failed start; see ctl/ask/unit.h */
 #define DISK_NEEDED_BYTES    (UINT64_C(16) << 20)
 #define CLOCK_TOLERANCE_SEC  5
-#define PREPARE_FINDINGS_MAX 8   /* functions of which doctor names the difference */
+#define PREPARE_FINDINGS_MAX 8   /* findings of judge_prepare() before functions are not listed */
 #define FACT_MAX             100 /* longest text of a status that is printed as a fact, in bytes */
 #define WIDE_TREE_MIN        8   /* from Placement's release note about the option */
 #define NEWEST_MICROVERSION  38  /* minor version of 1.x, the newest that the agent uses */
@@ -173,8 +175,8 @@ static int judge_reasons(const CtlFacts *facts, json_t *findings)
         return r;
 }
 
-/* Judges the service: a start that failed, a service that does not run, or its version and
- * claims. */
+/* Judges the service: a start that failed, a service that does not run, or, if it runs well, its
+ * version and number of claims. */
 static int judge_service(const CtlFacts *facts, json_t *findings)
 {
         if (strncmp(ctl_json_text(facts->status, "summary"), FAILED, strlen(FAILED)) == 0)
@@ -262,8 +264,8 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
                            "All enabled mdev types are offered (%zu)", n);
 }
 
-/* Judges the disk for guests. Without a known size DISK_GB is not reported, and no guest with a
- * local disk is scheduled here. */
+/* Judges the disk for guests. The agent's own sentence about it (local_disk) wins. Without a known
+ * size DISK_GB is not reported, and no guest with a local disk is scheduled here. */
 static int judge_storage(const CtlFacts *facts, json_t *findings)
 {
         const HostConfig *host = facts->config ? &facts->config->driver.host : NULL;
@@ -386,7 +388,7 @@ static const char *advice_for_token(const json_t *connect)
         return "Compare auth_url, region_name and valid_interfaces in [placement] with \"openstack endpoint list\"";
 }
 
-/* Judges the token. Without one no request is possible, so the caller skips the other checks. */
+/* Judges the token. Without a token Placement cannot be read, so the caller skips judge_read(). */
 static int judge_token(const json_t *connect, json_t *findings)
 {
         const char *error = ctl_json_text(connect, "error"),
@@ -510,8 +512,8 @@ static int judge_identity(const CtlFacts *facts, json_t *findings)
                            ctl_json_text(facts->status, "root"));
 }
 
-/* Judges NUMA cells as providers. Nova's scheduler selects no host whose root provider has no
- * inventory. */
+/* Warns about NUMA cells as providers on a host of nova-compute. Nova's scheduler selects no host
+ * whose root provider has no inventory. */
 static int judge_numa(const CtlFacts *facts, json_t *findings)
 {
         if (!facts->config || facts->config->driver.host.numa_in_placement != HOST_NUMA_CELLS ||
@@ -580,8 +582,8 @@ static uint64_t count_functions(const Snapshot *snapshot, const char *card)
         return n;
 }
 
-/* Judges a listed card: its error in the record, or the number of its functions now. Yields the
- * number of findings. */
+/* Judges a listed card: its error in the record, or the number of its functions now. Increments
+ * *n_findings if it adds a finding. */
 static int judge_card(const CtlFacts *facts, const HostPrepare *section, const char *card,
                       size_t *n_findings, json_t *findings)
 {
@@ -606,8 +608,9 @@ static int judge_card(const CtlFacts *facts, const HostPrepare *section, const c
                            section->virtual_functions);
 }
 
-/* Returns the type that a function has in the snapshot, "" without one, or NULL if the function is
- * not there. Returns recorded if its driver has no types. */
+/* Returns the mdev type that a function has in the snapshot, "" without one, or NULL if the
+ * snapshot lacks the function. Returns recorded for a function that the snapshot does not know as a
+ * vGPU. */
 static const char *find_type(const Snapshot *snapshot, const char *address, const char *recorded)
 {
         for (size_t i = 0; i < snapshot->n_devices; i++) {
@@ -623,7 +626,9 @@ static const char *find_type(const Snapshot *snapshot, const char *address, cons
         return NULL;
 }
 
-/* Judges a function of the record. */
+/* Judges a function of the record: its error, the reason for waiting, or a type that differs from
+ * the snapshot. Increments *n_findings for each difference, and adds a finding only up to
+ * PREPARE_FINDINGS_MAX. */
 static int judge_function(const CtlFacts *facts, const json_t *record, size_t *n_findings,
                           json_t *findings)
 {

@@ -2,9 +2,11 @@
 #pragma once
 
 /* "computectl doctor": problems that prevent this host from working well. A finding has a short
- * fact, its cause if the fact does not say it, and an advice unless it is "ok".
+ * fact, and its cause if the fact does not say it. Most findings that are not "ok" have an advice.
+ * Those of --hardware-only have none, and of several warnings of the configuration only the last
+ * one has it.
  *
- * The caller gathers the facts. Their judgement is pure. */
+ * The caller gathers the facts. Their judgement asks neither the agent nor the system. */
 
 #include "base/json.h"
 #include "config/config.h"

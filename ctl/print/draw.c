@@ -6,11 +6,12 @@
  *
  * The main structure is Drawing, with the documents and the holders. A holder is a guest with a
  * colour: first those with a domain, then claims without one. Frames and the picture begin with
- * their height, so everything is drawn twice: a Drawing with "measures" set writes nothing and only
- * returns heights. Invariant: both runs return the same heights.
+ * their height, so everything is drawn at least twice. A Drawing with "measures" set writes nothing
+ * and only returns heights. Invariant: all runs return the same heights.
  *
- * LIMITATIONS: A guest that floats over the CPUs is pinned to none of them, so it appears only in
- * the legend. At most 256 slots of a device are drawn. */
+ * LIMITATIONS: The CPUs of a guest that is pinned to none are not drawn; the legend marks it as not
+ * pinned. A CPU shows only the first guest that is pinned to it. At most 256 slots of a device are
+ * drawn. */
 
 #include "ctl/print/draw.h"
 
@@ -78,8 +79,8 @@ static bool is_noncharacter(const char *text)
         return strncmp(text, "\xef\xbf\xbe", 3) == 0 || strncmp(text, "\xef\xbf\xbf", 3) == 0;
 }
 
-/* Writes a text for an element or attribute, cut to n characters. First it is made harmless for a
- * terminal, because an SVG can be printed on one. */
+/* Writes a text for an element or attribute, cut to n characters. First the text is escaped for a
+ * terminal, because an SVG can be printed on one. Characters that XML forbids become "?". */
 static void write_escaped(CtlPage *page, const char *foreign, size_t n)
 {
         _cleanup_free_ char *harmless = ctl_text_escape(foreign, true),
@@ -438,9 +439,10 @@ static void add_slot(Slots *slots, const char *what, const Holder *holder, bool 
         end_group(slots->drawing);
 }
 
-/* Adds the slots of a device. For mdevs these are: existing ones, those that claims wait for, and
- * free ones. The number of free ones is the largest of any type, since types exclude each other on
- * most GPUs. For a physical function, the slots are its virtual functions. */
+/* Adds the slots of a device. For mdevs these are: existing ones, claimed ones that do not exist
+ * yet, and free ones. The number of free ones is the largest number of available instances of any
+ * type, without the claimed ones. Types exclude each other on most GPUs. For a physical function,
+ * the slots are its virtual functions. */
 static void add_slots(Slots *slots, const SnapshotDevice *device)
 {
         const Snapshot *snapshot = slots->drawing->snapshot;
@@ -494,7 +496,7 @@ static const char *device_kind(const SnapshotDevice *device)
         return NULL;
 }
 
-/* Draws a device with its slots. Its height depends on the number of slots, so these are measured
+/* Draws a device with its slots. The height depends on the number of slots, so these are counted
  * first. */
 static int draw_device(Drawing *drawing, const SnapshotDevice *device, int x, int y)
 {
@@ -596,8 +598,8 @@ static int draw_row(Drawing *drawing, const SnapshotCell *cells, size_t n, int t
 
 /* Below the cells: devices of no cell, usage, guests. */
 
-/* Draws a line for an inventory, with a bar of its usage: green, yellow from 90 %, red if it is
- * full. */
+/* Draws a line for an inventory, with a bar of its usage: green, yellow from 90 % on, red if it is
+ * full. Usage without capacity is yellow. */
 static void draw_inventory(Drawing *drawing, const char *provider, const char *resource_class,
                            const json_t *inventory, int y)
 {

@@ -2,11 +2,13 @@
 
 /* Selects the claims, events and guests that the command line names: by the filters of "claims" and
  * "history", and by the word of "who", "drain" and "history ID". Each selection removes the other
- * items from the document, so the printers need no filter.
+ * items from the document, so the printers need no filter. ctl_claims_add_guests() adds the guests
+ * that have a device without a claim.
  *
  * The main structures are CtlFilter (all members must match) and Sought, a word that can name many
- * kinds of things. The device of a filter matches in letters of either case. A word of Sought
- * matches exactly, with a uuid in small letters. Limit: a span of time has at most nine digits. */
+ * kinds of things. The device of a filter, a device of the host's document and a device of a guest
+ * match in letters of either case. A word of Sought matches exactly, with a uuid in small letters.
+ * Limit: a span of time has at most nine digits. */
 
 #include "ctl/print/filter.h"
 
@@ -81,8 +83,8 @@ static bool parse_date(const char *text, struct tm *ret)
         return false;
 }
 
-/* Returns the start of the day that is that number of days before now, in local time. -1: it has
- * none. */
+/* Returns the start of the day that is that number of days before now, in local time. -1: it cannot
+ * be computed. */
 static time_t find_midnight(uint64_t now_usec, int days)
 {
         time_t now = (time_t)(now_usec / USEC_PER_SEC);
@@ -157,8 +159,8 @@ static bool is_named(const json_t *array, const char *const keys[], const char *
         return false;
 }
 
-/* Keeps the items of a list that pass. Runs from the end, because removing moves the items
- * behind. */
+/* Keeps the items of the member "list" for which passes() returns true. Runs from the end, because
+ * a removal moves the items behind it. */
 static void keep(json_t *document, const char *list,
                  bool (*passes)(const json_t *item, const void *data), const void *data)
 {
@@ -407,8 +409,9 @@ int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what
 
 /* Events. */
 
-/* Checks whether an event belongs to the word: the number of its claim, a consumer, guest, device
- * or provider. "0" is the number of an event without a claim. */
+/* Checks whether an event belongs to the word: the number of its claim, a consumer, guest, device,
+ * or the name of a provider. "0" never matches, because events without a claim have that number. A
+ * uuid also matches in the reason of a handover. */
 static bool is_of(const json_t *event, const char *what, bool is_uuid)
 {
         static const char *const of_event[] = { "consumer", "of", "guest" },

@@ -2,7 +2,8 @@
 #pragma once
 
 /* Selects the claims and events that are shown. Documents are those of CLAIMS_FORMAT and
- * EVENTS_FORMAT. The functions are pure, except for the time zone. */
+ * EVENTS_FORMAT. The functions are pure, except for the time zone. They change the document that
+ * they get. */
 
 #include "base/error.h"
 #include "ctl/print/json.h"
@@ -49,11 +50,11 @@ int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what
  * either case. Borrowed, or NULL. */
 const json_t *ctl_host_find_device(const json_t *host, const char *what);
 
-/* Checks whether claims can be searched for that word. NamedDevice words are a device, guest, cpu:N
- * or cell:N of the host's document. Any uuid counts too, because ended guests are not in the
+/* Checks whether claims can be searched for that word: a device, the name of a guest, cpu:N or
+ * cell:N of the host's document. Any uuid counts too, because ended guests are not in the
  * document. */
 bool ctl_host_has(const json_t *host, const char *what);
 
-/* Keeps the events of that claim (number), guest (name or uuid), consumer, provider or device
- * (libvirt's name, address, uuid of the mdev). */
+/* Removes the events that do not belong to that claim (number), guest (name or uuid), consumer
+ * (also an earlier one), provider (name) or device (libvirt's name, address, uuid of the mdev). */
 void ctl_events_find(json_t *document, const char *what);

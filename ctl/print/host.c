@@ -119,8 +119,9 @@ static void print_cells(const Snapshot *snapshot, CtlPage *page)
         ctl_table_print(table);
 }
 
-/* Checks whether a guest might get the device, or a part of it. Bridges and USB controllers are
- * left out. */
+/* Checks whether a guest might get the device, or a part of it: mdev types, a GPU, physical and
+ * virtual functions, parents of vDPA devices. Other devices are left out, also plain network cards
+ * and disks. */
 static bool device_is_interesting(const SnapshotDevice *device)
 {
         return device->n_mdev_types > 0 || BASE_CLASS(device->class_code) == CLASS_DISPLAY ||
@@ -128,8 +129,8 @@ static bool device_is_interesting(const SnapshotDevice *device)
                device->is_vdpa_parent;
 }
 
-/* Adds the cells of a device up to its driver. A virtual function shows its physical function, and
- * another device its product, or its ids if that is unknown. */
+/* Adds the cells of a device up to its driver. A virtual function shows its physical function.
+ * Another device shows its product, else its vendor, else the ids of both. */
 static void add_device_line(CtlTable *table, const SnapshotDevice *device)
 {
         ctl_table_line(table);
@@ -160,8 +161,8 @@ static void add_type_cells(CtlTable *table, const MdevType *type)
                        type->created_instances > 0 ? "(created)" : "");
 }
 
-/* Adds the lines of a device. The first type, or the number of possible virtual functions, shares
- * the line of the device. */
+/* Adds the lines of a device. Its first mdev type shares the line of the device, or, for a physical
+ * function, the number of possible virtual functions does. */
 static void add_device(CtlTable *table, const SnapshotDevice *device)
 {
         add_device_line(table, device);

@@ -4,8 +4,9 @@
  * IDENTITY_FORMAT), and derives the exit code. Pure.
  *
  * "show" prints the known facts, "adopt" and "rename" print the changes, and "check" prints only
- * the verdict with its advice. Invariant: a rejection is always printed, and then replaces the
- * verdict. Facts that are unknown have a phrase of their own, so each field is printed. */
+ * the verdict with its advice. Invariant: "show", "adopt" and "rename" always print a rejection, in
+ * place of the verdict. An unknown name, uuid or provider is printed in words; other unknown facts
+ * are left out. With --dry-run, "adopt" prints the provider that it would adopt. */
 
 #include "ctl/print/identity.h"
 
@@ -28,7 +29,7 @@ static void print_line(const char *label, const char *text, CtlPage *page)
         ctl_page_field(page, LABEL_WIDTH, label, CTL_PLAIN, "%s", text);
 }
 
-/* Prints "UUID, named host1, generation 4, held by 2 consumers, changed 3min ago". Unknown parts
+/* Prints "UUID, named host1, generation 4, used by 2 consumers, changed 3min ago". Unknown parts
  * are left out. */
 static void print_provider(const char *label, const json_t *provider, CtlPage *page)
 {
@@ -65,7 +66,8 @@ static void print_own(const json_t *document, CtlPage *page)
                        text_plural(ctl_json_u64(document, "below")));
 }
 
-/* Prints all facts. A provider that has the name of this host and another uuid is printed last. */
+/* Prints all facts. The provider in Placement that has the name of this host but another uuid is
+ * printed last. */
 static void print_facts(const json_t *document, CtlPage *page)
 {
         const json_t *holder = json_object_get(document, "holder");

@@ -9,7 +9,7 @@
 /* Prints the output of "computectl identity show", "adopt" or "rename". word: that order. */
 void ctl_identity_print(const json_t *document, const char *word, CtlPage *page);
 
-/* Prints the verdict and its advice. */
+/* Prints the verdict, why Placement was not asked, and the advice. */
 void ctl_identity_print_check(const json_t *document, CtlPage *page);
 
 /* Returns EXIT_SUCCESS if the order was carried out; for "check", if the state is good. */

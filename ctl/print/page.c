@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Writes to a page and finds its style. The style is read once from the environment; formatters
- * read no environment and no clock, which makes them testable.
+/* Writes texts to a page, and finds the style of an output. ctl_style_detect() reads the
+ * environment, the terminal and the clock. All other functions use the style in the page, which
+ * makes formatters testable.
  *
- * Invariants: text that can come from a guest is escaped before it reaches the stream, and a failed
- * allocation sets page->failed and writes nothing. Colours end with each text, so a colour never
- * extends to the next line. Limit: a width from $COLUMNS above 4096 is ignored. */
+ * Invariants: each text is escaped before it reaches the stream, except labels and the text of
+ * ctl_page_lines(), which its caller escaped. A failed allocation sets page->failed and writes
+ * nothing. A colour ends with each text and each line. Limit: a width from $COLUMNS above 4096 is
+ * ignored. */
 
 #include "ctl/print/page.h"
 
@@ -155,8 +157,8 @@ void ctl_page_lines(CtlPage *page, int indent, CtlColour colour, const char *tex
         }
 }
 
-/* Writes a text behind indent columns, wrapped at the width. A narrow terminal gets no wrapping,
- * because the text would have too few columns. */
+/* Writes a text behind indent columns, wrapped at the width of the style. If the indent is half of
+ * the width or more, the text is not wrapped, because it would have too few columns. */
 static _printf_(4, 0) void write_rest(CtlPage *page, int indent, CtlColour colour,
                                       const char *format, va_list ap)
 {

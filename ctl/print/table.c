@@ -4,9 +4,10 @@
  * so that cells are cut in their middle and wrapped at blanks.
  *
  * The main structure is CtlTable. Its "places" map the caller's columns to those of the table,
- * because --columns can select and reorder them. Invariants: cells of columns that are not shown
- * are skipped, all texts are escaped, and after a failure the table accepts calls and does nothing.
- * Limit: a terminal that is narrower than the fixed columns makes lines longer than its width. */
+ * because --columns can select and reorder the columns. Invariants: cells of columns that are not
+ * shown are skipped, all texts are escaped, and after a failure the table accepts calls and does
+ * nothing. Limit: on a terminal that is too narrow for the fixed columns and 8 characters of each
+ * other one, lines are longer than its width. */
 
 #include "ctl/print/table.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Formats small texts for people: escaped names, cut and wrapped texts, times, amounts and usage
- * bars. Pure, except for the time zone.
+ * bars. Finds the word that a mistyped one probably means. Pure, except for the time zone.
  *
- * ctl_text_escape() comes first: the functions that count or cut characters expect its result, in
- * which each character has a width of one column. Invariant: texts in a caller's buffer fit
- * CTL_TEXT_MAX bytes. Limit: characters of double width are counted as one. */
+ * ctl_text_escape() comes first: the functions that count or cut characters expect its result,
+ * which is valid UTF-8 without control characters. Invariant: texts in a caller's buffer fit
+ * CTL_TEXT_MAX bytes. Limit: each character counts as one column, also one of double width. */
 
 #include "ctl/print/text.h"
 
@@ -28,7 +28,8 @@ static uint32_t decode_utf8(const char *text, size_t n)
         return code;
 }
 
-/* Checks whether a character can be printed: no control character, and without UTF-8 only ASCII. */
+/* Checks whether a character can be printed: it is no control character, changes no direction of
+ * writing and separates no lines. Without utf8 only ASCII can be printed. */
 static bool code_is_harmless(uint32_t code, bool utf8)
 {
         if (code < 0x20 || (code >= 0x7f && (!utf8 || code < 0xa0)))
@@ -199,8 +200,8 @@ const char *ctl_text_bar(char buffer[static CTL_TEXT_MAX], uint64_t used, uint64
         return buffer;
 }
 
-/* Returns the Levenshtein distance: the number of letters to change, add or remove. b has at most
- * WORD_MAX letters. Only one row of the matrix is kept. */
+/* Returns the Levenshtein distance: the smallest number of letters to change, add or remove. b has
+ * at most WORD_MAX letters. Only one row of the matrix is kept. */
 static unsigned edit_distance(const char *a, const char *b)
 {
         unsigned row[WORD_MAX + 1], n = (unsigned)strlen(b);

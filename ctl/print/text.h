@@ -34,5 +34,6 @@ const char *ctl_text_kib(char buffer[static CTL_TEXT_MAX], uint64_t kib);
 const char *ctl_text_bar(char buffer[static CTL_TEXT_MAX], uint64_t used, uint64_t capacity,
                          unsigned n, bool utf8);
 
-/* Returns the word of table (NULL-terminated) that was probably meant, or NULL. Borrowed. */
+/* Returns the word of table (NULL-terminated) that was probably meant: one that begins with word,
+ * or that differs in at most two letters. NULL: there is none. Borrowed. */
 const char *ctl_text_nearest(const char *word, const char *const *table);

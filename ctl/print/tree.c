@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Prints the provider tree for "computectl tree". A provider has as many lines as it has
- * inventories, or traits with --all. The tree is drawn into the first column here, because the
- * cells of a tree line of libsmartcols share one colour and alignment.
+/* Prints the provider tree for "computectl tree". A provider has a line for each inventory, and at
+ * least one. With --all it has a line for each trait too, beside the inventories. The tree is drawn
+ * into the first column here, because the cells of a tree line of libsmartcols share one colour and
+ * alignment.
  *
  * The main structure is TreePrinter, with the links parent, first child and next sibling of each
  * provider as indexes. The document has parents before children. Siblings can have any order and
- * are sorted here. A provider whose parent does not precede it is printed as a root. Limit: a tree
- * with more than 64 levels below its root is rejected. */
+ * are sorted here. A provider whose parent does not precede it is printed as a root. Sharing
+ * providers of other trees follow as one line each. Limit: a tree with more than 64 levels below
+ * its root is rejected, and nothing is printed. */
 
 #include "ctl/print/tree.h"
 
@@ -71,7 +73,8 @@ static const char *name_of(const TreePrinter *printer, ssize_t index)
         return ctl_json_text(json_array_get(printer->providers, (size_t)index), "name");
 }
 
-/* Inserts a child among its siblings by name, with numbers as numbers: cell 9 precedes cell 10. */
+/* Inserts a child into the list of its parent by name, with numbers as numbers: cell 9 precedes
+ * cell 10. */
 static void link_child(TreePrinter *printer, ssize_t parent, ssize_t child)
 {
         ssize_t *place = &printer->children[parent];
@@ -135,7 +138,8 @@ static void add_inventory_cells(TreePrinter *printer, const char *resource_class
                        json_number_value(json_object_get(inventory, "allocation_ratio")));
 }
 
-/* Checks whether a trait distinguishes this host from other hosts of its kind. */
+/* Checks whether a trait distinguishes this host from other hosts of its kind. Traits of the CPU,
+ * the architecture and the hypervisor do not, except COMPUTE_STATUS_DISABLED. */
 static bool is_specific(const char *trait)
 {
         static const char *const dull[] = { "COMPUTE_", "HW_CPU_", "HW_ARCH_" };

@@ -4,9 +4,10 @@
  * its devices. Pure.
  *
  * The output is a fragment: memory, CPUs, NUMA tuning, pages and cells for <domain>, then a
- * <hostdev> for each device. Elements appear only if the claim has a layout. Invariant: names from
- * the document are reduced to letters that need no escaping. Limit: a PCI address that cannot be
- * parsed has no <hostdev>. */
+ * <hostdev> for each device. The elements for <domain> appear only if the claim has a layout;
+ * without memory in it these are only <vcpu> and <cputune>. Invariant: names from the document are
+ * reduced to letters that need no escaping. Limit: a PCI address that cannot be parsed has no
+ * <hostdev>. */
 
 #include "ctl/print/xml.h"
 
@@ -55,8 +56,8 @@ static void print_set(const char *attribute, const CpuSet *set, CtlPage *page)
         page->failed |= !text;
 }
 
-/* Prints the pin of the emulator threads. A claim that was created from a guest can hold host CPUs
- * for them; else they use those of the guest CPUs. */
+/* Prints the pin of the emulator threads. A claim that was created from a guest can have host CPUs
+ * for these threads alone. If not, they use the host CPUs of the guest CPUs. */
 static void print_emulator(const json_t *claim, const CpuSet *of_guest_cpus, CtlPage *page)
 {
         bool was_guest = strcmp(ctl_json_text(claim, "consumer_type"), CLAIM_TYPE_OF_GUEST) == 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The verbs "audit", "heal" and "consumers". Each asks the agent for an audit and prints parts of
- * its document. Without a consumer, "heal" shows the findings and asks a person before the remedies
- * are applied, which takes a second audit. "heal CONSUMER" repairs one consumer and prints only its
- * findings. The exit code of "audit" and "heal" is that of ctl_audit_exit(), except that "heal
- * CONSUMER" returns 0 if nothing was found. "consumers" returns 0.
+ * its document. "heal" lets the agent apply the remedies of an audit. If a person at the terminal
+ * must confirm, "heal" first shows the findings of an audit and asks, and the repair is a second
+ * audit. "heal CONSUMER" repairs one consumer and prints only its findings. The exit code of
+ * "audit" and "heal" is that of ctl_audit_exit(), except that "heal CONSUMER" returns 0 if nothing
+ * was found. "consumers" returns 0.
  *
  * Tests: tests/integration/agent/test_audit.py tests/integration/agent/test_heal_guests.py */
 
@@ -97,7 +98,7 @@ static void keep_findings(json_t *document, const char *consumer)
 
 /* Explains why the audit has no finding about a consumer. Returns 0 if it has neither allocations
  * nor a claim here. Otherwise returns -EBUSY. The words then name the claim or the guest of the
- * consumer, because of which its allocations are correct. */
+ * consumer, which make its allocations correct. */
 static int explain_no_findings(const json_t *document, const char *consumer, Error *reterr)
 {
         const json_t *held = find_item(json_object_get(document, "consumers"), consumer);
@@ -128,8 +129,8 @@ static int ask_for_consumer(Ctl *ctl, const char *consumer, Error *reterr)
         return ctl_ask(ctl, NULL, NULL, question, reterr);
 }
 
-/* Repairs one consumer. A consumer with a claim or a guest here is an error, because its
- * allocations are correct. */
+/* Repairs one consumer and prints its findings. Without a finding, a consumer with a claim or a
+ * guest here is an error, because its allocations are correct. */
 static int heal_one(Ctl *ctl, const char *consumer, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The verbs about claims. A request is parsed, and its names are resolved, before the agent is
- * asked to claim. Lists are fetched as whole documents and filtered here.
+/* The verbs about claims: lists, one claim, "who", the history, "explain", and "claim", "confirm",
+ * "move" and "release". A request is parsed, and its names are resolved with documents of the
+ * agent, before the agent is asked to claim. Lists are fetched as whole documents and filtered
+ * here.
  *
  * The table ctl_claim_verbs maps each verb to its two functions: check_…() examines the command
- * line without the agent, verb_…() runs. These checks are at the end of the file.
+ * line without the agent, verb_…() runs the verb. Most of the checks are at the end of the file.
  *
  * Tests: tests/unit/ctl/verbs/test-options.c tests/integration/ctl/test_lists.py
  * tests/integration/claims/test_claims.py */
@@ -88,8 +90,9 @@ static int read_pid_file(const char *path, uint32_t *ret, Error *reterr)
                                   : error_setf(reterr, EINVAL, "%s: contains no process id", path);
 }
 
-/* Stores the process or the control group of a guest without a domain. The claim borrows
- * *ret_group, which the caller frees. A pid is meaningful only on its own host. */
+/* Finds the process (--pid-file) or the control group (--unit) of a guest without a domain. The
+ * claim borrows *ret_group, which the caller frees. --pid-file is rejected with --host, because a
+ * pid is valid only on its own host. */
 static int find_guest(Ctl *ctl, CtlClaim *claim, char **ret_group, Error *reterr)
 {
         const CtlOptions *options = &ctl->options;
@@ -109,7 +112,8 @@ static int find_guest(Ctl *ctl, CtlClaim *claim, char **ret_group, Error *reterr
         return r;
 }
 
-/* Creates a claim. The steps that can fail without the agent come first. */
+/* Creates a claim. The request is checked before any call of the agent. Names of the guest and of
+ * providers, and the guest's process or unit, are resolved before the claim. */
 static int verb_claim(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -183,7 +187,8 @@ static void print_claims(Ctl *ctl, const json_t *document, bool history)
                 ctl_claims_print(document, history, &ctl->page);
 }
 
-/* Reads the filters of the command line. A relative time is counted from now. */
+/* Reads the filters of the command line, and checks the state or kind. A relative time is counted
+ * from now. */
 static int read_filter(const CtlOptions *options, bool events, CtlFilter *ret, Error *reterr)
 {
         *ret = options->filter;
@@ -271,7 +276,8 @@ static int verb_show(Ctl *ctl, Error *reterr)
 }
 
 /* Rejects a word that the host does not know, because a typing error would look like a free device.
- * Before the first poll every word passes. */
+ * If the host or the tree cannot be fetched, for example before the first poll, every word
+ * passes. */
 static int check_name(Ctl *ctl, const char *name, Error *reterr)
 {
         _cleanup_json_ json_t *host = NULL, *tree = NULL;
@@ -338,7 +344,8 @@ static int check_history(const CtlOptions *options, Error *reterr)
         return read_filter(options, true, &filter, reterr);
 }
 
-/* Prints the journal of claims. The exit code is 1 if a word was given and no event matches it. */
+/* Prints the events that match the filters and the word. The exit code is 1 if a word was given and
+ * no event matches. */
 static int verb_history(Ctl *ctl, Error *reterr)
 {
         const char *what = ctl->options.arguments[1];
@@ -396,7 +403,8 @@ static int verb_confirm(Ctl *ctl, Error *reterr)
         return r;
 }
 
-/* Ends a claim. With --allocations its allocations are removed too if another writer made them. */
+/* Releases a claim. With --allocations the allocations of its consumer are removed even if another
+ * writer made them. */
 static int release_one(Ctl *ctl, int64_t id, Error *reterr)
 {
         const char *reason = ctl->options.reason ? ctl->options.reason : RELEASE_REASON;

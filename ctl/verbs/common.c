@@ -3,9 +3,10 @@
 /* Parts of all verbs: the connection to the agent, printing according to the options, the pager,
  * and the question before a change.
  *
- * The pager works as that of systemctl(1): long output on a terminal goes through $SYSTEMD_PAGER,
- * $PAGER or less(1). It replaces standard output, so everything must be fetched before it starts.
- * Only a person at a terminal is asked before a change (decision operation/consent). */
+ * The pager works as that of systemctl(1): output of a verb that opens it, on a terminal, goes
+ * through $SYSTEMD_PAGER, $PAGER or less(1). The pager replaces standard output and the bus is
+ * closed, so everything must be fetched before it starts. Only a person at a terminal is asked
+ * before a change (decision operation/consent). */
 
 #include "ctl/verbs/common.h"
 
@@ -115,8 +116,8 @@ void ctl_note_old_spelling(const Ctl *ctl, const char *old, const char *now)
                         old);
 }
 
-/* Returns $SYSTEMD_PAGER or $PAGER; NULL: not set. "" and "cat" mean no pager. secure_getenv(3)
- * ignores both in a privileged process. */
+/* Returns $SYSTEMD_PAGER, else $PAGER; NULL: neither is set. "" and "cat" mean no pager.
+ * secure_getenv(3) ignores both variables in a setuid process. */
 static const char *pager_wish(void)
 {
         const char *wish = secure_getenv("SYSTEMD_PAGER");
@@ -153,7 +154,8 @@ static void copy_input(void)
                 }
 }
 
-/* Runs in the child, with the pipe as its input. The options of less are those of systemctl(1). */
+/* Replaces the child by a pager that reads the pipe: the wanted one, else less(1), else
+ * copy_input(). The options of less are those of systemctl(1). */
 static _Noreturn void run_pager(const char *wish, int input)
 {
         _cleanup_free_ char *words = wish ? strdup(wish) : NULL;
@@ -210,7 +212,7 @@ void ctl_open_pager(Ctl *ctl)
                 ctl->pager = start_pager();
 }
 
-/* The end of standard output ends the input of the pager. */
+/* Closes standard output, which ends the input of the pager, and waits for the pager. */
 void ctl_close_pager(Ctl *ctl)
 {
         fclose(stdout);

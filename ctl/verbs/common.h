@@ -23,7 +23,7 @@ int ctl_fetch(Ctl *ctl, const char *document, const char *format, json_t **ret, 
 /* Connects and calls a method without arguments; see ctl_bus_call(). */
 int ctl_call(Ctl *ctl, const char *method, uint64_t timeout_usec, char **ret, Error *reterr);
 
-/* Does the same, and parses the text as a document of that format. */
+/* Connects, calls a method without arguments, and parses its text as a document of that format. */
 int ctl_call_document(Ctl *ctl, const char *method, uint64_t timeout_usec, const char *format,
                       json_t **ret, Error *reterr);
 

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads the configuration for "cat-config" and "doctor" as the daemon would read it. The daemon is
- * not asked, so both work while it does not run.
+/* Reads the configuration files for "cat-config" and "doctor" as the daemon would find them. The
+ * daemon is not asked, so both verbs work while it does not run.
  *
- * "cat-config" copies the files line by line and hides values. Invariant: a value is printed only
- * if its option is known and is no secret. An unknown option can be a secret of another service in
- * a pasted file. A value that continues on further lines is hidden whole.
+ * "cat-config" copies the files line by line and hides values. Invariant: a value in a section of
+ * the agent or of another service is printed only if the agent knows the option and it is no
+ * secret. An unknown option can be a secret of another service in a pasted file. In comments and in
+ * sections of mdev types and of groups of cards, only values with the name of a secret are hidden.
+ * A hidden value is hidden with all lines that continue it.
  *
- * "doctor" loads the configuration, and then opens the files that a start opens with the rights of
- * the service's user. Limit: this needs root; other users check with their own rights. */
+ * For "doctor", ctl_config_examine() loads the configuration, and checks with the rights of the
+ * service's user the files that a start opens. It also checks the sandbox of the unit, and compares
+ * the credentials with the copies of the service. Limit: the rights of the service need root. For
+ * another user only missing files are found. */
 
 #include "ctl/verbs/config.h"
 
@@ -155,7 +159,8 @@ void ctl_config_report_done(CtlConfigReport *report)
 int ctl_config_compare_credentials(const CtlUnit *unit, StringSet *ret)
 {
         const char *folder =
-                getenv("CREDENTIALS_DIRECTORY"); /* set if the unit runs this process */
+                getenv("CREDENTIALS_DIRECTORY"); /* set by systemd if the unit runs this process,
+                                                    else by computectl.c */
 
         for (size_t i = 0; i < unit->n_credentials; i++) {
                 const CtlUnitCredential *credential = &unit->credentials[i];
@@ -170,8 +175,8 @@ int ctl_config_compare_credentials(const CtlUnit *unit, StringSet *ret)
         return 0;
 }
 
-/* Removes the files that systemd passes to the service. The service reads copies of these, so its
- * rights to the originals do not matter. */
+/* Removes the files that systemd passes to the service as credentials, by their names. The service
+ * reads copies of them, so its rights to the originals do not matter. */
 static void remove_loaded(const CtlUnit *unit, StringSet *files)
 {
         for (size_t i = files->n_items; i > 0; i--) {
@@ -240,8 +245,8 @@ static void add_file(const char *text, void *userdata)
         (void)string_set_add(userdata, text);
 }
 
-/* Adds to the error of a missing credential that it was not checked. systemd gives credentials only
- * to the service. */
+/* Adds to the error about a missing credential that credentials were not checked, if this process
+ * has no $CREDENTIALS_DIRECTORY. systemd gives credentials only to the service. Returns 0. */
 static int hide_credentials(CtlConfigReport *report)
 {
         if (strstr(report->error.text, "credential placement-") && !getenv("CREDENTIALS_DIRECTORY"))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl cat-config" and "doctor": the configuration files as the daemon would read them. The
- * daemon is not asked. */
+/* The configuration files for "computectl cat-config" and "doctor", as the daemon would read them.
+ * The daemon is not asked. */
 
 #include "base/error.h"
 #include "base/string-set.h"
@@ -25,11 +25,11 @@ typedef struct CtlConfigReport {
 /* Frees the members. */
 void ctl_config_report_done(CtlConfigReport *report);
 
-/* Reads the configuration, and opens the files that a start opens with the rights of the service's
- * user. Warnings of the configuration are in config->warnings. config: a file instead of those of
+/* Reads the configuration, and checks with the rights of the service's user the files that a start
+ * opens. Warnings of the configuration are in config->warnings. config: a file instead of those of
  * the host, or NULL. Such a file is read with the rights of the caller, and its other files with
  * those of the owner of its state folder. unit: NULL: unknown. Returns -ENOMEM; other errors are in
- * the report. No other thread may run, because the rights of the process change. */
+ * the report. The process must have only one thread, because the check runs in a forked child. */
 int ctl_config_examine(const char *config, const CtlUnit *unit, CtlConfigReport *ret,
                        Error *reterr);
 

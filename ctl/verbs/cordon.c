@@ -2,8 +2,9 @@
 
 /* The verbs that take the host or a device out of use: "cordon", "uncordon", "drain" and "retire".
  * A cordon is a state of the agent that lasts until "uncordon". A drain only lists the claims that
- * must move. A retirement removes the host from Placement, and is refused while guests or other
- * providers are there.
+ * must move. A retirement removes the host from Placement, and "retire --undo" publishes it again.
+ * A retirement is refused while guests, or providers that another service created below the host,
+ * are there. "retire" asks a person at the terminal first.
  *
  * Tests: tests/integration/agent/test_cordon.py tests/integration/agent/test_retire.py */
 
@@ -21,7 +22,7 @@
 #include "formats/format-names.h"
 
 #define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
-#define EXIT_OCCUPIED       3 /* exit code: guests or providers prevent it */
+#define EXIT_OCCUPIED       3 /* "drain": claims are left; "retire": guests or providers prevent it */
 
 static int check_cordon(const CtlOptions *options, Error *reterr)
 {
@@ -38,8 +39,8 @@ static const char *device_of(Ctl *ctl)
         return ctl->options.arguments[1] ? ctl->options.arguments[1] : "";
 }
 
-/* Returns a sentence with the limits of a cordon of the host: it stops schedulers and claims, but
- * no guest. */
+/* Returns a sentence with the limits of a cordon of the host, which stops schedulers and claims,
+ * but no guest. Returns "" for a device, for uncordon and with --no-legend. */
 static const char *limits_of(Ctl *ctl, const char *device, const char *reason)
 {
         if (!reason || device[0] || ctl->options.no_legend)
@@ -88,7 +89,7 @@ static bool is_provider(const json_t *tree, const char *name)
 }
 
 /* Keeps only the claims of a device or provider. An unknown name is an error, because a typing
- * error would look like a drained device. */
+ * error would look like a device without claims. */
 static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr)
 {
         _cleanup_json_ json_t *tree = NULL, *host = NULL;
@@ -109,7 +110,8 @@ static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr
         return 0;
 }
 
-/* Lists the claims that must move. The exit code tells scripts when the last one has ended. */
+/* Lists the claims that must move. The exit code is 0 without claims, else EXIT_OCCUPIED, so that
+ * scripts can wait for the end of the last one. */
 static int verb_drain(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;

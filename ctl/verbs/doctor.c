@@ -6,8 +6,8 @@
  *
  * These verbs gather facts: the configuration, the status, a snapshot, the path to Placement. The
  * judgement is in ctl/print/doctor.c. A fact that cannot be gathered leaves its error in CtlFacts,
- * and the other checks continue. All verbs work while the service is stopped; "identity adopt"
- * requires that.
+ * and the other checks continue. All verbs work while the service is stopped. "identity adopt"
+ * without --dry-run requires that, because a running agent has loaded the old uuid.
  *
  * Tests: tests/integration/ctl/test_exit_codes.py tests/integration/agent/test_identity.py */
 
@@ -112,7 +112,8 @@ static void take_report(CtlFacts *facts, const CtlConfigReport *report)
         facts->credentials = &report->credentials;
 }
 
-/* Gathers all facts in the order of their dependence, judges them and prints the findings. */
+/* Gathers all facts, each before the facts that need it, judges them, and prints the findings.
+ * Returns the exit code of "doctor". */
 static int run_all_checks(Ctl *ctl, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
@@ -214,13 +215,14 @@ static int verb_doctor(Ctl *ctl, Error *reterr)
                                             : run_all_checks(ctl, reterr);
 }
 
-/* Returns the exit code of the old verbs, which never failed for warnings. */
+/* Returns the exit code of the old verbs, which is 0 if there are only warnings. */
 static int get_old_exit(int code)
 {
         return code == (int)CTL_STATUS_NOT_WELL ? EXIT_SUCCESS : code;
 }
 
-/* Keeps the output of an earlier release: {"valid": bool} with --json. */
+/* Runs the old verb "check-config". With --json it prints {"valid": bool}, as earlier releases
+ * did. */
 static int verb_check_config(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL, *answer = NULL;
@@ -278,8 +280,8 @@ static int check_identity(const CtlOptions *options, Error *reterr)
         return 0;
 }
 
-/* Rejects a change of the identity while the agent runs. It has loaded the old uuid and would
- * publish with it. */
+/* Rejects a change of the identity while the agent runs. The agent has loaded the old uuid and
+ * would publish with it. */
 static int refuse_running(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *status = NULL;

@@ -4,12 +4,13 @@
  * agent for at most one step of one guest.
  *
  * The main structure is Policy, the options of [hook]. Invariants: the input is read to its end,
- * nothing is written to standard output, and the process ends within the time limit. With a
- * configuration that cannot be read, the limit counts once for the agent's policy and once for the
- * step. The alarm enforces the limit, because the bus library can wait longer; its handler exits
- * directly with the code of the policy. Only "prepare" can stop a guest: if the agent rejects it,
- * or if no answer comes and the policy is "deny". Limit: a domain's XML of 4 MiB or more is an
- * error, and its rest is not read. */
+ * and nothing is written to standard output. The process ends within the time limit, which begins
+ * after the configuration was read. With a configuration that cannot be read, the agent is asked
+ * for the policy, and the limit counts once for that call and once for the step. The alarm enforces
+ * the limit, because the bus library can wait longer; its handler exits directly with the code of
+ * the policy. Only "prepare" can stop a guest: if the agent rejects it, or if the policy is "deny"
+ * and the step fails or gets no answer. Limit: a domain's XML of 4 MiB or more is an error, and its
+ * rest is not read. */
 
 #include "ctl/verbs/hook.h"
 
@@ -26,7 +27,8 @@
 
 #define XML_MAX (4 * 1024 * 1024) /* longest input, in bytes */
 
-/* Time limit of the process until it has read [hook] timeout, and if that cannot be read. */
+/* Time limit of a call without a known [hook] timeout: its step does nothing, or the configuration
+ * cannot be read. */
 #define DEFAULT_TIMEOUT_USEC (10 * USEC_PER_SEC)
 
 /* The options of [hook], from the file or from the agent. */
@@ -55,8 +57,8 @@ CtlHookStep ctl_hook_step(const char *operation, const char *sub_operation)
         return CTL_HOOK_NOTHING;
 }
 
-/* The first <uuid> of a domain's XML is its own. libvirt writes it before the metadata and the
- * devices, which can contain more elements of this name. */
+/* Finds the uuid of the domain, the first <uuid> of its XML. The metadata and the devices come
+ * later in the XML, and can contain more elements of this name. */
 bool ctl_hook_find_uuid(const char *xml, char ret[static 37])
 {
         const char *begin = strstr(xml, "<uuid>");
@@ -73,8 +75,8 @@ bool ctl_hook_find_uuid(const char *xml, char ret[static 37])
         return true;
 }
 
-/* Reads the input to its end, also if the hook is not enabled. libvirt reports a hook that closes
- * its input early. The caller frees the text. */
+/* Reads the input to its end, at most XML_MAX bytes. This is done also if the hook is not enabled,
+ * because libvirt reports a hook that closes its input early. The caller frees the text. */
 static int read_input(char **ret, Error *reterr)
 {
         _cleanup_free_ char *text = malloc(XML_MAX + 1);

@@ -12,8 +12,10 @@
  * "prepare" too. A guest that libvirt finds running after its own restart has its claim, or gets it
  * with the next poll. Standard output stays empty, because libvirt would parse it as another XML.
  *
- * Unless [hook] enabled is true, the hook only reads its input. It never calls libvirt, which waits
- * for it. It ends within [hook] timeout, also if the bus or the agent hangs. */
+ * Unless [hook] enabled is true, the hook only reads its input. The hook never calls libvirt,
+ * because libvirt waits for the hook. The hook ends within [hook] timeout after it has read the
+ * configuration, also if the bus or the agent hangs. If the configuration cannot be read, hook.c
+ * describes the limit. */
 
 #include "ctl/verbs/verbs.h"
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs a verb for several hosts: "computectl -H host1,host2" and "--hosts-file". Each host is a
- * child process that runs the whole verb with its own connection. The parent collects the outputs
- * and prints them in the order of the command line, as sections or as one JSON document. The exit
- * code is the worst one of the hosts. */
+/* Runs a verb for several hosts: "computectl -H host1,host2" and "--hosts-file". For each host a
+ * child process runs the whole verb with its own connection over ssh, at most AT_ONCE at the same
+ * time. A child cannot ask a person, so the parent asks once for all hosts. The parent collects the
+ * outputs and prints them in the order of the command line, as sections or as one JSON document.
+ * The exit code is the worst one of the hosts (worse()). Limit: output that is no JSON is left out
+ * of the JSON document. */
 
 #include "ctl/verbs/verbs.h"
 

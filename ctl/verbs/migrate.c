@@ -10,8 +10,9 @@
  * killed.
  *
  * A node is a configuration file, which names the host, the identity of its root provider and its
- * state folder. A node that fails does not stop the next ones; the words are those of the first
- * failure.
+ * state folder. For each node the program runs one cycle of compute-agentd (--once). A node whose
+ * cycle fails does not stop the next ones, but an agent that cannot be started does. The words are
+ * those of the first failure.
  *
  * Tests: tests/integration/reshape/test_reshape.py */
 
@@ -36,7 +37,7 @@
 #define SERVER         "uwsgi"
 #define SOCKET_NAME    "placement.sock"
 #define POLICY_NAME    "policy.yaml"
-#define PATIENCE_TRIES 600 /* tries with a pause of PAUSE_NSEC: a minute */
+#define PATIENCE_TRIES 600 /* tries with a pause of PAUSE_NSEC: at least a minute */
 #define ANSWER_SEC     5
 #define PAUSE_NSEC     (100L * 1000 * 1000)
 
@@ -87,8 +88,8 @@ static pid_t start(const char *const argv[], const char *const environment[][2])
         _exit(127);
 }
 
-/* Checks whether the server answers. uwsgi accepts a connection before it has loaded the
- * application, and the answer comes after that. */
+/* Checks whether the server answers with status 200. uwsgi accepts a connection before it has
+ * loaded the application, and answers only after that. */
 static bool answers(const char *path)
 {
         static const char question[] = "GET / HTTP/1.1\r\nHost: localhost\r\n"
@@ -108,8 +109,9 @@ static bool answers(const char *path)
                recv(fd, answer, strlen(expected), MSG_WAITALL) > 0 && strcmp(answer, expected) == 0;
 }
 
-/* Waits until the server answers. Returns MIGRATE_PLACEMENT with words if it ends or takes more
- * than a minute. */
+/* Waits until the server answers. Returns MIGRATE_PLACEMENT with words if the server ends, or after
+ * PATIENCE_TRIES tries without an answer. A try can take ANSWER_SEC if the server accepts the
+ * connection. */
 static int wait_for_server(Private *private, Error *reterr)
 {
         const struct timespec pause = { .tv_nsec = PAUSE_NSEC };
@@ -187,8 +189,9 @@ static int start_server(const char *direct, Private *ret, Error *reterr)
         return wait_for_server(ret, reterr);
 }
 
-/* Gives the socket to the owner of the state folder, because the agent drops the rights of root. An
- * unusable configuration is not reported here: the agent does that. */
+/* Makes the owner of the state folder the owner of the socket, because the agent drops the rights
+ * of root. Does nothing without a private Placement. The agent reports an unusable configuration,
+ * so this function does not. */
 static int give_socket_to_owner(const Private *private, const char *file, Error *reterr)
 {
         _cleanup_(config_freep) Config *config = NULL;
@@ -235,7 +238,8 @@ static int run_agent(const char *config, const Private *private, Error *reterr)
         return MIGRATE_FAILED;
 }
 
-/* Runs the agent for each node. Returns the result of the first failure, or 0. */
+/* Runs the agent for each node, until one cannot be started. Returns that negative errno, else the
+ * result of the first failure, or 0. */
 static int run_all(const char *const *configs, const Private *private, Error *reterr)
 {
         int result = run_agent(configs[0], private, reterr);

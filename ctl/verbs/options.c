@@ -4,9 +4,10 @@
  * option belongs to the verb, and of the help.
  *
  * The value of an option is stored in the member of CtlOptions at its offset. Options of the kinds
- * JSON, HOST and REQUEST have their own readers. Invariant: texts are borrowed from argv, except
- * for names of hosts, which are copied because they can come from a file. Limit: the check of an
- * option's verb compares words in its text, so names of verbs have no commas. */
+ * JSON, HOST and REQUEST have their own readers. Invariant: texts of OPTION_TEXT are borrowed from
+ * argv. Names of hosts are copied, because they can come from a file. Without a verb the verb is
+ * "status". Limit: the check of an option's verb compares words in a text, so names of verbs have
+ * no commas and blanks. */
 
 #include "ctl/verbs/options.h"
 
@@ -128,8 +129,8 @@ void ctl_options_done(CtlOptions *options)
         options->hosts = (CtlHosts){ 0 };
 }
 
-/* Adds a host of the command line, unless it is there. A name that begins with "-" would be an
- * option of ssh. */
+/* Adds a host, unless it was added before. A name that begins with "-" would be an option of
+ * ssh. */
 
 static int add_host(CtlHosts *hosts, const char *name, size_t length, Error *reterr)
 {
@@ -164,7 +165,7 @@ static int add_hosts(CtlHosts *hosts, const char *list, Error *reterr)
         }
 }
 
-/* Adds the first word of each line. */
+/* Adds the first word of each line, unless it begins a comment with "#". */
 static int read_lines(CtlHosts *hosts, FILE *file, Error *reterr)
 {
         _cleanup_free_ char *line = NULL;
@@ -233,8 +234,8 @@ static int store(CtlOptions *options, const CtlOption *option, const char *value
         return 0;
 }
 
-/* Makes the tables of getopt_long(3) from ours. letters: space for two characters of each option, a
- * colon and the end. */
+/* Makes the tables of getopt_long(3) from ctl_options. letters: space for two characters of each
+ * option, a colon at the start and the NUL. */
 static void make_getopt_tables(struct option *long_options, char *letters)
 {
         *letters++ = ':'; /* reports a missing value as ":", and prints nothing */
@@ -303,7 +304,7 @@ bool ctl_option_is_of(const char *name, const char *verb)
         return false;
 }
 
-/* The command line of a call without a verb, as of systemctl. */
+/* The arguments of a call without a verb. */
 static const char *const without_verb[] = { "status", NULL };
 
 /* Checks that each given option belongs to the verb. given: by the index of the table. */

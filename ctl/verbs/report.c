@@ -3,10 +3,12 @@
 /* "computectl report": writes one archive with the state of this host, for a person without access
  * to it.
  *
- * Each part is the output of one command, which runs in a child process with a time limit. A part
- * that fails or hangs leaves its error in the archive, and the other parts are complete. The table
- * parts[] has commands that cannot print a secret: the configuration has no values of secrets, and
- * the properties of the unit have no environment. tar(1) makes the archive.
+ * Each part is the output of one command, most of them verbs of this program. The command runs in a
+ * child process with a time limit of 90 s. A part that fails or hangs leaves its output so far and
+ * its errors in the archive. The other parts are complete, and index.json has all exit codes. The
+ * commands of the table parts[] cannot print a secret: "cat-config" hides the values of secrets,
+ * and the properties of the unit have no environment. tar(1) makes the archive from a temporary
+ * folder, and the archive never replaces a file.
  *
  * Tests: tests/integration/ctl/test_lists.py */
 
@@ -68,7 +70,7 @@ static const Part parts[] = {
         { "os-release.txt", { "cat", "/etc/os-release", NULL } },
 };
 
-/* Runs in the child, and replaces it by the command. */
+/* Replaces the child by the command of a part. Returns only if that fails. */
 static int run_part(void *data)
 {
         const Part *part = data;
@@ -159,8 +161,7 @@ static void name_report(char ret[static 128])
         snprintf(ret, 128, "compute-agent-report-%s-%s", host, date);
 }
 
-/* Writes the parts into a temporary folder, packs it and removes it. The folder is in $TMPDIR or
- * /tmp. */
+/* Writes the parts into a temporary folder in $TMPDIR or /tmp, packs the folder and removes it. */
 static int pack(const CtlChild *children, const char *name, const char *archive, json_t *index,
                 Error *reterr)
 {

@@ -2,10 +2,11 @@
 
 /* Parses the options of a request of "claim" and "explain". Each option has a reader in one table.
  *
- * The main structure is CtlRequest. Its first error is stored in it, and later values are ignored,
- * so that options can be parsed before the verb is known. ctl_request_check() reports it. Names of
- * providers stay texts until ctl_request_resolve() has the tree. Limits: a number of the layout has
- * at most nine digits, and cells must be given in their order. */
+ * The main structure is CtlRequest. The first error of a value is stored in the request, and later
+ * values are ignored. So options can be parsed before the verb is known. ctl_request_check()
+ * reports the error. Names of providers stay texts until ctl_request_resolve() has the tree.
+ * Limits: a number of the layout has at most nine digits, and cells must be given in their
+ * order. */
 
 #include "ctl/verbs/request.h"
 
@@ -124,7 +125,8 @@ static int add_traits(CtlRequest *request, const char *text, Error *reterr)
         return 0;
 }
 
-/* Reads "1,2": groups that must be in the subtree of one of their providers. */
+/* Reads "1,2": the suffixes of groups that must be placed in the subtree of one of their
+ * providers. */
 static int add_subtree(CtlRequest *request, const char *text, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet suffixes = STRING_SET_INIT;
@@ -139,7 +141,7 @@ static int add_subtree(CtlRequest *request, const char *text, Error *reterr)
         return resource_request_add_subtree(&request->resources, &suffixes, reterr);
 }
 
-/* Reads "1:UUID" or "UUID": a group from the tree of that provider. */
+/* Reads "1:UUID" or "UUID": the group must be placed in the tree of that provider. */
 static int add_tree(CtlRequest *request, const char *text, Error *reterr)
 {
         RequestGroup *group;
@@ -271,7 +273,7 @@ void ctl_request_done(CtlRequest *request)
         string_set_done(&request->named);
 }
 
-/* Checks that each group asks for resources, or is in a subtree with other groups. */
+/* Checks that each group has resources, or is in a list of --same-subtree. */
 static int check_resources(const ResourceRequest *request, Error *reterr)
 {
         for (size_t i = 0; i < request->n_groups; i++)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The table of verbs, and the verbs that concern the agent as a whole. Each file of verbs has its
- * own table, and ctl_verb_tables lists them. A verb fetches all its documents before it prints, so
- * an error never appears in the middle of a page.
+ * own table, and ctl_verb_tables lists them. A verb of this file that prints a page fetches all its
+ * documents first, so an error of the agent never appears in the middle of a page. "cat-config" is
+ * the exception: it prints one file after another. The file also finds and checks the verb of the
+ * command line, and prints the list of verbs in the help.
  *
  * Tests: tests/unit/ctl/verbs/test-options.c */
 
@@ -108,8 +110,8 @@ static int verb_plan(Ctl *ctl, Error *reterr)
         return 0;
 }
 
-/* Prints the host: as the running agent knows it, or polled by the helper. Options for the poll
- * require the helper. */
+/* Prints the host: as the running agent knows it, or polled by the helper if no agent runs on this
+ * host. With --config or --driver the helper always polls. */
 static int verb_discover(Ctl *ctl, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
@@ -366,8 +368,8 @@ const CtlVerb *const ctl_verb_tables[] = {
         ctl_claim_verbs, ctl_report_verbs, ctl_migrate_verbs, ctl_hook_verbs,  NULL,
 };
 
-/* Rejects an unknown verb. Suggests only verbs that change nothing, because a person might paste
- * the suggestion. */
+/* Rejects an unknown verb and suggests a similar one. Suggests only verbs that change nothing,
+ * because a person might paste the suggestion. */
 static int refuse_verb(const char *word, Error *reterr)
 {
         const char *names[NAMES_MAX] = { NULL }, *nearest;
@@ -383,7 +385,8 @@ static int refuse_verb(const char *word, Error *reterr)
         return error_setf(reterr, EINVAL, "Unknown verb \"%.60s\"", word);
 }
 
-/* Checks the number of arguments against the table. Arguments in brackets are optional. */
+/* Checks the number of arguments against the table. A verb whose arguments begin with "[" needs
+ * none. */
 static int check_count(const CtlVerb *verb, const char *const *arguments, Error *reterr)
 {
         unsigned n = 0;
@@ -400,7 +403,8 @@ static int check_count(const CtlVerb *verb, const char *const *arguments, Error 
         return 0;
 }
 
-/* Checks --host: the verb must ask the agent, and must not read files of this host. */
+/* Checks --host: the verb must ask the agent, and --config must not name a file of this host.
+ * "watch" supports only one host. */
 static int check_host(const CtlVerb *verb, const CtlOptions *options, Error *reterr)
 {
         if (options->hosts.n > 1 && strcmp(verb->name, "watch") == 0)

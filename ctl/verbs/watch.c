@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* "computectl watch": shows the state of the agent until the user ends it. It fetches documents
- * only after a signal of the agent, and every few seconds while the agent does not answer. On a
- * terminal it redraws the pages of "status", "tree" and "claims". Elsewhere it prints a line for
- * each change, or with --json a status document.
+/* "computectl watch": shows the state of the agent until the user ends it. It fetches documents at
+ * its start, after a signal of the agent, when the connection was lost, and every few seconds while
+ * the agent does not answer. On a terminal it redraws the pages of "status", "tree" and "claims".
+ * Elsewhere it prints a line for each change. With --json it prints the status document at each
+ * change, also on a terminal.
  *
  * The main structure is Watch: the event loop, the last documents and the screen. One timer runs
  * each second, so that ages advance; fetch_usec decides whether it fetches too. On a terminal the
@@ -36,7 +37,7 @@
 #define TICK_USEC   USEC_PER_SEC          /* ages advance */
 #define SETTLE_USEC (100 * USEC_PER_MSEC) /* signals within this time are one change */
 #define RETRY_USEC  (3 * USEC_PER_SEC)    /* while the agent does not answer */
-#define ANSWER_USEC (5 * USEC_PER_SEC)    /* limit of a call: keys wait for it */
+#define ANSWER_USEC (5 * USEC_PER_SEC)    /* limit of a call, during which no key is read */
 
 #define ROWS_DEFAULT 24
 
@@ -71,8 +72,8 @@ typedef struct Watch {
         uint64_t fetch_usec; /* CLOCK_MONOTONIC; time of the next fetch; UINT64_MAX: after a signal
                               */
         json_t *status, *tree, *claims;
-        char *last_line; /* line of the last print */
-        Error error;     /* ends the loop */
+        char *last_line; /* the line that was printed last */
+        Error error;     /* why the loop ended; code 0: without an error */
 } Watch;
 
 /* The screen. */
@@ -99,8 +100,8 @@ static void write_all(const char *text, size_t n)
         }
 }
 
-/* Takes the terminal: reads keys unbuffered and without echo, and enters the alternate screen. ^Z
- * is disabled, because it would leave that screen open. */
+/* Prepares the terminal: sets unbuffered keys without echo, and enters the alternate screen. ^Z is
+ * disabled, because it would leave that screen open. */
 static void screen_open(Screen *screen)
 {
         struct termios raw;
@@ -280,7 +281,8 @@ static void fetch_in(Watch *watch, uint64_t usec)
                 (void)sd_event_source_set_time(watch->tick, when);
 }
 
-/* Handles a change of a document. Signals that follow shortly are the same change. */
+/* Handles DocumentChanged: plans a fetch after SETTLE_USEC, so that signals that follow shortly
+ * need no fetch of their own. */
 static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
         fetch_in(userdata, SETTLE_USEC);
@@ -294,7 +296,8 @@ static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return 0;
 }
 
-/* Opens a connection with a short time limit and subscribes to the signals. Errors are in words. */
+/* Opens a connection whose calls have the time limit ANSWER_USEC, and subscribes to the signals.
+ * Returns a negative errno with words. */
 static int open_bus(Watch *watch, Error *reterr)
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
@@ -331,7 +334,8 @@ static int fetch_facts(Watch *watch, Error *reterr)
         return 0;
 }
 
-/* Fetches all documents. Without an agent the status has the reason. */
+/* Fetches all documents, after opening the bus if necessary. Without an agent the status document
+ * has the reason, and the next fetch is planned. */
 static int fetch_all(Watch *watch)
 {
         Error why = ERROR_NULL;
@@ -347,8 +351,8 @@ static int fetch_all(Watch *watch)
         watch->fetch_usec = UINT64_MAX;
         if (r == 0)
                 return 0;
-        /* A remote host must be reachable at the first attempt, because ssh would ask for passwords
-         * at each retry. */
+        /* A bus that cannot be opened ends the verb, unless there is only no local bus. For a
+         * remote host, ssh would ask for passwords at each retry. */
         if (r == -ENOMEM || (!watch->bus && r != CTL_NOT_RUNNING))
                 return error_setf(&watch->error, r, "%s", why.text);
         fetch_in(watch, RETRY_USEC);
