@@ -3,8 +3,8 @@
 /* Calls methods of compute-agentd over D-Bus: opens the connection, builds the message, waits for
  * the reply, and turns each failure into words. An error that the agent made keeps its words; other
  * errors get an advice where one is known. If no agent is on the bus, systemd is asked for the
- * state of the agent's unit, and the words explain it. systemd is also asked for the control group
- * of a guest's unit.
+ * state of the agent's unit, and the words explain it. The control group of a guest's unit comes
+ * from systemd too.
  *
  * A request of "claim" and "explain" is written into its message here. The order of the containers
  * must match BUS_CLAIM_IN (formats/interface.h). Replies are copied, so that no caller owns a
