@@ -121,7 +121,7 @@ static bool is_plain(const char *text)
         return true;
 }
 
-/* Checks a hostname; the empty text means that of the system. */
+/* Checks a hostname; the empty text means the hostname of the system. */
 static bool is_host_name(const char *text)
 {
         return is_plain(text) && strlen(text) <= NAME_MAX_LENGTH;

@@ -4,13 +4,14 @@
 /* The JSON document "tree" of Describe(), and "computectl tree --json":
  *
  * {"format": "compute-agent-tree/1", "node": "host1", "root": "<uuid>", "sync_state": "synced",
- *  "providers": [{"uuid", "name", "parent": "<uuid>" | null, "traits": [], "aggregates": [],
+ * "providers": [{"uuid", "name", "parent": "<uuid>" | null, "traits": [], "aggregates": [],
  *                 "inventories": {"VCPU": {"total", "reserved", "min_unit", "max_unit",
  * "step_size", "allocation_ratio", "capacity", "used"}}}]}
  *
- * Describe() adds "shares": [], the names of providers of other trees that share with this one. It
- * adds to each provider "cordoned": true | false and "withheld": "missing" | "held" | "". Parents
- * precede children, and siblings are sorted by name. "used" is the sum of living claims. */
+ * Describe() adds "shares": [], the names of providers of other trees that share with this one.
+ * Describe() also adds to each provider "cordoned": true | false and "withheld": "missing" | "held"
+ * | "". Parents precede children, and siblings are sorted by name. "used" is the sum of living
+ * claims on the provider. tree_to_json() makes none of the members that Describe() adds. */
 
 #include <jansson.h>
 

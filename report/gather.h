@@ -22,8 +22,8 @@ typedef struct Gather Gather;
 
 /* Receives the end of a gathering. result is 0, a ReportOutcome or a negative errno, with words
  * unless it is 0. On 0 the callback owns consumers (complete) and others (their allocations of the
- * providers); else both are NULL. Called once, never from inside gather_new(). It can free the
- * gathering. */
+ * providers); else both are NULL. Called once, never from inside gather_new(). The callback can
+ * free the gathering. */
 typedef void (*GatherDone)(int result, Allocations *consumers, Allocations *others,
                            const Error *error, void *userdata);
 

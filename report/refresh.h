@@ -20,7 +20,7 @@ typedef struct Refresh Refresh;
 /* Receives the end of a refresh. result is 0, a ReportOutcome or a negative errno, with words
  * unless it is 0. The callback owns next. On success it replaces the mirror; NULL means that the
  * mirror is current. After a failure it is the part that was read, for partial of the next refresh,
- * or NULL. Called once, never from inside refresh_new(). It can free the refresh. */
+ * or NULL. Called once, never from inside refresh_new(). The callback can free the refresh. */
 typedef void (*RefreshDone)(int result, Mirror *next, const Error *error, void *userdata);
 
 /* Starts a refresh of the tree of root. Everything is borrowed and must outlive the refresh. If the

@@ -108,7 +108,8 @@ int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider);
  *
  * ahead (NULL: none) is the tree that the caller will probably publish next; it is sealed and
  * referenced. The steps that need no consumers (plan_make_groundwork()) run at the same time, and
- * the publication repeats those that fail. -EBUSY and -ENODATA as below, -ENOMEM. */
+ * the publication repeats those that fail. -EBUSY and -ENODATA as for reporter_publish(),
+ * -ENOMEM. */
 int reporter_gather(Reporter *reporter, const StringSet *classes, const ProviderTree *ahead,
                     ReporterDone done, void *userdata);
 
@@ -128,9 +129,9 @@ void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
  * are the final allocations of each consumer in it, and one POST /reshaper sends them together with
  * the inventories. A plan without steps sends nothing.
  *
- * -EBUSY as above. -ENODATA before the first refresh that succeeded, and after an attempt that made
- * the mirror forget a provider: refresh first. -ENOMEM. The callback gets -EINVAL if desired would
- * change a name or a parent. */
+ * -EBUSY while an attempt is under way. -ENODATA before the first refresh that succeeded, and after
+ * an attempt that made the mirror forget a provider: refresh first. -ENOMEM. The callback gets
+ * -EINVAL if desired would change a name or a parent. */
 int reporter_publish(Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, ReporterDone done, void *userdata);
 
@@ -141,8 +142,8 @@ int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDo
                      void *userdata);
 
 /* Returns the plan that reporter_publish() would run; the caller frees it with plan_free(). Pure. A
- * custom trait is shown as created if it is not known whether Placement has it. -ENODATA as
- * above. */
+ * custom trait is shown as created if it is not known whether Placement has it. -ENODATA with words
+ * as for reporter_publish(). */
 int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
                   Plan **ret, Error *reterr);
 

@@ -5,11 +5,11 @@
  * provider of this tree (facts B3 7, E8). The agent reads and shows them and claims from them. It
  * never writes them.
  *
- * A tree without aggregates has none, and nothing is sent. Otherwise the list of sharing providers
- * is read with one GET for as many aggregates as fit into a path (facts G4.17), one after the
- * other. The list is read when the aggregates of the tree changed, a caller waits for the attempt,
- * or sharing_forget() was called. It is also read while a sharing provider is known, and when it is
- * SHARING_AGE_USEC old. So the next attempt sees the loss of a sharing provider.
+ * A tree without aggregates has no sharing providers, and no list is read. Otherwise the list of
+ * sharing providers is read with one GET for as many aggregates as fit into a path (facts G4.17),
+ * one after the other. The list is read when the aggregates of the tree changed, a caller waits for
+ * the attempt, or sharing_forget() was called. It is also read while a sharing provider is known,
+ * and when it is SHARING_AGE_USEC old. So the next attempt sees the loss of a sharing provider.
  *
  * Their inventories, traits and aggregates are read when the list has other providers than before.
  * They are also read when a generation differs, and a caller waits or SHARING_AGE_USEC passed since

@@ -37,7 +37,7 @@ int ctl_children_run(CtlChild *children, size_t n, CtlChildRun run, size_t n_at_
                      uint64_t timeout_usec, Error *reterr);
 
 /* Finds a program of this project: in the folder of this program (an uninstalled build), else in
- * the given folder. Does not check the latter. */
+ * the given folder. Does not check whether the given folder has the program. */
 void ctl_find_program(char path[static PATH_MAX], const char *name, const char *folder);
 
 /* Runs an order of computectl-helper (agent/helper/main.c) and reads its document. The helper polls

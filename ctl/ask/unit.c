@@ -237,9 +237,9 @@ bool ctl_unit_explain(const CtlUnit *unit, Error *reterr)
         return true;
 }
 
-/* Compares the folder with the writable folders of the sandbox: it must be one of them or below
- * one. A slash at their end is ignored. Without ProtectSystem=strict each folder counts as
- * writable. */
+/* Compares the folder with the writable folders of the sandbox: it must be one of these or below
+ * one. A slash at the end of a writable folder is ignored. Without ProtectSystem=strict each folder
+ * counts as writable. */
 bool ctl_unit_may_write(const CtlUnit *unit, const char *folder)
 {
         if (!unit->read_only)

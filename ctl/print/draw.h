@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* "computectl tree --svg": the host as a picture, similar to that of lstopo. It has cells with
- * their memory, cores and CPUs, the devices of each cell, and the usage of each inventory. The
+/* "computectl tree --svg": the host as a picture, similar to that of lstopo. The picture has cells
+ * with their memory, cores and CPUs, the devices of each cell, and the usage of each inventory. The
  * colour of a guest marks its pinned CPUs, its memory that is bound to a cell, its mediated devices
  * and its PCI functions. Pure: the same documents make the same bytes. */
 

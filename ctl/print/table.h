@@ -40,7 +40,7 @@ void ctl_table_skip(CtlTable *table, size_t n);
 /* Adds the first letters of a uuid; the whole uuid if the style is roomy. */
 void ctl_table_uuid(CtlTable *table, const char *uuid);
 
-/* Add a plain cell. It shows "-" for "" and for 0. */
+/* Add a plain cell, which shows "-" for "" and for 0. */
 void ctl_table_text(CtlTable *table, const char *text);
 void ctl_table_number(CtlTable *table, uint64_t number);
 

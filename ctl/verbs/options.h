@@ -90,5 +90,6 @@ void ctl_help_line(const char *left, const char *help, FILE *output);
 /* Prints an empty line and the title of a part of the help. */
 void ctl_options_print_title(const char *title, CtlPage *page);
 
-/* Prints the options of a verb, then those of all verbs; NULL: only the latter. */
+/* Prints the options of a verb, then the options of all verbs. verb NULL: prints only the options
+ * of all verbs. */
 void ctl_options_print_help(const char *verb, CtlPage *page);

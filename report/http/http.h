@@ -35,9 +35,10 @@ typedef struct HttpResponse {
         const char *body; /* NUL-terminated for convenience; can contain NULs */
         size_t body_size;
         const char *content_type, *request_id, *location; /* "" if the answer has none */
-        const char *subject_token;                        /* likewise, of Keystone; never log it */
-        uint64_t retry_after_sec; /* at most 6 hours; 0 if the answer has none */
-        uint64_t modified_sec;    /* since the epoch; 0: unknown */
+        const char *subject_token; /* the X-Subject-Token of Keystone, "" if the answer has none;
+                                      never log it */
+        uint64_t retry_after_sec;  /* at most 6 hours; 0 if the answer has none */
+        uint64_t modified_sec;     /* since the epoch; 0: unknown */
 } HttpResponse;
 
 /* Reasons for a missing answer. */

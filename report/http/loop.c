@@ -213,7 +213,7 @@ static int socket_watch(HttpSocket *sock, uint32_t events)
         return r < 0 ? r : sd_event_source_set_enabled(sock->source, SD_EVENT_ON);
 }
 
-/* Checks whether the socket is that of a connection that curl keeps after this request. */
+/* Checks whether curl keeps the connection of this socket after the request of this handle. */
 static bool is_kept(CURL *easy, curl_socket_t fd)
 {
         curl_socket_t last = CURL_SOCKET_BAD;

@@ -149,8 +149,8 @@ static int check_password(const KeystoneConfig *config, const char **ret_option,
         return check_scope(config, REPORTER_AUTH_PASSWORD, ret_option, reterr);
 }
 
-/* Checks an application credential. It has its scope, so the options of a scope must not be set. It
- * needs a user only with a name instead of an id. */
+/* Checks an application credential. An application credential has a scope of its own, so no option
+ * of a scope must be set. A user is needed only if the credential is named and has no id. */
 static int check_credential(const KeystoneConfig *config, const char **ret_option, Error *reterr)
 {
         const ReporterAuth kind = REPORTER_AUTH_V3APPLICATIONCREDENTIAL;

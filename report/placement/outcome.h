@@ -52,7 +52,7 @@ typedef enum ReportWritten {
         REPORT_WRITTEN_UNKNOWN,     /* unknown; the write can still arrive */
 } ReportWritten;
 
-/* Returns the result of a write. status is that of the answer; 0: no answer. */
+/* Returns the result of a write. status: the HTTP status of the answer; 0: no answer. */
 ReportWritten report_outcome_of_write(int outcome, int status);
 
 /* Whether this client can POST /reshaper, which needs another role than all other requests (facts

@@ -99,7 +99,8 @@ PlacementRequest placement_post_reshaper(const PlacementReshapeItem *items, size
  * written. */
 int placement_check_consumer(const Consumer *consumer, Error *reterr);
 
-/* Checks each consumer likewise; NULL: there are none. */
+/* Calls placement_check_consumer() for each consumer; NULL: there are none. Returns the first
+ * error. */
 int placement_check_consumers(const Allocations *consumers, Error *reterr);
 
 /* Makes {"<consumer>": {"allocations": {"<provider>": {"resources": {"VCPU": 2}}}, "project_id",

@@ -37,8 +37,8 @@ typedef enum StepState {
 
 typedef struct ExecutorStep ExecutorStep;
 
-/* Handles an answer to a request of the step. A 500 does not reach it, except for holder_counted().
- * It can change words. */
+/* Handles an answer to a request of the step. A 500 goes to step_retry() instead, unless the
+ * function is holder_counted(). The function can change words. */
 typedef void (*StepAnswered)(ExecutorStep *step, int result, const SessionAnswer *answer,
                              Error *words);
 

@@ -56,7 +56,8 @@ typedef struct ExecutorMemory {
 typedef struct Executor Executor;
 
 /* Receives the end of a plan. result is 0, a ReportOutcome or a negative errno, with words in error
- * unless it is 0. Called once, never from inside executor_new(). It can free the executor. */
+ * unless it is 0. Called once, never from inside executor_new(). The callback can free the
+ * executor. */
 typedef void (*ExecutorDone)(int result, const Error *error, void *userdata);
 
 /* Starts a plan. Everything is borrowed and must outlive the executor. -ENOMEM. */

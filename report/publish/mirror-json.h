@@ -3,8 +3,8 @@
 
 /* The mirror as JSON, so that a later process can continue with it. Pure.
  *
- * The form is that of Placement's own answers: a list of providers, each with its parts. So the
- * readers of report/placement/answer.h check it like an answer from the network. */
+ * The JSON has the form of Placement's own answers: a list of providers, each with its parts. So
+ * the readers of report/placement/answer.h check it like an answer from the network. */
 
 #include <jansson.h>
 

@@ -247,8 +247,9 @@ static const Mirror *choose_source(const Mirror *mirror, const Mirror *partial,
         return NULL;
 }
 
-/* Adds a provider to the next mirror: a copy of that of source, or (source NULL) a stale one. With
- * learns the source is an unfinished refresh, so the names of the provider are stored too. */
+/* Adds a provider to the next mirror: a copy of the provider in source, or, if source is NULL, a
+ * stale provider. With learns the source is an unfinished refresh, so the names of the provider are
+ * stored too. */
 static int add_next(Mirror *next, const PlacementProvider *item, const Mirror *source, bool learns,
                     Error *reterr)
 {

@@ -39,6 +39,6 @@ static inline bool name_holder_is_empty(const NameHolder *holder)
 /* Writes a text such as "3 consumers hold something of it, last changed 2025-01-06 12:00 UTC". */
 void name_holder_describe(const NameHolder *holder, char *text, size_t size);
 
-/* Writes a message with the possible solutions. wants_root: the name is that of this host itself,
- * which the holder can be. Returns -EEXIST. */
+/* Writes a message with the possible solutions. wants_root: the name is for the root of this host,
+ * and the holder can be an older root of this host. Returns -EEXIST. */
 int name_holder_explain(const NameHolder *holder, bool wants_root, Error *reterr);

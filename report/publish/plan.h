@@ -74,7 +74,7 @@ int plan_make(const ProviderTree *desired, const Mirror *mirror, const Allocatio
 
 /* Makes the part of the plan that needs no allocations: custom names, and new providers with their
  * aggregates and traits. A provider whose name is in use, and its descendants, are left to
- * plan_make(). -ENOMEM and -EINVAL as there. */
+ * plan_make(). -ENOMEM and -EINVAL as for plan_make(). */
 int plan_make_groundwork(const ProviderTree *desired, const Mirror *mirror, Plan **ret,
                          Error *reterr);
 

@@ -14,9 +14,9 @@ typedef struct Reads Reads;
 
 /* Functions of the caller. The first, make_request, makes the request of the i-th read. The second,
  * take, stores its answer and returns REPORT_DONE, or the failure with words in error. At first
- * error has the words of the answer. It can call reads_repeat() and must not free the reads. The
- * third, done, is called once after the last answer, never from inside reads_new(). It can free the
- * reads. */
+ * error has the words of the answer. take can call reads_repeat() and must not free the reads. The
+ * third, done, is called once after the last answer, never from inside reads_new(). done can free
+ * the reads. */
 typedef struct ReadsOps {
         PlacementRequest (*make_request)(size_t i, void *userdata);
         int (*take)(size_t i, int result, const SessionAnswer *answer, Error *error,
