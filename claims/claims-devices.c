@@ -4,7 +4,9 @@
  * claims_count_devices() limits each provider to its free devices. After the fit,
  * claims_choose_devices() names one device for each unit. Both use the same list of taken devices
  * (claims/fit/taken.h), so that the fit and the choice agree. A provider stands for one mediated
- * device type of one device, or for PCI functions of one card.
+ * device type of one device, for PCI functions of one card, or for the functions of a card that
+ * become vGPUs. Before the first poll the devices are unknown. If the caller polls (has_devices), a
+ * piece on a provider that can be a device's is then rejected.
  *
  * Tests: tests/unit/claims/test-claims-guests.c */
 
@@ -103,7 +105,8 @@ static int choose_some(Claims *claims, const Provider *provider, const char *suf
         return 0;
 }
 
-/* Adds a PCI function, without an mdev. It has a type if it is or becomes a vGPU. */
+/* Adds a PCI function, without an mdev. The entry has an mdev type if the function is or becomes a
+ * vGPU. */
 int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffix,
                    const HostPci *pci)
 {
@@ -115,7 +118,8 @@ int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffi
         return claims_add_device(list, provider, suffix, &device, &UUID_NULL);
 }
 
-/* Returns the entry of a function for the type of another entry. */
+/* Returns the entry of the function at the address that has the card and the vGPU type of "like".
+ * NULL if there is none. */
 static const HostPci *find_entry(const HostFacts *facts, const HostPci *like, const char *address)
 {
         for (size_t i = 0; i < facts->n_pci; i++)

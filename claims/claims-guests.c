@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes and checks claims of guests by their domains. The function claims_adopt() always makes a
- * claim of a running guest's CPUs, memory and devices, and its words say which of them do not fit.
- * The function claims_prepare() makes a claim of a guest that is about to start, if all of it fits.
- * The function claims_check_again() completes an existing claim: devices, host CPUs, boot. Each of
- * them repeats its attempt after a lost race, and reads the host again each time. */
+/* Makes and checks claims of guests by their domains. The function claims_adopt() makes a claim of
+ * an existing guest's CPUs, memory and devices, whether they fit or not. It leaves out classes and
+ * devices that this host does not count, and devices and host CPUs that another claim has. Its
+ * words name a conflict or a lack of capacity.
+ *
+ * The function claims_prepare() makes a claim of a guest that is about to start, but only if all of
+ * it fits. Before that it ends the claim of an earlier start. The function claims_check_again()
+ * completes an existing claim with devices, identities, cells, host CPUs and the boot. Each of the
+ * three repeats its attempt after a lost race, and each attempt reads the host again. The function
+ * claims_hold_pci() also serves claims of schema version 1 (claims-host.c). */
 
 #include <string.h>
 #include <strings.h>
@@ -35,9 +40,9 @@ static void adoption_done(Adoption *adoption)
         layout_done(&adoption->layout);
 }
 
-/* Returns the part of a provider's name that names its device, or NULL: see device_of_provider()
- * and pci_of_provider(). These search the device for each provider, which takes long with thousands
- * of both. */
+/* Returns the part of a provider's name that names its device, or NULL. device_of_provider() and
+ * pci_of_provider() compare the same part. They are not used here, because they search all devices
+ * for each provider. */
 static const char *name_below(const Claims *claims, const Provider *provider)
 {
         size_t n = strlen(claims->node);
@@ -104,8 +109,8 @@ static int is_pci_claimed(Claims *claims, const char *address, Error *reterr)
         return 1;
 }
 
-/* Adds an mdev of the guest. One that cannot be counted, or that another claim has, only sets the
- * outcome. */
+/* Adds an mdev of the guest. An mdev is left out, and sets the outcome to CLAIM_E_CONFLICT, if this
+ * host does not count it, or if another claim has it or blocks its device. */
 static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, Error *reterr)
 {
         _cleanup_(taken_done) Taken taken = { 0 };
@@ -167,8 +172,8 @@ int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *de
         return 0;
 }
 
-/* Adds a PCI device of the guest. One of another claim only sets the outcome; one that no provider
- * counts is ignored. */
+/* Adds a PCI device of the guest. A device of another claim is left out and sets the outcome. A
+ * device that no provider counts is ignored. */
 static int add_pci(Adoption *adoption, const char *address, Resources *resources, Error *reterr)
 {
         const HostPci *pci = host_facts_find_pci(adoption->claims->facts, address);
@@ -185,8 +190,8 @@ static int add_pci(Adoption *adoption, const char *address, Resources *resources
         return MIN(r, 0);
 }
 
-/* Removes the host CPUs that claims hold from the layout. Returns the first of them, CPU_SET_MAX if
- * there is none. */
+/* Removes the host CPUs that claims hold from the layout. Returns the lowest CPU that was removed,
+ * CPU_SET_MAX if there is none. */
 static unsigned drop_held(const HostView *view, Layout *layout)
 {
         unsigned first = CPU_SET_MAX;
@@ -200,7 +205,8 @@ static unsigned drop_held(const HostView *view, Layout *layout)
         return first;
 }
 
-/* Copies the guest's layout without the host CPUs of other claims, which set the outcome. */
+/* Copies the guest's layout without the host CPUs of other claims. Such a CPU sets the outcome to
+ * CLAIM_E_CONFLICT. */
 static int take_layout(Adoption *adoption, Error *reterr)
 {
         unsigned cpu;
@@ -215,7 +221,8 @@ static int take_layout(Adoption *adoption, Error *reterr)
         return 0;
 }
 
-/* Adds the devices of both definitions of a running guest (decision devices/definition). */
+/* Adds the devices of the domain, and those that only the persistent definition of a running guest
+ * has (decision devices/definition). */
 static int collect_devices(Adoption *adoption, Resources *resources, Error *reterr)
 {
         const HostDomain *domain = adoption->domain;
@@ -253,8 +260,9 @@ static int collect(Adoption *adoption, Error *reterr)
         return collect_devices(adoption, &group->resources, reterr);
 }
 
-/* Compares the fit with the capacities of the inventories, or with all their rules: min_unit,
- * max_unit and step_size as well. */
+/* Compares the fit with the capacities of the inventories; with all_rules also with min_unit,
+ * max_unit and step_size. The first violation sets the outcome to CLAIM_E_NO_CAPACITY. Does nothing
+ * if the outcome is already set. */
 static void check_capacity(Adoption *adoption, bool all_rules, Error *reterr)
 {
         const HostView *view = adoption->claims->view;
@@ -283,9 +291,10 @@ static void check_capacity(Adoption *adoption, bool all_rules, Error *reterr)
         }
 }
 
-/* Decides whether the agent must write the claim to Placement. For a guest that is about to start,
- * the rules say so. A running guest can have been placed, or deleted, by another program. It is
- * written only if the agent wrote an earlier claim of it and has not removed that yet. */
+/* Decides whether the agent must write the claim to Placement. For a guest that is about to start
+ * (runs is false), the rules decide. An existing guest can have been placed, or deleted, by another
+ * program. Its claim is written only if the agent wrote an earlier claim of it and has not removed
+ * that claim's allocations yet. */
 static int must_be_written(Claims *claims, const Uuid *guest, bool runs, bool *ret, Error *reterr)
 {
         ClaimRemoval left;
@@ -295,8 +304,8 @@ static int must_be_written(Claims *claims, const Uuid *guest, bool runs, bool *r
         return MIN(r, 0);
 }
 
-/* Writes the claim. runs: it is confirmed and never expires; otherwise the guest is about to
- * start. */
+/* Writes the claim. runs: the guest exists, so the claim is confirmed and never expires. Otherwise
+ * the guest is about to start. */
 static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *reterr)
 {
         Claims *claims = adoption->claims;
@@ -331,8 +340,9 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
         return store_insert(claims, &claim, &adoption->fit, ret, reterr);
 }
 
-/* Maps the result of the store, which compares more than this file does. With the write lock, a
- * retry would end in the same way, so the conflict is final. */
+/* Maps each positive result of the store to CLAIM_E_RACE. The store compares more than this file
+ * does. With the write lock a retry would end in the same way, so CLAIM_E_CONFLICT is final
+ * then. */
 static int write_outcome(int r, bool in_turn, Error *reterr)
 {
         if (r != CLAIM_E_CONFLICT || !in_turn)
@@ -341,8 +351,8 @@ static int write_outcome(int r, bool in_turn, Error *reterr)
         return CLAIM_E_CONFLICT;
 }
 
-/* Makes one attempt. in_turn: the write lock is taken. Returns CLAIM_E_RACE if the caller must
- * retry. */
+/* Makes one attempt to adopt the guest. in_turn: the write lock is taken. Returns CLAIM_E_RACE if
+ * the caller must retry. */
 static int adopt_once(Claims *claims, const HostDomain *domain, bool in_turn, Claim **ret,
                       Error *reterr)
 {
@@ -376,7 +386,8 @@ int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Er
 
 /* Guests that are about to start. */
 
-/* Returns the first class of the request that no provider of this host has, or NULL. */
+/* Returns the first class of the request that the fit has nowhere, because no provider of this host
+ * has it. NULL if there is none. */
 static const char *find_uncounted(const Adoption *adoption)
 {
         const Resources *asked = &adoption->request.groups[0].resources;
@@ -393,7 +404,8 @@ static const char *find_uncounted(const Adoption *adoption)
         return NULL;
 }
 
-/* Makes one attempt for a guest without a claim. Writes nothing unless all of it fits. */
+/* Makes one attempt for a guest that is about to start and has no claim. Writes nothing unless all
+ * of it fits. */
 static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
 {
         _cleanup_(adoption_done) Adoption adoption = { .claims = claims, .domain = domain };
@@ -419,8 +431,8 @@ static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Er
         return r > 0 ? CLAIM_E_RACE : r;
 }
 
-/* Ends a claim that was made of the domain at an earlier start. The claim of a running guest
- * stays. */
+/* Ends a claim that was made of the domain at an earlier start. The claim of a running guest stays,
+ * and so does a claim that a caller requested. */
 static int end_earlier_claim(Claims *claims, const HostDomain *domain, Claim **ret_ended,
                              Error *reterr)
 {
@@ -473,7 +485,7 @@ static uint64_t count_named(const Claim *claim, const Uuid *provider)
         return n;
 }
 
-/* Returns the suffix of a request group that uses the provider, "" if none does. */
+/* Returns the suffix of the first request group that uses the provider, "" if none does. */
 static const char *suffix_of(const Claim *claim, const Uuid *provider)
 {
         for (size_t i = 0; i < claim->mappings.n_items; i++)
@@ -489,7 +501,8 @@ static int take_stock(Claims *claims, const HostDomain *domain, Taken *ret, Erro
         return domain ? store_taken(claims, ret, reterr) : claims_taken(claims, ret, reterr);
 }
 
-/* Finds an mdev for a claim. Returns 1 if it found one, and 0 with words if not. */
+/* Finds an mdev of the device for a claim: of the guest if there is a domain, else a free or new
+ * one. Returns 1 if it found one, and 0 with words if not. */
 static int find_mdev(Claims *claims, const HostDomain *domain, const HostDevice *device,
                      const Taken *taken, Uuid *ret, Error *reterr)
 {
@@ -653,7 +666,7 @@ static bool is_changing(const LayoutChange *change)
                cpu_set_count(&change->dropped) > 0;
 }
 
-/* Records identities of devices, which an older schema did not have. */
+/* Records the identities that the claim lacks, for example because an older schema had none. */
 static int record_identities(Claims *claims, const Claim *claim, Error *reterr)
 {
         int r = 0;

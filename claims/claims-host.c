@@ -2,13 +2,16 @@
 
 /* Replaces the stored host: the providers and inventories to which new claims are fitted. A
  * provider that claims still use is kept if the new tree lacks it (host_view_merge()). Claims of
- * schema version 1 get their providers here. After a reshape, shifts (StoreShift) move amounts of a
- * claim from one provider and class to another. A write of the host compares the epoch and the
- * generations of the changed providers, and a write of a claim those of its providers. Each is
- * retried after a lost race.
+ * schema version 1 get their providers here, after the tree was stored. After a reshape, shifts
+ * (StoreShift) move amounts of a claim from one provider and class to another. The function
+ * claims_make_shifts() computes them. The function claims_complete() replaces the allocations of
+ * one claim by those of its consumer.
+ *
+ * A write of the host compares the epoch and the generations of the changed providers. A write of a
+ * claim compares the generations of its providers. Each write is retried after a lost race.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-move.c
- * tests/unit/claims/store/test-schema.c */
+ *   tests/unit/claims/store/test-schema.c */
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -28,8 +31,8 @@ static int merge_host(Claims *claims, const ProviderTree *tree, HostView **ret, 
         return r < 0 ? r : host_view_merge(ret, claims->view, tree, reterr);
 }
 
-/* Withholds the provider that has the uuid of a device and another name: another writer renamed it,
- * and the device is not offered (drivers/tree/child-provider.h). */
+/* Withholds the provider that has the uuid of a device's provider, but another name. Another writer
+ * renamed it, and the device is not offered (drivers/tree/child-provider.h). */
 static int withhold_renamed(HostView *view, const Uuid *root, const char *node, const char *device)
 {
         _cleanup_free_ char *name = text_format("%s_%s", node, device);
@@ -86,7 +89,7 @@ static bool names(const char *text, const char *address)
 }
 
 /* Adds the devices whose addresses are in text, the column "pci" of a claim of schema version 1.
- * Leaves out devices that another claim has. */
+ * Leaves out devices that another claim has, or that no provider counts. */
 static int hold_devices(Claims *claims, const char *text, Fit *fit, DeviceList *devices,
                         Error *reterr)
 {
@@ -259,7 +262,8 @@ static int collect(const Consumer *of, const Consumer *other, Changes *ret)
         return 0;
 }
 
-/* Adds a shift of the amount that both changes have left, and subtracts it from both. */
+/* Adds a shift of the smaller one of the two amounts that are left, and subtracts it from both
+ * changes. */
 static int pair(int64_t claim, Change *from, Change *to, StoreShift **shifts, size_t *n_shifts,
                 size_t *n_allocated)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes claims of requests, and of allocations that Placement already has. Each attempt reads the
- * host, decides, and writes with the generations that it read. The first attempt reads without a
- * lock, since there is usually one writer. After a lost race, the next attempts take the write lock
- * first, so with SQLite the second attempt cannot lose again. The view of the host in Claims is
- * read again by each attempt; its limits belong to one request. */
+/* Makes claims of requests, and of allocations that Placement already has, and explains requests.
+ * Each attempt reads the host, decides, and writes with the generations that it read. The first
+ * attempt reads without a lock, since there is usually one writer. After a lost race, the next
+ * attempts take the write lock first, so with SQLite the second attempt cannot lose again. Each
+ * attempt reads the view of the host (claims->view) again, and clears the limits of devices in it,
+ * which belong to one request. The file also has the settings of a Claims: rules, facts, node and
+ * author. */
 
 #include "claims/claims.h"
 
@@ -100,8 +102,8 @@ static int check_closed(const Claims *claims, Error *reterr)
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* Rejects resources that an unknown consumer can have, and that only one guest can use: devices and
- * dedicated CPUs. */
+/* While the rules name a reason (unknown), rejects resources that an unknown consumer can have, and
+ * that only one guest can use: devices and dedicated CPUs. */
 static int check_unknown(const Claims *claims, const ResourceRequest *request, Error *reterr)
 {
         _cleanup_(resources_done) Resources asked = RESOURCES_INIT;
@@ -138,8 +140,9 @@ int claims_set_node(Claims *claims, const char *node)
         return 0;
 }
 
-/* Releases the write lock of the last attempt, also of the final one. Without a retry, result keeps
- * the outcome of that attempt. */
+/* Releases the write lock of the last attempt, also of the final one. After CLAIM_E_RACE takes the
+ * write lock for the next attempt. If false is returned, result is the outcome of the last attempt,
+ * the error of the lock, or -EBUSY after CLAIM_ATTEMPTS_MAX attempts. */
 bool claims_attempt(ClaimAttempts *attempts, Error *reterr)
 {
         if (attempts->n > 0)
@@ -201,8 +204,9 @@ static int is_same(const ClaimRequest *request, const char *text, const Claim *h
 }
 
 /* Answers a request of a consumer that has a claim. Returns CLAIM_DONE if the claim is for the same
- * request, CLAIM_E_CONFLICT if not, and CLAIM_E_RACE if the claim has ended since it was read.
- * Renews the expiry time of a claim that should have expired. */
+ * request, CLAIM_E_CONFLICT if not, and CLAIM_E_RACE if the claim has ended since it was read. For
+ * the same request it stores a new identity of the guest, and renews the time of a claim that
+ * should have expired. */
 static int answer_with(Claims *claims, const ClaimRequest *request, const char *text, Claim *held,
                        Error *reterr)
 {
@@ -231,7 +235,7 @@ static int answer_with(Claims *claims, const ClaimRequest *request, const char *
         return r > 0 ? CLAIM_E_RACE : r;
 }
 
-/* A request while its claim is made. */
+/* A request of claims_claim(), with the data that its attempts share. */
 typedef struct Order {
         const ClaimRequest *request;
         const char *text;
@@ -240,8 +244,9 @@ typedef struct Order {
         bool ambiguous;
 } Order;
 
-/* Fits a request whose providers were chosen by its placer. bound: the request with these
- * providers, which the pieces of the fit refer to. */
+/* Fits a request to the providers of the allocations that its consumer already has. bound: the
+ * request with these providers, which the pieces of the fit refer to. order->ambiguous: groups
+ * could be exchanged. */
 static int fit_placed(Claims *claims, Order *order, const ResourceRequest *bound, Fit *ret,
                       Error *reterr)
 {

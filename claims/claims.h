@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Claims of this host's resources. A claim is on disk before its caller gets an answer.
+/* Claims of this host's resources.
  *
  * This is the interface of the folder: callers use Claims, which fits the request
  * (claims/fit/fit.h, pure) and writes it. Functions that decide nothing, such as to list and to end
  * claims, are in claims/store/store.h, which this header includes. The folder uses no hypervisor,
  * no HTTP and no D-Bus.
  *
- * A claim is committed before claims_claim() returns. The transaction compares the generation of
- * every provider it uses with the one that the fit saw (specification 1, "compare and update"). So
- * two writers of one file cannot allocate the same amount twice. After a lost race the request is
- * fitted again, a bounded number of times.
+ * A claim is committed to disk before claims_claim() returns. The transaction compares the
+ * generation of every provider that it uses with the one that the fit saw (specification 1,
+ * "compare and update"). So two writers of one file cannot allocate the same amount twice. After a
+ * lost race the request is fitted again, a bounded number of times.
  *
- * Every call is synchronous on the main thread and takes as long as the disk's fsync. It waits at
- * most busy_usec longer if another process locks the file, and then returns -EBUSY. It also returns
- * -EBUSY after too many lost races. Results above 0 are of ClaimOutcome (but for claims_open()),
- * and each has words in reterr. A negative result leaves the stored data as it was, with one
- * exception that no program can exclude. If the disk fails in the fsync of a claim, that claim can
- * exist after a crash. It expires then. */
+ * Every call is synchronous on the main thread. A call that writes takes as long as the disk's
+ * fsync. A call waits at most busy_usec longer if another process locks the file, and then returns
+ * -EBUSY. It also returns -EBUSY after too many lost races. Results above 0 are of ClaimOutcome
+ * (but for claims_open()), and each has words in reterr.
+ *
+ * A negative result leaves the stored data as it was, with two exceptions. Calls of several
+ * transactions (claims_set_providers(), claims_prepare(), claims_check_again()) keep those that
+ * were committed before the error. If the disk fails in the fsync of a claim, that claim can exist
+ * after a crash, and expires then. */
 
 #include "claims/claim/claim-request.h"
 #include "claims/claim/claim.h"
@@ -42,8 +45,8 @@ typedef struct ClaimsConfig {
 
 #define CLAIMS_BUSY_USEC (2 * USEC_PER_SEC)
 
-/* Longest time on the main thread for fitting a claim and for explaining a request. Every user can
- * ask for an explanation, so reading, explaining and answering together must take less than 50
+/* Longest CPU time on the main thread for fitting a claim, and for explaining a request. Every user
+ * can ask for an explanation, so reading, explaining and answering together must take less than 50
  * ms. */
 #define CLAIM_PATIENCE_USEC   (500 * USEC_PER_MSEC)
 #define EXPLAIN_PATIENCE_USEC (25 * USEC_PER_MSEC)
@@ -77,9 +80,10 @@ int claims_set_providers(Claims *claims, const ProviderTree *tree, Error *reterr
  * after the first poll. Returns -ENOMEM on failure. */
 int claims_set_node(Claims *claims, const char *node);
 
-/* Makes tree the host, as claims_set_providers() does, and moves amounts between providers. Ignores
- * the moves of claims that have ended, and amounts that a claim no longer holds. Returns -EBUSY if
- * the file is locked. */
+/* Makes tree the host, and moves amounts between providers in the same transaction. Unlike
+ * claims_set_providers() it does not withhold renamed providers, and does not place claims of
+ * schema version 1. Ignores the moves of claims that have ended, and amounts that a claim no longer
+ * holds. Returns -EBUSY if the file is locked. */
 int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shifts,
                  size_t n_shifts, Error *reterr);
 
@@ -88,8 +92,9 @@ int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shi
  * -EBUSY. */
 int claims_complete(Claims *claims, int64_t id, const Consumer *share, Error *reterr);
 
-/* Adds the moves that lead one claim from before to after: first within a class, then between
- * classes. The array (grown) borrows names from both. Returns -ENOMEM on failure. */
+/* Adds the shifts that change the allocations of one claim from before to after. Decreases are
+ * paired with increases, first within a class and then between classes. The array (grown) borrows
+ * names from both. Returns -ENOMEM on failure. */
 int claims_make_shifts(int64_t claim, const Consumer *before, const Consumer *after,
                        StoreShift **shifts, size_t *n_shifts, size_t *n_allocated);
 
@@ -138,15 +143,16 @@ int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t pati
  *   CLAIM_DONE           The guest has its claim.
  *   CLAIM_E_NO_CAPACITY  It has its claim, and the host has less than all claims need.
  *   CLAIM_E_CONFLICT     It has a claim without the devices and host CPUs that another claim has,
- *                        and without the mdevs that belong to no device of this host. The claim
- *                        is NULL if nothing can be counted.
+ *                        and without the mdevs that belong to no device of this host. But
+ *                        ret_claim is not set if nothing can be counted, or if the guest has a
+ *                        claim already.
  *   -EBUSY               It has no claim. */
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr);
 
 /* Makes a claim from the allocations of a consumer that has neither claim nor guest, whether it
  * fits or not. The original request is unknown: the claim's request is "", and claims_claim()
- * answers a request of the same amounts with it. The claim expires unless it is confirmed. placing
- * has all allocations of the consumer.
+ * answers a request of the same amounts with it. The claim expires unless it is confirmed.
+ * placing->holding has all allocations of the consumer, and must not be NULL.
  *
  * Returns CLAIM_E_NO_CAPACITY with words if the claim was made without devices that are not free.
  * Returns CLAIM_E_OTHER if the consumer has no allocation on this host, CLAIM_E_CONFLICT if it has
@@ -155,13 +161,15 @@ int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Er
 int claims_claim_placed(Claims *claims, const ClaimPlacing *placing, Claim **ret_claim,
                         Error *reterr);
 
-/* Makes a claim for a guest that is about to start, from its domain. It counts as claims_adopt()
- * does, but only if all of it fits, with exactly the devices and host CPUs that the domain names.
- * The claim is of CLAIM_TYPE_GUEST, and expires unless it is confirmed.
+/* Makes a claim for a guest that is about to start, from its domain. It counts the same resources
+ * as claims_adopt(). It makes the claim only if all of it fits, with exactly the devices and host
+ * CPUs that the domain names. The claim is of CLAIM_TYPE_GUEST, and expires unless it is confirmed.
+ * Otherwise returns CLAIM_E_NO_CAPACITY, CLAIM_E_UNKNOWN_CLASS or CLAIM_E_CONFLICT with words.
  *
  * If another caller made a claim for the consumer, that claim is kept and yielded. A claim that is
- * left over from an earlier start of the guest is ended, and yielded in ret_ended (owned by the
- * caller; written with every result). Returns -EAGAIN before claims_set_facts(). */
+ * left over from an earlier start of the guest is ended, and yielded in ret_ended. The caller owns
+ * ret_ended, which is set with any result if such a claim was ended. Returns -EAGAIN before
+ * claims_set_facts(). */
 int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
                    Error *reterr);
 

@@ -20,11 +20,13 @@ bool claim_follows(const Claim *claim);
 bool claim_was_resized(const Claim *claim, const HostDomain *domain);
 
 /* Returns true if Placement has another amount of a class than the claim, and a new claim of the
- * domain would differ, too. placed: allocations of the consumer; view: the host with the
- * inventories. */
+ * domain would differ, too. False while a resize is under way: the domain has more CPUs or memory
+ * than both. placed: allocations of the consumer; view: the host with the inventories, NULL:
+ * returns false. */
 bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
                        const HostView *view, const char *node, const Consumer *placed);
 
-/* Returns the amount of VCPU, PCPU or MEMORY_MB that the claim holds beyond its domain, as that
- * was when the claim was made. 0 for all other claims and classes. */
+/* Returns the amount of VCPU, PCPU or MEMORY_MB that the claim of a guest holds beyond its domain,
+ * as the domain was when the claim was made. Returns 0 for other classes, and for claims whose
+ * allocations no other writer owns (claim_is_placed()). */
 uint64_t claim_beyond_domain(const Claim *claim, const char *resource_class);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Sorted arrays of keys that point to claims, guests and devices. A claim has a key for its
- * consumer, and one for its guest if a migration took it over. Keys of one uuid are in the order of
- * claim ids. Everything that keys point to is borrowed, and must live as long as the index. The
- * functions find nothing in an index that was not made. */
+/* Makes the index of claims, guests and devices, and searches it. The index has sorted arrays of
+ * keys by uuid, which point to claims, guests and mdevs, and a sorted array of PCI addresses. A
+ * claim has a key for its consumer, and one for its guest if a migration took it over. Keys of
+ * claims with one uuid are in the order of claim ids. Everything that keys point to is borrowed,
+ * and must live as long as the index. The functions find nothing in an index that was not made. */
 
 #include "claims/guest-index.h"
 

@@ -13,7 +13,8 @@
  *   here       The consumer has an allocation on this host. The caller decides it: the audit counts
  *              the host's own tree. Reconcile also counts sharing providers, if all is on these.
  *   gone       Placement was read, and the consumer has nothing here. Reconcile ends the claim of
- *              such a guest. The audit ends it only if the consumer is elsewhere.
+ *              such a consumer if no guest of it is here. The audit ends it only if the consumer is
+ *              elsewhere.
  *   migration  A consumer whose type is MIGRATION or unknown, and that no guest here has. It can
  *              hold what a guest of the same project had here. Reconcile compares amounts of a
  *              claim (claims/resize-pair.h), or CPUs and memory of a guest. The audit compares
@@ -22,8 +23,9 @@
  *   resized    The guest has other amounts than when the claim was made of it (claims/follow.h).
  *              If it has two claims, claims/resize-pair.h decides which one is over.
  *
- * Each grace is a time since which something is as it is, and a span (time_is_within()). The span
- * is claim_expiry_time; if that is 0, none for a missed guest, and 300 s for the others.
+ * Each grace is the time from an event until a decider acts (time_is_within()). Its length is
+ * claim_expiry_time. If that is 0, the grace of a missed guest never ends, and each other grace is
+ * 300 s:
  *
  *   since the claim's guest was missed    reconcile: the claim stays
  *   since a pair of claims was found      reconcile: the pair is not listed
@@ -42,7 +44,8 @@
 typedef struct ConsumerRead {
         Uuid consumer;
         const Consumer *holding; /* borrowed; NULL: nothing anywhere */
-        bool here;               /* some of it is on this host */
+        bool here;               /* an allocation is on this host, as the caller decides it (see
+                                  * above) */
 } ConsumerRead;
 
 typedef enum ConsumerPlace {
@@ -58,7 +61,7 @@ typedef struct GuestIndexEntry {
 } GuestIndexEntry;
 
 typedef struct GuestIndexEntries {
-        GuestIndexEntry *items; /* by uuid */
+        GuestIndexEntry *items; /* sorted by uuid */
         size_t n_items;
 } GuestIndexEntries;
 
@@ -68,26 +71,27 @@ typedef struct GuestIndex {
         const HostFacts *facts;
         const HostDomain *processes; /* guests that are no domains */
         size_t n_processes;
-        const ConsumerRead *consumers; /* by uuid */
+        const ConsumerRead *consumers; /* sorted by uuid */
         size_t n_consumers;
         /* Made by guest_index_make(). */
         GuestIndexEntries
                 known; /* claims: by consumer, and by the guest that a migration has them of */
         GuestIndexEntries guests, mdevs;
-        const char **pci; /* PCI addresses of devices that guests have */
+        const char **pci; /* addresses of the PCI devices that this host offers */
         size_t n_pci;
 } GuestIndex;
 
-/* Puts the parties in order, so that a look-up for each claim costs no pass over all others.
- * guest_index_done() is needed also after -ENOMEM. */
+/* Sorts the claims, guests and devices, so that a look-up for each claim costs no pass over all
+ * others. guest_index_done() is needed also after -ENOMEM. */
 int guest_index_make(GuestIndex *index);
 void guest_index_done(GuestIndex *index);
 
-/* Returns the claims of a consumer, and those that a migration took over from this guest, by id.
- * *ret_n: their number. */
+/* Returns the claims of a consumer, and those that a migration took over from this guest, in the
+ * order of their ids. *ret_n: their number. */
 const GuestIndexEntry *guest_index_claims(const GuestIndex *index, const Uuid *uuid, size_t *ret_n);
 
-/* Returns the consumer's older claim, or its second one, of a resize on this host; or NULL. */
+/* Return the consumer's claim with the lowest id, and the second one of a resize on this host. NULL
+ * if there is none. */
 const Claim *guest_index_claim(const GuestIndex *index, const Uuid *consumer);
 const Claim *guest_index_second_claim(const GuestIndex *index, const Uuid *consumer);
 
@@ -100,6 +104,8 @@ const HostDomain *guest_index_domain(const GuestIndex *index, const Uuid *uuid);
 /* Returns the guest of a claim, also while a migration owns the claim. NULL: it is not here. */
 const HostDomain *guest_index_guest(const GuestIndex *index, const Claim *claim);
 
+/* Return true if the mdev exists on this host, and if this host offers the PCI device at the
+ * address. */
 bool guest_index_has_mdev(const GuestIndex *index, const Uuid *mdev);
 bool guest_index_has_pci(const GuestIndex *index, const char *address);
 

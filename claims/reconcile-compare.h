@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Compares a claim with its guest: amounts, devices, cells and CPUs. Each difference is a problem,
- * which is shown to people; nothing is changed. Pure. */
+/* Compares a claim with its guest: amounts, devices, cells and CPUs. Also compares its devices with
+ * those of the host. Each difference is a problem, which is shown to people; nothing is changed.
+ * Pure. */
 
 #include "claims/guest-index.h"
 
@@ -29,7 +30,7 @@ int reconcile_compare(const GuestIndex *index, const Claim *claim, const HostDom
                       ReconcileProblems *problems);
 
 /* Adds the PCI devices of a claim and its guest that the host does not list. Adds each address that
- * has another device than the claim was given. The claim can have any state. domain NULL: no guest
- * here. Returns -ENOMEM on failure. */
+ * has another device than the claim was given, and each function with another vGPU type. The claim
+ * can have any state. domain NULL: no guest here. Returns -ENOMEM on failure. */
 int reconcile_check_devices(const GuestIndex *index, const Claim *claim, const HostDomain *domain,
                             ReconcileProblems *problems);

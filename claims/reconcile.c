@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Compares each claim once, with its guest or without one, and then visits each guest without a
- * claim. Each comparison adds actions and problems, and changes nothing else. A claim has an item
- * in the memory if it has no guest, waits for an answer of Placement, or has a resize target beside
- * it. The next call gets the memory. Only reconcile_make() replaces it, at its end, so a failure
- * leaves it unchanged. All times come from the start of the poll, not from the clock. */
+ * claim. For a new database it first adds actions that create claims of consumers
+ * (RECONCILE_PLACE), or asks for the read that they need. At the end it sorts the actions, and
+ * lists providers with too much usage. Each comparison adds actions and problems, and changes
+ * nothing else. A claim has an item in the memory if it is confirmed and has no guest, if its guest
+ * was resized, or if it has a resize target beside it. The next call gets the memory. Only
+ * reconcile_make() replaces it, at its end, so a failure leaves it unchanged. All times come from
+ * the start of the poll, not from the clock. */
 
 #include "claims/reconcile.h"
 
@@ -95,8 +98,9 @@ static bool is_placed_by_other(const Work *work, const Claim *claim)
                !(work->input->started_only && claim_is_of_guest_alone(claim));
 }
 
-/* Returns true if Placement had allocations of the claim, so that another writer removed them if it
- * has none. False while a migration owns the claim: it can return its allocations to the guest. */
+/* Returns true if Placement must have had allocations of the claim. If it has none now, another
+ * writer removed them. False while a write is pending, and while a migration owns the claim: the
+ * migration can return its allocations to the guest. */
 static bool was_reported(const Claim *claim)
 {
         return uuid_empty(&claim->guest) && (claim->write_state == CLAIM_WRITE_NONE ||
@@ -177,7 +181,8 @@ static Guestless make_guestless(const Work *work, const Claim *claim, bool stopp
         return guestless;
 }
 
-/* Returns true if Nova has a folder for the claim's server, or if that is unknown. */
+/* Returns true if Nova has a folder for the claim's server, or if that is unknown. False for a
+ * guest that is defined but stopped. */
 static bool can_be_in_build(const Work *work, const Guestless *guestless)
 {
         return !guestless->stopped &&
@@ -185,7 +190,8 @@ static bool can_be_in_build(const Work *work, const Guestless *guestless)
                 host_facts_has_folder(work->input->facts, &guestless->claim->consumer));
 }
 
-/* Returns true if it is certain that no guest and no writer needs the claim any more. */
+/* Returns true if the claim must end: Placement was read and has nothing for it, or its age
+ * decides. False for a recent claim. */
 static bool is_over(const Work *work, const Guestless *guestless)
 {
         if (is_recent(work, guestless->claim))
@@ -241,8 +247,9 @@ static bool must_be_read(const Work *work, const Guestless *guestless)
                (guestless->confirmed ? is_due(work, &guestless->missing) : guestless->aged);
 }
 
-/* Handles a claim without a guest. stopped: it has a guest that is off, and that holds nothing
- * while it is off. */
+/* Handles a claim without a guest: ends it, asks Placement about it, extends it, or remembers since
+ * when its guest is missing. stopped: it has a guest that is off, and that holds nothing while it
+ * is off. */
 static int handle_guestless(Work *work, const Claim *claim, bool stopped)
 {
         const Guestless guestless = make_guestless(work, claim, stopped);
@@ -341,7 +348,8 @@ static bool is_promised(const Work *work, const Claim *claim)
                (claim->expires_usec == 0 || claim->expires_usec > work->now_usec);
 }
 
-/* Lists a pair that is older than the expiry time, and that no migration explains. */
+/* Lists a pair that is older than the expiry time (PAIR_AGE_USEC without one), and that no
+ * migration explains. With Placement, an answer about the pair is needed first. */
 static int list_pair(Work *work, const Claim *first, const Claim *target, const HostDomain *domain,
                      const ReconcileMissing *pair)
 {
@@ -357,8 +365,8 @@ static int list_pair(Work *work, const Claim *first, const Claim *target, const 
                 domain->name, first->id, target->id);
 }
 
-/* Ends the claim that is over. The other one is confirmed. If its devices are not those of the
- * guest, it is replaced by a claim that is made of the guest. */
+/* Ends the claim that is over. The other one is confirmed if it was not. If its devices are not
+ * those of the guest, it is replaced by a claim that is made of the guest. */
 static int end_pair(Work *work, const ResizePair *pair, const HostDomain *domain)
 {
         if (add_release(work, pair->over, CLAIM_RESIZE_OVER,
@@ -425,8 +433,10 @@ static int inspect_pair(Work *work, const Claim *first, const Claim *target,
         return remember(work, &pair);
 }
 
-/* Handles a claim whose guest is here. A claim that expired, or whose guest is no domain, is
- * confirmed. A confirmed claim is compared with its guest. */
+/* Handles a claim whose guest is here. If it is the first one of the two claims of a resize, these
+ * are judged. An unconfirmed claim that expired, or whose guest is no domain, is confirmed. A
+ * confirmed claim is compared with its guest, unless the guest cannot be read or has another
+ * claim. */
 static int handle_guest(Work *work, const Claim *claim, const HostDomain *domain)
 {
         const Claim *target = domain->unread ? NULL : find_target(work, claim);
@@ -619,7 +629,8 @@ static int inspect_unread_database(Work *work)
 }
 
 /* Handles a guest without a claim: adopts it, or asks about its consumer first. A guest that cannot
- * be read is a problem. */
+ * be read is a problem. A guest that is off is skipped if another host has it, or with
+ * started_only. */
 static int inspect_unclaimed(Work *work, const HostDomain *domain)
 {
         bool ask = work->input->access == RECONCILE_CAN_READ &&
@@ -654,8 +665,8 @@ static int inspect_all(Work *work)
         return 0;
 }
 
-/* Lists providers with more usage than capacity. A running guest is counted even if it does not
- * fit. */
+/* Lists providers with more usage than capacity, because a running guest is counted even if it does
+ * not fit. Skips an inventory that is reserved as a whole. */
 static int inspect_view(const HostView *view, ReconcileProblems *problems)
 {
         for (size_t i = 0; i < view->n_providers; i++) {

@@ -4,18 +4,22 @@
 /* Compares claims and guests, and lists the actions that make them agree. Pure: claims, a poll and
  * Placement's answers go in, and a list comes out. The caller does the actions:
  *
+ *   READ      The caller reads a consumer's allocations, and calls again with the answer.
  *   ADOPT     A guest without a claim gets one that is made of its domain.
  *   COMPLETE  A claim that was made of a guest, before its allocations were read, gets these.
  *   RELEASE   A claim ends if its guest is not here, and its consumer has nothing on this host:
  *             poll and Placement agree. Where Placement does not decide, it ends by age:
- * unconfirmed and expired, or confirmed and without its guest for the expiry time. BOTH RELEASE and
- * ADOPT replace a claim that was made of a guest. The guest was resized, and Placement has at least
- * its amounts; or another writer changed the amounts in Placement, which the claim follows. CONFIRM
- * A guest has a claim that expired unconfirmed. EXTEND    A claim expired unconfirmed, but its
- * consumer has allocations here. PLACE     A consumer without claim and guest gets a claim of its
- * allocations. This needs the first complete read for a new claim database. CHECK     A claim
- * belongs to another boot, or lacks a device, an identity or the cells of its guest, or holds other
- * host CPUs than the guest's threads use.
+ *             unconfirmed and expired, or confirmed and without its guest for the expiry time.
+ *   BOTH      RELEASE and ADOPT replace a claim that was made of a guest. The guest was resized,
+ *             and Placement has at least its amounts. Or another writer changed the amounts in
+ *             Placement, which the claim follows.
+ *   CONFIRM   The guest of an unconfirmed claim is here, and the claim expired or its guest is no
+ *             domain. Also the claim that stays after a resize.
+ *   EXTEND    A claim expired unconfirmed, but its consumer has allocations here.
+ *   PLACE     A consumer without claim and guest gets a claim of its allocations. This needs the
+ *             first complete read for a new claim database.
+ *   CHECK     A claim belongs to another boot, or lacks a device, an identity or the cells of its
+ *             guest, or holds other host CPUs than the guest's threads use.
  *
  * A guest is a domain that is defined or runs (with started_only: that runs). The guest and its
  * claim have the same uuid. The expiry time counts from the first poll that missed the guest. So a
@@ -25,8 +29,8 @@
  * asked first, and claims that cannot be checked now stay unchanged. Placement is asked only where
  * its answer decides: for a claim that is about to end, a guest that is adopted, and a confirmed
  * claim without its guest. After a rejection without capacity (urgent) it is asked about all claims
- * without a guest. A claim that stays is asked about again after twice the time, at most once each
- * expiry time.
+ * without a guest. If the claim stays, the pauses between questions grow. A pause is as long as the
+ * guest was missing at the last question, and at most the expiry time.
  *
  * Placement does not decide about allocations that the agent wrote, and about guests that release
  * everything while they are off. It decides nothing on a host without Placement. But age ends no
@@ -38,7 +42,7 @@
  *
  * A guest that is resized on its own host has two claims (claims/resize-pair.h). They are compared
  * with a complete read of Placement. One of them ends if guest and Placement contradict it, and no
- * migration can own it. The read is repeated after twice the time, at most once each expiry time.
+ * migration can own it. The read is repeated with the same pauses.
  *
  * A claim that a migration took over still belongs to its guest, on any host. The guest is not
  * adopted, and the claim is no orphan.
@@ -86,13 +90,13 @@ typedef struct ReconcileMissing {
 } ReconcileMissing;
 
 typedef struct ReconcileMemory {
-        ReconcileMissing *items; /* by claim */
+        ReconcileMissing *items; /* sorted by the id of the claim */
         size_t n_items, n_allocated;
 } ReconcileMemory;
 
 void reconcile_memory_done(ReconcileMemory *memory);
 
-/* How far Placement can be asked. */
+/* States whether Placement can be asked. */
 typedef enum ReconcileAccess {
         RECONCILE_NO_PLACEMENT, /* there is no Placement: age alone counts */
         RECONCILE_NO_READS, /* it cannot be asked now, or was just asked: no more answers will come
@@ -128,7 +132,7 @@ typedef struct ReconcileInput {
                              off */
         size_t n_away;
         ReconcileAccess access;
-        const ConsumerRead *answers; /* by consumer */
+        const ConsumerRead *answers; /* sorted by consumer */
         size_t n_answers;
         bool unread;   /* the claim database is new, and Placement was not read for it yet */
         bool complete; /* every consumer with allocations here has an answer */

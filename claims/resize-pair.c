@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Decides which claim of a resize is over, by three kinds of evidence: the domain, Placement and
- * the migrations, in this order. Each one names the claim of the two that it contradicts, or none.
- * RESIZE_PAIR_OVER needs domain and Placement to name the same claim, and no migration that can
- * hold it. Missing data, such as no answer about the consumer, leave the pair open. */
+ * the migrations, in this order. The domain and Placement each name the claim of the two that they
+ * contradict, or none. RESIZE_PAIR_OVER needs both to name the same claim, or Placement alone if
+ * the domain agrees with both claims. Then a consumer that can be the migration with the amounts of
+ * this claim turns the verdict into RESIZE_PAIR_MIGRATES. Without such a claim, the migrations of
+ * both claims are searched. Missing data, such as no answer about the consumer, leave the pair
+ * open. */
 
 #include "claims/resize-pair.h"
 
@@ -85,8 +88,9 @@ static int agrees(const GuestIndex *index, const Claim *claim, const HostDomain 
         return 0;
 }
 
-/* Finds the claim that the domain contradicts, NULL if it contradicts neither or both. ret_agrees:
- * the domain agrees with both, for example since both have more than the domain. */
+/* Finds the claim that the domain contradicts, NULL for none. If it contradicts both, only amounts
+ * and the number of devices are compared. ret_agrees: the domain agrees with both, for example
+ * since both have more than the domain. */
 static int find_contradicted(const GuestIndex *index, const Claim *first, const Claim *target,
                              const HostDomain *domain, const Claim **ret, bool *ret_agrees)
 {
@@ -144,7 +148,7 @@ static bool is_allocated(const HostView *view, const Claim *claim, const Consume
 
 /* Evidence of migrations */
 
-/* Returns true if the consumer has a claim with a request: then it is no migration. */
+/* Returns true if the consumer has a claim with a request. Such a consumer is no migration. */
 static bool has_requested_claim(const GuestIndex *index, const Uuid *consumer)
 {
         size_t n;
@@ -175,8 +179,8 @@ static bool has_amount_of(const Consumer *consumer, const Claim *claim)
         return false;
 }
 
-/* Returns a consumer that can be the migration of another one, and holds the same amount of some
- * provider as the claim. */
+/* Returns a consumer with allocations here that can be the migration of the consumer "of". It has
+ * the claim's amount of at least one class on the same provider. NULL if there is none. */
 static const Consumer *find_migration(const GuestIndex *index, const Consumer *of,
                                       const Claim *claim)
 {

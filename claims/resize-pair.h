@@ -9,13 +9,14 @@
  *
  *   The domain has the resources of the other claim, and not those of this claim.
  *   Placement allocates to the consumer the amounts of the other claim, and not of this one.
- *   Migrations: no consumer of the same project can hold the amounts of this claim.
+ *   Migrations: no consumer of the same project that can be a migration has, on a provider of this
+ *   claim, the claim's amount of a class.
  *
- * If the domain agrees with both claims, Placement and the migrations decide. That is so if the
- * claims differ only in classes that no domain shows (DISK_GB), or in amounts that a flavor
+ * If the domain agrees with both claims, Placement and the migrations decide. The domain does so if
+ * the claims differ only in classes that no domain shows (DISK_GB), or in amounts that a flavor
  * allocates beyond the domain.
  *
- * Nova moves the old allocation to a migration, and deletes that when the resize is confirmed.
+ * Nova moves the old allocations to a migration, and deletes them when the resize is confirmed.
  *
  * LIMITATIONS: claims that hold the same amounts cannot be distinguished. A server of the same
  * project that is being built with an equal amount counts as the migration, until its guest
@@ -40,7 +41,8 @@ typedef struct ResizePair {
 /* Returns true if these are the two claims of a resize, and neither has a pending write. */
 bool resize_pair_is(const Claim *first, const Claim *target);
 
-/* Compares the two claims of a resize. index has all consumers of the host; view: NULL if it is
- * unknown. Returns a verdict, or -ENOMEM. */
+/* Compares the two claims of a resize. index has all consumers of the host; view: the host, NULL if
+ * it is unknown, and then the verdict is RESIZE_PAIR_OPEN. ret must be zeroed. Returns a verdict,
+ * or -ENOMEM. */
 int resize_pair_judge(const GuestIndex *index, const HostView *view, const Claim *first,
                       const Claim *target, const HostDomain *domain, ResizePair *ret);
