@@ -156,8 +156,8 @@ static int check_layout(const ResourceRequest *request, Error *reterr)
         return check_layout_of_groups(request, reterr);
 }
 
-/* Checks that no group is mapped twice. The mappings are sorted by suffix, so equal suffixes are
- * neighbours. */
+/* Checks that no suffixed group is mapped twice. The mappings are sorted by suffix, so equal
+ * suffixes are neighbours. */
 static int check_mappings(const RequestMappings *mappings, Error *reterr)
 {
         for (size_t i = 1; i < mappings->n_items; i++) {

@@ -3,8 +3,9 @@
 
 /* The request of a caller, its check and its text form. Pure.
  *
- * Every request passes claim_request_check() before the fit and the store see it. So these can rely
- * on valid amounts, names and uuids. */
+ * Every request of a caller passes claim_request_check() before the fit and the store see it. So
+ * these can rely on valid amounts, names and uuids. Requests that claims/ makes itself, of a domain
+ * or of allocations, are not checked. */
 
 #include "base/resource-request.h"
 #include "base/uuid.h"
@@ -14,7 +15,7 @@
 /* Limits of a request. CLAIM_GROUPS_MAX is more than any guest needs: it bounds the work of a fit
  * and the size of a row. */
 #define CLAIM_GROUPS_MAX  256
-#define CLAIM_CLASSES_MAX 256 /* in one group */
+#define CLAIM_CLASSES_MAX 256 /* classes in one group */
 #define CLAIM_TRAITS_MAX  64  /* required ones in one group; the same limit for forbidden ones */
 
 typedef struct ClaimRequest {
@@ -25,18 +26,21 @@ typedef struct ClaimRequest {
         bool resize_target;
         char process[CLAIM_PROCESS_SIZE]; /* identity of the guest, as in a claim; "": none */
         ResourceRequest resources;
-        RequestMappings mappings; /* the placer's providers for the groups; none: not given */
+        RequestMappings mappings; /* providers that the scheduler chose for the groups; no items:
+                                   * not given */
         const EventAuthor *by;    /* the author of the request */
 } ClaimRequest;
 
-/* Checks a request. Returns -EINVAL with words for a request that no host can serve:
+/* Checks a request. Returns -ENOMEM on failure, and -EINVAL with words for a request that no host
+ * can serve:
  *
  *   A request without groups, or a group without resources that no subtree names.
+ *   More groups, classes, traits, cells or guest CPUs than the limits allow.
  *   An amount of 0 or above INVENTORY_MAX_AMOUNT, also as the sum over the groups.
  *   A malformed uuid, class, trait, project, user or consumer type.
  *   A trait that is both required and forbidden.
  *   A subtree with a group that does not exist.
- *   A layout that differs from the amounts.
+ *   A layout that differs from the amounts, or beside a suffixed group with CPUs or memory.
  *   A suffixed group that is mapped to several providers. */
 int claim_request_check(const ClaimRequest *request, Error *reterr);
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Claims, lists of claims and lists of events as plain data. A claim owns all that it points to.
- * Its texts are never NULL, and its allocations are sorted by provider.
+/* Makes, fills and frees claims, lists of claims and lists of events, which are plain data. Also
+ * has the texts of states, sums of a claim's amounts, and a reader of the amounts in the text of
+ * its request. A claim owns all that it points to. Its texts are never NULL, and its allocations
+ * are sorted by provider. A failed addition leaves the counts of the arrays correct, so that
+ * claim_free() is safe.
  *
  * Tests: tests/unit/claims/claim/test-claim.c tests/unit/claims/test-claims-events.c */
 
@@ -25,8 +28,8 @@ const char *claim_state_to_text(ClaimState state)
         return state >= 0 && state < _CLAIM_STATE_MAX ? state_texts[state] : "unknown";
 }
 
-/* The database stores these texts, and those of living states: a change needs a new version of the
- * schema. */
+/* The database stores these texts, and the texts of the states of living claims. A change of one
+ * needs a new version of the schema. */
 static const char *const write_state_texts[_CLAIM_WRITE_MAX] = {
         [CLAIM_WRITE_NONE] = "",           [CLAIM_WRITE_UNANSWERED] = "pending",
         [CLAIM_WRITE_WRITTEN] = "written", [CLAIM_WRITE_UNSENT] = "owed",
@@ -124,8 +127,8 @@ static int insert_allocation(Claim *claim, size_t position, const Uuid *provider
         return 0;
 }
 
-/* Keeps the allocations sorted by provider: it finds the position of the provider, or inserts it
- * there. */
+/* Keeps the allocations sorted by provider: finds the position of the provider, or inserts the
+ * provider there. */
 int claim_add(Claim *claim, const Uuid *provider, const char *provider_name, const char *suffix,
               const char *resource_class, uint64_t amount)
 {

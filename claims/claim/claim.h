@@ -26,7 +26,8 @@ const char *claim_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1]
 /* End reason of a claim that was not confirmed in time. */
 #define CLAIM_EXPIRED "expired"
 
-/* End reason of a claim that is made again, because its guest and Placement have other amounts. */
+/* End reason of a claim that is made again, because its guest and Placement have other amounts.
+ * After a resize, also of a claim whose guest has other devices. */
 #define CLAIM_RESIZED "its guest was resized"
 
 /* End reason of a confirmed claim whose guest was missing in every poll of claim_expiry_time. */
@@ -34,6 +35,8 @@ const char *claim_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1]
 /* End reason of one of the two claims of a guest that was resized on its own host. */
 #define CLAIM_RESIZE_OVER "its resize is over: guest and Placement have other amounts"
 
+/* End reason of a claim that is made again, because another writer changed its consumer's
+ * allocations. */
 #define CLAIM_FOLLOWED "Placement has other amounts"
 
 /* Consumer type of claims that were made of a domain, not requested by the guest's scheduler. */
@@ -70,8 +73,8 @@ typedef struct PendingWrites {
         uint64_t n_removals;    /* ended claims whose allocations must be removed */
         uint64_t n_moves;       /* allocations that another consumer must get */
         int64_t last_removal;   /* the highest id of a removal; 0: there is none */
-        uint64_t n_unallocated; /* claims of guests without allocations that the agent does not
-                                   write; not in the sum */
+        uint64_t n_unallocated; /* claims of guests whose consumers have no allocations, and for
+                                 * which another writer must allocate; not in the sum */
 } PendingWrites;
 
 static inline uint64_t pending_writes_sum(const PendingWrites *pending_writes)
@@ -90,10 +93,10 @@ typedef struct ClaimReported {
 } ClaimReported;
 
 /* The pending removal of an ended claim's allocations. The claim was pending, written or sent when
- * it ended. */
+ * it ended, or it ended while its move was under way. */
 typedef struct ClaimRemoval {
         int64_t id;
-        int64_t claim; /* the ended claim */
+        int64_t claim; /* the ended claim; 0: it ended during its move */
         Uuid consumer;
         ClaimReported reported;
         bool unsure; /* it is unknown whether the claim's allocations reached Placement */
@@ -184,7 +187,7 @@ int claim_add(Claim *claim, const Uuid *provider, const char *provider_name, con
 /* Adds a copy of a device. Returns -ENOMEM on failure. */
 int claim_add_device(Claim *claim, const ClaimDevice *device);
 
-/* Returns true for a virtual function that becomes a vGPU. */
+/* Returns true for a PCI function that is or becomes a vGPU. */
 static inline bool claim_device_is_function(const ClaimDevice *device)
 {
         return uuid_empty(&device->mdev) && device->mdev_type[0] && device->address[0];
@@ -195,8 +198,9 @@ bool claim_has_pci(const Claim *claim, const char *address);
 
 bool claim_has_mdev(const Claim *claim, const Uuid *mdev);
 
-/* Returns true if the claim was made of its guest alone: then it ends when the guest stops. False
- * if another writer made the guest's allocations, because these stay when the guest is off. */
+/* Returns true if the claim was made of its guest alone. If guests claim only while they run, such
+ * a claim ends when the guest stops. False if another writer made the guest's allocations, because
+ * these stay when the guest is off. */
 bool claim_is_of_guest_alone(const Claim *claim);
 
 /* Returns the sum of a class over all providers, UINT64_MAX on overflow. */
@@ -205,15 +209,15 @@ uint64_t claim_sum(const Claim *claim, const char *resource_class);
 /* Returns the amount of a class that the claim's request has, over all its groups. 0 if none. */
 uint64_t claim_requested(const Claim *claim, const char *resource_class);
 
-/* Returns true if the claim's devices or cells determine the provider of the class. Placement
- * determines the provider of other classes. */
+/* Returns true if the claim's devices or cells determine the provider of the class. With cells that
+ * is true for each class of the claim. Placement determines the provider of other classes. */
 bool claim_binds(const Claim *claim, const char *resource_class);
 
 /* Selection of a list of claims. */
 typedef enum ClaimsWhich {
         CLAIMS_LIVING,
         CLAIMS_ENDED,        /* the newest CLAIM_HISTORY_MAX */
-        CLAIMS_ALL,          /* both */
+        CLAIMS_ALL,          /* first the living ones, then those of CLAIMS_ENDED */
         CLAIMS_PENDING,      /* living ones that are pending */
         CLAIMS_OF_DEVICE,    /* living ones with a device: its libvirt name, its PCI address, or the
                                 uuid of the mdev */

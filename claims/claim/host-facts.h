@@ -62,7 +62,7 @@ typedef struct HostCell {
         unsigned id;
         int socket;         /* -1: unknown, or CPUs of several sockets */
         uint64_t memory_mb; /* in small and large pages */
-        HostCpu *cpus;      /* by id */
+        HostCpu *cpus;      /* sorted by id */
         size_t n_cpus;
         HostPages *pages; /* large ones, by size */
         size_t n_pages;
@@ -92,7 +92,7 @@ typedef struct HostDomain {
         uint64_t memory_mb;
         const Uuid *mdevs;
         size_t n_mdevs;
-        const char (*pci)[HOST_ADDRESS_SIZE]; /* addresses */
+        const char (*pci)[HOST_ADDRESS_SIZE]; /* PCI addresses of its devices */
         size_t n_pci;
         /* Devices that only the persistent definition of a running guest has. The next start of the
          * guest needs them. */
@@ -116,7 +116,7 @@ typedef struct HostFacts {
         size_t n_mdevs;
         HostFunction *functions; /* all that the host lists, by address; NULL: unknown */
         size_t n_functions;
-        HostCell *cells; /* by id */
+        HostCell *cells; /* sorted by id */
         size_t n_cells;
         uint64_t small_page_kib; /* 0: unknown */
         HostDomain *domains;
@@ -138,7 +138,8 @@ const HostDevice *host_facts_find_device(const HostFacts *facts, const char *nam
 const HostMdev *host_facts_find_mdev(const HostFacts *facts, const Uuid *uuid);
 const HostDomain *host_facts_find_domain(const HostFacts *facts, const Uuid *uuid);
 
-/* Returns true if Nova has a folder for the server on this host: it builds, copies or runs it. */
+/* Returns true if Nova has a folder for the server on this host: it builds, copies or runs the
+ * server. Returns false if the folders are unknown. */
 bool host_facts_has_folder(const HostFacts *facts, const Uuid *server);
 
 const HostCell *host_facts_find_cell(const HostFacts *facts, unsigned id);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The host as the store has it: finds providers, bounds their capacity, and merges the tree of a
- * new poll with the providers that claims still use. The providers are found by uuid with a binary
- * search, since "places" has the order of tree->by_uuid. A tree lists parents before their
- * children; the merge relies on that. A view does not change after it was made, except its usage
- * and its limits.
+/* Finds providers of a view of the host, bounds their capacity, and merges the tree of a new poll
+ * with the providers that claims still use. The providers are found by uuid with a binary search,
+ * since "places" has the order of tree->by_uuid. A tree lists parents before their children; the
+ * merge relies on that. The tree of a view does not change after the view was made. The store fills
+ * in rows and usages, and claims/ sets withheld providers and the limits of devices.
  *
  * Tests: tests/unit/claims/claim/test-host-view.c */
 
@@ -248,8 +248,8 @@ static bool mark_kept(const HostView *seen, const ProviderTree *tree, bool kept[
         return any;
 }
 
-/* Makes the name of a withheld provider whose own name another provider of the new tree has: name
- * and uuid, with the name cut if it is too long. */
+/* Makes a distinct name of a withheld provider, because the new tree has another provider of its
+ * name. The result is its name and its uuid, with the name cut if it is too long. */
 static void distinct_name(const Provider *provider, char text[PROVIDER_NAME_MAX + 1])
 {
         size_t capacity = PROVIDER_NAME_MAX - UUID_TEXT_LENGTH - 1,

@@ -29,8 +29,8 @@ typedef struct HostCellUsage {
         uint64_t n_shared; /* guest CPUs that share the cell's CPUs */
 } HostCellUsage;
 
-/* Upper bound of a class on a provider, whatever its inventory says: guests use the other
- * devices. */
+/* Upper bound of a class on a provider of devices, whatever its inventory says. Guests and claims
+ * have the other devices. */
 typedef struct HostLimit {
         size_t provider;
         const char *resource_class; /* borrowed from the facts */
@@ -68,8 +68,8 @@ bool host_view_find(const HostView *view, const Uuid *uuid, size_t *ret_index);
 /* Returns true for a sharing provider. */
 bool host_view_shares(const HostView *view, size_t index);
 
-/* Finds the provider of the host: the root named node, or else the first root that is no sharing
- * provider. Returns false if there is none. */
+/* Finds the provider of the host: the root named node, or else the first root. Skips sharing and
+ * withheld providers. Returns false if there is none. */
 bool host_view_root(const HostView *view, const char *node, size_t *ret_index);
 
 /* Makes a view in which each provider of node's own tree has at most the amounts of capacity left.
@@ -79,8 +79,9 @@ int host_view_bound(HostView *ret, const HostView *view, const char *node, const
                     bool others_full);
 void host_view_unbind(HostView *bound);
 
-/* Marks the providers that a claim on node can use: those below its root, and the sharing providers
- * that have an aggregate in common with one of them. usable[] has n_providers items. */
+/* Marks the providers that a claim on node can use: its root, those below it, and the sharing
+ * providers that have an aggregate in common with one of them. Withheld providers are not marked.
+ * usable[] has n_providers items. */
 void host_view_usable(const HostView *view, const char *node, bool usable[]);
 
 /* Makes the view that the store must have when the host is tree. It has the providers of tree, and

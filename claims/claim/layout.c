@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Layouts as plain data: allocation, copies, and comparison of held CPUs. The function
+/* Allocates, copies, sorts and frees layouts, and compares their held CPUs. The function
  * layout_reserve() allocates both arrays once, with one zeroed item at the end. The layout_add_…()
  * functions return these items in order, without a check of the size. A layout owns all CPU sets in
  * it.

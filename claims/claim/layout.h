@@ -18,13 +18,13 @@ typedef struct LayoutCell {
 typedef struct LayoutCpu {
         unsigned vcpu;
         bool dedicated; /* it has a host CPU of its own */
-        CpuSet cpus;    /* host CPUs */
+        CpuSet cpus;    /* host CPUs on which it can run */
 } LayoutCpu;
 
 typedef struct Layout {
-        LayoutCell *cells; /* by cell */
+        LayoutCell *cells; /* sorted by cell */
         size_t n_cells;    /* 0: the cells of the guest are unknown */
-        LayoutCpu *cpus;   /* by vcpu */
+        LayoutCpu *cpus;   /* sorted by vcpu */
         size_t n_cpus;
         CpuSet held; /* host CPUs that no other claim can have: those of dedicated guest CPUs, of
                         emulator and I/O threads, and with the thread policy "isolate" the other
@@ -44,9 +44,9 @@ LayoutCell *layout_add_cell(Layout *layout);
 LayoutCpu *layout_add_cpu(Layout *layout);
 
 /* Compares the held CPUs of a claim with those of its guest. Adds to ret_missing the CPUs of the
- * guest that no claim holds (taken: those of all claims). Adds to ret_left those that the claim
- * holds for neither a guest CPU of its own nor a thread of the guest. Returns -ENOMEM on
- * failure. */
+ * guest that no claim holds (taken: those of all claims). Adds to ret_left each CPU that the claim
+ * holds and the guest does not, unless a guest CPU of the claim's layout can run on it. Returns
+ * -ENOMEM on failure. */
 int layout_compare_held(const Layout *claimed, const Layout *guest, const CpuSet *taken,
                         CpuSet *ret_missing, CpuSet *ret_left);
 
