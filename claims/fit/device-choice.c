@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Chooses mediated devices, and finds the devices of a provider by its name. A provider
- * "<node>_<device>" belongs to one mediated device parent, and "<node>_<ADDRESS>" to the PCI
- * functions of one card. The facts and the taken devices are only read. The caller adds each chosen
- * device to the taken ones before it chooses the next.
+ * "<node>_<device>" belongs to one parent of mediated devices, or to the vGPU functions of one
+ * card. A provider "<node>_<ADDRESS>" belongs to the PCI functions of one card. The facts and the
+ * taken devices are only read. The caller adds each chosen device to the taken ones before it
+ * chooses the next.
  *
  * Tests: tests/unit/claims/fit/test-device-choice.c */
 
@@ -61,7 +62,8 @@ bool devices_are_asked(const HostFacts *facts, const ResourceRequest *request)
         return false;
 }
 
-/* Returns the sum of all amounts that are not on the root: an upper bound for its devices. */
+/* Returns the sum of all amounts of the claim that are not on the root: an upper bound for the
+ * number of its devices. */
 static uint64_t sum_below(const char *node, const Claim *claim)
 {
         uint64_t sum = 0;
@@ -78,7 +80,7 @@ uint64_t device_count_missing(const HostFacts *facts, const char *node, const Cl
 {
         uint64_t wanted = 0;
 
-        /* Usually true, and then no device must be searched. */
+        /* This is true for most claims, and saves the search. */
         if (sum_below(node, claim) <= claim->n_devices)
                 return 0;
         for (size_t i = 0; i < claim->n_allocations; i++) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Chooses the mediated device of a claim (facts H6). Pure, except that the uuid of a new one is
- * random.
+/* Chooses the mediated device of a claim (facts H6), and finds the devices that a provider counts.
+ * Pure, except that the uuid of a new mdev is random.
  *
- * The provider of a device is named "<node>_<device>". The choice is an existing mdev of the
- * device's type that is not taken (claims/fit/taken.h), the one with the lowest uuid. If there is
- * none, it is a new mdev, as long as the device can have one more. The device reports how many more
- * it can have. Claimed mdevs that do not exist yet are subtracted from that. */
+ * The provider of a device is named "<node>_<device>". Nothing is chosen on a device that a taken
+ * PCI device blocks. Otherwise the choice is an existing mdev of the device's type that is not
+ * taken (claims/fit/taken.h), the one with the lowest uuid. If there is none, it is a new mdev, as
+ * long as the device can have one more. The device reports how many more it can have. Claimed mdevs
+ * that do not exist yet are subtracted from that number. */
 
 #include "base/error.h"
 #include "base/resource-request.h"
@@ -23,7 +24,8 @@ const HostDevice *device_of_provider(const HostFacts *facts, const char *node,
 
 /* Returns the next PCI device that counts as the class on the provider, borrowed. after: the
  * previous one, NULL for the first. NULL if there is no other one. The provider is named
- * "<node>_<ADDRESS>", by the address of the device or of its physical function (facts C7). */
+ * "<node>_<ADDRESS>", by the address of the device or of its physical function (facts C7). The
+ * provider of vGPU functions is named "<node>_<card>", by libvirt's name of the card. */
 const HostPci *pci_of_provider(const HostFacts *facts, const char *node, const char *provider_name,
                                const char *resource_class, const HostPci *after);
 
@@ -34,7 +36,7 @@ bool devices_are_asked(const HostFacts *facts, const ResourceRequest *request);
 uint64_t device_count_missing(const HostFacts *facts, const char *node, const Claim *claim);
 
 /* Returns true if the identity of the claim's device can be recorded now: it is not recorded yet,
- * and this host offers the device at the address. */
+ * it is known, and this host offers the device at the address. */
 bool device_lacks_identity(const HostFacts *facts, const ClaimDevice *device);
 
 /* Yields the uuid of an mdev on the device. taken: by claims and guests. Returns

@@ -3,8 +3,8 @@
 /* Explains why a request does not fit: the term that fails first, and the provider that comes
  * nearest. The same comparison makes the verdict of each provider. The checks run from simple to
  * complex: unknown classes, items that fit nowhere alone, equal items that are too many, and totals
- * by class. Each check is exact, so a reason that it finds is never wrong. A request without such a
- * reason can still not fit, which only the search finds.
+ * by class. Each check is exact, so a reason that it finds is never wrong. A request can fail for
+ * other reasons too, which only the search in fit.c finds.
  *
  * Tests: tests/unit/claims/fit/test-fit.c */
 
@@ -14,8 +14,8 @@
 #include "base/array.h"
 #include "claims/fit/problem.h"
 
-/* The terms that a provider can fail at, in the order of their check. The nearest provider fails at
- * the last one. */
+/* The terms that a provider can fail at, in the order in which they count. The nearest provider is
+ * the one that fails at the last of them. */
 typedef enum Hurdle {
         HURDLE_CLASS,    /* lacks a class */
         HURDLE_HOST,     /* withheld, not of this host, or not of the requested tree */
@@ -123,8 +123,8 @@ static const char *find_unusable_reason(const FitProblem *problem, const FitItem
                                                             : "is not part of this node";
 }
 
-/* Adds the device that blocks others, and the number of devices that guests have. Blocked devices
- * can be reserved already. */
+/* Adds the number of devices that guests have, and then the number of blocked devices and the
+ * device that blocks them. Blocked devices are not counted among those of guests. */
 static void explain_devices(const FitCapacity *capacity, char *text, size_t size)
 {
         uint64_t n_blocked = capacity->devices ? capacity->devices->n_blocked : 0;
@@ -399,8 +399,8 @@ static bool has_any_class(const FitProblem *problem, const FitItem *item, size_t
         return false;
 }
 
-/* Returns a required trait of the unsuffixed group that no provider with enough capacity has; NULL:
- * there is none. */
+/* Returns a required trait of the unsuffixed group that no provider with enough capacity has. NULL
+ * if there is none. */
 static const char *find_lacking(const FitProblem *problem)
 {
         uint64_t lacking = problem->wanted_traits & ~problem->given_traits;
@@ -447,7 +447,7 @@ static int add_verdict(const FitProblem *problem, const FitItem *item, size_t pr
 }
 
 /* Adds the verdicts of one item, for each provider with one of its classes. Counts those above
- * FIT_VERDICTS_MAX. */
+ * FIT_VERDICTS_MAX. Returns CLAIM_E_TOO_HARD if the effort is spent. */
 static int add_verdicts_of(const FitProblem *problem, const FitItem *item, const char *lacking,
                            FitVerdicts *verdicts)
 {

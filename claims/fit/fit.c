@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A search with backtracking over the items of a FitProblem. The hardest items come first, and each
- * item's candidates come in the order of preference. Four cuts keep the search short, and none can
- * lose a fit:
+/* Searches with backtracking for the providers of the items of a FitProblem. The hardest items come
+ * first, and each item's candidates come in the order of preference. Three cuts keep the search
+ * short, and none can lose a fit:
  *
- *   Reach   After each choice, every kind of item must still find enough places for its items,
- *           counted alone. The required traits of the unsuffixed group must still be in reach.
- *   Twins   If an item failed on a provider, its equal_providers fail too. These are providers that
- * no item distinguishes, with the same parts placed so far. Exchanging the two turns one fit into
- * the other. Kinds   If an item failed on a provider, later items of the same kind do not try it
- * below this point. Exchanging the two items would give the fit that was just excluded. Totals
- * Before the search, totals by class and by kind are checked, for the words.
+ *   Reach  After each choice, every kind of item must still find enough places for its items,
+ *          counted alone. The required traits of the unsuffixed group must still be in reach.
+ *   Twins  If an item failed on a provider, its equal_providers fail too. No item distinguishes
+ *          these, and they have the same parts placed so far. Exchanging the two providers turns a
+ *          fit of one into a fit of the other.
+ *   Kinds  If an item failed on a provider, later items of the same kind do not try it below this
+ *          point. Exchanging the two items would give the fit that was just excluded.
  *
- * All work is counted in the problem's effort, and nothing begins after that is spent.
+ * If words are wanted, fit_explain() checks classes, kinds and totals before the search. A FitTrial
+ * keeps the problem and the arrays for several tries; between tries nothing is placed or marked.
+ * All work is counted in the problem's effort, and nothing begins after the effort is spent.
  *
  * LIMITATIONS: hard packings of many groups of different size end in CLAIM_E_TOO_HARD. */
 
@@ -240,7 +242,8 @@ static bool is_preferred(const Search *search, const FitItem *item, size_t a, si
         return problem->ranks[a] < problem->ranks[b];
 }
 
-/* Returns the best candidate that did not fail yet; SIZE_MAX if there is none, or no effort. */
+/* Returns the preferred candidate that has a place for the item and did not fail yet. SIZE_MAX if
+ * there is none, or if the effort is spent. */
 static size_t next_candidate(Search *search, const FitItem *item)
 {
         size_t best = SIZE_MAX;
@@ -420,7 +423,7 @@ static void search_clean(Search *search)
         }
 }
 
-/* Runs the search of one try, and leaves the search clean. Words for a failure need reterr. */
+/* Runs the search of one try, and leaves the search clean. reterr NULL: no words for a failure. */
 static int search_fit(Search *search, Fit *ret, Error *reterr)
 {
         const FitProblem *problem = search->problem;

@@ -46,7 +46,8 @@ typedef struct FitEffort {
         bool late;
 } FitEffort;
 
-/* Begins an effort, which ends when the thread has used patience_usec more of CPU time. */
+/* Begins an effort, which ends when the thread has used patience_usec more of CPU time. With 0 only
+ * FIT_WORK_MAX bounds it. */
 FitEffort fit_effort_begin(uint64_t patience_usec);
 
 /* Counts work, before or after it is done. Returns false if the effort is spent: the caller must
@@ -110,7 +111,8 @@ FitTrial *fit_trial_free(FitTrial *trial);
 DEFINE_CLEANUP(FitTrial *, fit_trial_free);
 
 /* Fits like fit_groups(). With reterr NULL it makes no words, and returns CLAIM_E_NO_CAPACITY for
- * every request that does not fit. given NULL: no decisions. ret must be FIT_NULL. */
+ * every request that does not fit, or CLAIM_E_TOO_HARD. given NULL: no decisions. ret must be
+ * FIT_NULL. */
 int fit_trial_run(FitTrial *trial, const FitGiven *given, Fit *ret, Error *reterr);
 
 /* The answer of one provider to one part of a request: a group, or one class of the unsuffixed
@@ -121,14 +123,15 @@ typedef struct FitVerdict {
         char *provider_name;
         char *resource_class; /* the class that fails, or else the first one */
         const char *term; /* "fits", "class", "host", "trait", "min_unit", "max_unit", "step_size",
-                             "capacity" */
+                           * "capacity", or a term of NumaVerdict */
         uint64_t asked, free_amount; /* amounts of the class */
         uint64_t missing;            /* amount that is missing; 0: amounts are not the cause */
         char *text;                  /* words for the operator; "" if it fits */
 } FitVerdict;
 
 typedef struct FitVerdicts {
-        FitVerdict *items; /* by group, then in the order of the tree */
+        FitVerdict *items; /* by group, then by class of the unsuffixed group, then in the order of
+                            * the tree */
         size_t n_items, n_allocated;
         size_t n_omitted; /* number of verdicts beyond FIT_VERDICTS_MAX */
 } FitVerdicts;
@@ -138,15 +141,15 @@ typedef struct FitVerdicts {
 void fit_verdict_done(FitVerdict *verdict); /* frees what it owns */
 void fit_verdicts_done(FitVerdicts *verdicts);
 
-/* Checks whether the request fits, and yields the verdict of every provider. Returns a ClaimOutcome
- * with the words of fit_groups(). There are no verdicts if the request was too hard. ret must be
- * zeroed. Returns -ENOMEM on failure. */
+/* Checks whether the request fits, and yields the verdict of every provider that has a requested
+ * class. Returns a ClaimOutcome with the words of fit_groups(). There are no verdicts if the effort
+ * was spent before all of them were made. ret must be zeroed. Returns -ENOMEM on failure. */
 int fit_explain_request(const HostView *view, const char *node, const ResourceRequest *request,
                         FitEffort *effort, FitVerdicts *ret, Error *reterr);
 
-/* Counts a guest that runs already, whether it fits or not. Each class goes to the root if the root
- * has it, and else to the provider with most free capacity. An excess goes to the next provider,
- * and the part without any free capacity stays with the first one. A class that no provider has is
- * left out. The pieces' classes are borrowed from resources. ret must be FIT_NULL, and can stay
- * without pieces. Returns -ENOMEM on failure. */
+/* Counts resources that are used already, whether they fit or not. Each class goes to the root if
+ * the root has it, as a whole, and else to the provider with most free capacity. An excess goes to
+ * the next provider, and the part without any free capacity stays with the first one. A class that
+ * no provider has is left out. The pieces' classes are borrowed from resources. ret must be
+ * FIT_NULL, and can stay without pieces. Returns -ENOMEM on failure. */
 int fit_force(const HostView *view, const char *node, const Resources *resources, Fit *ret);

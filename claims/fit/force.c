@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Chooses the providers of resources that are used here already, with or without free capacity.
- * Each class is placed on its own: on the root if that has the class, else on the provider with the
- * most free capacity. An excess is spread over the next providers. A lack of capacity is no error;
- * only a class that no provider has is left out.
+ * Each class is placed on its own. The root takes all of a class that it has. Other classes go to
+ * the provider with the most free capacity, and an excess to the next ones. The rest that fits
+ * nowhere is added to the first provider. A lack of capacity is no error; only a class that no
+ * provider has is left out.
  *
  * Tests: tests/unit/claims/fit/test-fit.c */
 
@@ -65,8 +66,8 @@ static bool choose(const Force *force, const char *resource_class, size_t *ret_p
         return found;
 }
 
-/* Places one class: whole on one provider if it fits, else on several. The part that fits nowhere
- * is added to the first provider. */
+/* Places one class: whole on the root if the root has it or on one provider if it fits, else on
+ * several. The part that fits nowhere is added to the first provider. */
 static int place(Force *force, const ResourceAmount *asked)
 {
         const char *resource_class = asked->resource_class;

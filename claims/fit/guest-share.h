@@ -42,8 +42,8 @@ bool guest_share_is_shown(const char *resource_class);
 const Provider *guest_share_find(const ProviderTree *tree, const Uuid *uuid);
 
 /* Yields the consumer's amount of the class in this tree, without sharing providers. Returns false
- * if a provider with a part of it has no inventory of the class here, so that no claim can hold
- * it. */
+ * if a provider of the tree with a part of it is not below the root, or has no inventory of the
+ * class. No claim can hold such a part. */
 bool guest_share_placed(const GuestShare *share, const char *resource_class, uint64_t *ret);
 
 /* Returns the amount of the class that the claim gets. from_guest: the amount of the guest. */

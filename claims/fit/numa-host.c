@@ -72,7 +72,7 @@ static uint64_t overcommitted(const NumaHost *host, const NumaCapacity *capacity
         return product >= (double)INVENTORY_MAX_AMOUNT ? INVENTORY_MAX_AMOUNT : (uint64_t)product;
 }
 
-/* Returns true for a dedicated CPU that neither claims nor guests use. */
+/* Returns true for a dedicated CPU that is not withheld and that neither claims nor guests use. */
 static bool is_free(const NumaHost *host, const HostCpu *cpu)
 {
         return cpu->dedicated && !cpu->withheld && !cpu_set_contains(&host->view->held, cpu->id) &&
@@ -80,7 +80,7 @@ static bool is_free(const NumaHost *host, const HostCpu *cpu)
 }
 
 /* Counts the threads of a core in this cell. Stores in *ret_n how many of them guests can use.
- * Stores in *ret_free how many are dedicated and not used by a guest yet. */
+ * Stores in *ret_free how many are dedicated and not used by a claim or guest yet (is_free()). */
 static void count_threads(const NumaHost *host, const HostCell *cell, unsigned core, size_t *ret_n,
                           size_t *ret_free)
 {
@@ -385,7 +385,8 @@ static uint64_t choose_limit(uint64_t limit, uint64_t total, uint64_t n_shared,
         return n_dedicated == 0 ? limit : n_shared == 0 ? total : MIN(limit, total);
 }
 
-/* Checks the memory in pages of the requested size, or in small pages without one. */
+/* Checks the free pages of the requested kind, and the memory of all guests in the cell. A request
+ * without a kind must also fit into the small pages. */
 static bool fit_memory(const NumaHost *host, const NumaCapacity *capacity, const NumaRequest *numa,
                        uint64_t memory_mb, uint64_t n_shared, uint64_t n_dedicated,
                        NumaVerdict *ret)

@@ -5,7 +5,9 @@
  * guest cell of its own. That is a matching, grown by augmenting paths, and such sets are a
  * matroid. So the first descent ends at a complete set without going back. The matching in the
  * order of ranks is made only for the set that fits. Each set is tried with fit_trial_run(), which
- * places the classes that are not counted by cell. */
+ * places the classes that are not counted by cell. The same trial runs once before the search,
+ * without a set. Its words explain amounts that fit nowhere. The function fit_force_numa() counts a
+ * guest whose cells are known, without a search. */
 
 #include "claims/fit/numa.h"
 
@@ -20,8 +22,9 @@
 /* The provider of a device, and its host cell. */
 typedef struct NumaDevice {
         size_t provider;
-        size_t capacity;   /* SIZE_MAX: its cell does not exist */
-        bool cell_unknown; /* its cell is unknown */
+        size_t capacity;   /* index of its host cell in the capacities; SIZE_MAX: the cell is
+                            * unknown or does not exist */
+        bool cell_unknown; /* the device has no known cell */
 } NumaDevice;
 
 typedef struct NumaSearch {
@@ -132,8 +135,8 @@ static int order_capacities(const void *a, const void *b, void *context)
         return order ? order : order_amounts(x->cell->id, y->cell->id, false);
 }
 
-/* Removes hugepages of cells' providers from the request: they come with the guest cells, even if
- * the request has them as a class. */
+/* If the request has large pages, removes the classes of cells' hugepages from it. These pages come
+ * with the guest cells, even if the request has them as a class. */
 static int leave_out_pages(const NumaHost *host, const NumaRequest *numa, Resources *resources)
 {
         if (numa->pages == NUMA_PAGES_DEFAULT || numa->pages == NUMA_PAGES_SMALL)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Binds a request to the allocations that a scheduler wrote. Allocations on providers that claims
- * of this host cannot use count as another host's, and their part of the request is removed. The
- * rest must be equal to the sum of the allocations here, class by class. Claims of this host can
- * have amounts that Placement does not know yet, so each amount is also compared with their free
- * capacity.
+ * of this host cannot use count as another host's. If the request has more of their classes than
+ * the consumer has here, their part of the request is removed. The rest must be equal to the sum of
+ * the allocations here, class by class; only classes of hugepages of a layout are compared later.
+ * Claims of this host can have amounts that Placement does not know yet. So each amount is also
+ * compared with the capacity that claims left.
  *
  * Tests: tests/unit/claims/fit/test-placed.c */
 
@@ -58,8 +59,9 @@ static int add_up(Share *share, const char *node)
         return 0;
 }
 
-/* Removes from the request the amounts that the consumer has on a provider of another host: the
- * group that is mapped there, or else classes of the group without a suffix. */
+/* Removes from the request the amounts that the consumer has on a provider of another host. These
+ * are the groups that are mapped there, and each class that the group without a suffix has with the
+ * same amount. */
 static int take_out(ResourceRequest *request, const Allocation *allocation,
                     const RequestMappings *mappings)
 {

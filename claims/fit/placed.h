@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A request whose providers a scheduler chose already, when it wrote the allocations. Pure.
+/* Fits a request to the providers that a scheduler chose already, when it wrote the allocations.
+ * Pure.
  *
- * The request becomes a bound one, whose suffixed groups name their providers. The fit gets the
- * allocations as upper bounds, so it can only choose these. Amounts on providers of other hosts are
- * removed from the request first. */
+ * The request becomes a bound one, in which each mapped group with a suffix names its provider. The
+ * fit gets the allocations as upper bounds, so it can only choose these. Amounts that providers of
+ * other hosts serve are removed from the request first. A consumer that moves has its amounts
+ * twice. If those here cover the request, nothing is removed. */
 
 #include "base/allocation.h"
 #include "base/resource-request.h"
@@ -17,13 +19,14 @@ void placed_bind_groups(ResourceRequest *request, const RequestMappings *mapping
 
 /* Makes the bound request in ret, which must be empty. mappings NULL: unknown; the fit then finds
  * the provider of each group by the amounts. Returns CLAIM_E_OTHER if the allocations do not match
- * the request, CLAIM_E_NO_CAPACITY if claims have too much, or -ENOMEM. */
+ * the request. Returns CLAIM_E_NO_CAPACITY if claims have too much of an allocated amount, or if a
+ * provider lacks its class. Returns -ENOMEM on failure. */
 int placed_make(const HostView *view, const char *node, const ResourceRequest *request,
                 const Consumer *holding, const RequestMappings *mappings, ResourceRequest *ret,
                 Error *reterr);
 
-/* Checks that a fit of the bound request takes all allocations. Returns CLAIM_E_OTHER if not: a
- * layout can choose other cells than the scheduler. */
+/* Checks that a fit of the bound request takes exactly the allocations on each provider that it
+ * uses. Returns CLAIM_E_OTHER if not: a layout can choose other cells than the scheduler. */
 int placed_check(const HostView *view, const Consumer *holding, const Fit *fit, Error *reterr);
 
 /* Returns true if two groups without a mapping could exchange their providers. */

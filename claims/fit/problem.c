@@ -2,9 +2,10 @@
 
 /* Prepares a request and a host for the search, and counts the cost of a fit. All data that the
  * search reads are computed once here: capacities by provider and class, items with their
- * candidates, and the kinds of equal items and equal providers (equal_providers). Each function
- * spends effort for its work. If that ends early, the problem is incomplete, and no try is made
- * with it. The classes are sorted, so that a class is an index everywhere else.
+ * candidates, and the kinds of equal items and equal providers (equal_providers). The loops over
+ * providers and items spend effort. If the effort is spent early, the problem is incomplete, and no
+ * try is made with it. The classes are sorted, so that a class is an index everywhere else. Before
+ * each try, fit_problem_give() makes the candidates again and sorts the items.
  *
  * Tests: tests/unit/claims/fit/test-search.c tests/unit/claims/fit/test-fit.c */
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /* A request and a host, prepared for the search: the parts that must be placed (items), the
- * providers of each part alone (candidates), and the free capacities. Used by fit.c and
- * claims/fit/explain.c only. */
+ * providers of each part alone (candidates), and the free capacities. Only fit.c and explain.c use
+ * a problem; other files of the folder use fit_bad_trait(). */
 
 #include "claims/fit/fit.h"
 
@@ -56,9 +56,9 @@ typedef struct FitProblem {
         size_t root;             /* SIZE_MAX: none */
         size_t *ranks;           /* by provider: its position in the order of names */
         size_t *equal_providers; /* by provider: equal for providers that no item distinguishes */
-        bool *takes;          /* provider * n_items + item, before the items are sorted: true for a
-                                 candidate; NULL if there are subtrees */
-        uint64_t *trait_bits; /* by provider: its required traits of the unsuffixed group */
+        bool *takes;             /* provider * n_items + item (order before the sort): the provider
+                                  * is open to the item; NULL if there are subtrees */
+        uint64_t *trait_bits;    /* by provider: its required traits of the unsuffixed group */
         uint64_t wanted_traits;  /* the bits of all required traits */
         const StringSet *traits; /* their names by bit; NULL: there is no such group */
         uint64_t given_traits;   /* bits of the traits of given providers, in this try */
@@ -128,6 +128,7 @@ static inline uint64_t fit_problem_places(const FitProblem *problem, const FitIt
 int fit_explain(const FitProblem *problem, Error *reterr);
 
 /* Yields a verdict for each part of the request and each provider with one of its classes. The
- * verdict has the first term that fails, as if the part were alone. ret must be zeroed, and stays
- * empty unless 0 is returned. Returns CLAIM_E_TOO_HARD or -ENOMEM on failure. */
+ * verdict has the first term that fails, as if the part were alone. A provider that fits fails at a
+ * required trait if no provider with capacity has that trait. ret must be zeroed, and stays empty
+ * unless 0 is returned. Returns CLAIM_E_TOO_HARD or -ENOMEM on failure. */
 int fit_verdicts_make(const FitProblem *problem, FitVerdicts *ret);

@@ -333,8 +333,9 @@ static void count_mdevs(Counting *counting)
         }
 }
 
-/* Moves the free devices of a capacity to the blocked ones, because the device "blocker" is taken:
- * a part of the device, or a device that it is a part of. */
+/* Moves the free devices of a capacity to the blocked ones. blocker: the address of the taken
+ * device. It is the device that these are a part of, or with TAKEN_BLOCK_PART the device that has a
+ * taken part. */
 static void block_capacity(DeviceCapacity *capacity, TakenBlock block, const char *blocker)
 {
         capacity->n_blocked = capacity->n_free;
@@ -363,7 +364,8 @@ static void add_capacity_of_mdevs(const Counting *counting, const Count *count,
                 block_capacity(capacity, block, blocker);
 }
 
-/* Adds the capacity of one type of a card. */
+/* Adds the capacity of one type of a card. card: the copy in which taken functions are marked;
+ * names: the card of the facts, whose texts the capacity borrows. */
 static void add_capacity_of_type(const Counting *counting, const VgpuCard *card, int type,
                                  const VgpuCard *names, DeviceCapacities *capacities)
 {

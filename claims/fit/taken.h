@@ -46,8 +46,9 @@ void taken_done(Taken *taken);
 int taken_add(Taken *taken, const Uuid *mdev, const char *device, const char *address,
               const char *type);
 
-/* Makes a copy of a card of the facts in which the taken functions are marked. The caller frees it
- * with vgpu_card_done(). Returns -ENOMEM on failure. */
+/* Makes a copy of a card of the facts in which the taken functions are marked. Functions of claims
+ * that ended after the poll (former_type) count as taken. The caller frees the copy with
+ * vgpu_card_done(). Returns -ENOMEM on failure. */
 int taken_mark_card(const Taken *taken, const VgpuCard *card, VgpuCard *ret);
 
 /* Adds the devices of all guests of facts, also of those that are off. For a running guest, adds
@@ -92,7 +93,8 @@ typedef struct DeviceCapacities {
 
 void device_capacities_done(DeviceCapacities *capacities);
 
-/* Counts all devices of the host, by the rules of device_choose(). Borrows from facts. Returns
+/* Counts all devices of the host. The rules are those of the choices: device_choose() for mdevs,
+ * taken_blocks_pci() for PCI devices, vgpu_card_count() for vGPU types. Borrows from facts. Returns
  * -ENOMEM on failure. */
 int device_capacities_make(DeviceCapacities *ret, const HostFacts *facts, const Taken *taken);
 
