@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The database file: creates it, opens it, upgrades it, and sets it aside if it is damaged. Blocks
- * for the disk, and for another process that opens it at the same time.
+/* Opens the database file: creates it, upgrades it, and sets it aside if it is damaged. An open
+ * checks the sizes, the version, all pages, the schema and each row, in this order. Blocks for the
+ * disk, and for another process that opens it at the same time. Also opens a copy of the file in
+ * memory, and records whether Placement was read for a new database.
  *
  * One process at a time opens files of a folder, by a lock on the folder (flock). Names beside
  * FILE:
@@ -325,8 +327,8 @@ static int name_copy(const ClaimFile *file, const char *temporary, int64_t versi
         return r;
 }
 
-/* Upgrades, and names the copy before the commit. So either the old file is kept, or the upgrade is
- * undone. */
+/* Writes a copy of the old file, upgrades, and names the copy before the commit. So either the old
+ * file is kept, or the upgrade is undone. */
 static int upgrade_with_copy(const ClaimFile *file, Sqlite *sqlite, int64_t version,
                              char **ret_copy, Error *reterr)
 {
@@ -437,7 +439,8 @@ static int read_everything(Claims *claims, Error *reterr)
         return r < 0 ? r : read_events(claims, reterr);
 }
 
-/* Takes over the open database, reads each row of it, and checks all statements. */
+/* Takes over the open database, reads each row of it, and checks all statements. Closes it on
+ * failure. */
 static int check_contents(Claims *claims, Sqlite *sqlite, Error *reterr)
 {
         int r;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Runs statements and transactions. The array "statements" has the SQL and the row types of each
- * statement, generated from statements.h. A statement is prepared when it is first run: it takes
- * some kilobytes, and most hosts never run most of them. A prepared statement is reset after each
- * use, so one statement cannot run within itself. The member has_turn is true while a write
- * transaction is open that store_take_turn() began. The next store_end() ends it.
+ * statement, generated from statements.h. A statement is prepared when it is first run. A prepared
+ * one takes some kilobytes, and most hosts never run most of them. A prepared statement is reset
+ * after each use, so one statement cannot run within itself. The member has_turn is true while a
+ * write transaction is open that store_take_turn() began. The next store_end() or store_drop_turn()
+ * ends it.
  *
  * The member in_group is true between claims_begin_group() and claims_end_group(). Then each write
  * is a savepoint of the transaction of the group. After some errors, such as a full disk, SQLite
  * itself rolls back the whole transaction. The later writes of the group, and its end, then fail.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
- * tests/unit/claims/test-claims-faults.c */
+ *   tests/unit/claims/test-claims-faults.c */
 
 #include "claims/store/frame.h"
 

@@ -60,7 +60,8 @@ int store_query(Claims *claims, StatementId id, const SqliteValue *values, sqlit
                 const Row *const **ret_rows, Error *reterr);
 
 /* Yields the first row of a query as the struct of the statement's only row type, which has no
- * borrowed text. Members without a column are 0. Returns CLAIM_E_NOT_FOUND without a row. */
+ * borrowed text. Members without a column are 0. Returns CLAIM_E_NOT_FOUND without a row. ret is
+ * written on success alone. */
 int store_get(Claims *claims, StatementId id, const SqliteValue *values, void *ret, Error *reterr);
 
 /* Reads the number of a query that yields exactly one row. Without a row the file is damaged:
@@ -103,13 +104,14 @@ int store_note_claim(Claims *claims, int64_t id, const EventNote *note, uint64_t
  * changed. */
 int store_write_changes(Claims *claims, const HostView *wanted, Error *reterr);
 
-/* The view within a group (store-host.c). store_is_view_current() returns true if no change
- * followed its read. After an insert, store_follow_insert() then adds the fit to the view, instead
- * of another read of all providers. A claim with cells or held host CPUs needs that read. */
+/* Keep the view of a group current without a read (store-host.c). store_is_view_current() returns
+ * true if no change followed the last read of the view. After an insert, store_follow_insert() then
+ * adds the fit to the view. A claim with cells or held host CPUs still needs another read of all
+ * providers. */
 bool store_is_view_current(const Claims *claims);
 void store_follow_insert(Claims *claims, const Fit *fit, const Layout *layout);
 
-/* Makes the next use of the view read it again. */
+/* Makes the next store_load_view() read the host again. */
 void store_forget_stamp(Claims *claims);
 
 /* Increments the generation of a provider, within a transaction (store-host.c). Returns

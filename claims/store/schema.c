@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The text of the newest schema, and the checks of a file against it. Each part of the text is one
- * constant below, and "newest" lists them in the order of their creation. Triggers keep usages,
- * cell_usages and claim_counts, so no statement of the program writes these. They also keep the
- * column pci, which the program only inserts. The database enforces the rules that must hold for
- * every writer: unique devices and host CPUs, positive amounts, and removals for ended claims. A
- * change of any part needs a new version number (claims/store/schema.h).
+/* Contains the text of the newest schema, creates it, and checks a file against it. Each part of
+ * the text is one constant below, and "newest" lists them in the order of their creation. Triggers
+ * keep usages, cell_usages and claim_counts, so no statement of the program writes these. They also
+ * keep the column pci, which the program only inserts. The database enforces the rules that must
+ * hold for every writer: unique devices and host CPUs, positive amounts, and removals for ended
+ * claims. A change of any part needs a new version number (claims/store/schema.h).
  *
  * Tests: tests/unit/claims/store/test-schema.c */
 
@@ -101,9 +101,9 @@ static const char newest_claims[] =
         " to_consumer TEXT NOT NULL UNIQUE,"
         " to_type TEXT NOT NULL);";
 
-/* Ended claims have a table of their own. So no reader mistakes them for living ones, and the cost
- * of a claim does not grow with the history. Their parts are lists of lists in JSON, since they are
- * only read together with the claim. */
+/* The table of ended claims. They have a table of their own, so no reader mistakes them for living
+ * ones, and the cost of a claim does not grow with the history. The parts of an ended claim are
+ * lists of lists in JSON, since they are only read together with the claim. */
 static const char newest_ended[] = "CREATE TABLE ended_claims ("
                                    " number INTEGER PRIMARY KEY AUTOINCREMENT,"
                                    " id INTEGER NOT NULL UNIQUE,"
@@ -125,9 +125,11 @@ static const char newest_ended[] = "CREATE TABLE ended_claims ("
                                    " cells TEXT NOT NULL DEFAULT '[]',"
                                    " cpus TEXT NOT NULL DEFAULT '[]');";
 
-/* Providers. resource_class is the name: the specification's resource_class_id refers to a table of
- * names that a single host does not need. withheld: gone from the host while claims use it.
- * can_host: 0 for sharing providers. The epoch changes whenever the tree changes. */
+/* The tables of providers. The column resource_class is the name of a class. The specification's
+ * resource_class_id refers to a table of names that a single host does not need. The column
+ * withheld is 1 if no new claim fits there: the provider is gone from the host, or another writer
+ * renamed it. The column can_host is 0 for sharing providers. The epoch changes whenever the tree
+ * changes. */
 static const char newest_providers[] =
         "CREATE TABLE provider_epoch (epoch INTEGER NOT NULL);"
         "INSERT INTO provider_epoch VALUES (0);"
@@ -203,12 +205,13 @@ static const char newest_allocations[] =
         " SELECT RAISE(ABORT, 'allocations are inserted and deleted, never updated');"
         "END;";
 
-/* Devices and layouts of claims.
+/* The tables of devices and layouts of claims.
  *
- * The table claim_devices has the devices that one claim has alone. mdev_uuid '' means the whole
- * device, for PCI passthrough. Two claims never have the same one. provider_uuid has no reference,
- * because the name of a device outlives its provider. The column identity tells the device apart
- * from another one at its address (base/device-identity.h). '' means that it is not recorded.
+ * The table claim_devices has the devices that one claim has alone. With mdev_uuid '' it is a whole
+ * PCI function, for passthrough or as a vGPU. Two claims never have the same one. provider_uuid has
+ * no reference, because the name of a device outlives its provider. The column identity tells the
+ * device apart from another one at its address (base/device-identity.h). '' means that it is not
+ * recorded.
  *
  * The tables claim_cells and claim_cpus have the places of a guest's memory and CPUs. Sets of CPUs
  * are text, "0-3,8". The table claim_pins has host CPUs that one claim has alone. The table

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A thin layer over SQLite, for one connection in one thread. Each function returns 0 or a negative
- * errno with words from translate(). Only sqlite_step() also returns SQLITE_STEP_ROW, which is
- * positive. The settings of configure() protect against hostile files: a defensive mode, no trusted
- * schema, no extensions, and checks of cell sizes. Waits for other processes are limited by
- * set_patience(). A write transaction begins with BEGIN IMMEDIATE, so it waits for the write lock
- * at its begin and never later. Other errors, such as a full disk, can come with any write.
+/* Runs one SQLite connection in one thread, and translates its errors. Each function returns 0 or a
+ * negative errno with words. translate() makes nearly all of these from a result code of SQLite.
+ * Only sqlite_step() also returns SQLITE_STEP_ROW, which is positive. The settings of configure()
+ * protect against hostile files: a defensive mode, no trusted schema, no extensions, and checks of
+ * cell sizes. Waits for other processes are limited by set_patience(). A write transaction begins
+ * with BEGIN IMMEDIATE, so it waits for the write lock at its begin and never later. Other errors,
+ * such as a full disk, can come with any write.
  *
  * Tests: tests/unit/claims/store/test-sqlite.c */
 
@@ -277,7 +278,8 @@ int sqlite_query_integer(Sqlite *sqlite, const char *sql, int64_t *ret, Error *r
         return 0;
 }
 
-/* After a wait that failed, later calls do not wait until one succeeds. */
+/* Sets the patience of later calls: after a wait for the lock that failed, they do not wait until a
+ * begin succeeds. */
 int sqlite_begin_write(Sqlite *sqlite, Error *reterr)
 {
         int moved = 0;

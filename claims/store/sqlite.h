@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A thin layer over SQLite: opens with the settings that claims need, and translates each result
- * code once, into an errno and words that name the file. It knows no table.
+/* Opens SQLite files with the settings that claims need, and runs statements. Each result code is
+ * translated once, into an errno and words that name the file. This layer knows no table.
  *
  * A step distinguishes a row, the end and an error: an error never counts as the end of data. The
  * translation of result codes:
  *
- *   SQLITE_FULL         -ENOSPC.
+ *   FULL                -ENOSPC.
  *   BUSY, LOCKED        -EBUSY.
  *   CORRUPT, NOTADB     -EUCLEAN. SQL that contradicts the file's own schema is -EUCLEAN, too.
  *   READONLY            -EROFS or -EACCES. If the file was moved away while in use: -ESTALE.
+ *   PERM, AUTH          -EACCES.
  *   CANTOPEN, IOERR     The system's errno, or -EIO.
- *   CONSTRAINT          -EEXIST. */
+ *   CONSTRAINT          -EEXIST.
+ *   NOMEM               -ENOMEM.
+ *   Any other one       -EIO. */
 
 #include <sqlite3.h>
 

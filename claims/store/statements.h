@@ -88,7 +88,7 @@ STATEMENT(GET, LIVING " WHERE c.id = ?1", LIVING_ROWS)
 STATEMENT(GET_ENDED, ENDED " WHERE c.id = ?1", ENDED_ROWS)
 STATEMENT(LIST, LIVING " ORDER BY c.id", LIVING_ROWS)
 STATEMENT(LIST_ENDED, ENDED " ORDER BY c.number DESC", ENDED_ROWS)
-/* 0: none */
+/* Yields 0 if no claim has expired. */
 STATEMENT(NEXT_EXPIRED, "SELECT ifnull((SELECT id FROM claims WHERE state = 'claimed'"
                         " AND expires_usec > 0 AND expires_usec <= ?1"
                         " ORDER BY expires_usec, id LIMIT 1), 0)")
@@ -141,7 +141,7 @@ STATEMENT(LIST_GUEST, LIVING " WHERE c.instance_uuid = ?1 OR c.guest = ?1 ORDER 
           LIVING_ROWS)
 STATEMENT(READ_SHARE, "SELECT % FROM allocations a" OF_PROVIDER " ORDER BY a.request_group LIMIT 1",
           &share_row)
-/* one row or none */
+/* Sums one allocation or none, so that there is always one row. */
 STATEMENT(READ_PART, "SELECT ifnull(sum(a.used), 0) FROM allocations a" OF_PROVIDER
                      " AND a.request_group = ?4")
 STATEMENT(DELETE_PART, "DELETE FROM allocations WHERE claim_id = ?1 AND resource_class = ?3"
@@ -151,8 +151,8 @@ STATEMENT(INSERT_PART,
           "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class, used,"
           " claim_id, request_group) SELECT p.id, c.instance_uuid, ?3, ?5, c.id, ?4"
           " FROM claims c, resource_providers p WHERE c.id = ?1 AND p.uuid = ?2")
-/* moves the devices whose provider is one of the two: its name ends with the device's name or
- * address */
+/* Moves the devices whose provider is one of the two. The name of such a provider ends with the
+ * device's name or address. */
 STATEMENT(SHIFT_DEVICES, "UPDATE claim_devices SET provider_uuid = ?3 WHERE id IN"
                          " (SELECT DISTINCT d.id FROM claim_devices d, resource_providers p"
                          " WHERE d.claim_id = ?1 AND d.provider_uuid = ?2 AND d.request_group = ?4"

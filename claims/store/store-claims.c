@@ -2,11 +2,12 @@
 
 /* Reads claims. One query yields the rows of the claims. One query for each part of claims
  * (allocations, devices, cells, CPUs) yields its rows for all claims of the list. Both results are
- * in the order of the claims, so one pass joins them (add_to_claim()). A list is one state of the
- * file. Living and ended claims have different tables, and so different queries.
+ * in the order of the claims, so one pass joins them (add_to_claim()). If the ids of the claims are
+ * far apart, each claim's parts are read alone. A list is one state of the file. Living and ended
+ * claims have different tables, and so different queries.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-layout.c
- * tests/unit/claims/test-claims-scale.c */
+ *   tests/unit/claims/test-claims-scale.c */
 
 #include <inttypes.h>
 
@@ -83,8 +84,9 @@ ROW(unplaced, StoreUnplaced, "claim", COLUMN("id", StoreUnplaced, id),
     COLUMN("vcpus", StoreUnplaced, vcpus), COLUMN("memory_mb", StoreUnplaced, memory_mb),
     COLUMN("disk_gb", StoreUnplaced, disk_gb), COLUMN("pci", StoreUnplaced, pci));
 
-/* Reads the current row of a query as a claim and adds it to the list. The state of an ended claim,
- * and of a pending one, has no column of its own. */
+/* Reads the current row of a query as a claim and adds it to the list. Ended and pending are states
+ * without a column: the row type or the write state implies them. An ended claim counts as read
+ * from Placement. */
 static int read_claim(Claims *claims, sqlite3_stmt *statement, const Row *const *rows,
                       ClaimList *list, Error *reterr)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The provider model in SQLite. A HostView is one consistent read of it. A later read of the same
- * epoch reads only generations, usages of providers and cells, and held CPUs again. If no
- * connection wrote, it reads nothing. The host's changes are written row by row, and each is
- * compared with the generation of the view. A difference returns CLAIM_E_RACE, and the whole
- * transaction is rolled back.
+/* Reads and writes the provider model in SQLite. A HostView is one consistent read of it. A later
+ * read of the same epoch reads only generations, usages of providers and cells, and held CPUs
+ * again. If no connection wrote, it reads nothing. Changes of the host are written row by row. The
+ * epoch is compared first, and then the generation of each changed provider with the one of the
+ * view. A difference returns CLAIM_E_RACE, and the whole transaction is rolled back.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
- * tests/unit/claims/test-claims-scale.c */
+ *   tests/unit/claims/test-claims-scale.c */
 
 #include <string.h>
 
@@ -238,9 +238,9 @@ static int read_parts(Claims *claims, HostView *view, bool is_new, Error *reterr
         return r;
 }
 
-/* Yields counters of the writes so far, by other connections and by this one. This one is -1 while
- * a single write is not committed. A group that is undone resets the stamp of the view
- * (store_forget_stamp()). */
+/* Yields counters of the writes so far, by other connections and by this one. The second counter is
+ * -1 while the write lock was taken for one write, so that the view is always read then. A group
+ * that is undone resets the stamp of the view (store_forget_stamp()). */
 static int read_stamp(Claims *claims, int64_t *ret_others, int64_t *ret_us, Error *reterr)
 {
         *ret_us = claims->has_turn ? -1
@@ -260,7 +260,7 @@ static int read_changes(Claims *claims, Error *reterr)
                 r = read_providers(claims, &view, reterr);
         if (r < 0)
                 return r;
-        /* If the read of its parts fails, the old view is inconsistent, and is freed. */
+        /* If read_parts() fails, a known view is inconsistent, and is freed. */
         if (!is_new)
                 view = TAKE_PTR(claims->view);
         r = read_parts(claims, view, is_new, reterr);

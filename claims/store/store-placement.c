@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The pending writes of claims: the state of consumers in Placement, and the allocations that must
- * still be written, removed or moved there (schema.c has the tables). This file sends nothing; it
- * is the outbox on disk. Removals are left by a trigger when a claim ends, so only their end is
- * here. A move has two steps: its record, and its end, which changes the consumer of the claim.
+/* Keeps the pending writes of claims: allocations that must still be removed from consumers in
+ * Placement or moved there (schema.c has the tables), and the counts of all of them. store.c has
+ * the write states of claims. This file sends nothing; it is the outbox on disk. A trigger leaves a
+ * removal when a claim ends. Only a claim that ends while its move is under way gets its removal
+ * here, from claims_end_move(). A move has two steps: its record, and its end, which changes the
+ * consumer of the claim.
  *
  * Tests: tests/unit/claims/test-claims-placement.c */
 

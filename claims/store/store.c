@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Writes claims: makes, completes, confirms, renews and ends them, and moves their amounts. Each
- * call is one transaction. The event of a change is written in the same transaction. A write that
- * rests on the view compares the generation of every provider that it uses ("compare and update").
- * Allocations are deleted and inserted, never updated, because triggers count them.
+/* Writes claims: makes, completes, confirms, renews and ends them, sets their write states, and
+ * moves their amounts. Also writes, trims and lists events. Each call is one transaction, or one
+ * part of the transaction of a group. A new, ended or reshaped claim has an event in the same
+ * transaction. A write that rests on the view compares the generation of every provider that it
+ * uses ("compare and update"). Allocations are deleted and inserted, never updated, because
+ * triggers count them.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-events.c
- * tests/unit/claims/test-claims-move.c */
+ *   tests/unit/claims/test-claims-move.c */
 
 #include <inttypes.h>
 #include <string.h>
@@ -435,7 +437,7 @@ static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventN
 }
 
 /* Ends a claim in one transaction. only_claimed: a confirmed claim stays, and the result is
- * CLAIM_E_NOT_FOUND. */
+ * CLAIM_E_NOT_FOUND. Without only_claimed every living claim ends. */
 static int release(Claims *claims, int64_t id, bool only_claimed, const char *reason, Error *reterr)
 {
         char cut[CLAIM_TEXT_MAX + 1];

@@ -8,8 +8,9 @@
  * their writes).
  *
  * Each call is atomic, and durable if it returns 0. A failed one leaves the stored data as they
- * were. Every change of a claim is written together with its event (claims/claim/event.h). Blocking
- * and results are as in claims.h. */
+ * were. The event of a new, ended, moved or reshaped claim is written together with the change
+ * (claims/claim/event.h). Other changes, such as a confirmation, have no event. Blocking and
+ * results are as in claims.h. */
 
 #include "claims/claim/claim.h"
 #include "claims/claim/outcome.h"
@@ -26,8 +27,9 @@ typedef struct ClaimsRules {
          * the agent wrote the allocations in Placement. */
         bool writes_guests;
 
-        /* Reason to reject new claims; NULL: none are rejected. A consumer with a claim still gets
-         * that claim, and running guests are counted. */
+        /* Reason to reject new claims of claims_claim(); NULL: none are rejected. A consumer with a
+         * claim still gets that claim. Guests that exist or start are counted, and so are consumers
+         * of claims_claim_placed(). */
         const char *closed;
         const char *hint; /* hint that is added to the words of CLAIM_E_NO_CAPACITY; NULL: none */
 
@@ -46,8 +48,9 @@ typedef struct StoreShift {
         uint64_t amount;
 } StoreShift;
 
-/* Confirms a claim, because its guest runs: it no longer expires. Idempotent. A resize target whose
- * consumer has no other claim becomes its first claim, here or when the other one is released. */
+/* Confirms a claim, because its guest runs: it no longer expires. Idempotent. Returns
+ * CLAIM_E_NOT_FOUND, also for a pending claim. A resize target whose consumer has no other claim
+ * becomes its first claim, here or when the other one is released. */
 int claims_confirm(Claims *claims, int64_t id, Error *reterr);
 
 /* Changes the expiry time (CLOCK_REALTIME, 0: never) of a claim that is not confirmed. Returns
@@ -66,7 +69,7 @@ int claims_abort(Claims *claims, int64_t id, const char *reason, Error *reterr);
 int claims_expire(Claims *claims, uint64_t now_usec, uint64_t *ret_n, Error *reterr);
 
 /* Lists claims, the oldest first. Ended ones come after the living, the last ended first. of: the
- * device or guest of which, else NULL. ret must be zeroed. */
+ * device for CLAIMS_OF_DEVICE, or the guest for CLAIMS_OF_GUEST; else NULL. ret must be zeroed. */
 int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *ret, Error *reterr);
 
 /* Adds the addresses of devices that living claims name, each with its recorded identity. ret must
@@ -79,10 +82,12 @@ int claims_list_identities(Claims *claims, ClaimedDevices *ret, Error *reterr);
 int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr);
 
 /* Begin and end a group: the changes in between are one transaction, with one write to the disk. A
- * change that fails is undone alone, and its function returns as usual. The changes are durable
- * after the end, so log and announce them then. With a result other than 0, the end undoes all of
- * them, and returns result. If the end fails, or the program ends before it, none of them is
- * stored. The group has the write lock, so keep it short. A group cannot be in another one. */
+ * change that fails is undone alone, and its function returns as usual. If SQLite rolls back the
+ * whole transaction, for example on a full disk, the later changes and the end fail. The changes
+ * are durable after the end, so log and announce them then. With a result other than 0, the end
+ * undoes all of them, and returns result. If the end fails, or the program ends before it, none of
+ * them is stored. The group has the write lock, so keep it short. A group cannot be in another
+ * one. */
 int claims_begin_group(Claims *claims, Error *reterr);
 int claims_end_group(Claims *claims, int result, Error *reterr);
 
@@ -99,7 +104,7 @@ bool claims_is_unread(const Claims *claims);
  * -EBUSY if the file is locked. */
 int claims_note_read(Claims *claims, Error *reterr);
 
-/* Yields the number of living claims, at a cost that does not depend on it. */
+/* Yields the number of living claims, at a cost that does not grow with this number. */
 int claims_count(Claims *claims, uint64_t *ret, Error *reterr);
 
 /* Yields one claim, living or ended. Returns CLAIM_E_NOT_FOUND if there is none. */
@@ -119,7 +124,7 @@ void claims_set_author(Claims *claims, const EventAuthor *author);
 int claims_note(Claims *claims, const EventNote *note, Error *reterr);
 
 /* Yield the id of the newest event (0: there is none), and the next EVENTS_LOT events below an id,
- * newest first. ret must be zeroed. */
+ * newest first. Events of pending claims are left out. ret must be zeroed. */
 int claims_last_event(Claims *claims, int64_t *ret, Error *reterr);
 int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr);
 
@@ -127,8 +132,9 @@ int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *re
  * on disk. This folder knows no HTTP. The writer (agent/placing) reads the pending writes here, and
  * records their results. */
 
-/* Changes the write state of a claim, if it is from. reported: the consumer's state in Placement;
- * NULL: unchanged. Returns CLAIM_E_NOT_FOUND if the claim has another state. */
+/* Changes the write state of a claim from "from" to "to". reported: the consumer's state in
+ * Placement; NULL, or one without elsewhere: the stored state stays. Returns CLAIM_E_NOT_FOUND if
+ * the claim has another write state. */
 int claims_set_write_state(Claims *claims, int64_t id, ClaimWriteState from, ClaimWriteState to,
                            const ClaimReported *reported, Error *reterr);
 
@@ -140,7 +146,7 @@ int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reter
 int claims_forget_reported(Claims *claims, Error *reterr);
 
 /* Yields the first claim with an id above after and a pending write, at a cost that does not grow
- * with their number. Returns CLAIM_E_NOT_FOUND if there is none. */
+ * with the number of pending writes. Returns CLAIM_E_NOT_FOUND if there is none. */
 int claims_next_write(Claims *claims, int64_t after, Claim **ret, Error *reterr);
 
 /* Counts the pending writes, without a list. */

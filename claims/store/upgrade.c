@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One upgrade for all older shapes. It renames each old table T to old_T, makes the newest schema
- * beside them, copies rows by the names of columns, and drops the old tables. A column that the old
- * table lacks gets its default. Sums and counts (usages, cell_usages, claim_counts) are not copied,
- * since triggers build them again.
+/* Upgrades a file of any older shape in one way. It drops triggers, indexes and views, gives old
+ * tables their newest names, and renames each table T to old_T. Then it makes the newest schema
+ * beside them, checks that nothing would be lost, copies rows by the names of columns, and drops
+ * the old tables. A column that the old table lacks gets its default. Sums and counts (usages,
+ * cell_usages, claim_counts) are not copied, since triggers build them again. The caller has the
+ * transaction.
  *
  * No row is lost silently: the upgrade fails if an old table or column has no place in the newest
  * schema. Rows of version 1 without a uuid, or twice for one instance, are the exception: they
@@ -32,7 +34,7 @@ static const struct {
 };
 
 /* The tables to copy: parents before the tables that refer to them. since: each file from this
- * version on has the table. */
+ * version on has the table; SCHEMA_NEWEST: an older file can lack it. */
 static const struct {
         const char *name;
         int since;
