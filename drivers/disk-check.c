@@ -40,14 +40,14 @@ struct DiskCheck {
         unsigned
                 n_references; /* atomic: one for each driver that uses it, and one for the thread */
         char *path;           /* [DEFAULT] instances_path; "": none */
-        /* Names of the Ceph pool; the texts are owned. pool is NULL if the disks are files below
-         * path. Only the thread uses the answer in it. */
+        /* Names of the Ceph pool; the texts are owned. pool is NULL if the disks are not in a Ceph
+         * pool that this check measures. Only the thread uses the answer in it. */
         RbdPool rbd;
         uint64_t good_bytes;  /* last size without error; used by disk_check_run() only */
         pthread_mutex_t lock; /* guards the members below */
         pthread_cond_t changed;
         bool running;
-        bool answered; /* facts are newer than the last run */
+        bool answered; /* facts are an answer that no run has taken yet */
         DiskFacts facts;
 };
 

@@ -5,10 +5,15 @@
 
 #include "drivers/host/host-config.h"
 
-/* Returns -EINVAL and the name of the option for a value that no host can have. Examples are an
- * mdev type without a name or listed twice, a device address that is malformed or belongs to two
- * types, and an mdev_class other than VGPU or CUSTOM_…. Further examples are an amount or a
- * ratio that Placement would reject, sets of CPUs that contradict each other (facts C3), and a
- * malformed reserved_huge_pages. It also rejects file_backed_memory with overcommit, and
- * images_type = lvm without a storage pool. */
+/* Returns -EINVAL with an error text that names the option, for a value that no host can have.
+ * -ENOMEM. Rejects these values:
+ *
+ *   A ratio or an amount that Placement would reject.
+ *   Sets of CPUs that contradict each other (facts C3), and a malformed reserved_huge_pages.
+ *   With file_backed_memory: overcommit, as much reserved memory, or another virt_type.
+ *   An images_type of lvm without a storage pool, and an owner_trait that is no trait.
+ *   An mdev type without a name or listed twice, and an mdev_class other than VGPU or CUSTOM_….
+ *   A malformed device address, and a path that belongs to two mdev types.
+ *   A PCI address that belongs to two types of one class.
+ *   A [pci] device_spec that contradicts report_in_placement. */
 int driver_config_check(const HostConfig *config, Error *reterr);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The thread that polls, and the mailbox through which its results reach the main thread.
+/* Runs the thread that polls, and has the mailbox through which its results reach the main thread.
  *
- * The main thread sets "requested" of a Poller under its lock and writes to the order eventfd.
- * The virt thread sleeps until that eventfd, or the descriptor of the source, is readable. It
- * serves the first Poller of its list until that one is stopped; the others wait. The list
- * changes under the lock of the VirtThread, and only the thread removes the first Poller.
+ * The main thread sets "requested" of a Poller under its lock and writes to the order eventfd. The
+ * virt thread sleeps until that eventfd, or the descriptor of the source, is readable. It serves
+ * the first Poller of its list until that one is stopped; the others wait. The list changes under
+ * the lock of the VirtThread, and only the thread removes the first Poller.
  *
- * Each driver owns a reference to its Poller and to the VirtThread. The thread owns one to
- * itself, and one to each Poller of the list. driver_free() waits at most two seconds for the
- * thread. It does not wait if another driver replaced this one. A thread that is still in a call
- * keeps running and frees everything when it returns.
+ * Each driver owns a reference to its Poller and to the VirtThread. The thread owns one to itself,
+ * and one to each Poller of the list. To free the last driver of a thread, driver_free() waits at
+ * most two seconds for the thread. It does not wait if another driver replaced this one. A thread
+ * that is still in a call keeps running and frees everything when it returns.
  *
  * Tests: tests/unit/drivers/test-poll-thread.c */
 

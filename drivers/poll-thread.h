@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Polls of drivers on a thread. Polls run one after another. Requests during a poll become one
- * request for the next poll. A PollSource has the calls into the hypervisor, and posts its
+/* Runs the polls of drivers on a thread. Polls run one after another. Requests during a poll become
+ * one request for the next poll. A PollSource has the calls into the hypervisor, and posts its
  * results into a mailbox.
  *
- * A call into a hypervisor's library can hang for ever. A driver that replaces a hanging one
- * waits on the same thread, so one hypervisor has one thread, however many drivers are replaced.
- * Only that thread uses the source, except while the source is created. The source has copies of
- * the configuration, because a thread that hangs outlives the driver. */
+ * A call into a hypervisor's library can hang for ever. A driver that replaces a hanging one waits
+ * on the same thread, so one hypervisor has one thread, however many drivers are replaced. Only
+ * that thread makes the calls of the source, except open(), inherit() and free(). The source has
+ * copies of the configuration, because a thread that hangs outlives the driver. */
 
 #include <pthread.h>
 
@@ -38,7 +38,7 @@ void mailbox_post_changed(Mailbox *mailbox);
 /* Takes one event, in the order of DriverEventType, or DRIVER_EVENT_NONE. */
 void mailbox_take(Mailbox *mailbox, DriverEvent *ret);
 
-/* Calls into one hypervisor. The virt thread makes them, except inherit() and free(). */
+/* The calls into one hypervisor. The virt thread makes them, except inherit() and free(). */
 typedef struct PollSource {
         /* Reads the host and posts one snapshot, or DRIVER_EVENT_POLL_FAILED with an error text. */
         void (*poll)(void *data, DriverPollKind kind, Mailbox *mailbox);

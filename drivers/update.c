@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes the tree that the host should have. An update first makes the plans (CPUs, amounts,
- * mdevs), then copies the tree, edits it, and lets drivers/reshape move the allocations.
+/* Makes the tree that the host should have. An update first makes the plans (CPUs, amounts, mdevs),
+ * then copies the tree, edits it, and lets drivers/reshape move the allocations. If the caller
+ * gives an equal tree (reshape->before), no copy is made.
  *
  * TreeUpdate has everything that one update needs. The order of the steps matters: NUMA cells come
  * before the devices below them, and cells that are gone are removed after their devices. If
- * allocations would have to move but must not, the edited tree is replaced by its copy. No state
- * is kept between calls of provider_update().
+ * allocations would have to move but must not, the content of the edited tree is replaced by that
+ * of the tree before. No state is kept between calls of provider_update().
  *
  * Tests: tests/unit/drivers/test-update.c */
 
@@ -29,7 +30,7 @@ static void update_done(TreeUpdate *update)
         free(update->heir.inventories);
 }
 
-/* Limits the amounts to what an inventory can hold. Adds the reasons to problem. */
+/* Limits each reserved amount to its total. Adds the reasons to problem. */
 static void limit_amounts(HostAmounts *amounts, Error *problem)
 {
         ClassAmount *const all[] = { &amounts->vcpu, &amounts->memory, &amounts->disk };
@@ -73,9 +74,9 @@ static bool is_never_there(const HostConfig *config, const Error *disk_error)
 }
 
 /* Replaces the root's inventories, all of which belong to the driver (facts C2). A class with a
- * total of 0 is left out (facts G4.7). If the size of the disk is unknown, DISK_GB keeps the
- * value that the root has. This is a problem, except when the root has no DISK_GB and the folder
- * is missing. -ENOMEM. */
+ * total of 0 is left out (facts G4.7). If the size of the disk is unknown, DISK_GB keeps the value
+ * that the root has, or else the last measured size. Both are a problem, except when the root has
+ * no DISK_GB and the folder is missing. -ENOMEM. */
 static int update_root(TreeUpdate *update, Error *reterr)
 {
         const HostConfig *config = update->config;

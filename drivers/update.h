@@ -14,13 +14,14 @@
  * that the snapshot lacks, and can be NULL. Only parts that the host owns change. Foreign
  * providers, traits and aggregates stay (facts C10). The function can be called as often as needed.
  *
- * reshape can be NULL. Without reshape->consumers no allocation can move. If one would have to,
- * the function returns DRIVER_RESHAPE_NEEDED and restores the tree; pointers into it are then
- * invalid. With consumers, which must be complete as GET /allocations lists them, it moves their
- * allocations in place, and only those on providers of this host.
+ * reshape can be NULL. Without reshape->consumers no allocation can move. If one would have to, the
+ * function returns DRIVER_RESHAPE_NEEDED and restores the tree; pointers into it are then invalid.
+ * With consumers, which must be complete as GET /allocations lists them, it moves their allocations
+ * in place, and only those on providers of this host.
  *
- * DRIVER_UPDATED_IN_PART: the configuration of some devices cannot be obeyed, which leaves out
- * those devices, or a consumer cannot be moved, which keeps its class where it is.
+ * DRIVER_UPDATED_IN_PART, with an error text: a part of the host is left out or limited. Examples
+ * are devices whose configuration cannot be obeyed, an unknown size of the disk, and a reserved
+ * amount above the total. Also if a consumer cannot be moved; its class then stays where it is.
  *
  * Errors: -ENOENT if nodename is not in the tree, -EINVAL with an error text if host and
  * configuration do not fit, -ENOMEM. Tree and consumers are then undefined. */

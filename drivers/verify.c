@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Compares the configuration with the hardware of the host. Each verify_…() function compares
- * one part and appends warnings to Findings. The function verify_update() makes the plans of an
- * update, and appends an error for each reason why the update would reject the host or leave out a
- * part.
+/* Compares the configuration with the hardware of the host. Each verify_…() function compares one
+ * part and appends warnings to Findings. The function verify_update() makes the plans of an update,
+ * and appends an error for each reason why the update would reject the host or leave out a part. It
+ * comes first, because its plan of CPUs is used by other functions.
  *
- * A finding names the option to change. For an error, this is the first option in its text.
- * Every function returns -ENOMEM or 0; a finding is never an error of the function. The result
- * does not depend on Placement.
+ * A finding names the option to change. For an error, this is the option of the table "options"
+ * that comes first in its text, or "". Every function returns -ENOMEM or 0; a finding is never an
+ * error of the function. The result does not depend on Placement.
  *
  * Tests: tests/unit/drivers/test-verify.c */
 
@@ -634,9 +634,8 @@ static int verify_entries(const PciSpecs *specs, const Snapshot *snapshot, Findi
         return r;
 }
 
-/* Warns of entries without a device, and of too many providers of one class. Providers of one
- * class are neighbours in the sorted set. */
-/* Returns whether device_spec has a virtual function that becomes a vGPU. */
+/* Returns whether the device is a virtual function that becomes a vGPU, and that device_spec
+ * offers. Devices with a physical_network are not offered. */
 static bool is_spec_function(const HostConfig *config, const SnapshotDevice *device)
 {
         const PciSpec *spec =
@@ -700,6 +699,9 @@ static int verify_types(const HostConfig *config, const Snapshot *snapshot, Find
         return r;
 }
 
+/* Warns if no device matches, of entries without a device, of functions without the common vGPU
+ * type, and of too many providers of one class. Providers of one class are neighbours in the sorted
+ * set. */
 static int verify_pci(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         _cleanup_(string_set_done) StringSet providers = STRING_SET_INIT;
