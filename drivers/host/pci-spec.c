@@ -2,8 +2,9 @@
 
 /* Parses [pci] device_spec and matches devices with it. A PciSpec has a matcher for each part of
  * the address: a number, ANY, or a regular expression. Parsing checks every value and reports
- * errors in Nova's terms, so matching has no errors. pci_specs_find() tries the specs in their
- * order and returns the first match. Only this file calls PCRE2.
+ * errors in Nova's terms, so matching has no errors. A match that exceeds a limit is no match.
+ * pci_specs_find() tries the specs in their order and returns the first match. Names of classes and
+ * traits are brought into Placement's form while they are parsed. Only this file calls PCRE2.
  *
  * Limits: PCI_SPECS_MAX specs, PCI_SPEC_TEXT_MAX bytes of a value, and the limits of a regular
  * expression below.

@@ -22,7 +22,7 @@
 typedef struct PciSpec {
         int32_t vendor_id, product_id;
         struct {
-                int32_t number; /* -1 if the part is "*" or an expression */
+                int32_t number; /* -1 if the part is "*", missing or an expression */
                 struct Regex *regex;
         } parts[4];     /* parts of the address: domain, bus, slot, function */
         bool is_single; /* the address of one device, for example a physical function */
@@ -48,8 +48,8 @@ void pci_specs_done(PciSpecs *specs);
  * -ENOMEM. specs can then have some of them. */
 int pci_specs_add(PciSpecs *specs, const char *text, Error *reterr);
 
-/* Rejects specs that contradict report_in_placement. With it, a spec needs an address and not a
- * devname; one_time_use is impossible without it. -EINVAL with the reason. */
+/* Rejects specs that contradict report_in_placement. With it, a spec must not have a devname.
+ * Without it, one_time_use is impossible. -EINVAL with the reason. */
 int pci_specs_check(const PciSpecs *specs, bool report_in_placement, Error *reterr);
 
 /* Returns the first spec that matches the device, borrowed, or NULL. Devices that are not PCI

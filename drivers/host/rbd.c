@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs "ceph df" as a child process and parses its output. The child has its own process group, so
- * that a kill also ends its children. Both outputs are read until they and the child end, or
- * RBD_TIMEOUT_USEC is over.
+/* Runs "ceph df" as a child process, parses its output, and keeps the answer or the error for
+ * RBD_KEEP_USEC. The child has its own process group, so that a kill also ends its children. Both
+ * outputs are read until they and the child end, or RBD_TIMEOUT_USEC is over.
  *
  * Standard error is untrusted text that can contain a key. An error text quotes at most its last
- * line, and nothing if that line mentions a key. Each run ends with a child that is reaped.
+ * line, and nothing if that line mentions a key. Each child that was started is reaped before the
+ * function returns.
  *
  * Tests: tests/unit/drivers/host/test-rbd.c */
 
@@ -105,7 +106,7 @@ static int explain_words(const char *words, const RbdPool *pool, Error *reterr)
 
 /* A running child, and its standard output and standard error so far. */
 typedef struct Child {
-        /* for poll(); -1: none */
+        /* pidfd is for poll(); -1: none */
         pid_t pid;
         int pidfd;
         /* read ends; -1: at the end */

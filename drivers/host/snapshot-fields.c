@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tables of the fields of a snapshot: one FieldList for each struct. The JSON form, copies and
- * the freeing walk these tables. A new member of a snapshot is thus a new line in a table,
- * except for plain numbers that the JSON form does not have.
+/* Describes the fields of a snapshot in tables: one FieldList for each struct. The JSON form,
+ * copies and the freeing walk these tables. A new member of a snapshot is thus a new line in a
+ * table, except for plain numbers that the JSON form does not have.
  *
- * A field names its member by offset and type. A list of plain values (texts, uuids, addresses)
- * is a list of structs with one field without a key. The tables also limit the nesting, so a
- * hostile text cannot cause deep recursion. All texts, numbers and lists have limits.
+ * A field names its member by offset and type. A list of plain values (texts, uuids, addresses) is
+ * a list of structs with one field without a key. The tables also limit the nesting, so a hostile
+ * text cannot cause deep recursion. All texts, numbers and lists have limits.
  *
  * Tests: tests/unit/drivers/host/test-snapshot.c */
 
@@ -39,7 +39,7 @@ typedef struct Field {
         /* the key must be there, and a text must not be empty */
         bool required;
         size_t offset;
-        uint64_t max; /* largest number */
+        uint64_t max; /* largest number of FIELD_U64 and FIELD_U32 */
 
         /* Only for FIELD_STRINGS and FIELD_ARRAY: the member with the number of items, and their
          * fields. */

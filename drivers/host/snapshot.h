@@ -24,7 +24,7 @@
 #define NUMA_NODE_NONE    (-1)
 #define SNAPSHOT_TEXT_MAX 4096  /* bytes of any string */
 #define SNAPSHOT_LIST_MAX 65536 /* items of any list */
-/* problems of one poll */
+/* Largest number of problems of one poll. */
 #define SNAPSHOT_PROBLEMS_MAX 64
 #define PCI_ADDRESS_SIZE      13 /* "0000:41:00.0" and the NUL: lower case, 16-bit domain */
 
@@ -129,8 +129,8 @@ typedef struct SnapshotDomain {
         DomainState state;
         /* The domain exists, but its definition could not be read. A problem has the reason. */
         bool unread;
-        uint64_t vcpus;      /* maximum number */
-        uint64_t memory_kib; /* maximum */
+        uint64_t vcpus;      /* maximum number of guest CPUs */
+        uint64_t memory_kib; /* maximum memory of the guest */
         /* Host CPUs of guest CPUs without a pin: <vcpu cpuset>. Empty: any. */
         CpuSet cpus;
         /* Pins, sorted by vcpu. Guest CPUs can lack one. */
@@ -144,7 +144,7 @@ typedef struct SnapshotDomain {
         DomainCell *cells; /* sorted by id */
         size_t n_cells;    /* 0: the guest sees no cells */
         /* Page size of memory outside of cells; 0: small pages. A guest that requests hugepages
-         * without a size gets the host's default, which is assumed to be 2048. */
+         * without a size gets the host's default, which is assumed to be 2048 KiB. */
         uint64_t page_kib;
         Uuid *mdevs; /* mdevs of its <hostdev> elements */
         size_t n_mdevs;
@@ -243,10 +243,12 @@ static inline void snapshot_unrefp(Snapshot **snapshot)
         snapshot_unref(*snapshot);
 }
 
-/* Sorts every list, as the last step of a poll. Two polls of an unchanged host are then equal.
- * Cells are sorted by id, emulators by architecture and machine, devices by name, and their mdev
- * types by id. Mdevs are sorted by parent and uuid, domains by uuid, their pins by guest CPU and
- * their cells by id. -EBADMSG if something is listed twice, -ENOMEM. */
+/* Sorts the lists, as the last step of a poll. Two polls of an unchanged host are then equal. Cells
+ * are sorted by id, emulators by architecture and machine, devices by name, and their mdev types by
+ * id. Mdevs are sorted by parent and uuid, domains by uuid, their pins by guest CPU and their cells
+ * by id. CPUs and pages of a cell, and the devices of a domain, keep their order. Devices without a
+ * serial number get that of their physical function. -EBADMSG if something is listed twice,
+ * -ENOMEM. */
 int snapshot_seal(Snapshot *snapshot, Error *reterr);
 
 /* Replaces a text of the snapshot by a copy of value. -ENOMEM. */
@@ -310,8 +312,9 @@ int snapshot_emulator_copy(SnapshotEmulator *ret, const SnapshotEmulator *emulat
 int snapshot_device_complete(SnapshotDevice *device);
 
 /* Write and read the JSON form. snapshot_to_json() returns a new reference, or NULL if out of
- * memory. snapshot_from_json() checks all types and limits. It returns -EBADMSG with the path of
- * the wrong member, or -ENOMEM. Most members are optional, so that an operator can write a host by
- * hand. Unknown members are ignored, so that an older program can read a newer file. */
+ * memory. snapshot_from_json() checks all types and limits, and yields a sealed snapshot. It
+ * returns -EBADMSG with the path of the wrong member, or -ENOMEM. Most members are optional, so
+ * that an operator can write a host by hand. Unknown members are ignored, so that an older program
+ * can read a newer file. */
 json_t *snapshot_to_json(const Snapshot *snapshot);
 int snapshot_from_json(const json_t *object, Snapshot **ret, Error *reterr);

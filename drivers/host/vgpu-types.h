@@ -24,6 +24,6 @@ int vgpu_types_parse(const char *creatable, const char *current, SnapshotDevice 
 
 /* Reads the files of a virtual function of NVIDIA below folder. Other devices stay unchanged, and
  * so does a device whose driver lacks the files. Returns -ENOMEM, or another -errno with an error
- * text if the files exist but cannot be read, or if the driver does not answer. The device is then
- * marked as unread. */
+ * text if the files exist but cannot be read, or if the driver does not answer. Such a device,
+ * except after -ENOMEM, is marked as unread. */
 int vgpu_types_read(const char *folder, SnapshotDevice *device, Error *reterr);
