@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Parses the XML in which libvirt describes a host. There are four kinds of input: the
- * capabilities for a poll, the capabilities that stay the same during a connection, the domain
- * capabilities, and a CPU model.
+/* Parses the XML in which libvirt describes a host. There are four kinds of input: the capabilities
+ * for a poll, the capabilities that stay the same during a connection, the domain capabilities, and
+ * a CPU model, which this file also formats.
  *
  * The functions get a text and fill structs. They check the form of numbers and the limits of
- * lists, but not whether the host makes sense; the code that uses a snapshot decides that.
- * Elements that an older libvirt lacks are optional.
+ * lists, but not whether the host makes sense; the code that uses a snapshot decides that. Elements
+ * that an older libvirt lacks are optional.
  *
  * Tests: tests/unit/drivers/libvirt/test-capabilities.c */
 
@@ -264,8 +264,8 @@ int guest_capabilities_parse(const char *text, const char *domain_type, GuestCap
 
 /* Domain capabilities: abilities of guests with one architecture and machine type */
 
-/* Returns true for an element without the attribute "supported", which older versions of libvirt
- * write. */
+/* Returns false if the element is missing or has supported='no'. Older versions of libvirt write no
+ * attribute "supported": then returns true. */
 static bool is_supported(const XmlNode *node)
 {
         return node && strcmp(xml_attribute(node, "supported"), "no") != 0;

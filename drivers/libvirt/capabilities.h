@@ -39,16 +39,18 @@ int guest_capabilities_parse(const char *text, const char *domain_type, GuestCap
  * snapshot_emulator_done(). -EBADMSG with an error text, -ENOMEM. */
 int domain_capabilities_parse(const char *text, SnapshotEmulator *ret, Error *reterr);
 
-/* Formats the XML of a CPU model with these additional features. vendor and features can be
- * NULL. The caller frees the result. NULL if out of memory, and if a name has a character that
- * libvirt's names cannot have. */
+/* Formats the XML of a CPU model with these additional features. vendor and features can be NULL.
+ * The caller frees the result. NULL if out of memory, and if arch, model or a feature is empty or
+ * has a character that libvirt's names cannot have. Such a vendor is left out. */
 char *cpu_model_format(const char *arch, const char *model, const char *vendor,
                        const StringSet *features);
 
-/* Adds the names of the features in such XML to ret. -EBADMSG with an error text, -ENOMEM. */
+/* Adds the names of the features in such XML to ret, except those with the policy "disable" or
+ * "forbid". -EBADMSG with an error text, -ENOMEM. */
 int cpu_model_read_features(const char *text, StringSet *ret, Error *reterr);
 
-/* Applies [libvirt] cpu_model_extra_flags: "+x" and "x" add a feature, "-x" removes it. -ENOMEM. */
+/* Applies [libvirt] cpu_model_extra_flags: "+x" and "x" add a feature, "-x" removes it. Upper case
+ * becomes lower case. -ENOMEM. */
 int cpu_model_apply_flags(char *const flags[], StringSet *features);
 
 /* Returns the CPU model of guests of this architecture with cpu_mode = none, or NULL. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The event loop of libvirt, and connections with their callbacks.
+/* Runs the event loop of libvirt, and opens connections with their callbacks.
  *
  * Each event callback owns a reference to its connection. libvirt can call the callback after it
  * was deregistered, and releases the reference after the last call. The close callback owns no

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A connection to a hypervisor: opened without interaction, kept alive, and with events.
+/* Opens a connection to a hypervisor without interaction, keeps it alive, and receives its events.
  *
  * When a domain or a device appears, vanishes or changes, the event is posted as
  * DRIVER_EVENT_CHANGED, and the object is marked in the connection's poll cache. When the
- * connection breaks, DRIVER_EVENT_LOST is posted. The callbacks run on libvirt's event thread
- * and do nothing else. All functions here can block as long as the hypervisor does, so only the
- * virt thread calls them. */
+ * connection breaks, DRIVER_EVENT_LOST is posted. The callbacks run on libvirt's event thread and
+ * do nothing else. It can take as long as the hypervisor needs to open or to free a connection. So
+ * only the virt thread calls the functions here, except libvirt_event_loop_start(). */
 
 #include <libvirt/libvirt.h>
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads the node devices of a host into a snapshot. NamedDevice devices come from the cache; others
- * cost one call each. A poll without a listing reads only the devices that change silently. A
- * device that vanishes is skipped, and one that cannot be read is a problem of the snapshot. A
- * failed read marks the device in the cache, so the next poll lists the devices again.
+/* Reads the node devices of a host into a snapshot. Devices that the cache has are copied from it;
+ * each other device costs one call. A poll without a listing reads only the devices that change
+ * silently. A device that vanishes is skipped, and one that cannot be read is a problem of the
+ * snapshot. A failed read marks the device in the cache, so the next poll lists the devices again.
+ * Facts that only sysfs has are added to each copy.
  *
  * Tests: tests/unit/drivers/libvirt/test-poll.c tests/unit/drivers/libvirt/test-driver.c */
 
@@ -114,7 +115,7 @@ static int poll_device(DevicePoll *poll, virNodeDevicePtr handle, Error *reterr)
         return r <= 0 ? r : add(poll, device, reterr);
 }
 
-/* Reads a device that the cache has. Returns 1 if it was read, 0 if it is gone. */
+/* Reads a device that the cache has. Returns 1 if it was read, 0 if it is gone or unreadable. */
 static int read_again(DevicePoll *poll, const NodeDevice **device, Error *reterr)
 {
         _cleanup_free_ char *name = strdup((*device)->device.name);

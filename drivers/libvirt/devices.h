@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The part of a poll that reads node devices: PCI functions, parents of mediated devices,
- * mediated devices and vDPA devices.
+/* Reads the node devices of a poll: PCI functions, parents of mediated devices, mediated devices
+ * and vDPA devices.
  *
  * If no event named a device since the last poll, only devices that change silently are read,
- * because a list of 300 devices takes libvirtd 40 ms. Otherwise one call lists all devices, and
- * one call reads each device that the cache lacks. A device that vanishes during the poll is
- * skipped. Blocks: virt thread only. */
+ * because a list of 300 devices takes libvirtd 40 ms. A poll of guests alone does not read these
+ * either. Otherwise one call lists all devices, and one call reads each device that the cache
+ * lacks. A device that vanishes during the poll is skipped. Blocks: virt thread only. */
 
 #include <libvirt/libvirt.h>
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Parses the elements of a domain that name a part of the host. There are two groups: the CPUs and
- * memory of the guest, and its devices. The lists have limits. That of devices also limits the
- * time, because each device is compared with all others. domain_set_config() compares the two
- * definitions of one domain.
+ * memory of the guest, and its devices. The lists have limits. The limit of devices also limits the
+ * time, because each PCI device is compared with the others. The function domain_set_config() adds
+ * parts of the persistent definition to a running domain: the devices that only this definition
+ * has, and the CPUs to which it pins the domain.
  *
  * Elements for a guest's cell that does not exist are ignored.
  *
@@ -80,7 +81,8 @@ static int read_emulator_cpus(const XmlNode *cputune, SnapshotDomain *domain, Er
                      : add_emulator_cpus(cputune, "iothreadpin", &domain->emulator_cpus, reterr);
 }
 
-/* Reads a cell. libvirt counts the cells, so a cell without an id has its number. */
+/* Reads a cell. A cell without an id has its position as its id, because libvirt counts the
+ * cells. */
 static int read_cell(const XmlNode *node, size_t number, DomainCell *cell, Error *reterr)
 {
         uint64_t id = number;
@@ -201,7 +203,7 @@ static int domain_read_placement(const XmlNode *root, SnapshotDomain *domain, Er
 
 /* Devices */
 
-/* Largest number of mdevs, and of PCI devices, of one guest. It limits the time, because each
+/* Largest number of mdevs, and of PCI devices, of one guest. It limits the time, because each PCI
  * device is compared with the others. */
 #define DOMAIN_DEVICES_MAX 4096
 

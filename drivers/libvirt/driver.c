@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The libvirt driver: a connection, a poll for each request, and facts that are read once for
- * each connection. Three threads take part.
+/* Implements the driver "libvirt": a connection, a poll for each request, and facts that are read
+ * once for each connection. Three threads take part, beside the one of drivers/disk-check.c.
  *
- * The main thread requests polls and takes their results from the mailbox
- * (drivers/poll-thread.h). The virt thread connects if necessary, polls, and posts a snapshot or
- * a failure. It makes all libvirt calls, so a hypervisor that hangs stops only this thread. The
- * thread of libvirt's event loop (libvirt_event_loop_start()) sends keepalives, which end a
- * hanging call on the virt thread. It also runs the callbacks of drivers/libvirt/connection.c.
+ * The main thread requests polls and takes their results from the mailbox (drivers/poll-thread.h).
+ * The virt thread connects if necessary, polls, and posts a snapshot or a failure. It makes all
+ * libvirt calls, so a hypervisor that hangs stops only this thread. The thread of libvirt's event
+ * loop (libvirt_event_loop_start()) sends keepalives, which end a hanging call on the virt thread.
+ * It also runs the callbacks of drivers/libvirt/connection.c.
  *
- * Limits: keepalive works only on an open connection. If the daemon is stopped while the
- * connection opens, the poll hangs until the daemon continues or its socket closes.
+ * Limits: keepalive works only on an open connection. If the daemon is stopped while the connection
+ * opens, the poll hangs until the daemon continues or its socket closes.
  *
  * Tests: tests/unit/drivers/libvirt/test-driver.c */
 
@@ -37,7 +37,7 @@ typedef struct Link {
 typedef struct LibvirtState {
         char *uri;
         LibvirtConfig address;     /* borrows uri */
-        DiskCheck *disk;           /* reads the file system of instances_path */
+        DiskCheck *disk;           /* reads the size of the disk, and the folders of servers */
         char *images_storage_pool; /* NULL: none */
         HostConfig facts_config;   /* the options of libvirt_facts_read(); owns its lists */
         Link link;                 /* only the virt thread uses it */
@@ -97,7 +97,8 @@ static int read_facts(const LibvirtState *state, Link *link, Error *reterr)
         return 0;
 }
 
-/* Connects and reads the facts, where this is necessary. */
+/* Connects again if the connection is missing or broken. Reads the facts if there are none, and for
+ * DRIVER_POLL_ALL. */
 static int ensure_link(const LibvirtState *state, Link *link, DriverPollKind kind, Mailbox *mailbox,
                        Error *reterr)
 {

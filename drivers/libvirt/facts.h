@@ -14,8 +14,8 @@
 /* Reads the facts into a new snapshot that has nothing else. It uses virt_type, cpu_mode,
  * cpu_models and cpu_model_extra_flags of the configuration. A fact that the hypervisor does not
  * support is absent. If the hypervisor refuses a fact, or its answer is malformed, the snapshot
- * gets a problem (snapshot_add_problem()), and the list is incomplete. Negative errno with an
- * error text if the connection broke. */
+ * gets a problem (snapshot_add_problem()), and the list is incomplete. Negative errno with an error
+ * text if the connection broke, or if the capabilities of the host cannot be read. */
 int libvirt_facts_read(Snapshot **ret, virConnectPtr connection, const HostConfig *config,
                        Error *reterr);
 

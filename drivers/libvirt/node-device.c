@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Parses the XML of a node device into a NodeDevice. Its kind says which member is set. A device
- * that is neither a PCI function nor a parent of mdevs, an mdev or a vDPA device has the kind
+/* Parses the XML of a node device into a NodeDevice, whose kind says which member is set. The kinds
+ * are a PCI function or parent of mdevs, an mdev, and a vDPA device. Any other device has the kind
  * "other" and is no error.
  *
- * Optional elements of newer versions of libvirt (VPD, the uuid of an mdev) have fallbacks or
- * stay empty. Lists and texts have the limits of a snapshot.
+ * Optional elements of newer versions of libvirt (VPD, the uuid of an mdev) have fallbacks or stay
+ * empty. Lists and texts have the limits of a snapshot.
  *
  * Tests: tests/unit/drivers/libvirt/test-node-device.c */
 #include "drivers/libvirt/node-device.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Two sorted tables: devices by name, and domains by uuid. A poll begins with the removal of
- * marked entries. It ends with the removal of entries that it did not use, because those objects
- * are gone. Only the marks have a lock; the virt thread owns everything else. Memory is limited
- * by the number of objects, and by POLL_CACHE_MARKS_MAX.
+/* The cache has two sorted tables: devices by name, and domains by uuid. A poll begins with the
+ * removal of marked entries. It ends with the removal of entries that it did not use, because those
+ * objects are gone. A failed poll empties both tables. Only the marks have a lock; the virt thread
+ * owns everything else. Memory is limited by the number of objects, and by POLL_CACHE_MARKS_MAX.
  *
  * Tests: tests/unit/drivers/libvirt/test-poll-cache.c */
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Devices and domains that earlier polls read, so that a poll reads only changed ones.
+/* Keeps the devices and domains that earlier polls read, so that a poll reads only changed ones.
  *
- * Event callbacks mark changed objects, on any thread. The virt thread reads and fills the
- * cache. A mark during a poll counts for the next one, so no entry survives a change. Some
- * changes have no event, so poll_cache_begin() empties the cache every POLL_CACHE_LIFE_USEC.
- * libvirt also sends no event when "virsh attach-device --config" changes a persistent
- * definition. Therefore each poll reads POLL_CACHE_REFRESH_MAX domains again, in turn, and
- * DRIVER_POLL_GUESTS reads all of them. A claim waits for a poll of DRIVER_POLL_GUESTS alone, which
- * therefore reads no device again. This module does not call libvirt. */
+ * Event callbacks mark changed objects, on any thread. The virt thread reads and fills the cache. A
+ * mark during a poll counts for the next one, so no entry survives a change. Some changes have no
+ * event. Therefore the cache is emptied every POLL_CACHE_LIFE_USEC, at the begin of a poll that is
+ * not of guests alone.
+ *
+ * libvirt also sends no event when "virsh attach-device --config" changes a persistent definition.
+ * Therefore each poll reads POLL_CACHE_REFRESH_MAX domains again, in turn, and DRIVER_POLL_GUESTS
+ * reads all of them. A claim waits for a poll of DRIVER_POLL_GUESTS alone. To be fast, such a poll
+ * reads only devices that an event named. This module does not call libvirt. */
 
 #include "drivers/driver.h"
 #include "drivers/libvirt/node-device.h"
@@ -38,12 +40,13 @@ void poll_cache_mark_domain(PollCache *cache, const char *uuid);
 void poll_cache_keep(PollCache *cache, bool devices, bool domains);
 
 /* Begins a poll at this monotonic time. Removes the objects that were marked since the last poll
- * began, and those that the kind requests. */
+ * began, and all objects if the kind or their age requires it. Marks the domains whose persistent
+ * definition this poll must read again. */
 void poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind);
 
-/* Returns true if no device appeared, vanished or changed since the last poll. The cache then
- * has all of them, and a listing is not necessary. poll_cache_next_device() returns them in the
- * order of their names: start with *i = 0; NULL after the last one. */
+/* Returns true if no device appeared, vanished or changed since the last poll, and devices have
+ * events. The cache then has all of them, and a listing is not necessary. poll_cache_next_device()
+ * returns them in the order of their names: start with *i = 0; NULL after the last one. */
 bool poll_cache_knows_devices(const PollCache *cache);
 const NodeDevice *poll_cache_next_device(PollCache *cache, size_t *i);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One poll: the host, its devices (drivers/libvirt/devices.c), its domains, and then the disk.
- * The cache decides which devices and domains are read again. A device or domain that cannot be
- * read is a problem of the snapshot, unless the connection broke. Other failures end the poll,
+/* Runs one poll: reads the host, its devices (drivers/libvirt/devices.c), its domains, and then the
+ * disk. The cache decides which devices and domains are read again. A device or domain that cannot
+ * be read is a problem of the snapshot, unless the connection broke. Other failures end the poll,
  * and then the cache is emptied.
  *
  * The disk is last, because its read can take up to DISK_CHECK_TIMEOUT_USEC.
@@ -111,7 +111,8 @@ static int read_definition(virDomainPtr handle, unsigned flags, SnapshotDomain *
 
 /* Sets the members config_… of a running domain from its persistent definition. They describe the
  * devices and CPUs that the domain will have after its next start. libvirt returns the live
- * definition for a transient domain, which adds nothing. */
+ * definition for a transient domain, which adds no device. Returns 1 if it was read, 0 if the
+ * domain is gone. */
 static int read_config(virDomainPtr handle, SnapshotDomain *domain, Error *reterr)
 {
         _cleanup_(snapshot_domain_done) SnapshotDomain config = { 0 };
