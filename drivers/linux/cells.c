@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads NUMA cells, CPUs and their threads, memory and pages, the kind of CPU, and encrypted
- * memory. The CPU lists, and the memory and pages of a cell, are necessary: an error there fails
- * the poll. Another bad file leaves out only its own number and adds a problem.
+ * memory. The lists of online CPUs and cells, and the CPUs, memory and pages of a cell, are
+ * necessary: an error there fails the poll. Another bad file leaves out only its own number and
+ * adds a problem.
  *
- * While no event comes, the topology of CPUs is copied from the last snapshot, because a large
- * host has thousands of these files. All sizes are KiB.
+ * While no event comes, the topology of CPUs is copied from the last snapshot, because a large host
+ * has thousands of these files. All sizes are KiB.
  *
  * Tests: tests/unit/drivers/linux/test-reader.c */
 

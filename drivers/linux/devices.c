@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads PCI functions, parents of mdevs, mdevs and vDPA devices from sysfs. The PCI functions
- * come first, in the order of their addresses, which is also that of their names; find_device()
+/* Reads PCI functions, vDPA devices, parents of mdevs and mdevs from sysfs, in this order. The PCI
+ * functions are in the order of their addresses, which is also that of their names; find_device()
  * searches them. Parents of mdevs that are not PCI functions follow.
  *
- * A function that cannot have changed since the last poll is copied from it. A bad file leaves
- * out its device and adds a problem; a device that vanishes during the poll is skipped. Text
- * from devices is shortened and sanitized.
+ * A function that cannot have changed since the last poll is copied from it. A bad file leaves out
+ * its device and adds a problem; a device that vanishes during the poll is skipped. The poll fails
+ * if the PCI functions or the mdevs cannot be listed. Text from devices is shortened and sanitized.
  *
  * Tests: tests/unit/drivers/linux/test-reader.c */
 
@@ -243,8 +243,8 @@ static int read_functions(LinuxReader *reader, SnapshotDevice *device)
         return sysfs_is_gone(r) ? 0 : r;
 }
 
-/* Reads the serial number from the VPD, which is slow on real cards. It is read only on hosts
- * that offer devices, and only once for each card. */
+/* Reads the serial number from the VPD, which is slow on real cards. It is read only on hosts that
+ * offer devices. read_function() does not read it again for a function of the last snapshot. */
 static int read_serial(LinuxReader *reader, SnapshotDevice *device, Error *reterr)
 {
         uint8_t vpd[VPD_MAX];
@@ -417,7 +417,8 @@ static void free_type(MdevType *type)
         free(type->name);
 }
 
-/* Reads the types of a parent, unless they were copied from the last snapshot. */
+/* Reads the types of a parent, unless it has types already: from the last snapshot, or those of
+ * vGPUs. */
 static int read_types(LinuxReader *reader, const char *parent, SnapshotDevice *device,
                       Error *reterr)
 {

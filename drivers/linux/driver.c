@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The driver "linux". A poll reads the host on the poll thread (drivers/poll-thread.h), which
- * also receives kernel events. The last snapshot is kept. While no event comes, parts that
- * cannot change without one are copied from it, for LIFE_USEC at most. An event during a poll
+/* Implements the driver "linux". A poll reads the host on the poll thread (drivers/poll-thread.h),
+ * which also receives kernel events. The last snapshot is kept. While no event comes, parts that
+ * cannot change without one are copied from it, for LIFE_USEC at most. A failed poll counts as an
+ * event. After a snapshot with problems the next poll reads everything. An event during a poll
  * counts for the next one.
  *
- * The readers have unit tests (tests/unit/drivers/linux/test-reader.c). This file asks the
- * kernel and the resolver, so only an integration test covers it. Guests are unknown.
+ * The readers have unit tests (tests/unit/drivers/linux/test-reader.c). This file asks the kernel
+ * and the resolver, so only an integration test covers it. Guests are unknown.
  *
  * Tests: tests/integration/driver/test_linux.py */
 
@@ -29,7 +30,7 @@ typedef struct LinuxState {
         bool has_pool;                /* libvirt has the disks in a storage pool */
         bool features;                /* guests have the features of the host's CPU */
         bool serials, serials_needed; /* see LinuxReader */
-        int uevents;                  /* < 0: none */
+        int uevents;                  /* socket of kernel events; < 0: none */
         bool changed;                 /* an event came since the last poll began */
         uint64_t read_usec;           /* start of the last complete read, CLOCK_MONOTONIC */
         /* the last good snapshot; NULL: none */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Functions that the readers of /sys share: paths, numbers, lists and errors, and the socket of
- * kernel events. reader->path has the path of the last file, which error texts and problems name.
- * The function linux_note() ignores files that are gone, because devices and drivers can vanish at
- * any time.
+/* Implements the functions that the readers of /sys share: paths, numbers, lists and errors, and
+ * the socket of kernel events. The member reader->path has the path of the last file, which error
+ * texts and problems name. The function linux_note() ignores files that are gone, because devices
+ * and drivers can vanish at any time.
  *
  * Tests: tests/unit/drivers/linux/test-reader.c */
 
@@ -108,8 +108,8 @@ int uevents_open(void)
         return TAKE_FD(fd);
 }
 
-/* Returns whether the event belongs to a subsystem that the readers use. It is a list of texts
- * that end with NUL; udev's events have a binary header. */
+/* Returns whether the event belongs to a subsystem that the readers use. An event is a list of
+ * texts that end with NUL; udev's events have a binary header. */
 static bool uevent_counts(const char *message, size_t n)
 {
         static const char key[] = "SUBSYSTEM=";

@@ -18,11 +18,12 @@
  *                              PCI functions.
  *   Mdevs                      bus/mdev/devices.
  *
- * Without a CPU list or the memory of a cell the poll fails, because a part of a cell would look
- * like a smaller cell. Every other bad file leaves out its device, type or number, and is named in
- * a problem of the snapshot. A file that is missing, or vanishes during the poll, means that its
- * object does not exist. Texts have limits (SYSFS_TEXT_MAX) and are sanitized. Links are read but
- * never followed. All functions block as long as the kernel does. */
+ * Without the online CPUs, or the CPUs, memory or pages of a cell, the poll fails, because a part
+ * of a cell would look like a smaller cell. It also fails if the PCI functions or the mdevs cannot
+ * be listed. Every other bad file leaves out its device, type or number, and is named in a problem
+ * of the snapshot. Such a file that is missing, or vanishes during the poll, means that its object
+ * does not exist. Texts have limits (SYSFS_TEXT_MAX) and are sanitized. Links to other devices,
+ * drivers and types are read, and not followed. All functions block as long as the kernel does. */
 
 #include "base/error.h"
 #include "drivers/host/snapshot.h"
