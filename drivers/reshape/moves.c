@@ -4,10 +4,11 @@
  * the update.
  *
  * For each class that leaves a provider, reshape_moves_make() collects a Move for each consumer
- * that has some of it. rules.c decides where the amount goes. If one consumer cannot be placed,
- * all moves of the class are undone, and the class keeps the inventories of the old tree
+ * that has some of it. rules.c decides where the amount goes. If one consumer cannot be placed, all
+ * moves of the class are undone, and the class keeps the inventories of the old tree
  * (keep_class()). Moves.usage is the sum of all consumers, which limits the amount that a provider
- * can take.
+ * can take. At the end, classes that are still used get their old records back (keep_used()), and
+ * limits grow to the allocated amounts (relax_limits()), so that Placement accepts the reshape.
  *
  * A move keeps the amount of a consumer, except that the mdevs of the guest count for mediated
  * devices (facts C5.1). CPUs can become dedicated, and a class can get a new name. Generations are
@@ -25,8 +26,8 @@
 
 /* Inventories that stay, in a tree that is already edited */
 
-/* Gives the record of a renamed class to its new name, unless the provider has a record with
- * that name. -ENOMEM. */
+/* Gives the record of a renamed class to its new name, unless the provider has a record with that
+ * name. Removes the record of the old name from the new tree. -ENOMEM. */
 static int rename_classes(const TreeUpdate *update)
 {
         for (size_t i = 0; i < update->before->n_providers; i++) {
@@ -207,7 +208,8 @@ static int keep_used(const TreeUpdate *update, const Consumer *usage, Error *ret
         return 0;
 }
 
-/* Returns the smallest total with enough capacity for the used amount. */
+/* Returns the smallest total that is not below the present one and has enough capacity for the used
+ * amount. */
 static uint64_t find_total(const Inventory *record, uint64_t used)
 {
         uint64_t low = record->total, high = INVENTORY_MAX_AMOUNT;
@@ -290,7 +292,7 @@ typedef struct Move {
         bool done;
 } Move;
 
-/* All moves of an update; moves has those of the current class. */
+/* The state of reshape_moves_make(). The classes are moved one after another. */
 typedef struct Moves {
         const TreeUpdate *update;
         DriverReshape *reshape;

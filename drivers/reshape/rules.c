@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Rules for allocations whose inventory leaves a provider. reshape_rule_find() selects the rule
- * for a class of a provider. reshape_rule_place() decides where the amount of one consumer goes.
+/* Implements the rules for allocations whose inventory leaves a provider. reshape_rule_find()
+ * selects the rule for a class of a provider. reshape_rule_place() decides where the amount of one
+ * consumer goes.
  *
  * CPUs and memory go to the cells to which the guest's domain pins them (GuestCells). An amount
- * without a pin goes where it fits best. No provider gets more than its inventory allows. The
- * functions read the trees before and after the update and change neither; only "parts" is
- * written.
+ * without a pin goes where it fits best. No provider gets more than its inventory allows, except
+ * VCPU that stays on its provider. The functions read the trees before and after the update and
+ * change neither; only "parts" is written.
  *
  * Tests: tests/unit/drivers/reshape/test-moves.c */
 
@@ -477,7 +478,8 @@ static int convert_cpus(const TreeUpdate *update, const ReshapeItem *item, const
                        : 0;
 }
 
-/* Places CPUs. Without weights of its own kind, the other kind's weights decide. */
+/* Places CPUs. If the guest has no CPUs of one kind (shared, dedicated), the weights of the other
+ * kind decide. */
 static int place_cpus(const TreeUpdate *update, const ReshapeItem *item, const GuestCells *cells,
                       Consumer *parts, Error *reterr)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Places of allocations whose inventory leaves a provider (facts C5). Pure.
+/* Decides the new places of allocations whose inventory leaves a provider (facts C5). Pure.
  *
  * VCPU, PCPU and MEMORY_MB move between the root and the NUMA cells, and between shared and
  * dedicated CPUs. The pins of the guest decide. Without pins an amount goes where it fits best, and
@@ -9,10 +9,10 @@
  *
  * Mediated devices move from the root to the devices that have the guest's mdevs. A vGPU of a
  * virtual function with a provider of its own, as older versions made them, moves to the provider
- * of its card.
- * MEM_ENCRYPTION_CONTEXT moves from the root to the provider of SEV. If the class of a device's
- * provider changed, its allocations get the new class. With [agent] renamed_resource_classes they
- * get the new name on the same provider. */
+ * of its card. MEM_ENCRYPTION_CONTEXT moves from the root to the provider of SEV. If the only class
+ * of a device's provider changed, the allocations of that provider get the new class. If [agent]
+ * renamed_resource_classes has a new name for a class, allocations of the class get that name on
+ * the same provider. */
 
 #include "drivers/driver-reshape.h"
 #include "drivers/tree/child-provider.h"
@@ -35,7 +35,7 @@ ReshapeRule reshape_rule_find(const TreeUpdate *update, const Provider *from,
 
 /* An amount that must move. */
 typedef struct ReshapeItem {
-        const Consumer *consumer;    /* without the amount */
+        const Consumer *consumer;    /* its allocations, without the amount that moves */
         const SnapshotDomain *guest; /* NULL: none */
         const Consumer *usage;       /* sums of all consumers by provider, without the amount */
         const Provider *from;        /* in the old tree */
