@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Parses the configured sets of CPUs, and sorts their CPUs into usable, offline and missing
- * ones.
+/* Parses the configured sets of CPUs, and sorts their CPUs into usable, offline and missing ones.
  *
  * A CPU that guests cannot use is left out alone: the rest of its set stays, and a problem names
- * the CPU. Only a set of which the host has no CPU is an error. cpu_guests_find() then adds the
- * dedicated CPUs that guests without pins can use. CPUs are those of one host, below
- * CPU_SET_MAX.
+ * the CPU. A set of which the host has no CPU is an error, and so are malformed and contradicting
+ * options. Without any of the options, all online CPUs are shared. cpu_guests_find() then adds the
+ * dedicated CPUs that guests without pins can use. CPUs are those of one host, below CPU_SET_MAX.
  *
  * Tests: tests/unit/drivers/tree/test-cpu-plan.c */
 

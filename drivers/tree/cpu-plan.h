@@ -23,7 +23,8 @@ void cpu_plan_done(CpuPlan *plan);
  * set, and vcpu_pin_set together with cpu_dedicated_set. -ENOMEM. */
 int cpu_plan_check(const HostConfig *config, Error *reterr);
 
-/* Makes the same checks, and sorts the configured CPUs by whether guests can use them.
+/* Makes the same checks, and sorts the configured CPUs by whether guests can use them. Without any
+ * of the options, all online CPUs are shared.
  *
  * Online CPUs are usable. With cpu_power_management all present dedicated CPUs are usable: Nova
  * powers idle ones down, still counts them, and powers one up for its guest. Every other CPU is

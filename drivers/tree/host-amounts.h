@@ -47,11 +47,11 @@ Inventory class_amount_record(const ClassAmount *amount, const Provider *provide
 /* A provider that can take a part of an amount. */
 typedef struct ReshapeShare {
         uint64_t wanted; /* this much belongs here, within the limits */
-        uint64_t room;   /* largest part */
+        uint64_t room;   /* largest part that the provider can take */
         uint64_t step;   /* 1 or more: each part is a multiple of it */
         uint64_t least;  /* smallest part, except 0 */
         unsigned rank;   /* order for the rest of the amount: lower first */
-        uint64_t given;  /* out: the part */
+        uint64_t given;  /* output: the part that the provider takes */
 } ReshapeShare;
 
 /* Returns the part of amount for a weight. before is the sum of the weights before it, all the

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The traits of the root, as in Nova's libvirt driver. Each note_…() function reports the traits
- * of one list with their state to a visitor. host_traits_update() sets or removes the traits
- * whose state is known. A trait that the snapshot shows is on. One that
- * it does not show is unknown while the part that decides it is incomplete.
+/* Reports and sets the traits of the root, as in Nova's libvirt driver. Each note_…() function
+ * reports the traits of one list with their state to a visitor. host_traits_update() sets or
+ * removes the traits whose state is known. A trait that the snapshot shows is on. A trait that the
+ * snapshot does not show is unknown while the part that decides it is incomplete, and off
+ * otherwise.
  *
  * The tables follow Nova's code (doc/facts.md, facts C8). A trait that Nova always removes is in
  * them with the state "off".
@@ -118,8 +119,8 @@ static void note_emulated(Traits *traits, const char *trait, bool on)
                                                       : TRAIT_OFF);
 }
 
-/* Reports PREFIX_NAME in the same way. The name is in upper case, with '_' for each character
- * that is not a letter or digit. */
+/* Reports the trait PREFIX_NAME as note_emulated() does. The name is in upper case, with '_' for
+ * each character that is not a letter or digit. */
 static void note_named(Traits *traits, const char *prefix, const char *name, bool on)
 {
         char trait[TRAIT_SIZE];
@@ -269,7 +270,8 @@ static void note_video_models(Traits *traits)
                            EMULATORS_HAVE(traits->snapshot, video_models, models[i]));
 }
 
-/* Models that Nova allows for each virt_type, without regard to the emulator. */
+/* Reports a trait for each model of network card that Nova allows for the virt_type, without regard
+ * to the emulator. */
 static void note_network_models(Traits *traits)
 {
         enum {

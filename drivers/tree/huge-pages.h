@@ -20,8 +20,8 @@ typedef struct HugePagesReserve {
  * without iB or B are units. -EINVAL with an error text. */
 int huge_pages_parse_reserve(const char *text, HugePagesReserve *ret, Error *reterr);
 
-/* Checks every entry of the option. -EINVAL with its name, also for two entries with the same
- * cell and size. */
+/* Checks every entry of the option. -EINVAL with the name of the option, also for two entries with
+ * the same cell and size. */
 int huge_pages_check(const HostConfig *config, Error *reterr);
 
 /* Returns the number of reserved pages of this size in this cell. The configuration must be

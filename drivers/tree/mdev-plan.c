@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Decides how many vGPUs each device offers. Each device with mdev types gets one offer, of its
- * configured type, and each card one for each of its types. Existing vGPUs always count.
+/* Decides how many vGPUs each device offers. Each parent of mdevs gets one offer, of its configured
+ * type, and each card one for each of its configured types. Existing vGPUs always count.
  * max_instances of a type limits the sum of existing and new vGPUs on the host. The rest after all
  * existing ones goes to the devices of the type in their order. Offers of 0 are removed at the end,
  * because Placement has no inventories of 0.
@@ -40,7 +40,8 @@ static uint64_t count_existing(const Snapshot *snapshot, const MdevOffer *offer)
         return n;
 }
 
-/* Returns the number of new mdevs that max_instances allows; UINT64_MAX without a limit. */
+/* Returns the number of new vGPUs of the type that max_instances allows; UINT64_MAX without a
+ * limit. */
 static uint64_t room_left(const MdevPlan *plan, const HostMdevType *type)
 {
         uint64_t existing = 0;

@@ -4,11 +4,11 @@
  * without an offer are removed first. Then each device with offers gets one provider, with one
  * inventory for each offer.
  *
- * The agent owns a provider with the name "<root>_<device>", if that has the agent's owner trait or
- * only inventories of mdev classes. The classes are enough, because Nova created some of these
- * providers without a trait. A provider with the owner trait of another program, or with another
- * name, never belongs to the agent. Allocations are not considered here; drivers/reshape moves them
- * afterwards.
+ * The agent owns a provider with the name "<root>_<device>" that has only inventories of mdev
+ * classes. The classes are enough, because Nova created some of these providers without a trait.
+ * With the name of a PCI function the agent's owner trait is enough, too. A provider with the owner
+ * trait of another program, or with another name, never belongs to the agent. Allocations are not
+ * considered here; drivers/reshape moves them afterwards.
  *
  * Tests: tests/unit/drivers/test-update.c */
 

@@ -11,10 +11,11 @@
  * name, sets its inventories and the owner trait, and puts it below the cell of its device. A card
  * has one inventory for each type. Other traits and aggregates stay.
  *
- * It removes the providers of devices that offer nothing any more (facts G2.5). These have the
- * name of a device, and the owner trait or only inventories of mdev classes. If another writer
- * has providers below one, it stays without inventories. A device whose provider is impossible
- * (child-provider.h) is left out, and update->problem has the reason. -EINVAL, -ENOMEM. */
+ * It removes the providers of devices that offer nothing any more (facts G2.5). Such a provider has
+ * the name of a device, and only inventories of mdev classes; for a PCI device the owner trait is
+ * enough. A provider with the owner trait of another program stays. If another writer has providers
+ * below one, it stays without inventories. A device whose provider is impossible (child-provider.h)
+ * is left out, and update->problem has the reason. -EINVAL, -ENOMEM. */
 int mdev_providers_update(TreeUpdate *update, Error *reterr);
 
 /* Returns the provider of the device with this libvirt name, borrowed, or NULL. */

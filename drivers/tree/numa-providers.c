@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Edits the providers of NUMA cells. Each cell gets its own amounts, and its part of the amounts
- * that are reserved for the host.
+ * that are reserved for the host. Before that, collect_heir() copies the old inventories of the
+ * cells, whose ratios the root can inherit.
  *
  * sum_up() adds up the weights (shared CPUs and memory) of all offered cells. The cells are then
- * updated in their order, each with the sum of the weights before it, so that the parts add up
- * to the whole (reshape_portion()). A cell that is not offered has no weight, and all of its
- * amounts are reserved.
+ * updated in their order, each with the sum of the weights before it, so that the parts add up to
+ * the whole (reshape_portion()). A cell that is not offered has no weight, and all of its amounts
+ * are reserved.
  *
- * A provider is a cell of this host by its name, its trait and its place below the root. Cells
- * that are gone are removed in a second step, after the devices below them have moved.
+ * A provider is a cell of this host by its name, its trait and its place below the root. Cells that
+ * are gone are removed in a second step, after the devices below them have moved.
  *
  * Tests: tests/unit/drivers/tree/test-numa-providers.c */
 

@@ -24,11 +24,12 @@ const Provider *numa_parent(const HostConfig *config, const ProviderTree *tree,
 /* Returns whether the class is at the root: one of the classes that cells can have, or DISK_GB. */
 bool numa_is_at_root(const HostConfig *config, const char *resource_class);
 
-/* Checks whether the host can be reported by cells. Returns 0 if cells are not configured,
- * -EINVAL with an error text if the host has no cells or a CPU is in two of them, and -ENOMEM.
+/* Checks whether the host can be reported by cells. Returns 0 if cells are not configured, -EINVAL
+ * with an error text if the host has no cells or a CPU is in two of them, and -ENOMEM.
  *
- * Smaller faults are joined to problem: a CPU for guests that is in no cell (it is left out),
- * more reserved hugepages than exist (all of them are reserved), and cells without memory. */
+ * Smaller faults are joined to problem: a CPU for guests that is in no cell (it is left out), more
+ * reserved hugepages than exist (all of them are reserved), and no memory in any cell of a host
+ * with memory. */
 int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                Error *problem, Error *reterr);
 

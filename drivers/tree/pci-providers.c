@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Edits the providers of PCI devices. A view is made first: for each provider that the host
- * should have, the devices that count on it. Then providers with the agent's trait but without a
- * view are removed, and the others are created or updated.
+/* Edits the providers of PCI devices. A view is made first: for each provider that the host should
+ * have, the devices that count on it. Then providers with the agent's trait but without a view are
+ * removed, and the others are created or updated. With report_in_placement off, nothing is changed,
+ * and each provider that exists is a problem.
  *
  * Virtual functions count on the provider of their physical function, so a view has either the
- * physical function or virtual functions of one class with the same traits. A device that a
- * domain has never loses its provider. A view with a contradiction is refused: its provider
- * stays unchanged, and a problem names the reason.
+ * physical function or virtual functions of one class with the same traits. A device that a domain
+ * has never loses its provider. A view with a contradiction is refused: its provider stays
+ * unchanged, and a problem names the reason.
  *
  * Tests: tests/unit/drivers/tree/test-pci-providers.c */
 
@@ -30,8 +31,8 @@ typedef struct PciView {
         bool refused;                   /* its provider stays unchanged */
         bool one_time_use;
         uint64_t n_devices; /* devices that match, or that a domain has */
-        /* Devices of these that a domain has or had. A persistent definition of a running domain
-         * does not count. */
+        /* Those of these devices that a domain has. A device that only the persistent definition of
+         * a running domain has does not count. */
         uint64_t n_used;
         char resource_class[RESOURCE_CLASS_MAX +
                             1]; /* "" if only devices without a spec are left */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Groups the virtual functions that become vGPUs by their physical function. The functions are
- * sorted by card and address first, so each card is one run of the list. A card gets all
- * configured types that one of its functions may have, and the types that are set on it.
+ * sorted by card and address first, so each card is one run of the list. A card gets the configured
+ * types that one of its functions can have, the types that its functions have now, and those of
+ * claims. If several configured types have one class, only the first one gets the class. A card
+ * without a class is left out.
  *
- * A host can have thousands of functions, so the things that domains have are one sorted set.
+ * A host can have thousands of functions, so the PCI addresses that domains have are one sorted
+ * set.
  *
  * Tests: tests/unit/drivers/tree/test-vgpu-cards.c */
 
@@ -129,7 +132,7 @@ static int add_types(const Input *input, VgpuCard *card, const SnapshotDevice *d
         return 0;
 }
 
-/* Returns whether the card has another type of this class. */
+/* Returns whether the card has a type of this class other than the type with the index "but". */
 static bool has_class(const VgpuCard *card, int but, const char *resource_class)
 {
         for (size_t i = 0; i < card->n_types; i++)
@@ -206,7 +209,8 @@ static bool is_prepared(const HostConfig *config, const char *card)
         return false;
 }
 
-/* Names the card after its physical function, which the driver might not list. */
+/* Names the card after its physical function, which the driver might not list. Sets its NUMA node,
+ * its size, and whether compute-agent-prepare sets the types of its functions. */
 static void identify(const Input *input, VgpuCard *card, const SnapshotDevice *function)
 {
         const SnapshotDevice *device;

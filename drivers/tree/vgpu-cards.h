@@ -30,15 +30,15 @@ void vgpu_facts_clear_holdings(VgpuFacts *facts);
 int vgpu_facts_add_holding(VgpuFacts *facts, const char *address, const char *type);
 
 typedef struct VgpuCards {
-        VgpuCard *items; /* by name */
+        VgpuCard *items; /* sorted by name */
         size_t n_items, n_allocated;
 } VgpuCards;
 
 void vgpu_cards_done(VgpuCards *cards);
 
-/* Makes all cards with a function that may become a vGPU of a configured type, or is one. known can
- * be NULL. Functions of known->holdings and of domains are taken, in both definitions of a domain.
- * Limits of types are not set. The functions borrow from the snapshot. -ENOMEM. */
+/* Makes all cards with a function that the configuration allows to be a vGPU. known can be NULL.
+ * Functions of known->holdings and of domains are taken, in both definitions of a domain. Limits of
+ * types are not set. The functions borrow from the snapshot. -ENOMEM. */
 int vgpu_cards_make(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
                     VgpuCards *ret);
 
