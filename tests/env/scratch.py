@@ -195,7 +195,7 @@ class Child:
             os.killpg(self.pid, signal.SIGKILL)
         wait_until(self.gone, 10, '%s to be killed' % self.name, 0.005)
 
-    def log_tail(self, size=2000):
+    def log_tail(self, size=16000):
         with contextlib.suppress(OSError):
             return self.log.read_bytes()[-size:].decode('utf-8', 'replace')
         return ''
