@@ -61,7 +61,6 @@ unsigned cpu_set_count(const CpuSet *set)
         return count;
 }
 
-/* Returns a word of the bitmap, or 0 behind its end. */
 static uint64_t word_at(const CpuSet *set, size_t i)
 {
         return i < set->n_words ? set->words[i] : 0;
@@ -92,7 +91,7 @@ unsigned cpu_set_count_common(const CpuSet *a, const CpuSet *b)
         return count;
 }
 
-/* Masks the first word below from. A whole empty word costs one step. */
+/* Clears the bits of CPUs below from in a copy of the first word. Then skips empty words. */
 unsigned cpu_set_next(const CpuSet *set, unsigned from)
 {
         for (size_t i = from / WORD_BITS; i < set->n_words; i++) {

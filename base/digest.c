@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* BLAKE2b without a key, as RFC 7693 defines it. Names are those of the RFC: h is the state, v the
- * work vector, m the message block, and sigma the order of its words in each round. Words are
- * little-endian. A text must be shorter than 2^64 bytes. */
+/* Makes and compares digests. The hash is BLAKE2b without a key, as RFC 7693 defines it. Names are
+ * those of the RFC: h is the state, v the work vector, m the message block, and sigma the order of
+ * its words in each round. Words are little-endian. A text must be shorter than 2^64 bytes. */
 
 #include "base/digest.h"
 

@@ -3,7 +3,7 @@
 /* A caller on the system bus that sends more calls than the agent should serve, for the tests and
  * for "make bench-bus".
  *
- *   bus-caller KIND N [SECONDS [wait]]
+ *   bus-caller KIND N [SECONDS [wait|unread]]
  *
  * Sends N calls of a kind at once, over the number of connections that dbus-daemon requires. Until
  * the seconds are over, each answer is followed by a new call (0: no new ones). Then it waits for
@@ -13,8 +13,9 @@
  *
  * The name of a document is a kind: Describe() of it. "ask" is a Claim that allows polkit to ask
  * the user. "silent-polkit" is a polkit that never answers: it prints "ready" and runs until its
- * input ends. With "wait" it prints "ready" first and waits for a line. With "unread" it opens N
- * connections, sends calls over all of them until the seconds are over, and reads no answer. */
+ * input ends. With "wait" it prints "ready" first and waits for a byte of input. With "unread" it
+ * opens N connections, sends calls over all of them until the seconds are over, and reads no
+ * answer. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +27,8 @@
 #include "formats/interface.h"
 
 #define PATIENCE_USEC (120 * USEC_PER_SEC) /* time limit of a call */
-#define LATENCIES_MAX 1000000              /* more are not recorded */
-#define LARGE         (20 * 1024 * 1024)   /* bytes */
+#define LATENCIES_MAX 1000000              /* latencies; further ones are not recorded */
+#define LARGE         (20 * 1024 * 1024)   /* argument of "large", in bytes */
 #define PROPERTIES    "org.freedesktop.DBus.Properties"
 
 typedef struct Caller Caller;
@@ -49,7 +50,7 @@ struct Caller {
         const Kind *kind;
         uint64_t end_usec;
         size_t n_pending, n_answered, n_refused, n_failed, bytes;
-        double *latencies; /* ms */
+        double *latencies; /* times from a call to its answer, in ms */
         size_t n_latencies;
         char error[128];
 };
@@ -141,8 +142,9 @@ static int fill_traits(sd_bus_message *m)
         return fill_traits_of(m, 1000000);
 }
 
-/* Appends a request that no fit can satisfy: one group more than a provider has devices, in one
- * subtree of siblings. The search for it is the most expensive one. */
+/* Appends a request that no fit can satisfy: 256 groups of one VGPU each, in one subtree
+ * ("same-subtree"). The providers are siblings, and each has one device less than there are groups.
+ * The search for it is the most expensive one. */
 static int fill_hard(sd_bus_message *m)
 {
         char suffix[8];
@@ -331,11 +333,13 @@ static int run(Caller *caller, size_t n)
         return r;
 }
 
-/* Number of calls that wait for their turn at the agent and are not rejected. */
+/* Calls on each connection before a pause. The agent queues this number of calls of one user
+ * (BUS_CALLS_PER_USER) and rejects further ones. */
 #define UNREAD_LOT        16
 #define UNREAD_PAUSE_USEC 20000
 
-/* Sends one call unless an earlier one is still queued in this process. */
+/* Sends one call, and does not wait for its answer. Sends none if sd-bus could not yet write an
+ * earlier call to the socket. */
 static int send_unread(const Kind *kind, sd_bus *bus)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;

@@ -2,8 +2,8 @@
 
 /* Makes and checks claims of guests by their domains. The function claims_adopt() makes a claim of
  * an existing guest's CPUs, memory and devices, whether they fit or not. It leaves out classes and
- * devices that this host does not count, and devices and host CPUs that another claim has. Its
- * words name a conflict or a lack of capacity.
+ * devices that this host does not count, and devices and host CPUs that another claim has. The
+ * words in reterr name a conflict or a lack of capacity.
  *
  * The function claims_prepare() makes a claim of a guest that is about to start, but only if all of
  * it fits. Before that it ends the claim of an earlier start. The function claims_check_again()
@@ -222,7 +222,7 @@ static int take_layout(Adoption *adoption, Error *reterr)
 }
 
 /* Adds the devices of the domain, and those that only the persistent definition of a running guest
- * has (decision devices/definition). */
+ * has. Its next start needs them (decision devices/definition). */
 static int collect_devices(Adoption *adoption, Resources *resources, Error *reterr)
 {
         const HostDomain *domain = adoption->domain;
@@ -340,9 +340,9 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
         return store_insert(claims, &claim, &adoption->fit, ret, reterr);
 }
 
-/* Maps each positive result of the store to CLAIM_E_RACE. The store compares more than this file
- * does. With the write lock a retry would end in the same way, so CLAIM_E_CONFLICT is final
- * then. */
+/* Maps each positive result of the store to CLAIM_E_RACE, so that the caller retries with the
+ * present state. There is one exception. If this attempt has the write lock (in_turn),
+ * CLAIM_E_CONFLICT is final, because a retry would end in the same way. */
 static int write_outcome(int r, bool in_turn, Error *reterr)
 {
         if (r != CLAIM_E_CONFLICT || !in_turn)
@@ -351,8 +351,8 @@ static int write_outcome(int r, bool in_turn, Error *reterr)
         return CLAIM_E_CONFLICT;
 }
 
-/* Makes one attempt to adopt the guest. in_turn: the write lock is taken. Returns CLAIM_E_RACE if
- * the caller must retry. */
+/* Makes one attempt to adopt the guest. in_turn: claims_attempt() has taken the write lock, as it
+ * does for each attempt after the first. Returns CLAIM_E_RACE if the caller must retry. */
 static int adopt_once(Claims *claims, const HostDomain *domain, bool in_turn, Claim **ret,
                       Error *reterr)
 {
@@ -624,9 +624,10 @@ static int name_all_missing(Claims *claims, const Claim *claim, const HostDomain
         return outcome;
 }
 
-/* Changes of a claim's layout: cells, if it has none, and held host CPUs. */
+/* Changes of a claim's layout: the cells, if it has none, and the held host CPUs that it gets
+ * (layout) or loses (dropped). */
 typedef struct LayoutChange {
-        Layout layout; /* cells and held CPUs that are added */
+        Layout layout;
         CpuSet dropped;
 } LayoutChange;
 
@@ -682,7 +683,7 @@ static int record_identities(Claims *claims, const Claim *claim, Error *reterr)
         return r;
 }
 
-/* Makes one attempt. Returns CLAIM_E_RACE if the caller must retry. */
+/* Makes one attempt to complete the claim. CLAIM_E_RACE: the caller must retry. */
 static int check_once(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Compares a claim with its guest, part by part, and adds a problem for each difference. A guest
- * has up to two definitions: the one that runs, and the persistent one, which its next start uses.
- * A device of either one must be in the claim. The text of a problem contains only values that stay
- * equal while the problem lasts, because texts identify problems. A class that the host does not
- * count is in no claim, and is not compared.
+/* Compares a claim with its guest: amounts, devices, and then cells and CPUs. Each difference adds
+ * a problem. The function reconcile_check_devices() compares the devices of both with those of the
+ * host. Its problems are devices that are gone, other devices at their addresses, and other vGPU
+ * types. A guest has up to two definitions: the one that runs, and the persistent one, which its
+ * next start uses. A device of either one must be in the claim. The text of a problem contains only
+ * values that stay equal while the problem lasts, because texts identify problems. A class that the
+ * host does not count is in no claim, and is not compared.
  *
  * Tests: tests/unit/claims/test-reconcile.c tests/unit/claims/test-follow.c */
 
@@ -76,7 +78,7 @@ _printf_(2, 3) static int add(const Pair *pair, const char *format, ...)
 
 /* Amounts of CPUs and memory. */
 
-/* Compares one amount. spare: by how much the claim can exceed the domain without a problem. */
+/* Adds a problem if the claim has less than the domain (has), or exceeds it by more than spare. */
 static int compare_amount(const Pair *pair, const char *what, uint64_t claimed, uint64_t has,
                           uint64_t spare)
 {
@@ -308,7 +310,7 @@ static int add_claimed_pci(const Pair *pair, const char *address)
                            "claim %" PRId64 " names PCI device %s, which this host does not list",
                            pair->claim->id, address);
         if (!domain_has_pci(pair->domain, address))
-                return 0; /* reconcile_compare() adds it for a confirmed claim */
+                return 0; /* reconcile_compare() adds this problem if the claim is confirmed */
         return add(pair, "PCI device %s of guest %.60s is no longer on this host", address,
                    pair->domain->name);
 }
@@ -333,8 +335,8 @@ static int add_unlisted_pci(const Pair *pair)
         return 0;
 }
 
-/* Adds each address where another device is now. Mdevs of one device follow each other, so its
- * address is listed once. */
+/* Adds each address of the claim where another device is now. The mdevs of one device are adjacent
+ * in a claim. All but the first of them are skipped, so the address is listed once. */
 static int compare_identities(const Pair *pair)
 {
         for (size_t i = 0; i < pair->claim->n_devices; i++) {
@@ -351,7 +353,8 @@ static int compare_identities(const Pair *pair)
         return 0;
 }
 
-/* Returns the card with the function, or NULL. */
+/* Returns the vGPU card whose function has this address, and the function in *ret. NULL if there is
+ * none. */
 static const VgpuCard *find_card(const HostFacts *facts, const char *address,
                                  const VgpuFunction **ret)
 {

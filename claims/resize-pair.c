@@ -3,10 +3,9 @@
 /* Decides which claim of a resize is over, by three kinds of evidence: the domain, Placement and
  * the migrations, in this order. The domain and Placement each name the claim of the two that they
  * contradict, or none. RESIZE_PAIR_OVER needs both to name the same claim, or Placement alone if
- * the domain agrees with both claims. Then a consumer that can be the migration with the amounts of
- * this claim turns the verdict into RESIZE_PAIR_MIGRATES. Without such a claim, the migrations of
- * both claims are searched. Missing data, such as no answer about the consumer, leave the pair
- * open. */
+ * the domain agrees with both claims. Then a consumer that can be the migration of this claim turns
+ * the verdict into RESIZE_PAIR_MIGRATES. If the evidence names no claim, the migrations of both
+ * claims are searched. Missing data, such as no answer about the consumer, leave the pair open. */
 
 #include "claims/resize-pair.h"
 
@@ -89,8 +88,8 @@ static int agrees(const GuestIndex *index, const Claim *claim, const HostDomain 
 }
 
 /* Finds the claim that the domain contradicts, NULL for none. If it contradicts both, only amounts
- * and the number of devices are compared. ret_agrees: the domain agrees with both, for example
- * since both have more than the domain. */
+ * and the number of devices are compared. ret_agrees: the domain agrees with both. This is
+ * possible, because reconcile_compare() accepts that a placed claim has more than its domain. */
 static int find_contradicted(const GuestIndex *index, const Claim *first, const Claim *target,
                              const HostDomain *domain, const Claim **ret, bool *ret_agrees)
 {
@@ -179,8 +178,8 @@ static bool has_amount_of(const Consumer *consumer, const Claim *claim)
         return false;
 }
 
-/* Returns a consumer with allocations here that can be the migration of the consumer "of". It has
- * the claim's amount of at least one class on the same provider. NULL if there is none. */
+/* Returns a consumer with allocations here that can be the migration of the consumer "of", and
+ * has_amount_of() the claim. NULL if there is none. */
 static const Consumer *find_migration(const GuestIndex *index, const Consumer *of,
                                       const Claim *claim)
 {

@@ -62,7 +62,7 @@ static int add_groups_of_user(ServiceRights *rights, const char *user, gid_t gro
         if (!rights->groups)
                 return -ENOMEM;
         if (getgrouplist(user, group, rights->groups, &n) < 0)
-                return -EAGAIN; /* the database has changed between both calls */
+                return -EAGAIN; /* the user got more groups between the two calls */
         rights->n_groups = (size_t)n;
         return 0;
 }
@@ -141,7 +141,7 @@ static void try_read(const Look *look, bool fatal, const char *option, const cha
                 close(fd);
 }
 
-/* Tries the configuration files. */
+/* Tries the configuration files. Each failure is an error. */
 static void look_at_config(const Look *look)
 {
         _cleanup_(strings_freep) char **paths = NULL;
@@ -195,7 +195,8 @@ static void look_at_providers(const Look *look)
         }
 }
 
-/* Tries all files that the configuration names. Only the state and the credentials are fatal. */
+/* Tries all files that the configuration names. Failures of the state and of the credentials are
+ * errors, all others are warnings. */
 static void look_at_rest(const Look *look)
 {
         const Config *config = look->config;
@@ -273,7 +274,7 @@ static int pass_on(FILE *input, ConfigWarning warning, void *userdata, Error *re
         return ret;
 }
 
-/* Runs a check in a child and waits for it. */
+/* Runs a check in a child. Returns the first error of the check, or -EIO if the child failed. */
 static int run(Look *look, ConfigWarning warning, void *userdata, Error *reterr)
 {
         _cleanup_fclose_ FILE *input = NULL;
@@ -282,7 +283,7 @@ static int run(Look *look, ConfigWarning warning, void *userdata, Error *reterr)
 
         if (pipe2(fds, O_CLOEXEC) < 0)
                 return error_setf(reterr, errno, "pipe: %s", strerror(errno));
-        fflush(NULL); /* else the child would write the buffered output again */
+        fflush(NULL); /* the child would inherit buffered output, and write it too */
         pid = fork();
         if (pid == 0)
                 run_child(look, fds[1]);

@@ -10,8 +10,9 @@
  *   devices/FUNCTION/nvidia/current_vgpu_type  a type, or 0
  *
  * A crash between two writes of a step leaves a state from which the next plan continues: no
- * functions, no driver, or no type. Limit: another process can open the function between the check
- * for open handles and the write. The drivers themselves refuse to change a function in use.
+ * functions, no driver, or no type. The result of a step is read back. Limit: another process can
+ * open the function between the check for open handles and the write. The driver then refuses the
+ * change, and the write fails.
  *
  * Tests: tests/unit/prepare/test-run.c */
 
@@ -73,7 +74,8 @@ static int write_number(const PreparePaths *paths, const char *address, const ch
 }
 
 /* Returns true if all new functions of the card exist and, if vGPU types are configured, have the
- * file of the type. Also returns true if the card cannot be read. */
+ * file of the type. Also returns true if the card cannot be read, because then waiting is
+ * useless. */
 static bool is_settled(const PreparePaths *paths, const PrepareCard *card)
 {
         HostPrepare options = *card->options;
@@ -121,7 +123,8 @@ static int make_functions(const PreparePaths *paths, const PrepareCard *card, ui
         return 1;
 }
 
-/* Runs "systemctl start UNIT" and waits for its end. */
+/* Starts the unit of the card with systemctl. Waits for the end of systemctl, without a time
+ * limit. */
 static int start_unit(const PrepareCard *card, Error *reterr)
 {
         const char *template = card->options->unit, *at = strchr(template, '@');

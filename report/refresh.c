@@ -31,11 +31,11 @@ struct Refresh {
         Uuid root;
         const char *root_name;
         Mirror *next;
-        Uuid *stale;
+        Uuid *stale;      /* the providers of next that must be read */
         unsigned *rounds; /* for each stale provider, how often its generation changed between the
                              reads of its parts */
         size_t n_stale;
-        Reads *reads; /* _PLACEMENT_PART_MAX consecutive reads for each stale provider */
+        Reads *reads; /* _PLACEMENT_PART_MAX consecutive items for each provider of stale */
 
         /* Members of a refresh of names. */
         Mirror *trait_mirror; /* borrowed; gets the answers about traits and classes */
@@ -95,7 +95,8 @@ static int on_read(size_t i, int result, const SessionAnswer *answer, Error *err
 {
         if (result == REPORT_DONE)
                 return take_read(userdata, i, answer->body, error);
-        /* The provider was deleted after the list was read. */
+        /* The provider was deleted after the list was read. The refresh fails; the next one reads
+         * the new list. */
         if (answer->status == 404 && answer->verdict.from_placement)
                 return REPORT_E_CONFLICT;
         return result;
@@ -140,9 +141,10 @@ static int check_root(const Refresh *refresh, const PlacementProviders *provider
 
 /* Checks whether the mirror can be wrong about a provider that has the generation of the list. A
  * provider that was deleted and created again can have its old generation, but then the list has
- * another last-modified. A mirror that this process read is doubtful if all generations are equal
- * and last-modified differs. A changed generation would explain the difference. A restored mirror
- * of an earlier process (it has no digest) must equal the list completely. */
+ * another last-modified. So a mirror that this process read is doubtful if all generations are
+ * equal and last-modified differs. If a generation differs, that change explains the other
+ * last-modified. A mirror that was restored from an earlier process has no digest of the list. It
+ * is doubtful unless it has the providers, generations and last-modified of the list. */
 static bool is_doubtful(const Refresh *refresh, bool is_current, uint64_t modified_sec)
 {
         const PlacementSeen *last = mirror_get_list(refresh->mirror);

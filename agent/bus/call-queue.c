@@ -3,8 +3,10 @@
 /* Orders the waiting calls of all senders. Senders are sorted by name. Each has the number of its
  * own last turn and of the last turn of its user. Privileged senders are served first, then the
  * sender with the smallest pair (user's turn, own turn). All connections of a user carry the same
- * user_turn, so a new connection gains nothing. Counts of a user are sums over its connections: at
- * most BUS_SENDERS_MAX, so the sums are computed at each use. */
+ * user_turn, so a new connection gains nothing. A sender gets no turn while its user is unknown, or
+ * does not read the answers. For the latter the queue counts answers since the agent last asked the
+ * bus for unread bytes, and the bytes that the bus then reported. Counts of a user are sums over
+ * its connections: at most BUS_SENDERS_MAX, so the sums are computed at each use. */
 
 #include "agent/bus/call-queue.h"
 
@@ -47,7 +49,8 @@ BusSender *bus_call_queue_find(const BusCallQueue *queue, const char *name)
         return found ? queue->senders[place] : NULL;
 }
 
-/* Returns true if no answer to the sender can be unread. */
+/* Returns true if the sender has read all answers: the bus reported no unread bytes, and no answer
+ * was sent since. */
 static bool has_read_all(const BusSender *sender)
 {
         return sender->n_answers == 0 && sender->unread == 0;
@@ -125,13 +128,14 @@ void bus_call_queue_set_user(BusCallQueue *queue, BusSender *sender, uid_t uid, 
                         sender->user_turn = MAX(sender->user_turn, queue->senders[i]->user_turn);
 }
 
-/* Numbers of waiting calls, and their size in bytes. */
+/* The waiting calls that the limits of a sender concern. See count(). */
 typedef struct Waiting {
         size_t n_user, n_all, size;
 } Waiting;
 
-/* Counts the calls of the sender's user, and of all unprivileged senders that are known or unknown
- * like it. The size is that of all unprivileged senders. */
+/* Counts waiting calls of unprivileged senders. The member n_user has those of the sender's user.
+ * If the sender's user is known, n_all has those of all senders with a known user. If not, it has
+ * those of all senders with an unknown user. size has the bytes of all calls. */
 static Waiting count(const BusCallQueue *queue, const BusSender *sender)
 {
         Waiting waiting = { 0 };
@@ -187,8 +191,8 @@ int bus_call_queue_add(BusSender *sender, const BusCall *call)
         return 0;
 }
 
-/* Returns the number of answers to the sender's user since the last questions, and the bytes that
- * were unread then. */
+/* Returns the number of answers to the sender's user since the agent last asked the bus for unread
+ * bytes. *ret_unread has the bytes that the bus then reported. */
 static unsigned count_answers(const BusCallQueue *queue, const BusSender *sender,
                               uint64_t *ret_unread)
 {
@@ -226,7 +230,6 @@ bool bus_call_queue_answered(const BusCallQueue *queue, BusSender *sender, unsig
         return count_answers(queue, sender, &unread) >= BUS_ANSWERS_ASK;
 }
 
-/* Returns true if sender is served before other. */
 static bool is_earlier(const BusSender *sender, const BusSender *other)
 {
         if (sender->is_privileged != other->is_privileged)

@@ -3,8 +3,8 @@
 /* Identifies callers for the journal, and asks polkit for the rights of those that are neither root
  * nor the agent's own user. The list of a Polkit has one question for each call that waits for
  * polkit. A question owns a reference to its call until the answer arrives or the connection ends.
- * The bus keeps a slot for each question, so the number of questions is bounded, for each user and
- * in total. */
+ * dbus-daemon keeps a pending reply for each question, and limits their number. So the number of
+ * questions is bounded, for each user and in total. */
 
 #include "agent/bus/caller.h"
 
@@ -24,7 +24,6 @@
 /* Size of the text about the amounts and devices of a claim. Unit: bytes. */
 #define HELD_MAX 400
 
-/* The D-Bus interface of polkit. */
 #define AUTHORITY              "org.freedesktop.PolicyKit1"
 #define AUTHORITY_PATH         "/org/freedesktop/PolicyKit1/Authority"
 #define AUTHORITY_INTERFACE    "org.freedesktop.PolicyKit1.Authority"
@@ -133,8 +132,8 @@ void bus_caller_note(const BusCaller *caller, const Claim *claim, const char *re
 typedef struct PolkitQuestion Question;
 struct PolkitQuestion {
         uint64_t id;
-        uid_t uid;         /* user of the caller */
-        sd_bus_slot *slot; /* slot of the pending reply */
+        uid_t uid;
+        sd_bus_slot *slot; /* its last reference ends the wait for polkit's reply */
         sd_bus_message *call;
         sd_bus_message_handler_t handler;
         void *userdata;

@@ -5,8 +5,9 @@
  * claim_service_tend() opens it again and stores the tree that a new file lacks. A file that
  * rejects a write stays open, and each cycle tries a write. The member error has the present state:
  * no database, a failed write, or no error. The second half announces changes of claims to the
- * watcher and to the watcher of cards. It also notes them for the comparison, which must know
- * claims and vGPU functions that the last poll cannot show.
+ * watcher and to the watcher of cards. It also stores new claims, and the vGPU functions of ended
+ * ones, for the comparison of claims and guests. They stay until a poll that began later shows the
+ * guest, or that the function is free.
  *
  * claim_service_check() opens a lost file at once. A step of a cycle must not get another file, so
  * claim_service_note_step() only closes it. A watcher must not even close it, because its caller
@@ -37,7 +38,7 @@ int claim_service_new(ClaimService **ret, const char *path, const char *host,
                 return -ENOMEM;
         service->path = path ? strdup(path) : NULL;
         service->name = strdup(host);
-        service->node = strdup(host); /* until the first poll */
+        service->node = strdup(host); /* until claim_service_set_node() */
         service->settings = *settings;
         if ((path && !service->path) || !service->name || !service->node ||
             prepare_wanted_init(&service->wanted, path ? getenv("RUNTIME_DIRECTORY") : NULL) < 0)
@@ -167,7 +168,7 @@ static void remember_tree(ClaimService *service)
         service->remembered = tree;
 }
 
-/* Stores the id of the newest living claim. */
+/* Raises last_id to the id of the newest living claim in the file. */
 static void note_last_id(ClaimService *service)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -221,7 +222,7 @@ void claim_service_set_closed(ClaimService *service, const char *reason, const c
         set_rules(service);
 }
 
-/* Opens the file, and sets the state that depends on it. */
+/* Opens the file. Passes rules and facts to it, and copies the tree and the last id from it. */
 static void open_store(ClaimService *service)
 {
         const ClaimsConfig config = {
@@ -313,7 +314,8 @@ void claim_service_touch(ClaimService *service, int64_t claim)
         ClaimComparison *comparison = &service->comparison;
 
         service->n_changes++;
-        /* If memory is short, a poll that is slightly too old can count for this claim. */
+        /* If memory is short, the claim is not stored. A poll that began before the claim can then
+         * count as evidence that it has no guest. */
         if (array_grow(&comparison->recent, sizeof(ReconcileRecent), comparison->n_recent,
                        &comparison->n_recent_allocated) < 0)
                 return;
@@ -369,7 +371,7 @@ static bool changes_card(const ClaimService *service, ClaimEvent event, const Cl
         return false;
 }
 
-/* Sets the type that the function had for its claim. */
+/* Sets former_type of the function, the type that it had for the claim that ended. */
 static void mark_function(HostFacts *facts, const ReleasedVgpu *released)
 {
         for (size_t i = 0; i < facts->n_cards; i++) {

@@ -3,9 +3,10 @@
 /* Converts polls to the facts that claims need: devices, PCI functions, vGPU cards, mdevs, NUMA
  * cells, guests, and the folders of Nova. It does so because drivers/ and claims/ do not include
  * each other's headers. Each list of the facts has space for all items of the snapshots, and is
- * filled in one pass. Cells come before domains, because the layout of a domain needs them.
- * Functions come before devices, because these need the identities. Words of the configuration are
- * copied, because a reload frees it. Other texts with a pointer are borrowed from the snapshots. */
+ * filled in one pass. Cells come before domains, because the layout of a domain needs them. PCI
+ * functions come before devices, because a device gets the identity of its function. Words of the
+ * configuration are copied, because a reload frees it. Other texts with a pointer are borrowed from
+ * the snapshots. */
 
 #include "agent/guests/facts.h"
 
@@ -119,8 +120,8 @@ static void add_function(const VgpuCard *card, size_t index, const VgpuFunction 
         }
 }
 
-/* Takes the cards of the plan and adds their functions. The claims mark the taken functions
- * themselves, by newer facts. */
+/* Moves the cards of the plan to the facts, and adds their functions. No function is marked as
+ * taken: taken_mark_card() marks them by the claims, which can be newer than the poll. */
 static void add_vgpus(MdevPlan *plan, HostFacts *facts)
 {
         facts->cards = plan->cards.items;
@@ -160,7 +161,7 @@ static int order_functions(const void *a, const void *b)
         return strcmp(((const HostFunction *)a)->address, ((const HostFunction *)b)->address);
 }
 
-/* Adds the PCI functions, sorted by address. The functions that add devices read the identities. */
+/* Adds the PCI functions with their identities, sorted by address. */
 static void add_functions(const Snapshot *snapshot, HostFacts *facts)
 {
         for (size_t i = 0; i < snapshot->n_devices; i++) {
@@ -265,7 +266,8 @@ static int add_pages(const HostConfig *config, const SnapshotCell *from, uint64_
         return 0;
 }
 
-/* Adds the cells with their CPUs and pages. guests shows the CPUs on which guests float. */
+/* Adds the cells with their CPUs and huge pages. The snapshot "guests" shows the dedicated CPUs on
+ * which guests without pins can run. */
 static int add_cells(const HostConfig *config, const Snapshot *snapshot, const Snapshot *guests,
                      HostFacts *facts)
 {

@@ -15,7 +15,8 @@
 typedef struct Guest {
         const SnapshotDomain *domain;
         const HostFacts *facts;
-        const HostCell *cell_of_all; /* cell of the CPUs that have no pin of their own, or NULL */
+        const HostCell *cell_of_all; /* cell with all of domain->cpus, for guest CPUs without a pin;
+                                        NULL: none */
         unsigned next_number; /* number for the next part that is not the first one of its cell */
         Layout layout;
 } Guest;
@@ -134,7 +135,7 @@ static int add_cpus(Guest *guest, const DomainCell *from, const HostCell *home, 
         return 0;
 }
 
-/* Adds a cell of the guest. Memory that is not bound to a single cell follows the CPUs. */
+/* Adds the parts of a cell of the guest. Its memory is rounded up to MiB. */
 static int add_cell(Guest *guest, const DomainCell *from)
 {
         uint64_t memory_mb = from->memory_kib / 1024 + (from->memory_kib % 1024 > 0);
@@ -154,7 +155,6 @@ static int add_cell(Guest *guest, const DomainCell *from)
         return 0;
 }
 
-/* Returns the number of the guest's CPUs in all cells. */
 static size_t count_cpus(const DomainCell *cells, size_t n_cells)
 {
         size_t n = 0;
@@ -173,7 +173,7 @@ static int hold_dedicated(Guest *guest, const CpuSet *cpus)
         return 0;
 }
 
-/* Makes the layout from these cells of the guest. */
+/* Makes the layout of a guest with these cells. Sets ret only on success. */
 static int make(const SnapshotDomain *domain, const HostFacts *facts, const DomainCell *cells,
                 size_t n_cells, Layout *ret)
 {

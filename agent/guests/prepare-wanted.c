@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Writes a stamp to prepare-wanted after a change of a claim, and in each cycle in which
- * prepared.json shows unfinished work. A stamp is the time since the boot in microseconds, so no
- * two runs of the agent write the same one. A failed write is logged once, and the next cycle tries
- * again. The agent never waits for compute-agent-prepare.
+/* Writes a stamp to prepare-wanted, which starts compute-agent-prepare. It does so after a change
+ * of a claim that concerns a card with vgpu_types. It also does so in each cycle in which
+ * prepared.json shows unfinished work. A stamp is the time since the boot in microseconds. So two
+ * stamps are equal only if a boot is between them, and a boot empties /run with both files. A
+ * failed write is logged once, and the next cycle tries again. The agent never waits for
+ * compute-agent-prepare.
  *
  * Tests: tests/unit/agent/guests/test-prepare-wanted.c */
 

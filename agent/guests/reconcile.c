@@ -4,7 +4,8 @@
  * on each action, and then lists and decides again to find the problems that are left. An action
  * that fails is a problem of this cycle and does not stop the others. Only a database that cannot
  * be used, or a failed commit, stops them. If the decision needs answers of Placement, the
- * comparison ends after the actions that need none, and lists no problems.
+ * comparison ends after the actions that need none, and lists no problems. The caller reads the
+ * answers, and begins another comparison with them.
  *
  * A first start adopts each guest, which can be thousands. So a comparison takes several turns of
  * the main loop. Several actions are one transaction (act_some()). The results of these actions are
@@ -96,13 +97,14 @@ ClaimReconcile *claim_reconcile_free(ClaimReconcile *run)
         return NULL;
 }
 
-/* The state of one turn. */
+/* The comparison and its inputs in one turn. */
 typedef struct Turn {
         ReconcileWork work;
         ClaimReconcile *run;
 } Turn;
 
-/* Lists a problem for this cycle. reconcile_make() finds a lasting problem again. */
+/* Lists a problem until the next comparison replaces the list. If the problem lasts,
+ * reconcile_make() finds it again then. */
 static int note(const Turn *turn, const ReconcileAction *action, int64_t id, const char *what,
                 const Error *words)
 {
@@ -111,15 +113,15 @@ static int note(const Turn *turn, const ReconcileAction *action, int64_t id, con
                                      what, words->text);
 }
 
-/* Passes an error on, with its words. Returns r. */
+/* Copies the words of a result to reterr. Returns r. */
 static int forward(int r, const Error *words, Error *reterr)
 {
         error_setf(reterr, r < 0 ? r : EBUSY, "%s", error_text(words, r < 0 ? r : -EBUSY));
         return r;
 }
 
-/* Records the end of the complete read for a new claim database: all consumers have their
- * claims. */
+/* Records that all consumers of the host were read from Placement for a new claim database, and
+ * that they have their claims now. */
 static int end_unread(const Turn *turn, Error *reterr)
 {
         const Reconcile *reconcile = &turn->run->decided;
@@ -332,8 +334,9 @@ static bool applies_to(const ReconcileAction *action, const Claim *seen, const C
                seen->write_state == now->write_state && strcmp(seen->process, now->process) == 0;
 }
 
-/* Returns true if the consumer can get a claim: the decision saw each of its present claims, also
- * those of its migrations, and none of them is its first claim. */
+/* Returns true if the consumer can get a claim. The decision must have seen each of its present
+ * claims, also those of its migrations. The consumer itself must have no claim, except the target
+ * of a resize. */
 static bool can_have_claim(const Turn *turn, const Uuid *consumer)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -371,7 +374,8 @@ static bool is_current(const Turn *turn, ReconcileAction *action)
                applies_to(action, seen, claim);
 }
 
-/* Runs one action. The effect has its result. */
+/* Runs one action, unless its claim or guest has changed since the decision. effect gets the
+ * result. */
 static void act(const Turn *turn, ReconcileAction *action, ReconcileEffect *effect)
 {
         *effect = (ReconcileEffect){ .action = action };
@@ -469,7 +473,7 @@ static int act_some(const Turn *turn, Error *reterr)
         return announced < 0 ? error_oom(reterr) : 0;
 }
 
-/* Adds the problems of from that into lacks. */
+/* Adds to the list "into" the problems of the list "from" that it does not have. */
 static int merge(ReconcileProblems *into, ReconcileProblems *from)
 {
         for (size_t i = 0; i < from->n_items; i++)
@@ -515,7 +519,6 @@ static int end_check(const Turn *turn, Error *reterr)
         return 0;
 }
 
-/* Makes one step of the comparison. */
 static int step(const Turn *turn, ClaimWanted *wanted, Error *reterr)
 {
         switch (turn->run->stage) {

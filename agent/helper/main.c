@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* computectl-helper ORDER … [FILE] runs the orders of computectl that need the libraries of the
- * agent. It prints one JSON document. FILE is the configuration. Default: the host's own.
+ * agent. It prints one JSON document. The arguments of an order precede FILE, which is the
+ * configuration. Default: the host's own.
  *
  * "discover DRIVER" polls the hypervisor once and prints the host (drivers/host/snapshot.h). DRIVER
  * is a name, or "" for the driver of the configuration.
@@ -14,8 +15,8 @@
  *
  * "identity ACTION FLAGS NAME CLOUD" compares this host with Placement (IDENTITY_FORMAT). ACTION is
  * "show", or the repair: "adopt" or "rename". FLAGS are "force", "dry-run", both or "". NAME is
- * that of the host; "": not known. CLOUD is as above. As root, this order continues as the owner of
- * the state directory.
+ * that of the host; "": not known. CLOUD is as for "connect". As root, this order continues as the
+ * owner of the state directory.
  *
  * Each order returns its document to run(), which prints it. A failure of the hypervisor or of the
  * configuration ends the program with words and exit code 1. A failure of Keystone or Placement, or
@@ -117,7 +118,7 @@ static int poll_once(const Config *config, const char *driver_name, Snapshot **r
 
 /* A conversation with Placement */
 
-/* The answer to one request. */
+/* The parts of an answer that the orders use. */
 typedef struct ProbeAnswer {
         json_t *body;          /* NULL: there is none */
         uint64_t modified_sec; /* seconds since the epoch; 0: not known */
@@ -176,7 +177,8 @@ static void on_answer(int result, const SessionAnswer *answer, const Error *erro
         probe->answered = true;
         probe->result = result;
         probe->error = *error;
-        /* A new reference does not change the value, so the cast only removes const. */
+        /* json_incref() changes only the number of references, so it is safe to remove const
+         * here. */
         *probe->answer = (ProbeAnswer){
                 .body = json_incref((json_t *)(uintptr_t)answer->body),
                 .modified_sec = answer->modified_sec,
@@ -212,7 +214,7 @@ static int placement_probe_ask(PlacementProbe *probe, PlacementRequest request, 
  * read providers. The answer is short. */
 #define PROBE_PATH "/resource_providers?uuid=00000000-0000-0000-0000-000000000000"
 
-/* The result of the order. */
+/* The requests of the order "connect", and their results. */
 typedef struct Walk {
         const ReporterConfig *config;
         PlacementProbe *probe;
@@ -475,7 +477,8 @@ static int ask_placement(Work *work, Error *reterr)
         return 0;
 }
 
-/* Gathers all facts, from files and Placement, and drops older ones. */
+/* Reads the file of the identity, and asks Placement. The new facts replace those of an earlier
+ * call. */
 static int gather(Work *work, Error *reterr)
 {
         const IdentityPlaces places = identity_places(work->task->config);
@@ -662,7 +665,7 @@ static int identify(Config *config, char *arguments[], json_t **ret, Error *rete
 static const struct {
         const char *name;
         int n_arguments;
-        bool warns; /* prints warnings about the configuration */
+        bool warns; /* config_load() prints the warnings about the configuration */
         int (*run)(Config *config, char *arguments[], json_t **ret, Error *reterr);
 } orders[] = {
         { "discover", 1, true, discover },

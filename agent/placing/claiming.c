@@ -22,7 +22,7 @@
 #define HEALER_WAIT_USEC (50 * USEC_PER_MSEC)
 #define HEALER_WAITS_MAX 40
 
-/* Placing for claims that are made without asking Placement. */
+/* Argument of claims_claim() for a claim that needs no write to Placement. */
 static const ClaimPlacing local = { .write_state = CLAIM_WRITE_NONE };
 
 static void write_chosen(ClaimTask *task);
@@ -99,7 +99,7 @@ static void claim_without_placement(ClaimTask *task, const Error *error)
 /* The way in which a pending claim ends: claims_withdraw() or claims_release(). */
 typedef int (*ClaimEnd)(Claims *claims, int64_t id, const char *reason, Error *reterr);
 
-/* Ends the pending claim. why is the reason in the history. */
+/* Ends the pending claim with this function. why is the reason in the history. */
 static void give_up(ClaimTask *task, ClaimEnd end, const char *why)
 {
         Claims *claims = task->queue->config.service->claims;
@@ -144,8 +144,8 @@ static bool is_left(const Consumer *capacity, const Allocation *chosen)
         return true;
 }
 
-/* Returns true if Placement has free capacity for all of the choice on this host. Then a sharing
- * provider has refused the write. */
+/* Returns true if Placement has free capacity for all parts of the choice on this host. The refusal
+ * was then due to the other parts, which come from providers that share with this host. */
 static bool is_left_here(const ClaimTask *task, const HostView *view, const char *node)
 {
         bool left = true;
@@ -396,9 +396,10 @@ static void use_leftover(ClaimTask *task, Claims *claims, const HostView *view, 
         }
 }
 
-/* Returns true if the consumer has a claim that is not pending. *ret_placed: another writer placed
- * the consumer, and can have placed it again since, so Placement must be read. For a claim that the
- * agent writes, the database decides. Releases a pending claim. */
+/* Returns true if the consumer has a claim that is not pending. Releases a pending claim.
+ * *ret_placed is true if another writer made the claim's allocations. That writer can have changed
+ * them since, so Placement must be read. If the agent writes them, the claim in the database is
+ * enough. */
 static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
@@ -413,8 +414,8 @@ static bool has_claim(ClaimTask *task, Claims *claims, bool *ret_placed)
         return false;
 }
 
-/* Returns true for a claim that was made only from Placement's allocations, after the claim
- * database was lost. */
+/* Returns true for a claim that claims_claim_placed() made from Placement's allocations, after the
+ * claim database was lost. Such a claim has no request, and is not confirmed. */
 static bool is_without_request(const Claim *claim)
 {
         return claim->request[0] == '\0' && claim->state == CLAIM_STATE_CLAIMED;
@@ -540,7 +541,7 @@ static void forget(ClaimTask *task)
         task->claiming.is_there = false;
 }
 
-/* Lets healers use the consumer again. */
+/* Ends the reservation of the consumer when the task is freed, so that healers can use it. */
 static void unlock_consumer(ClaimTask *task)
 {
         if (task->claiming.locked)

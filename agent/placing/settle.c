@@ -19,7 +19,8 @@
 
 /* Pending writes */
 
-/* Sets the write state of the task's claim. reported NULL: keeps the stored report. Returns
+/* Sets the write state of the task's claim. reported is the state of the consumer by which the
+ * agent's write is recognised later (claim_share_reported()). NULL: the stored one stays. Returns
  * CLAIM_E_NOT_FOUND if the claim has ended since the task began. */
 static int mark_write(ClaimTask *task, ClaimWriteState write_state, const ClaimReported *reported,
                       Error *reterr)
@@ -51,7 +52,7 @@ static void on_written_late(int result, ConsumersAnswer *answer, const Error *er
 }
 
 /* Writes the allocations of the claim. Before, it marks the claim as sent, so that the end of the
- * claim leaves a removal. A claim that has ended needs no write; the task then succeeds. */
+ * claim leaves a removal. If the claim has ended, the task succeeds without a write. */
 static int write_late(ClaimTask *task, const HostView *view, Error *reterr)
 {
         ClaimReported reported = claim_share_reported(view, task->seen, true);
@@ -92,8 +93,8 @@ static int continue_write(ClaimTask *task, Claims *claims, const HostView *view,
         ClaimWriteState next = claim_decide_pending_write(
                 task->claim->write_state, claim_share_has(view, claims_node(claims), task->seen),
                 claim_share_is(task->claim, task->seen), is_gone(task));
-        /* Keep the report of a claim that was made of a guest: its placed allocations complete it
-         * once the guest runs. */
+        /* A claim that was made of a guest keeps its ClaimReported, because Placement's allocations
+         * complete the claim later, when its guest runs (claim_complete()). */
         bool is_guest = strcmp(task->claim->consumer_type, CLAIM_TYPE_GUEST) == 0;
 
         if (next == CLAIM_WRITE_SENT)
@@ -201,8 +202,8 @@ static void log_removal(const ClaimTask *task)
 
 /* Removes the allocations of the ended claim. If another claim of the consumer waits for its write
  * (*unsent), the same request writes that claim, so a running guest always has allocations. The
- * task then becomes one of a pending write, and a later round ends the removal, because the other
- * claim has inherited its allocations. */
+ * task then becomes one of a pending write. A later round ends the removal, because the allocations
+ * then belong to the other claim (CLAIM_REMOVAL_END). */
 static int remove_share(ClaimTask *task, Claims *claims, Claim **unsent, Error *reterr)
 {
         const HostView *view;
@@ -228,7 +229,7 @@ static int continue_removal(ClaimTask *task, Claims *claims, const HostView *vie
 {
         _cleanup_(claim_freep) Claim *unsent = NULL;
 
-        /* The claim is already known if the task runs again after a conflict. */
+        /* After a conflict the task runs again, and task->claim is set already. */
         if (!task->claim)
                 (void)claims_get(claims, task->leaving.removal.claim, &task->claim, NULL);
         switch (decide(task, claims, has_successor(claims, &task->consumer, &unsent))) {

@@ -132,7 +132,7 @@ static bool records_equal(const Inventory *a, const Inventory *b)
 }
 
 /* Restores one inventory of a provider if the reshape changed it. after NULL: the reshape removed
- * the provider. An inventory that the reshape created is removed, whatever values it has now. */
+ * the provider. An inventory that the reshape created is removed without a comparison. */
 static int restore_record(const Provider *before, const Provider *after, Provider *current,
                           const char *resource_class, Error *reterr)
 {
@@ -192,7 +192,7 @@ static int restore_provider(const ReshapeImage *image, const Provider *before, P
 }
 
 /* Moves a provider back below its old parent if the reshape moved it and it was not moved since. A
- * parent that the reshape created can then be removed. */
+ * parent that the reshape created has no children then, so that restore_tree() can remove it. */
 static int restore_parent(const ReshapeImage *image, const Provider *before, ProviderTree *tree)
 {
         const Provider *after = provider_tree_find(image->after.tree, &before->uuid);
@@ -231,8 +231,8 @@ static int restore_tree(const ReshapeImage *image, ProviderTree *tree, Error *re
         return 0;
 }
 
-/* Restores the allocations of a consumer that the reshape moved. The current allocations must equal
- * those after the reshape. */
+/* Restores the allocations of a consumer that the reshape moved. Returns -EBUSY if they changed
+ * since the reshape. */
 static int restore_consumer(const ReshapeImage *image, const Consumer *after, Consumer *current,
                             Error *reterr)
 {

@@ -19,7 +19,7 @@
 #include "base/read-file.h"
 
 #define FILE_NAME      "compute_id"
-#define MAX_BYTES_READ 40 /* the number that Nova reads */
+#define MAX_BYTES_READ 40 /* Nova also reads this number */
 
 IdentityPlaces identity_places(const Config *config)
 {
@@ -28,8 +28,8 @@ IdentityPlaces identity_places(const Config *config)
                                  .nova_dir = config->state_path };
 }
 
-/* Reads a uuid with or without dashes. Nova accepts all forms of Python's uuid.UUID(). The only
- * other form in use has 32 digits without dashes. */
+/* Reads a uuid with or without dashes. Limit: Nova also accepts the other forms of Python's
+ * uuid.UUID(), for example with braces, which are not in use. */
 static int parse_uuid(const char *text, Uuid *ret)
 {
         static const size_t dashes[] = { 8, 13, 18, 23 };
@@ -85,11 +85,11 @@ static int read_file(const char *path, Uuid *ret, Error *reterr)
         return 1;
 }
 
-/* The result of a search. */
+/* The result of a search: the first file and its uuid. */
 typedef struct Found {
         bool found;
         Uuid uuid;
-        char path[PATH_MAX]; /* path of the first file */
+        char path[PATH_MAX];
 } Found;
 
 /* Reads the file of one folder, if it exists, and keeps the first uuid in found. n_folder is the

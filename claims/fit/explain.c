@@ -17,7 +17,7 @@
 /* The terms that a provider can fail at, in the order in which they count. The nearest provider is
  * the one that fails at the last of them. */
 typedef enum Hurdle {
-        HURDLE_CLASS,    /* lacks a class */
+        HURDLE_CLASS,    /* a class is missing */
         HURDLE_HOST,     /* withheld, not of this host, or not of the requested tree */
         HURDLE_TRAIT,    /* a trait is missing or forbidden */
         HURDLE_UNIT,     /* min_unit, max_unit, step_size */
@@ -28,7 +28,7 @@ typedef enum Hurdle {
 typedef struct Failure {
         Hurdle hurdle;
         InventoryFit fit;
-        size_t need; /* index of the failing need */
+        size_t need; /* index into FitItem.needs */
         const char *trait;
         bool forbidden;
         uint64_t free_amount; /* free amount of the failing class */
@@ -39,8 +39,9 @@ static const RequestGroup *item_group(const FitProblem *problem, const FitItem *
         return &problem->request->groups[item->group];
 }
 
-/* Returns the first hurdle that the item fails at on the provider, in the order of Hurdle.
- * HURDLE_HOST and HURDLE_TRAIT replace a failure of amounts. */
+/* Returns the first hurdle that the item fails at on the provider, in the order of Hurdle. The
+ * classes and amounts are compared before host and traits. So HURDLE_HOST and HURDLE_TRAIT, which
+ * come earlier in the order, replace a failure of amounts. */
 static Failure find_failure(const FitProblem *problem, const FitItem *item, size_t provider)
 {
         Failure failure = { .hurdle = HURDLE_NONE };
@@ -400,7 +401,8 @@ static bool has_any_class(const FitProblem *problem, const FitItem *item, size_t
 }
 
 /* Returns a required trait of the unsuffixed group that no provider with enough capacity has. NULL
- * if there is none. */
+ * if there is none. The providers of this group need each trait only together, so find_failure()
+ * does not find such a trait. */
 static const char *find_lacking(const FitProblem *problem)
 {
         uint64_t lacking = problem->wanted_traits & ~problem->given_traits;
@@ -411,8 +413,8 @@ static const char *find_lacking(const FitProblem *problem)
         return lacking ? problem->traits->items[__builtin_ctzll(lacking)] : NULL;
 }
 
-/* Adds the verdict of one provider. lacking: a required trait that no provider with capacity has,
- * or NULL. */
+/* Adds the verdict of one provider. lacking: the result of find_lacking(). For an item of the
+ * unsuffixed group it is the failure of a provider that has no other one. */
 static int add_verdict(const FitProblem *problem, const FitItem *item, size_t provider,
                        const char *lacking, FitVerdicts *verdicts)
 {

@@ -185,7 +185,8 @@ static int add_held(void *context, int64_t key, void *row)
         return 0;
 }
 
-typedef int (*ProviderAdd)(HostView *view, size_t index, void *row); /* see StoreAdd */
+/* Adds a row to the provider at index of the view. The results are those of StoreAdd. */
+typedef int (*ProviderAdd)(HostView *view, size_t index, void *row);
 
 /* The parts of providers, whose queries have the id of the provider in the first column. Claims
  * change the first two parts. The query of the providers reads their generations, too. */
@@ -239,8 +240,9 @@ static int read_parts(Claims *claims, HostView *view, bool is_new, Error *reterr
 }
 
 /* Yields counters of the writes so far, by other connections and by this one. The second counter is
- * -1 while the write lock was taken for one write, so that the view is always read then. A group
- * that is undone resets the stamp of the view (store_forget_stamp()). */
+ * -1 while store_take_turn() holds the write lock, which means an attempt after a lost race.
+ * load_view() then reads the view in each case. A group that is undone resets the stamp of the view
+ * (store_forget_stamp()). */
 static int read_stamp(Claims *claims, int64_t *ret_others, int64_t *ret_us, Error *reterr)
 {
         *ret_us = claims->has_turn ? -1
@@ -308,7 +310,9 @@ bool store_is_view_current(const Claims *claims)
                claims->view->by_us == (int64_t)(uint32_t)sqlite3_total_changes(claims->sqlite->db);
 }
 
-/* Increments each generation once, in the order of the pieces, as the write did. */
+/* Adds the amounts of an inserted fit to the view. Like the insert, increments the generation of
+ * each provider once, at the first piece of the fit on this provider. Does nothing for a claim with
+ * cells or held CPUs; the view must then be read again. */
 void store_follow_insert(Claims *claims, const Fit *fit, const Layout *layout)
 {
         HostView *view = claims->view;
@@ -351,7 +355,6 @@ static int write_inventories(Claims *claims, int64_t id, const Provider *provide
         return r;
 }
 
-/* Replaces a set of traits or aggregates. */
 static int write_set(Claims *claims, int64_t id, const StringSet *set, StatementId delete,
                      StatementId insert, Error *reterr)
 {
@@ -376,7 +379,8 @@ static int write_details(Claims *claims, int64_t id, const Provider *provider, E
                          STATEMENT_INSERT_AGGREGATE, reterr);
 }
 
-/* Inserts or updates one provider. Returns CLAIM_E_RACE if another writer changed it first. */
+/* Inserts a provider without a row (id 0), and updates any other. Returns CLAIM_E_RACE if another
+ * writer inserted or changed it first. */
 static int write_provider(Claims *claims, const HostView *wanted, size_t index, Error *reterr)
 {
         const Provider *provider = wanted->tree->providers[index];
@@ -414,8 +418,8 @@ static int remove_provider(Claims *claims, const HostProvider *row, Error *reter
         return r == -EEXIST ? CLAIM_E_RACE : r;
 }
 
-/* Returns true if a provider of wanted has the row of a provider of seen. Most keep their uuid, so
- * that is looked up first. */
+/* Returns true if the provider at index of seen keeps its row, because a provider of wanted has the
+ * same id. Most providers keep their uuid, so that is looked up first. */
 static bool has_row(const HostView *wanted, const HostView *seen, size_t index)
 {
         int64_t id = seen->providers[index].id;
@@ -441,8 +445,8 @@ static bool same_order(const HostView *a, const HostView *b)
         return true;
 }
 
-/* Writes the differences between the two views: changed providers, removed ones, and then the
- * order. */
+/* Writes the differences between the host in the database (seen) and the new one (wanted): changed
+ * providers, removed ones, and then the order. */
 static int write_changes(Claims *claims, const HostView *seen, const HostView *wanted,
                          Error *reterr)
 {

@@ -19,9 +19,9 @@
 #include "base/text.h"
 #include "formats/interface.h"
 
-#define BAR_MAX    40 /* characters */
+#define BAR_MAX    40 /* width in characters */
 #define BAR_MIN    8
-#define QUIET_USEC (300 * USEC_PER_MSEC) /* operations shorter than this show nothing */
+#define QUIET_USEC (300 * USEC_PER_MSEC)
 #define LINE_MAX   512
 
 void ctl_progress_format(const char *kind, const Progress *progress, const CtlStyle *style,
@@ -82,7 +82,8 @@ static void erase(Waiting *waiting)
         fflush(stderr);
 }
 
-/* Reads one entry of "a{sv}". Properties other than the three of the progress are skipped. */
+/* Reads the name and value of one property. Properties other than the three of the progress are
+ * skipped. */
 static int read_property(sd_bus_message *m, Waiting *waiting)
 {
         const char *name, *phase;
@@ -171,7 +172,8 @@ static int finish(Waiting *waiting, sd_bus_error *error, sd_bus_message **ret_re
                 *ret_reply = waiting->reply;
                 return 1;
         }
-        r = sd_bus_error_copy(error, refusal); /* returns the errno of the error's name */
+        /* The result is the negative errno that belongs to the name of the error. */
+        r = sd_bus_error_copy(error, refusal);
         sd_bus_message_unref(waiting->reply);
         return r < 0 ? r : -EIO;
 }

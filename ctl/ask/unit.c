@@ -70,7 +70,7 @@ static int get(sd_bus *bus, const char *interface, const char *name, const char 
         return 0;
 }
 
-/* Reads a text property; the caller frees it. */
+/* Reads a text property. *ret is owned by the caller. */
 static int get_text(sd_bus *bus, const char *interface, const char *name, char **ret)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -101,9 +101,9 @@ static int get_groups(sd_bus *bus, CtlUnit *unit)
         return r < 0 ? r : sd_bus_message_read_strv(reply, &unit->groups);
 }
 
-/* Adds the folders of a property to those that the service can write. The paths are relative to the
- * folder that "before" names, or absolute if it is "". The characters "-" and "+" that systemd
- * permits in front of a path are removed. */
+/* Adds the folders of a property to ret, the folders that the service can write. The folder
+ * "before" (with a slash at its end) is put in front of each path. It is "" for absolute paths. The
+ * characters "-" and "+" that systemd permits in front of a path are removed. */
 static int get_folders(sd_bus *bus, const char *name, const char *before, StringSet *ret)
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -147,7 +147,7 @@ static int get_sandbox(sd_bus *bus, CtlUnit *unit)
         return 0;
 }
 
-/* Appends a credential and copies its texts. */
+/* Appends a credential. If a text cannot be copied (-ENOMEM), it stays in the list as NULL. */
 static int add_credential(CtlUnit *unit, const char *name, const char *path)
 {
         CtlUnitCredential *grown =

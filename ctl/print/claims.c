@@ -4,10 +4,10 @@
  * guests of "who", "claims --problems", "explain" and "history". All functions are pure except that
  * they write to the page's output.
  *
- * A list has one line for each provider of a claim, and the cells of the claim are in its first
- * line. View decides the columns of a list by the width of the terminal, the content and --history.
- * One claim is a sequence of parts. Each but the first begins with an empty line, and is left out
- * if it would be empty. */
+ * A list has one line for each provider of a claim, and the table cells about the whole claim are
+ * in its first line. View decides the columns of a list by the width of the terminal, the content
+ * and --history. One claim is a sequence of parts. Each but the first begins with an empty line,
+ * and is left out if it would be empty. */
 
 #include "ctl/print/claims.h"
 
@@ -23,7 +23,7 @@
 #define COLUMNS_MAX 9
 #define LABEL_WIDTH 9
 
-/* Adds the cells of an allocation: its provider and the amounts there. */
+/* Adds the two table cells of an allocation: its provider and the amounts there. */
 static void add_allocation(CtlTable *table, const json_t *allocation, const CtlStyle *style)
 {
         const json_t *resources = json_object_get(allocation, "resources");
@@ -130,8 +130,8 @@ static void add_claim(CtlTable *table, const json_t *claim, const View *view, co
         }
 }
 
-/* Prints one line that names the claims with larger amounts in Placement than in their domains.
- * Prints nothing if there are none. */
+/* Explains in one line why claims have larger amounts than their domains: another writer set these
+ * in Placement. Prints nothing without such claims. */
 static void print_beyond_domains(const json_t *claims, CtlPage *page)
 {
         const json_t *claim, *amount;
@@ -241,7 +241,7 @@ static char *format_pins(const json_t *claim, const json_t *cell)
         return NULL;
 }
 
-/* Prints an empty line and the table of the guest's cells. Prints nothing without cells. */
+/* Prints the table of the guest's NUMA cells, with the empty line before it. */
 static void print_layout(const json_t *claim, CtlPage *page)
 {
         static const CtlColumn columns[] = {
@@ -293,7 +293,7 @@ static void add_mapping_line(CtlTable *table, const char *suffix, const char *pr
 }
 
 /* Adds a line for each device that the group has on the provider; "-" if it has none. An mdev is
- * shown by its uuid. */
+ * shown by its uuid, and any other device by its name. */
 static void add_mapping(CtlTable *table, const json_t *claim, const char *suffix, const char *uuid)
 {
         const char *name = provider_name(claim, uuid);
@@ -315,8 +315,7 @@ static void add_mapping(CtlTable *table, const json_t *claim, const char *suffix
                 add_mapping_line(table, suffix, name, "-");
 }
 
-/* Prints an empty line, and the provider and devices of each group with a suffix. Prints nothing if
- * there is no such group. */
+/* Prints the provider and devices of each group with a suffix. */
 static void print_mappings(const json_t *claim, CtlPage *page)
 {
         static const CtlColumn columns[] = {
@@ -382,8 +381,7 @@ static void print_fields(const json_t *claim, CtlPage *page)
         }
 }
 
-/* Prints an empty line and the amounts in Placement that the domain of the guest does not show.
- * Prints nothing if the domain shows all amounts. */
+/* Prints the amounts in Placement that the domain of the guest does not show. */
 static void print_beyond_domain(const json_t *claim, CtlPage *page)
 {
         const json_t *amounts = json_object_get(claim, "beyond_domain"), *amount;
@@ -400,8 +398,8 @@ static void print_beyond_domain(const json_t *claim, CtlPage *page)
         fputc('\n', page->output);
 }
 
-/* Prints an empty line and the host CPUs of the claim to which no guest CPU is pinned, for example
- * those of emulator threads. Prints nothing if there are none. */
+/* Prints the host CPUs of the claim to which no guest CPU is pinned, for example those of emulator
+ * threads. */
 static void print_other_cpus(const json_t *claim, CtlPage *page)
 {
         _cleanup_(cpu_set_done) CpuSet held = CPU_SET_INIT;

@@ -6,9 +6,10 @@
  * that have a device without a claim.
  *
  * The main structures are CtlFilter (all members must match) and Sought, a word that can name many
- * kinds of things. The device of a filter, a device of the host's document and a device of a guest
- * match in letters of either case. A word of Sought matches exactly, with a uuid in small letters.
- * Limit: a span of time has at most nine digits. */
+ * kinds of things. CtlFilter.device, devices of the host's document and devices of guests are
+ * compared in letters of either case. A word of Sought is compared exactly, also if it names a
+ * device; only a uuid is changed to small letters before. Limit: a span of time has at most nine
+ * digits. */
 
 #include "ctl/print/filter.h"
 
@@ -141,11 +142,11 @@ int ctl_filter_check_state(const CtlFilter *filter, bool events, Error *reterr)
                           filter->state);
 }
 
-/* Compares texts of an item, as strcmp() does. */
+/* The type of strcmp() and strcasecmp(). */
 typedef int (*Compare)(const char *a, const char *b);
 
-/* Checks whether an item of the array has the text as one of the members. The empty text never
- * matches, because missing members count as empty. */
+/* Checks whether an item of the array has the text as one of the members. An empty "what" matches
+ * no item here, because missing members count as empty. */
 static bool is_named(const json_t *array, const char *const keys[], const char *what,
                      Compare compare)
 {
@@ -248,7 +249,7 @@ typedef struct Sought {
         const char *word;
         const char *uuid; /* in small letters; the word itself if it is no uuid */
         bool is_uuid;
-        bool is_place, is_cpu; /* "cpu:5" or "cell:1"; is_cpu tells which */
+        bool is_place, is_cpu; /* parse_place() */
         unsigned number;
 } Sought;
 
@@ -287,7 +288,8 @@ static bool is_there(const json_t *claim, bool cpu, unsigned number)
         return false;
 }
 
-/* Parses a word. uuid: storage that the result points to. */
+/* Parses a word. The result points to word and, if that is a uuid, to *uuid, which the caller
+ * provides. */
 static Sought read_word(const char *word, Uuid *uuid)
 {
         Sought sought = { .word = word, .uuid = word };

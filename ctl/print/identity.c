@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Prints the identity of this host in Placement for "computectl identity" (document:
- * IDENTITY_FORMAT), and derives the exit code. Pure.
+ * IDENTITY_FORMAT), and derives the exit code. Pure, except that it writes to the page's output.
  *
  * "show" prints the known facts, "adopt" and "rename" print the changes, and "check" prints only
- * the verdict with its advice. Invariant: "show", "adopt" and "rename" always print a rejection, in
- * place of the verdict. An unknown name, uuid or provider is printed in words; other unknown facts
- * are left out. With --dry-run, "adopt" prints the provider that it would adopt. */
+ * the verdict with its advice. Invariant: if "adopt" or "rename" was rejected, the reason is
+ * printed in place of the verdict. An unknown name, uuid or provider is printed in words; other
+ * unknown facts are left out. With --dry-run, "adopt" prints the provider that it would adopt. */
 
 #include "ctl/print/identity.h"
 
@@ -66,8 +66,8 @@ static void print_own(const json_t *document, CtlPage *page)
                        text_plural(ctl_json_u64(document, "below")));
 }
 
-/* Prints all facts. The provider in Placement that has the name of this host but another uuid is
- * printed last. */
+/* Prints the facts of "show". The provider in Placement that has the name of this host but another
+ * uuid is printed last. */
 static void print_facts(const json_t *document, CtlPage *page)
 {
         const json_t *holder = json_object_get(document, "holder");

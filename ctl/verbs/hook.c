@@ -4,13 +4,13 @@
  * agent for at most one step of one guest.
  *
  * The main structure is Policy, the options of [hook]. Invariants: the input is read to its end,
- * and nothing is written to standard output. The process ends within the time limit, which begins
- * after the configuration was read. With a configuration that cannot be read, the agent is asked
- * for the policy, and the limit counts once for that call and once for the step. The alarm enforces
- * the limit, because the bus library can wait longer; its handler exits directly with the code of
- * the policy. Only "prepare" can stop a guest: if the agent rejects it, or if the policy is "deny"
- * and the step fails or gets no answer. Limit: a domain's XML of 4 MiB or more is an error, and its
- * rest is not read. */
+ * also by a call that does nothing, unless it is too long. Nothing is written to standard output.
+ * The process ends within the time limit, which begins after the configuration was read. With a
+ * configuration that cannot be read, the agent is asked for the policy, and the limit counts once
+ * for that call and once for the step. The alarm enforces the limit, because the bus library can
+ * wait longer; its handler exits directly with the code of the policy. Only "prepare" can stop a
+ * guest: if the agent rejects it, or if the policy is "deny" and the step fails or gets no answer.
+ * Limit: a domain's XML of XML_MAX bytes or more is an error; only XML_MAX bytes of it are read. */
 
 #include "ctl/verbs/hook.h"
 
@@ -27,11 +27,10 @@
 
 #define XML_MAX (4 * 1024 * 1024) /* longest input, in bytes */
 
-/* Time limit of a call without a known [hook] timeout: its step does nothing, or the configuration
- * cannot be read. */
+/* Time limit of a call that does not know [hook] timeout. Either the call does nothing, so it does
+ * not read the configuration, or the configuration cannot be read. */
 #define DEFAULT_TIMEOUT_USEC (10 * USEC_PER_SEC)
 
-/* The options of [hook], from the file or from the agent. */
 typedef struct Policy {
         bool enabled, deny;
         uint64_t timeout_usec;
@@ -105,8 +104,7 @@ static int read_input(char **ret, Error *reterr)
 }
 
 /* Handles the alarm for the policy "allow", and for steps that cannot stop the guest: ends the
- * process with success. The bus library can wait longer than any limit. Only async-signal-safe
- * functions are called. */
+ * process with success. Both handlers of the alarm call only async-signal-safe functions. */
 static void on_too_late_allow(int number)
 {
         (void)!write(STDERR_FILENO, too_late, sizeof(too_late) - 1);
@@ -114,7 +112,7 @@ static void on_too_late_allow(int number)
 }
 
 /* Handles the alarm of "prepare" for the policy "deny": ends the process with a failure, after
- * which libvirt does not start the guest. Only async-signal-safe functions are called. */
+ * which libvirt does not start the guest. */
 static void on_too_late_deny(int number)
 {
         (void)!write(STDERR_FILENO, too_late, sizeof(too_late) - 1);
@@ -127,7 +125,7 @@ static bool is_denied(const Policy *policy, CtlHookStep step)
         return step == CTL_HOOK_PREPARE && policy->deny;
 }
 
-/* Limits the time from now on. Replaces an earlier limit. */
+/* Starts the alarm that ends the process at the time limit. Replaces an earlier alarm. */
 static void bound_time(const Policy *policy, CtlHookStep step)
 {
         const struct sigaction action = {
@@ -138,8 +136,9 @@ static void bound_time(const Policy *policy, CtlHookStep step)
         (void)alarm((unsigned)(policy->timeout_usec / USEC_PER_SEC));
 }
 
-/* Calls the agent for a step. *ret_refused is set if the agent rejects the guest. extra: the reason
- * of libvirt, "-" for none. */
+/* Calls the agent for a step: "prepare" with the domain's XML, the others with its uuid.
+ * *ret_refused is set if the agent rejects the guest. extra: the reason of libvirt, "-" for
+ * none. */
 static int ask(const Policy *policy, CtlHookStep step, const char *xml, const char *extra,
                const char **ret_refused, Error *reterr)
 {

@@ -20,11 +20,11 @@
 
 #define AT_ONCE 32 /* children that run at the same time, each with a session of ssh */
 
-/* Returns the worse of two exit codes. The order from good to bad: 0, 4, 5, 3 (a host is down or
- * occupied), and all others (the verb failed). */
+/* Returns the worse of two exit codes. The order from good to bad is 0, 4 (a finding), 5 (no answer
+ * in time), 3 (the agent is down, or something is left), and all others (the verb failed). */
 static int worse(int a, int b)
 {
-        static const int order[] = { 0, 4, 5, 3 }; /* from good to bad */
+        static const int order[] = { 0, 4, 5, 3 };
         size_t i = 0, j = 0;
 
         while (i < ARRAY_SIZE(order) && order[i] != a)
@@ -39,7 +39,7 @@ typedef struct HostWork {
         Ctl *ctl;
         const CtlVerb *verb;
         CtlRunVerb run;
-        const char *host; /* name of the host, borrowed */
+        const char *host; /* borrowed */
 } HostWork;
 
 /* Runs in the child. Changes its copy of the options: one host, no pager, no terminal. */
@@ -122,9 +122,8 @@ static void print_texts(Ctl *ctl, const CtlChild *children, size_t n)
         }
 }
 
-/* Asks a person for confirmation, once for all hosts. The child processes cannot ask, because they
- * have no terminal. Asks nothing if the verb has no option --yes, or if ctl_must_ask() does not
- * require it. */
+/* Asks a person for confirmation, once for all hosts. Asks nothing if the verb has no option --yes,
+ * or if ctl_must_ask() does not require it. */
 static int ask(Ctl *ctl, const CtlVerb *verb, Error *reterr)
 {
         char question[CTL_TEXT_MAX];

@@ -2,7 +2,7 @@
 
 /* Describes the fields of a snapshot in tables: one FieldList for each struct. The JSON form,
  * copies and the freeing walk these tables. A new member of a snapshot is thus a new line in a
- * table, except for plain numbers that the JSON form does not have.
+ * table. Exceptions are members without allocated memory that the JSON form does not have.
  *
  * A field names its member by offset and type. A list of plain values (texts, uuids, addresses) is
  * a list of structs with one field without a key. The tables also limit the nesting, so a hostile
@@ -84,7 +84,8 @@ struct FieldList {
                 .fields = (fields_), .n_fields = ARRAY_SIZE(fields_), .size = (size_) \
         }
 
-/* the array of a StringSet is at its offset, as the array of any list */
+/* A StringSet begins with its array. So the offset of a FIELD_STRINGS is that of an array, as for a
+ * FIELD_ARRAY. */
 _Static_assert(offsetof(StringSet, items) == 0, "the items come first");
 
 static const Field text_fields[] = { { .type = FIELD_TEXT } };
@@ -145,7 +146,8 @@ static const Field device_fields[] = {
         REQUIRED("name", FIELD_TEXT, SnapshotDevice, name),
         OPTIONAL("parent", FIELD_TEXT, SnapshotDevice, parent),
         OPTIONAL("driver", FIELD_TEXT, SnapshotDevice, driver),
-        OPTIONAL("address", FIELD_ADDRESS, SnapshotDevice, address), /* is_pci depends on it */
+        /* snapshot_from_json() sets is_pci if this is not "". */
+        OPTIONAL("address", FIELD_ADDRESS, SnapshotDevice, address),
         OPTIONAL("vendor_id", FIELD_U32, SnapshotDevice, vendor_id),
         OPTIONAL("product_id", FIELD_U32, SnapshotDevice, product_id),
         OPTIONAL("class_code", FIELD_U32, SnapshotDevice, class_code),
@@ -568,7 +570,8 @@ static int read_string(const json_t *value, const char **ret, Error *reterr)
         return 0;
 }
 
-/* Reads an integer from min to max. max applies to positive numbers only, because min can be -1. */
+/* Reads an integer from min to max. A negative number is compared with min alone, because max is
+ * unsigned. */
 static int read_integer(const json_t *value, int64_t min, uint64_t max, int64_t *ret, Error *reterr)
 {
         int64_t number = json_integer_value(value);
@@ -616,7 +619,7 @@ static int read_text(const Field *field, const json_t *value, void *member, Erro
         return *(char **)member ? 0 : error_oom(reterr);
 }
 
-/* Parses strings that have a format. */
+/* Parses a uuid, a PCI address or "", a set of CPUs, or the state of a domain. */
 static int read_special(const Field *field, const json_t *value, void *member, Error *reterr)
 {
         const char *text;

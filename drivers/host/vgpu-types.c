@@ -66,7 +66,7 @@ static int ensure_type(SnapshotDevice *device, uint32_t number, const char *name
         return 0;
 }
 
-/* Parses a line such as "1428 : NVIDIA L40S-2Q". */
+/* Parses a line such as "1428 : NVIDIA L40S-2Q", and adds its type. Ignores any other line. */
 static int parse_line(const char *line, size_t length, SnapshotDevice *device, size_t *n_allocated)
 {
         const char *end = line + length, *text;
@@ -90,8 +90,8 @@ static int parse_line(const char *line, size_t length, SnapshotDevice *device, s
         return 0;
 }
 
-/* Marks the current type as created. Its name is unknown if the function cannot become this type
- * again. */
+/* Marks the current type as created. Only creatable_vgpu_types has names, so a current type that is
+ * not in that file has the name "". */
 static int set_current(const char *text, SnapshotDevice *device, size_t *n_allocated)
 {
         const char *end;

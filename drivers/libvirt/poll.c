@@ -2,7 +2,7 @@
 
 /* Runs one poll: reads the host, its devices (drivers/libvirt/devices.c), its domains, and then the
  * disk. The cache decides which devices and domains are read again. A device or domain that cannot
- * be read is a problem of the snapshot, unless the connection broke. Other failures end the poll,
+ * be read is a problem of the snapshot. A broken connection and all other failures end the poll,
  * and then the cache is emptied.
  *
  * The disk is last, because its read can take up to DISK_CHECK_TIMEOUT_USEC.
@@ -42,8 +42,8 @@ typedef struct DomainPoll {
         size_t n_allocated;
 } DomainPoll;
 
-/* Returns whether the domain ran at the time of the listing. A crashed guest can be preserved
- * with its resources, so it is active as well. Its state is then DOMAIN_PAUSED. */
+/* Returns whether the domain ran at the time of the listing. A crashed guest that libvirt preserves
+ * keeps its resources and counts as active. Its state is then DOMAIN_PAUSED. */
 static bool is_active(virDomainPtr handle)
 {
         return virDomainGetID(handle) != (unsigned)-1;
@@ -185,7 +185,7 @@ static int find_domain(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid,
         return read_domain(poll, handle, uuid, ret, reterr);
 }
 
-/* Adds one domain to the snapshot, from the cache or from libvirt. */
+/* Adds a copy of one domain to the snapshot. One that cannot be read is added by leave_out(). */
 static int poll_domain(DomainPoll *poll, virDomainPtr handle, Error *reterr)
 {
         Snapshot *snapshot = poll->snapshot;
@@ -302,7 +302,7 @@ static int poll_online_cpus(virConnectPtr connection, unsigned n_cpus, Snapshot 
 }
 
 /* Reads the name, the capabilities and the CPUs of the host. sysfs_complete_cells() is last,
- * because it needs the other cells and the map of CPUs. */
+ * because it needs the cells of the capabilities and the map of CPUs. */
 static int poll_host(virConnectPtr connection, Snapshot *snapshot, Error *reterr)
 {
         virNodeInfo info;

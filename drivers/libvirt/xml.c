@@ -4,8 +4,9 @@
  *
  * The callbacks of the parser enforce the limits while it reads, so that a hostile document does
  * not use much memory. They reject a document type, count elements and attributes, and skip
- * elements of a namespace. All other files see only nodes and texts. Nodes and texts that the
- * functions return are borrowed from the document. NULL nodes are allowed everywhere.
+ * elements of a namespace. The callers see only nodes and texts, and do not use libxml2. Nodes and
+ * texts that the functions return are borrowed from the document. NULL nodes are allowed
+ * everywhere.
  *
  * Tests: tests/unit/drivers/libvirt/test-xml.c */
 #include "drivers/libvirt/xml.h"
@@ -84,7 +85,8 @@ static void add_text(void *context, const xmlChar *text, int length)
                 xmlSAX2Characters(context, text, length);
 }
 
-/* Sets the error of a parser that failed or was stopped. */
+/* Sets the error of a parse that failed: the limit that stopped it, or else the error of
+ * libxml2. */
 static int explain_failure(xmlParserCtxt *parser, const Limits *limits, Error *reterr)
 {
         const xmlError *error = xmlCtxtGetLastError(parser);
@@ -250,7 +252,8 @@ int xml_copy_child(const XmlNode *parent, const char *name, char **ret, Error *r
         return xml_copy(xml_child_text(parent, name), name, ret, reterr);
 }
 
-/* Returns the value of a hexadecimal digit, or 16, which no base has. */
+/* Returns the value of a hexadecimal digit. Returns 16 for any other character, which is too large
+ * for a digit of base 10 or 16. */
 static int digit_of(char c)
 {
         if (c >= '0' && c <= '9')

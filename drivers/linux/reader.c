@@ -88,11 +88,11 @@ int linux_list(const char *path, StringSet *ret)
         return r;
 }
 
-/* Events of the kernel, and of udev after it, about devices and CPUs that appear, vanish, or get
- * a driver. Every user can receive them. */
+/* Events about devices and CPUs that appear, vanish, or get a driver. The kernel sends an event,
+ * and udev sends another one after it has set up the device. Every user can receive both. */
 
 #define GROUP_KERNEL 1
-#define GROUP_UDEV   2 /* later, and only where udev runs; the device is then complete */
+#define GROUP_UDEV   2 /* has no events on a host without udev */
 /* longest event, in bytes; the rest is cut off */
 #define MESSAGE_MAX 16384
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Parses reserved_huge_pages, and names the resource classes of hugepages.
+/* Parses reserved_huge_pages, names the resource classes of hugepages, and finds the size of the
+ * host's ordinary pages. These are the smallest pages of any cell; all larger ones are hugepages.
  *
  * An entry has the parts node, size and count, in any order and each once. Blanks around words are
  * allowed, as in oslo.config. A size without a unit is in KiB. All functions parse the texts
@@ -15,10 +16,12 @@
 #include <strings.h>
 
 #define OPTION "reserved_huge_pages"
-/* Largest page of any processor that is an ordinary one, in KiB. */
+/* Largest ordinary page of any processor, in KiB. If the smallest page of a host is larger, the
+ * host lists no ordinary pages. */
 #define ORDINARY_MAX_KIB 64
 
-/* Parses a number and moves *text behind it. The caller parses the rest. */
+/* Parses the digits at *text, and moves *text behind them. Text after the digits is no error
+ * here. */
 static int read_number(const char **text, uint64_t *ret)
 {
         uint64_t value = 0;

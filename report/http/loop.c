@@ -12,9 +12,9 @@
  *
  * A connection that curl keeps for the next request keeps its event source until curl closes it.
  * The only event before that is the end of the connection. The handler then switches the source
- * off, and curl notices the end when it uses the connection next. Curl reports no end of other
- * sockets (connections that were never complete, sockets of the resolver), so their source is freed
- * at once, because another file can soon have the same number.
+ * off, and curl notices the end when it uses the connection next. Other sockets belong to the
+ * resolver, or to connections that were never complete. Curl does not report when it closes them.
+ * So their source is freed when curl stops watching them, before another file has the same number.
  *
  * sd-event switches off a handler that returns a negative value, so each handler here returns 0. A
  * callback of curl that fails breaks the whole multi handle. Then every transfer ends once, and the
@@ -48,7 +48,7 @@ struct HttpLoop {
         uint64_t deadline_usec; /* time of the next call that curl wants; UINT64_MAX: none */
         bool due;               /* curl wants a call now */
         bool acting;            /* act() runs and makes the call that is due */
-        int n_handles;          /* number of handles in the multi handle */
+        int n_handles;
         TAILQ_HEAD(, HttpSocket) sockets;
         void (*ended)(CURL *easy, CURLcode code, void *userdata);
         void (*settled)(void *userdata);
@@ -82,7 +82,7 @@ static void break_down(HttpLoop *loop)
         loop->ended(NULL, CURLE_OUT_OF_MEMORY, loop->userdata);
 }
 
-/* Calls curl, and repeats the call while curl wants one now. */
+/* Passes events to curl. Calls it again while its timer callback wants a call now (due). */
 static CURLMcode call_curl(HttpLoop *loop, curl_socket_t fd, int events, int *ret_running)
 {
         CURLMcode code;
@@ -276,8 +276,9 @@ static int set_up_multi(HttpLoop *loop, uint64_t max_connections)
         loop->multi = curl_multi_init();
         if (!loop->multi)
                 return -ENOMEM;
-        /* One request at a time on a connection, also with HTTP/2. The lanes count connections, and
-         * a server that closes one after an answer would break the other requests on it. */
+        /* One request at a time on a connection, also with HTTP/2. The limits of lanes.h are
+         * numbers of connections. A server that closes a connection after an answer would also
+         * break all other requests on it. */
         if (curl_multi_setopt(loop->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING) !=
                     CURLM_OK ||
             curl_multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket) != CURLM_OK ||
@@ -382,8 +383,8 @@ size_t http_loop_count_idle(const HttpLoop *loop)
         return n;
 }
 
-/* Shuts the sockets down, because curl has no call for this. Curl notices the end when it uses the
- * connection next. */
+/* Shuts down the socket of each idle connection, because curl has no call that closes one. Curl
+ * notices the end when it uses the connection next. */
 void http_loop_close_idle(HttpLoop *loop)
 {
         HttpSocket *sock;

@@ -7,9 +7,9 @@
  * order.
  *
  * The limits on the number of providers, traits, aggregates, inventories and usages protect the
- * sorted containers of base/, which are not made for millions of items. Lists of classes, consumers
- * and free capacity have only the limit of the body. All algorithms are bounded for any answer,
- * also for a tree with a cycle. */
+ * sorted arrays of base/, where an insertion moves all later items. The number of classes,
+ * consumers and free amounts is limited only by the size of the body. All algorithms are bounded
+ * for any answer, also for a tree with a cycle. */
 
 #include "report/placement/answer.h"
 
@@ -264,7 +264,6 @@ int placement_read_generation(const json_t *body, int64_t *ret, Error *reterr)
         return read_generation_member(body, "resource_provider_generation", ret, reterr);
 }
 
-/* Rejects a list with too many names. */
 static int check_size(size_t n, const char *key, Error *reterr)
 {
         if (n <= NAMES_MAX)
@@ -272,8 +271,8 @@ static int check_size(size_t n, const char *key, Error *reterr)
         return error_setf(reterr, EBADMSG, "\"%s\" has %zu items, more than %d", key, n, NAMES_MAX);
 }
 
-/* Collects the records in a provider without other members, and replaces those of provider at the
- * end. */
+/* Reads the inventories into an empty provider (copy). At the end they replace the inventories of
+ * provider. */
 static int read_inventories(const json_t *body, Provider *provider, Error *reterr)
 {
         Provider copy = { 0 };
@@ -364,7 +363,7 @@ int placement_read_part(const json_t *body, PlacementPart part, Provider *provid
 
 /* Allocations. */
 
-/* Adds the amounts of one provider to a consumer. */
+/* Sets the consumer's allocations from one provider, of the form {"resources": {"VCPU": 3, …}}. */
 static int add_resources(Consumer *consumer, const Uuid *provider, const json_t *holding,
                          Error *reterr)
 {
@@ -414,7 +413,7 @@ int placement_read_provider_allocations(const json_t *body, const Uuid *provider
         return 0;
 }
 
-/* Replaces *text with a copy of a member. */
+/* Copies a member to *text. Frees the old text. */
 static int read_text(const json_t *body, const char *key, char **text, Error *reterr)
 {
         const char *value;

@@ -3,8 +3,9 @@
 /* Writes a mirror as JSON and makes it again. An item of the list of providers has the members of
  * Placement's list, and those of the answers about the three parts: "resource_provider_generation",
  * "inventories", "traits" and "aggregates". The mirror is made as in a refresh: from the list, and
- * then part by part. Only the names that Placement lacked are written. The known names follow from
- * the providers. */
+ * then part by part. Only the names that Placement lacked are written. Names of the providers'
+ * classes and traits become known with their parts. Any other name is looked up again when it is
+ * needed. A document of another form is -EBADMSG. */
 
 #include "report/publish/mirror-json.h"
 
