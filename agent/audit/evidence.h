@@ -91,8 +91,8 @@ uint64_t audit_sum_here(const AuditInput *input, const Consumer *consumer,
                         const char *resource_class);
 GuestSize audit_size_here(const AuditInput *input, const Consumer *consumer);
 
-/* Returns true if the claim (NULL: none) explains the allocations of its consumer. A claim without a
- * request that is not confirmed does not: it was made of these very allocations, for a lost claim
+/* Returns true if the claim (NULL: none) explains the allocations of its consumer. A claim without
+ * a request that is not confirmed does not: it was made of these very allocations, for a lost claim
  * database. */
 bool audit_explains(const Claim *claim);
 
