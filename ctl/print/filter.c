@@ -6,14 +6,14 @@
  * that have a device without a claim.
  *
  * The main structures are CtlFilter (all members must match) and Sought, a word that can name many
- * kinds of things. CtlFilter.device, devices of the host's document and devices of guests are
- * compared in letters of either case. A word of Sought is compared exactly, also if it names a
- * device; only a uuid is changed to small letters before. Limit: a span of time has at most nine
- * digits. */
+ * kinds of things. A word for a card also names its virtual functions. The device of a filter
+ * matches in letters of either case. A word of Sought matches exactly, with a uuid in small
+ * letters. Limit: a span of time has at most nine digits. */
 
 #include "ctl/print/filter.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/cpu-set.h"
+#include "base/string-set.h"
 #include "base/uuid.h"
 #include "ctl/print/text.h"
 
@@ -230,28 +231,71 @@ void ctl_filter_events(const CtlFilter *filter, json_t *document)
 
 /* Claims by their devices, providers and places. */
 
-static bool has_name(const json_t *claim, const void *name)
-{
-        static const char *const of_device[] = { "device", "mdev", NULL },
-                                 *const of_allocation[] = { "name", "provider", NULL };
-
-        return is_named(json_object_get(claim, "devices"), of_device, name, strcmp) ||
-               is_named(json_object_get(claim, "allocations"), of_allocation, name, strcmp);
-}
-
-void ctl_claims_keep(json_t *document, const char *name)
-{
-        keep(document, "claims", has_name, name);
-}
-
 /* A word of the command line, parsed once. */
 typedef struct Sought {
         const char *word;
+        Uuid storage;     /* of uuid */
         const char *uuid; /* in small letters; the word itself if it is no uuid */
         bool is_uuid;
         bool is_place, is_cpu; /* parse_place() */
         unsigned number;
+        const json_t *device; /* device of the host with this name or address; borrowed, or NULL */
+        StringSet parts;      /* names and addresses of the device and of its virtual functions */
 } Sought;
+
+static void sought_done(Sought *sought)
+{
+        string_set_done(&sought->parts);
+}
+
+/* Checks whether a device of a claim is the device or one of its virtual functions. */
+static bool has_part(const json_t *claim, const StringSet *parts)
+{
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach(json_object_get(claim, "devices"), i, item)
+                if (string_set_contains(parts, ctl_json_text(item, "device")) ||
+                    string_set_contains(parts, ctl_json_text(item, "address")))
+                        return true;
+        return false;
+}
+
+/* Checks whether the name of a provider is that of the device: ROOT_pci_0000_41_00_0 or
+ * ROOT_0000:41:00.0. */
+static bool is_provider_of(const char *provider, const char *device)
+{
+        size_t n = strlen(provider), length = strlen(device);
+
+        return length > 0 && n > length && provider[n - length - 1] == '_' &&
+               strcasecmp(provider + n - length, device) == 0;
+}
+
+/* Checks whether the claim has an allocation of the device's provider. Its virtual functions can be
+ * missing from the host, for example after a reload of the driver. */
+static bool has_provider_of(const json_t *claim, const json_t *device)
+{
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach(json_object_get(claim, "allocations"), i, item)
+                if (is_provider_of(ctl_json_text(item, "name"), ctl_json_text(device, "name")) ||
+                    is_provider_of(ctl_json_text(item, "name"), ctl_json_text(device, "address")))
+                        return true;
+        return false;
+}
+
+static bool has_device_or_provider(const json_t *claim, const void *data)
+{
+        static const char *const of_device[] = { "device", "address", "mdev", NULL },
+                                 *const of_allocation[] = { "name", "provider", NULL };
+        const Sought *sought = data;
+
+        return is_named(json_object_get(claim, "devices"), of_device, sought->uuid, strcmp) ||
+               is_named(json_object_get(claim, "allocations"), of_allocation, sought->uuid,
+                        strcmp) ||
+               has_part(claim, &sought->parts) || has_provider_of(claim, sought->device);
+}
 
 /* Parses "cpu:5" or "cell:1". Returns false for any other text. */
 static bool parse_place(const char *what, bool *ret_cpu, unsigned *ret)
@@ -288,17 +332,34 @@ static bool is_there(const json_t *claim, bool cpu, unsigned number)
         return false;
 }
 
-/* Parses a word. The result points to word and, if that is a uuid, to *uuid, which the caller
- * provides. */
-static Sought read_word(const char *word, Uuid *uuid)
+/* Adds the names and addresses of the device and of its virtual functions. */
+static int add_parts(const json_t *host, Sought *sought)
 {
-        Sought sought = { .word = word, .uuid = word };
+        const char *card = ctl_json_text(sought->device, "address");
+        const json_t *device;
+        size_t i;
 
-        sought.is_place = parse_place(word, &sought.is_cpu, &sought.number);
-        sought.is_uuid = uuid_from_text(word, uuid) == 0;
-        if (sought.is_uuid)
-                sought.uuid = uuid->text;
-        return sought;
+        json_array_foreach(json_object_get(host, "devices"), i, device) {
+                if (device != sought->device &&
+                    (!card[0] || strcmp(ctl_json_text(device, "physical_function"), card) != 0))
+                        continue;
+                if (string_set_add(&sought->parts, ctl_json_text(device, "name")) < 0 ||
+                    string_set_add(&sought->parts, ctl_json_text(device, "address")) < 0)
+                        return -ENOMEM;
+        }
+        string_set_remove(&sought->parts, "");
+        return 0;
+}
+
+/* Parses a word. host can be NULL. The caller calls sought_done(), and does not move ret. */
+static int read_word(const char *word, const json_t *host, Sought *ret)
+{
+        *ret = (Sought){ .word = word, .uuid = word, .device = ctl_host_find_device(host, word) };
+        ret->is_place = parse_place(word, &ret->is_cpu, &ret->number);
+        ret->is_uuid = uuid_from_text(word, &ret->storage) == 0;
+        if (ret->is_uuid)
+                ret->uuid = ret->storage.text;
+        return ret->device ? add_parts(host, ret) : 0;
 }
 
 static bool claim_has(const json_t *claim, const void *data)
@@ -309,16 +370,29 @@ static bool claim_has(const json_t *claim, const void *data)
                 return is_there(claim, sought->is_cpu, sought->number);
         return strcmp(ctl_json_text(claim, "consumer"), sought->uuid) == 0 ||
                strcmp(ctl_json_text(claim, "guest"), sought->word) == 0 ||
-               has_name(claim, sought->uuid) ||
-               ctl_json_find(json_object_get(claim, "devices"), "address", sought->uuid);
+               has_device_or_provider(claim, sought);
 }
 
-void ctl_claims_find(json_t *document, const char *what)
+/* Keeps the items of the list that pass for the word. */
+static int keep_items(json_t *document, const char *list, const json_t *host, const char *word,
+                      bool (*has)(const json_t *item, const void *sought))
 {
-        Uuid uuid;
-        const Sought sought = read_word(what, &uuid);
+        _cleanup_(sought_done) Sought sought;
+        int r = read_word(word, host, &sought);
 
-        keep(document, "claims", claim_has, &sought);
+        if (r == 0)
+                keep(document, list, has, &sought);
+        return r;
+}
+
+int ctl_claims_keep(json_t *document, const json_t *host, const char *name)
+{
+        return keep_items(document, "claims", host, name, has_device_or_provider);
+}
+
+int ctl_claims_find(json_t *document, const json_t *host, const char *what)
+{
+        return keep_items(document, "claims", host, what, claim_has);
 }
 
 /* Checks whether the host has that CPU or cell. */
@@ -343,8 +417,8 @@ const json_t *ctl_host_find_device(const json_t *host, const char *what)
         size_t i;
 
         json_array_foreach(json_object_get(host, "devices"), i, device)
-                if (strcasecmp(ctl_json_text(device, "name"), what) == 0 ||
-                    strcasecmp(ctl_json_text(device, "address"), what) == 0)
+                if (what[0] && (strcasecmp(ctl_json_text(device, "name"), what) == 0 ||
+                                strcasecmp(ctl_json_text(device, "address"), what) == 0))
                         return device;
         return NULL;
 }
@@ -361,22 +435,26 @@ bool ctl_host_has(const json_t *host, const char *what)
                ctl_json_find(json_object_get(host, "domains"), "name", what);
 }
 
-/* Checks whether an array of texts has the text, in letters of either case. */
-static bool lists(const json_t *array, const char *what)
+/* Checks whether an array of texts has the text, in letters of either case, or one of the parts. */
+static bool lists(const json_t *array, const char *what, const StringSet *parts)
 {
         const json_t *item;
         size_t i;
 
-        json_array_foreach(array, i, item)
-                if (strcasecmp(json_string_value(item) ? json_string_value(item) : "", what) == 0)
+        json_array_foreach(array, i, item) {
+                const char *text = json_string_value(item);
+
+                if (text && (strcasecmp(text, what) == 0 || string_set_contains(parts, text)))
                         return true;
+        }
         return false;
 }
 
-static bool has_by(const json_t *domain, const char *mdevs, const char *addresses, const char *what)
+static bool has_by(const json_t *domain, const char *mdevs, const char *addresses,
+                   const Sought *sought)
 {
-        return lists(json_object_get(domain, mdevs), what) ||
-               lists(json_object_get(domain, addresses), what);
+        return lists(json_object_get(domain, mdevs), sought->word, &sought->parts) ||
+               lists(json_object_get(domain, addresses), sought->word, &sought->parts);
 }
 
 static json_t *make_guest(const json_t *domain, bool live)
@@ -387,20 +465,19 @@ static json_t *make_guest(const json_t *domain, bool live)
 
 int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what)
 {
-        const json_t *device = ctl_host_find_device(host, what), *domain,
-                     *claims = json_object_get(document, "claims");
-        const char *address = device ? ctl_json_text(device, "address") : "";
+        const json_t *domain, *claims = json_object_get(document, "claims");
+        _cleanup_(sought_done) Sought sought;
         json_t *guests = json_array();
         size_t i;
 
         if (json_object_set_new(document, "guests", guests) < 0)
                 return -ENOMEM;
-        if (address[0])
-                what = address;
+        if (read_word(what, host, &sought) < 0)
+                return -ENOMEM;
         json_array_foreach(json_object_get(host, "domains"), i, domain) {
-                bool live = has_by(domain, "mdevs", "pci_addresses", what);
+                bool live = has_by(domain, "mdevs", "pci_addresses", &sought);
 
-                if (!live && !has_by(domain, "config_mdevs", "config_pci_addresses", what))
+                if (!live && !has_by(domain, "config_mdevs", "config_pci_addresses", &sought))
                         continue;
                 if (!ctl_json_find(claims, "consumer", ctl_json_text(domain, "uuid")) &&
                     json_array_append_new(guests, make_guest(domain, live)) < 0)
@@ -442,13 +519,11 @@ static bool event_has(const json_t *event, const void *data)
 
         /* A guest can have a uuid as its name. */
         return is_of(event, sought->word, false) ||
-               (sought->is_uuid && is_of(event, sought->uuid, true));
+               (sought->is_uuid && is_of(event, sought->uuid, true)) ||
+               has_part(event, &sought->parts) || has_provider_of(event, sought->device);
 }
 
-void ctl_events_find(json_t *document, const char *what)
+int ctl_events_find(json_t *document, const json_t *host, const char *what)
 {
-        Uuid uuid;
-        const Sought sought = read_word(what, &uuid);
-
-        keep(document, "events", event_has, &sought);
+        return keep_items(document, "events", host, what, event_has);
 }

@@ -32,22 +32,25 @@ void ctl_filter_claims(const CtlFilter *filter, json_t *document);
 /* Removes the events of a document of EVENTS_FORMAT that do not match. */
 void ctl_filter_events(const CtlFilter *filter, json_t *document);
 
-/* Removes the claims that have neither the device (libvirt's name, uuid of an mdev) nor an
- * allocation of the provider (name or uuid). */
-void ctl_claims_keep(json_t *document, const char *name);
+/* Removes the claims that have neither the device (libvirt's name, PCI address, uuid of an mdev)
+ * nor an allocation of the provider (name or uuid). A claim has a card if it has one of its virtual
+ * functions. host: the host's document; NULL: the functions of a card are unknown. Returns -ENOMEM
+ * if memory ran out. */
+int ctl_claims_keep(json_t *document, const json_t *host, const char *name);
 
 /* Removes the claims that do not match the word. A claim matches if ctl_claims_keep() would keep
- * it. It also matches by its consumer, its guest, a PCI address, a host CPU ("cpu:5") or a host
- * cell ("cell:1"). */
-void ctl_claims_find(json_t *document, const char *what);
+ * it. It also matches by its consumer, its guest, a host CPU ("cpu:5") or a host cell ("cell:1").
+ * Returns -ENOMEM if memory ran out. */
+int ctl_claims_find(json_t *document, const json_t *host, const char *what);
 
-/* Adds a member "guests" to the claims: guests of the host's document that have the device and no
- * claim in the list. Both definitions of a domain count, live and persistent. what: an mdev's uuid,
- * a PCI address, or libvirt's name of a PCI device. Returns -ENOMEM if memory ran out. */
+/* Adds a member "guests" to the claims: guests of the host's document that have the device, or a
+ * virtual function of the card, and no claim in the list. Both definitions of a domain count, live
+ * and persistent. what: an mdev's uuid, a PCI address, or libvirt's name of a PCI device. Returns
+ * -ENOMEM if memory ran out. */
 int ctl_claims_add_guests(json_t *document, const json_t *host, const char *what);
 
 /* Finds the device of the host's document with that libvirt name or PCI address, in letters of
- * either case. Borrowed, or NULL. */
+ * either case. Borrowed, or NULL. The empty word names no device. */
 const json_t *ctl_host_find_device(const json_t *host, const char *what);
 
 /* Checks whether claims can be searched for that word: a device, the name of a guest, cpu:N or
@@ -55,6 +58,7 @@ const json_t *ctl_host_find_device(const json_t *host, const char *what);
  * document. */
 bool ctl_host_has(const json_t *host, const char *what);
 
-/* Removes the events that do not belong to that claim (number), guest (name or uuid), consumer
- * (also an earlier one), provider (name) or device (libvirt's name, address, uuid of the mdev). */
-void ctl_events_find(json_t *document, const char *what);
+/* Keeps the events of that claim (number), guest (name or uuid), consumer, provider or device
+ * (libvirt's name, address, uuid of the mdev). host: as for ctl_claims_keep(). Returns -ENOMEM if
+ * memory ran out. */
+int ctl_events_find(json_t *document, const json_t *host, const char *what);

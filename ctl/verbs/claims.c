@@ -293,13 +293,17 @@ static int check_name(Ctl *ctl, const char *name, Error *reterr)
                 name);
 }
 
-/* Adds the guests that have the device without a claim. Before the first poll they are unknown. */
-static int find_guests(Ctl *ctl, const char *what, json_t *document, Error *reterr)
+/* Keeps the claims of the word, and adds the guests that have it without a claim. Before the first
+ * poll, the guests and the functions of cards are unknown. */
+static int find_owners(Ctl *ctl, const char *what, json_t *document, Error *reterr)
 {
         _cleanup_json_ json_t *host = NULL;
 
         (void)ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, NULL);
-        return ctl_claims_add_guests(document, host, what) < 0 ? error_oom(reterr) : 0;
+        return ctl_claims_find(document, host, what) < 0 ||
+                               ctl_claims_add_guests(document, host, what) < 0
+                       ? error_oom(reterr)
+                       : 0;
 }
 
 /* Prints the claims, and the guests without a claim. An empty list of claims is left out if there
@@ -325,8 +329,7 @@ static int verb_who(Ctl *ctl, Error *reterr)
 
         if (r < 0)
                 return r;
-        ctl_claims_find(document, what);
-        r = find_guests(ctl, what, document, reterr);
+        r = find_owners(ctl, what, document, reterr);
         if (r < 0)
                 return r;
         anybody = json_array_size(json_object_get(document, "claims")) > 0 ||
@@ -349,7 +352,7 @@ static int check_history(const CtlOptions *options, Error *reterr)
 static int verb_history(Ctl *ctl, Error *reterr)
 {
         const char *what = ctl->options.arguments[1];
-        _cleanup_json_ json_t *document = NULL;
+        _cleanup_json_ json_t *document = NULL, *host = NULL;
         CtlFilter filter;
         int r = read_filter(&ctl->options, true, &filter, reterr);
 
@@ -359,7 +362,9 @@ static int verb_history(Ctl *ctl, Error *reterr)
                 return r;
         ctl_filter_events(&filter, document);
         if (what)
-                ctl_events_find(document, what);
+                (void)ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, NULL);
+        if (what && ctl_events_find(document, host, what) < 0)
+                return error_oom(reterr);
         ctl_open_pager(ctl);
         ctl_print_document(ctl, document, ctl_events_print);
         return what && json_array_size(json_object_get(document, "events")) == 0 ? EXIT_FAILURE

@@ -93,21 +93,18 @@ static bool is_provider(const json_t *tree, const char *name)
 static int keep_device(Ctl *ctl, const char *name, json_t *claims, Error *reterr)
 {
         _cleanup_json_ json_t *tree = NULL, *host = NULL;
-        const json_t *device;
         int r = ctl_fetch(ctl, BUS_DOCUMENT_TREE, TREE_FORMAT, &tree, reterr);
 
         if (r >= 0)
                 r = ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, reterr);
         if (r < 0)
                 return r;
-        device = ctl_host_find_device(host, name);
-        if (!device && !is_provider(tree, name))
+        if (!ctl_host_find_device(host, name) && !is_provider(tree, name))
                 return error_setf(
                         reterr, ENODEV,
                         "\"%.60s\" is not a device of this host. See \"computectl tree\" and \"computectl discover\"",
                         name);
-        ctl_claims_keep(claims, device ? ctl_json_text(device, "name") : name);
-        return 0;
+        return ctl_claims_keep(claims, host, name) < 0 ? error_oom(reterr) : 0;
 }
 
 /* Lists the claims that must move. The exit code is 0 without claims, else EXIT_OCCUPIED, so that

@@ -125,7 +125,10 @@ class TestClaims(CardCase):
         xml = agent.ctl('show', 1, '--xml').stdout
         self.assertEqual(xml.count("type='pci' managed='no'"), 2)
         self.assertIn("bus='0xc1' slot='0x01' function='0x1'", xml)
-        self.assertIn(consumer, agent.ctl('who', '0000:c1:01.1').stdout)
+        for word in ('0000:c1:01.1', '0000:c1:00.0', 'pci_0000_c1_00_0'):
+            self.assertIn(consumer, agent.ctl('who', word).stdout, word)
+            self.assertEqual(agent.ctl('drain', word, check=False).returncode, 3, word)
+            self.assertIn('claimed', agent.ctl('history', word).stdout, word)
         # The hardware has another type than the claim.
         agent.record(host(self.name, [function(0, current='nvidia-1436')] + [function(n, types=()) for n in range(1, 4)]))
         agent.ctl('sync')

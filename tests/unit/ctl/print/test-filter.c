@@ -158,12 +158,22 @@ static void assert_found(const char *what, const char *ids)
                 " 'devices': [], 'cells': [], 'cpus': [], 'held': ''},"
                 "{'id': 3, 'consumer': 'c', 'guest': 'web-1', 'devices': [{'device': 'pci_1',"
                 " 'address': '0000:41:00.0', 'mdev': ''}], 'allocations': [{'name': 'host_pci_1',"
-                " 'provider': 'cccccccc-2222-4333-8444-555555555555'}]}]}");
+                " 'provider': 'cccccccc-2222-4333-8444-555555555555'}]},"
+                "{'id': 4, 'devices': [{'device': 'pci_vf', 'address': '0000:c1:01.0', 'mdev': ''}]},"
+                "{'id': 5, 'devices': [{'device': 'mdev_of_vf', 'address': '0000:c1:01.0', 'mdev': 'm'}]},"
+                "{'id': 6, 'devices': [{'device': 'gone', 'address': '0000:c1:01.7', 'mdev': ''}],"
+                " 'allocations': [{'name': 'host_pci_0000_c1_00_0', 'provider': 'p'}]},"
+                "{'id': 7, 'devices': [], 'allocations': [{'name': 'host_0000:C1:00.0'}]}]}");
+        _cleanup_json_ json_t *host = parse_quoted(
+                "{'devices': [{'name': 'pci_1', 'address': '0000:41:00.0'},"
+                " {'name': 'pci_0000_c1_00_0', 'address': '0000:c1:00.0', 'physical_function': ''},"
+                " {'name': 'pci_vf', 'address': '0000:c1:01.0', 'physical_function': '0000:c1:00.0'},"
+                " {'name': 'mtty', 'address': ''}, {'name': 'other', 'address': ''}]}");
         char found[16] = "";
         const json_t *claim;
         size_t i;
 
-        ctl_claims_find(document, what);
+        assert_int_equal(ctl_claims_find(document, host, what), 0);
         json_array_foreach(json_object_get(document, "claims"), i, claim)
                 snprintf(found + strlen(found), sizeof(found) - strlen(found), "%d",
                          (int)json_integer_value(json_object_get(claim, "id")));
@@ -190,6 +200,14 @@ static void test_words_of_claims(void **state)
                 { "cpu:", "" },
                 { "cpu:5x", "" },
                 { "pci_2", "" },
+                /* a card: its functions, also those that the host does not list any more */
+                { "0000:c1:00.0", "4567" },
+                { "0000:C1:00.0", "4567" },
+                { "pci_0000_c1_00_0", "4567" },
+                { "pci_vf", "45" },
+                { "0000:c1:01.0", "45" },
+                { "0000:c1:01.7", "6" },
+                { "mtty", "" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -212,16 +230,21 @@ static void test_words_of_events(void **state)
                 { "pci_0000_41_00_0", 1 },
                 { MDEV, 1 },
                 { "gpu", 2 },
+                { "card", 1 },
                 { "smoke", 0 },
                 { "", 0 },
         };
+
+        _cleanup_json_ json_t *host = parse_quoted(
+                "{'devices': [{'name': 'card', 'address': '0000:c1:00.0'}, {'name':"
+                " 'pci_0000_41_00_0', 'address': '', 'physical_function': '0000:c1:00.0'}]}");
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(json_done) json_t *document = parse_quoted(
                         "{'events': [" CLAIMED "," MOVED "," CORDONED ",{}," STRANGE "]}");
                 size_t n;
 
-                ctl_events_find(document, cases[i].what);
+                assert_int_equal(ctl_events_find(document, host, cases[i].what), 0);
                 n = json_array_size(json_object_get(document, "events"));
                 if (n != cases[i].n)
                         fail_msg("%s: %zu", cases[i].what, n);
@@ -230,7 +253,10 @@ static void test_words_of_events(void **state)
 
 #define HOST                                                                                   \
         "{'cells': [{'id': 1, 'cpus': [{'id': 4}]}], 'devices': [{'name': 'pci_1',"            \
-        " 'address': '0000:41:00.0'}], 'domains': [{'uuid': 'g1', 'name': 'web-1',"            \
+        " 'address': '0000:41:00.0'}, {'name': 'card', 'address': '0000:c1:00.0'},"            \
+        " {'name': 'vf', 'address': '0000:c1:01.0', 'physical_function': '0000:c1:00.0'}],"    \
+        " 'domains': [{'uuid': 'g4', 'name': 'web-4', 'pci_addresses': ['0000:c1:01.0']},"     \
+        " {'uuid': 'g1', 'name': 'web-1',"                                                     \
         " 'pci_addresses': ['0000:41:00.0']}, {'uuid': 'g2', 'name': 'web-2', 'config_mdevs':" \
         " ['" MDEV "']}, {'uuid': 'g3', 'name': 'web-3', 'mdevs': ['" MDEV "']}]}"
 
@@ -246,6 +272,8 @@ static void test_words_of_a_host(void **state)
                 { "PCI_1", true, "web-1" }, { "0000:41:00.0", true, "web-1" },
                 { "web-1", true, "" },      { "web-9", false, "" },
                 { MDEV, true, "web-2+" },   { VM, true, "" },
+                { "card", true, "web-4" },  { "0000:C1:00.0", true, "web-4" },
+                { "vf", true, "web-4" },
         };
         _cleanup_json_ json_t *host = parse_quoted(HOST);
 
