@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads small files of sysfs, and facts that libvirt lacks: cells of offline CPUs, and serial
- * numbers of NVMe controllers. Facts whose file is missing are left out, because devices come and
- * go at any time. Nothing is cached.
+ * numbers of NVMe controllers. Checks which mdevs have ended during a poll. Facts whose file is
+ * missing are left out, because devices come and go at any time. Nothing is cached.
  *
  * Tests: tests/unit/drivers/host/test-sysfs.c, and for the cells
  * tests/unit/drivers/linux/test-reader.c */
@@ -172,4 +172,52 @@ int sysfs_read_nvme_serial(const char *folder, SnapshotDevice *device)
         if (!file || sysfs_read(file, &serial) < 0)
                 return 0;
         return snapshot_device_set_serial(device, serial);
+}
+
+/* Mediated devices that end while a poll reads the host */
+
+/* Writes the PCI address of libvirt's name of a PCI function. Returns false for another name. */
+static bool parse_pci_name(const char *name, char ret[static PCI_ADDRESS_SIZE])
+{
+        unsigned domain, bus, slot, function;
+        char excess;
+
+        if (sscanf(name, "pci_%4x_%2x_%2x_%1x%c", &domain, &bus, &slot, &function, &excess) != 4)
+                return false;
+        snprintf(ret, PCI_ADDRESS_SIZE, "%04x:%02x:%02x.%x", domain & 0xffff, bus & 0xff,
+                 slot & 0xff, function & 0xf);
+        return true;
+}
+
+/* Returns whether sysfs has this entry. An error other than a missing file counts as present. */
+static bool has_entry(const char *sys, const char *folder, const char *name)
+{
+        char path[512];
+        struct stat st;
+
+        snprintf(path, sizeof(path), "%.255s/%s/%.128s", sys, folder, name);
+        return lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+/* Returns whether the mdev has ended since it was listed. */
+static bool has_ended(const char *sys, bool is_local, const SnapshotMdev *mdev)
+{
+        char address[PCI_ADDRESS_SIZE];
+
+        if (has_entry(sys, "bus/mdev/devices", mdev->uuid.text))
+                return false;
+        return is_local ||
+               (parse_pci_name(mdev->parent, address) && has_entry(sys, "class/mdev_bus", address));
+}
+
+void sysfs_drop_ended_mdevs(const char *sys, bool is_local, Snapshot *snapshot)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < snapshot->n_mdevs; i++)
+                if (has_ended(sys, is_local, &snapshot->mdevs[i]))
+                        snapshot_mdev_done(&snapshot->mdevs[i]);
+                else
+                        snapshot->mdevs[n++] = snapshot->mdevs[i];
+        snapshot->n_mdevs = n;
 }

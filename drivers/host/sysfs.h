@@ -26,3 +26,10 @@ int sysfs_complete_cells(const char *sys, Snapshot *snapshot);
 /* Sets the serial number of an NVMe controller without one, from the files below folder. Ignores
  * other devices and unreadable files. Can block. -ENOMEM. */
 int sysfs_read_nvme_serial(const char *folder, SnapshotDevice *device);
+
+/* Removes the mdevs from the snapshot that SYS/bus/mdev/devices no longer has. Call it after the
+ * mdevs were listed and then available_instances of their parents were read. An mdev that ends in
+ * between would otherwise count twice: as an existing one and as one that can be made. is_local:
+ * the snapshot was read from SYS. Otherwise only mdevs are removed whose parent is a PCI function
+ * in SYS/class/mdev_bus, because the hypervisor can run on another machine. */
+void sysfs_drop_ended_mdevs(const char *sys, bool is_local, Snapshot *snapshot);

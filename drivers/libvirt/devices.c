@@ -204,5 +204,8 @@ int libvirt_poll_devices(virConnectPtr connection, PollCache *cache, Snapshot *s
                 snapshot->devices[i].is_vdpa_parent =
                         string_set_contains(&poll.vdpa_parents, snapshot->devices[i].name);
         string_set_done(&poll.vdpa_parents);
+        /* libvirt learns of the end of an mdev later than its parent's driver. */
+        if (r == 0)
+                sysfs_drop_ended_mdevs("/sys", false, snapshot);
         return r;
 }

@@ -577,8 +577,11 @@ int linux_read_devices(LinuxReader *reader, Error *reterr)
         DeviceReader devices = { .reader = reader, .snapshot = reader->snapshot };
         int r;
 
+        /* The mdevs come before the numbers of further ones, see sysfs_drop_ended_mdevs(). One that
+         * begins in between is missing, and a later poll shows it. */
         if ((r = poll_functions(&devices, reterr)) < 0 || (r = poll_vdpa(&devices, reterr)) < 0 ||
-            (r = poll_mdev_parents(&devices, reterr)) < 0)
+            (r = poll_mdevs(&devices, reterr)) < 0 || (r = poll_mdev_parents(&devices, reterr)) < 0)
                 return r;
-        return poll_mdevs(&devices, reterr);
+        sysfs_drop_ended_mdevs(reader->sys, true, reader->snapshot);
+        return 0;
 }

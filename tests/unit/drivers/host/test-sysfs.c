@@ -73,4 +73,42 @@ static void test_serial_of_nvme(void **state)
         }
 }
 
-TEST_MAIN(test_read, test_serial_of_nvme)
+#define LIVING "5d0b6c3e-8a53-4c0f-9d62-000000000001"
+#define ENDED  "5d0b6c3e-8a53-4c0f-9d62-000000000002"
+
+static void test_ended_mdevs(void **state)
+{
+        static const struct {
+                const char *mdev, *parent;
+                bool is_local, stays;
+        } cases[] = {
+                { LIVING, "pci_0000_41_00_0", true, true },
+                { LIVING, "pci_0000_41_00_0", false, true },
+                { ENDED, "pci_0000_41_00_0", true, false },
+                { ENDED, "pci_0000_41_00_0", false, false },
+                { ENDED, "mtty_mtty", true, false },
+                /* the hypervisor can run on another machine */
+                { ENDED, "mtty_mtty", false, true },
+                { ENDED, "pci_0000_42_00_0", false, true },
+                { ENDED, "pci_0000_41_00_0x", false, true },
+        };
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+
+        scratch_link(folder, "bus/mdev/devices/" LIVING, "gone");
+        scratch_link(folder, "class/mdev_bus/0000:41:00.0", "gone");
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
+
+                assert_int_equal(snapshot_new(&snapshot), 0);
+                snapshot->mdevs = calloc(1, sizeof(SnapshotMdev));
+                snapshot->n_mdevs = 1;
+                assert_int_equal(uuid_from_text(cases[i].mdev, &snapshot->mdevs[0].uuid), 0);
+                snapshot->mdevs[0].type = strdup("nvidia-35");
+                snapshot->mdevs[0].parent = strdup(cases[i].parent);
+                sysfs_drop_ended_mdevs(folder, cases[i].is_local, snapshot);
+                if (snapshot->n_mdevs != cases[i].stays)
+                        fail_msg("case %zu", i);
+        }
+}
+
+TEST_MAIN(test_read, test_serial_of_nvme, test_ended_mdevs)

@@ -5,7 +5,11 @@
  * "links" the symbolic links. */
 #include "drivers/linux/reader.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "tests/fixtures/host.h"
 #include "tests/fixtures/scratch-folder.h"
@@ -325,6 +329,76 @@ static void test_quiet(void **state)
         assert_int_equal(second->cells[0].pages[1].count, 2);
 }
 
+#define AVAILABLE  "sys/devices/virtual/mtty/mtty/mdev_supported_types/mtty-1/available_instances"
+#define INSTANCES  24
+#define POLLS_RACE 200
+#define OTHERS     30 /* further parents, so that a poll takes longer than the life of an mdev */
+
+/* A thread that creates and ends an mdev of mtty, in the order of the kernel: its instance is taken
+ * before it appears, and free after it has vanished. */
+typedef struct MdevRace {
+        char *folder;
+        atomic_bool stop;
+} MdevRace;
+
+static void set_available(const char *folder, unsigned number)
+{
+        _cleanup_free_ char *from = scratch_path(folder, "new"),
+                            *to = scratch_path(folder, AVAILABLE);
+        char text[16];
+
+        snprintf(text, sizeof(text), "%u\n", number);
+        scratch_write(folder, "new", text);
+        assert_int_equal(rename(from, to), 0);
+}
+
+static void *run_race(void *data)
+{
+        MdevRace *race = data;
+
+        for (unsigned i = 0; !race->stop; i++) {
+                char name[96];
+                _cleanup_free_ char *path = NULL;
+
+                snprintf(name, sizeof(name), "sys/bus/mdev/devices/2a1f4b9e-6c41-4f0b-9a53-%012x",
+                         i);
+                path = scratch_path(race->folder, name);
+                set_available(race->folder, INSTANCES - 1);
+                scratch_link(race->folder, name, "../../../devices/virtual/mtty/mtty/" UUID);
+                assert_int_equal(unlink(path), 0);
+                set_available(race->folder, INSTANCES);
+        }
+        return NULL;
+}
+
+/* An mdev that begins or ends during a poll never counts twice. */
+static void test_an_mdev_ends_during_a_poll(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = host_make();
+        _cleanup_free_ char *first = scratch_path(folder, "sys/bus/mdev/devices/" UUID);
+        MdevRace race = { .folder = folder };
+        pthread_t thread;
+
+        for (unsigned i = 0; i < OTHERS; i++) {
+                char name[64];
+
+                snprintf(name, sizeof(name), "sys/class/mdev_bus/other%u", i);
+                scratch_link(folder, name, "../../devices/virtual/mtty/mtty");
+        }
+        assert_int_equal(unlink(first), 0);
+        assert_int_equal(pthread_create(&thread, NULL, run_race, &race), 0);
+        for (unsigned i = 0; i < POLLS_RACE; i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *snapshot = read_host(folder, NULL, NULL);
+                const SnapshotDevice *mtty = snapshot_find_device(snapshot, "mtty_mtty");
+
+                assert_int_equal(mtty->n_mdev_types, 1);
+                if (snapshot->n_mdevs + mtty->mdev_types[0].available_instances > INSTANCES)
+                        fail_msg("poll %u: %zu mdevs", i, snapshot->n_mdevs);
+        }
+        race.stop = true;
+        assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 static void test_vpd(void **state)
 {
 #define READ_ONLY(n) "\x82\x04\0card\x90" n "\0"
@@ -491,5 +565,6 @@ static void test_uevents(void **state)
 }
 
 TEST_MAIN(test_whole_host, test_small_host, test_a_cpu_without_socket,
-          test_offline_cpus_are_in_their_cells, test_bad_files, test_others, test_quiet, test_vpd,
-          test_vpd_that_cannot_be_read, test_encryption, test_uevents)
+          test_offline_cpus_are_in_their_cells, test_bad_files, test_others, test_quiet,
+          test_an_mdev_ends_during_a_poll, test_vpd, test_vpd_that_cannot_be_read, test_encryption,
+          test_uevents)
