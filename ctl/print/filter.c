@@ -234,7 +234,7 @@ void ctl_filter_events(const CtlFilter *filter, json_t *document)
 /* A word of the command line, parsed once. */
 typedef struct Sought {
         const char *word;
-        Uuid storage;     /* of uuid */
+        Uuid storage;     /* memory of uuid */
         const char *uuid; /* in small letters; the word itself if it is no uuid */
         bool is_uuid;
         bool is_place, is_cpu; /* parse_place() */
