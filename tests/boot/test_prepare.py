@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """compute-agent-prepare in a booted machine: its order at a boot, its hardening, the path unit, and a database that cannot be read.
 
-The cards are plain files below /cards, which the service uses in place of /sys.
+The cards are plain files below /cards, which the service uses in place of /sys. COMPUTE_AGENT_BOOTS sets the number of boots with crashes
+at random moments, and COMPUTE_AGENT_SEED their seed ("make soak-boots").
 """
 
 import json
+import os
+import random
 import subprocess
 import sys
+import time
 import uuid
 
 from tests.boot.case import BootCase
@@ -38,12 +42,32 @@ virtual_functions = 4
 vgpu_types = true
 ''' % CARD
 
-setUpModule = BootCase.boot
+BOOTS = int(os.environ.get('COMPUTE_AGENT_BOOTS', '3'))
+SEED = int(os.environ.get('COMPUTE_AGENT_SEED', '1'))
+TYPES = (5, 7, 1428)
+# libvirtd starts guests after this command.
+LIBVIRTD_DROP_IN = '''[Service]
+ExecStartPre=/bin/sh -c "cat /cards/bus/pci/devices/0000:c1:00.[4-7]/nvidia/current_vgpu_type >/run/types"
+'''
+# A process of the host that has the function FUNCTIONS[2] open since the begin of the boot.
+OWNER = '''[Unit]
+Before=compute-agent-prepare.service
+[Service]
+ExecStart=/bin/sleep infinity
+StandardInput=file:/var/tmp/vfio/902
+[Install]
+WantedBy=multi-user.target
+'''
 
 
-class Prepare(BootCase):
+def setUpModule():
+    BootCase.boot()
+    PrepareCase.set_up()
+
+
+class PrepareCase(BootCase):
     @classmethod
-    def setUpClass(cls):
+    def set_up(cls):
         cls.install()
         cls.machine.configure(SECTION)
         cls.machine.write('/etc/systemd/system/%s.d/test.conf' % PREPARE, DROP_IN)
@@ -116,6 +140,8 @@ class Prepare(BootCase):
                   for unit in ('libvirtd.service', UNIT)]
         return ended, starts
 
+
+class Prepare(PrepareCase):
     def test_1_a_claim_starts_the_service(self):
         self.assertEqual(self.machine.show('UnitFileState', unit=PATH)['UnitFileState'], 'enabled')
         claim = self.claim_function(FUNCTIONS[1], 'nvidia-1428')
@@ -178,3 +204,72 @@ class Prepare(BootCase):
         self.assertLess(int(refused['__MONOTONIC_TIMESTAMP']), min(self.times()[1]))
         self.assertFalse(any('done' in entry['MESSAGE'] for entry in entries
                              if int(entry['__MONOTONIC_TIMESTAMP']) < min(self.times()[1])))
+
+
+class Boots(PrepareCase):
+    """Boots after crashes at random moments. A boot finds no functions, or the functions and types of the crashed system."""
+
+    def setUp(self):
+        super().setUp()
+        self.random, self.owned = random.Random(SEED), {}
+
+    def change_claims(self):
+        """Releases some claims, and confirms claims of other free functions."""
+        for address in list(self.owned):
+            if self.random.random() < 0.4:
+                self.machine.run('computectl', 'release', self.owned.pop(address)[0])
+        for address in set(FUNCTIONS) - {FUNCTIONS[2]} - set(self.owned):
+            if self.random.random() < 0.6:
+                number = self.random.choice(TYPES)
+                self.owned[address] = (self.claim_function(address, 'nvidia-%d' % number), number)
+
+    def crash(self):
+        """Crashes at a random moment: soon after the changes, while the service runs, or during the next boot."""
+        way = self.random.choice(('run', 'service', 'boot'))
+        if way == 'service':
+            self.machine.run('systemctl', 'start', '--no-block', PREPARE)
+        time.sleep(self.random.uniform(0, 0.3))
+        if way == 'service' and self.random.random() < 0.5:
+            self.machine.run('systemctl', 'kill', '--signal=KILL', PREPARE, check=False)
+        self.machine.crash()
+        if way == 'boot':
+            self.machine.start(wait=False)
+            time.sleep(self.random.uniform(0, 6))
+            self.machine.crash()
+        return way
+
+    def lay_out(self, lost):
+        """Sets the files of the cards for the next boot. Returns the type of the open function."""
+        path = self.machine.upper / 'cards/bus/pci/devices'
+        if lost:
+            (path / CARD / 'sriov_numvfs').write_text('0\n')
+            for address in FUNCTIONS:
+                (path / address / 'nvidia/current_vgpu_type').write_text('0\n')
+        number = 0 if lost else self.random.choice((0, *TYPES))
+        (path / FUNCTIONS[2] / 'nvidia/current_vgpu_type').write_text('%d\n' % number)
+        return number
+
+    def test_each_confirmed_claim_has_its_type_before_libvirtd(self):
+        print('%d boots, seed %d' % (BOOTS, SEED), file=sys.stderr)
+        self.machine.run('mkdir', '-p', '/var/tmp/vfio')
+        self.machine.run('touch', '/var/tmp/vfio/902')
+        self.machine.write('/etc/systemd/system/libvirtd.service.d/types.conf', LIBVIRTD_DROP_IN)
+        self.machine.write('/etc/systemd/system/owner.service', OWNER)
+        self.machine.run('systemctl', 'enable', 'owner.service')
+        self.addCleanup(self.machine.run, 'rm', '-r', '/etc/systemd/system/libvirtd.service.d/types.conf', '/var/tmp/vfio')
+        self.addCleanup(self.machine.run, 'systemctl', 'disable', '--now', 'owner.service')
+        for number in range(BOOTS):
+            self.machine.wait_state('synced')
+            self.change_claims()
+            lost, way = self.random.random() < 0.6, self.crash()
+            opened = self.lay_out(lost)
+            self.machine.start()
+            wait_until(lambda: self.machine.path('/run/types').exists(), 60, 'libvirtd')
+            expected = [self.owned.get(address, (0, 0))[1] for address in FUNCTIONS]
+            expected[2] = opened
+            where = 'boot %d, crash: %s, functions lost: %s' % (number, way, lost)
+            self.assertEqual([int(line) for line in self.machine.path('/run/types').read_text().split()], expected, where)
+            self.assertEqual(self.types(), expected, where)
+            self.machine.wait_state('synced')
+            living = {claim['id'] for claim in self.machine.ctl_json('claims')['claims']}
+            self.assertEqual(living, {claim for claim, _number in self.owned.values()}, where)
