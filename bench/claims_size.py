@@ -1,25 +1,37 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Measures the cost of wide claims and of many pending writes, by their number, with a real Placement.
+"""Measures the cost of wide claims, of many pending writes and of GPUs, by their number, with a real Placement.
 
-    COMPUTE_AGENT_BUILD=DIR python3 -m bench.claims_size [--most-pending N]   (a part of "make bench-claims")
+    COMPUTE_AGENT_BUILD=DIR python3 -m bench.claims_size [--most-pending N] [--gpus-only]   (a part of "make bench-claims")
 
 It runs compute-agentd on a recorded host (the static driver) and a Placement over SQLite. Another client has created equal devices
 for one guest each below the provider of the host. A wide claim has the given number of groups, each with one device. Its time is that
 of the D-Bus call, the best of five. Pending writes are claims without allocations in Placement. Their time is that from the start of
 settling to its end, most of it in Placement. The last column is the agent's CPU time for each write.
+
+GPUs are eight cards for 24 vGPUs each: with 32 virtual functions that become vGPUs, with mdevs, and with mdevs on 32 virtual functions.
+A poll is one of the linux driver without an event (bench/poll). "publish" is the first cycle. The time of a claim of one vGPU is the
+median of all claims until half of the vGPUs are claimed.
 """
 
 import argparse
+import statistics
 import sys
 import time
+import uuid
 
 from bench.claims import HOST, cpu_seconds, fill
+from bench.poll import measure
+from tests.env import fakesys
 from tests.env.agent import Agent
 from tests.env.bus import Bus
+from tests.env.hosts import Gpu, MdevType, nodedev_name, recorded_cells, simple_host, vgpu_card
 from tests.env.placement import Placement
 from tests.env.scratch import Scratch, wait_until
 
 DEVICES = 64
+CARDS, FUNCTIONS, VGPUS = 8, 32, 24  # VGPUS: of each card
+TYPE, TYPE_NAME = 1428, 'NVIDIA L40S-2Q'
+LARGEST, LARGEST_NAME = 1436, 'NVIDIA L40S-48Q'
 
 
 def add_devices(placement, root):
@@ -60,10 +72,74 @@ def measure_pending_writes(agent, most):
         n *= 10
 
 
+def make_gpus(kind):
+    """Returns the GPUs of a kind as a list of Gpu, or as one of functions."""
+    addresses = ['%04x:01:00.0' % (card + 1) for card in range(CARDS)]
+    if kind == 'functions':
+        return [device for address in addresses for device in vgpu_card(address, FUNCTIONS, {TYPE: TYPE_NAME, LARGEST: LARGEST_NAME})]
+    types = {'nvidia-%d' % TYPE: MdevType(TYPE_NAME, available=VGPUS if kind == 'mdevs' else 1)}
+    if kind == 'mdevs':
+        return [Gpu(address, types=types) for address in addresses]
+    return [Gpu('%s:%02x:%02x.%d' % (address[:4], 1 + n // 256, 1 + n // 8, n % 8), types=types) for address in addresses for n in range(FUNCTIONS)]
+
+
+def recorded_gpu(device):
+    """Returns a GPU or function as the static driver reads it."""
+    kinds = getattr(device, 'creatable_vgpu_types', None) or {}
+    listed = [{'id': 'nvidia-%d' % number, 'name': name, 'available_instances': 1} for number, name in kinds.items()] or [
+        {'id': name, 'name': one.name, 'available_instances': one.available} for name, one in getattr(device, 'types', {}).items()]
+    return {'name': nodedev_name(device.address), 'is_pci': True, 'address': device.address, 'numa_node': 0, 'driver': 'nvidia',
+            'vendor_id': device.vendor, 'product_id': device.device, 'class_code': device.pci_class, 'is_vgpu_function': bool(kinds),
+            'physical_function': getattr(device, 'physfn', None) or '', 'mdev_types': listed}
+
+
+def measure_poll(kind, scratch):
+    """Returns the ms of CPU of a poll without an event."""
+    gpus = make_gpus(kind)
+    host = simple_host(cells=1)
+    if kind == 'functions':
+        host.pci += gpus
+    else:
+        host.gpus += gpus
+    return float(measure(fakesys.write(host, scratch.folder('sys')), '99')['median'][0])
+
+
+def measure_gpus(kind):
+    with Scratch() as scratch:
+        poll_ms = measure_poll(kind, scratch)
+        placement = Placement(scratch).start()
+        host = {**HOST, 'cells': recorded_cells(1), 'online_cpus': '0-3', 'devices': [recorded_gpu(device) for device in make_gpus(kind)]}
+        agent = Agent(scratch, placement, bus=Bus(scratch).start(), host=host, options={
+            'DEFAULT': {'update_resources_interval': 3600}, 'devices': {'enabled_mdev_types': 'nvidia-%d' % TYPE}})
+        mark, begun = placement.mark(), time.monotonic()
+        agent.start('synced')
+        publish, cpu, requests = time.monotonic() - begun, cpu_seconds(agent.child.pid), len(placement.requests_since(mark))
+        times, used, n = [], cpu_seconds(agent.child.pid), CARDS * VGPUS // 2
+        for _ in range(n):
+            begun = time.monotonic()
+            agent.ctl('claim', '--quiet', '--consumer', uuid.uuid4(), '--resources', 'VGPU=1')
+            times.append(time.monotonic() - begun)
+        print('%-24s %9d %9.2f %9.2f %9.1f %9d %9.1f %9.2f' % (
+            {'functions': 'functions without mdev', 'mdevs': 'mdevs', 'function-mdevs': 'mdevs on functions'}[kind],
+            agent.status()['n_providers'], poll_ms, publish, 1e3 * cpu, requests, 1e3 * statistics.median(times),
+            1e3 * (cpu_seconds(agent.child.pid) - used) / n), flush=True)
+        agent.stop()
+
+
+def measure_all_gpus():
+    print('%-24s %9s %9s %9s %9s %9s %9s %9s' % ('8 GPUs with', 'providers', 'poll CPU', 'publish s', 'CPU ms', 'requests', 'claim ms', 'CPU ms'))
+    for kind in ('functions', 'mdevs', 'function-mdevs'):
+        measure_gpus(kind)
+
+
 def main():
     parser = argparse.ArgumentParser(prog='python3 -m bench.claims_size')
     parser.add_argument('--most-pending', type=int, default=10000)
+    parser.add_argument('--gpus-only', action='store_true')
     args = parser.parse_args()
+    measure_all_gpus()
+    if args.gpus_only:
+        return 0
     with Scratch() as scratch:
         placement = Placement(scratch).start()
         bus = Bus(scratch).start()

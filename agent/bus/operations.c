@@ -155,22 +155,32 @@ static void answer(Waiting *waiting, const json_t *document, const char *name, c
         end(waiting);
 }
 
-/* Answers with the result of the reshape: other parts of the publication can have failed. The error
- * of the cycle counts only if Placement was not reached, or if the first publication is still put
- * off. */
+/* Returns the reason why the cycle did not make the reshape of this kind; code 0: it did. Other
+ * parts of the publication can have failed. The error of the cycle counts only if Placement was not
+ * reached, if the cycle ended before the reshape, or if the first publication is still put off. */
+static const Error *find_failure(const TrackerView *view, int kind, const Error *error)
+{
+        const Error *why = kind == RESHAPE_SHOW ? &no_error
+                           : kind == RESHAPE_UNDO
+                                   ? &reshape_control_get_state(view->reshape)->undo_error
+                                   : &view->status->reshape_error;
+
+        if (why->code)
+                return why;
+        return view->status->sync_state == SYNC_OFFLINE || view->status->settling.code ||
+                               reshape_control_is_asked(view->reshape)
+                       ? error
+                       : &no_error;
+}
+
+/* Answers with the result of the reshape. */
 static void on_reshaped(Tracker *tracker, const Error *error, void *userdata)
 {
         const TrackerView view = tracker_view(tracker);
-        const ReshapeState *reshape = reshape_control_get_state(view.reshape);
         const Waiting *waiting = userdata;
-        const Error *why = waiting->operation->kind == RESHAPE_SHOW   ? &no_error
-                           : waiting->operation->kind == RESHAPE_UNDO ? &reshape->undo_error
-                                                                      : &view.status->reshape_error;
 
-        answer(userdata, reshape->document, BUS_ERROR_RESHAPE,
-               why->code                                                               ? why
-               : view.status->sync_state == SYNC_OFFLINE || view.status->settling.code ? error
-                                                                                       : &no_error);
+        answer(userdata, reshape_control_get_state(view.reshape)->document, BUS_ERROR_RESHAPE,
+               find_failure(&view, waiting->operation->kind, error));
 }
 
 /* Requests a reshape from the next cycle. A rival of another kind is an error, because one cycle

@@ -146,6 +146,11 @@ void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventA
                 control->state.undo_error = ERROR_NULL;
 }
 
+bool reshape_control_is_asked(const ReshapeControl *control)
+{
+        return control->asked;
+}
+
 int reshape_control_cancel(ReshapeControl *control)
 {
         Reshaper *reshaper = control->reshaper;

@@ -39,9 +39,11 @@ DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);
 /* Requests a reshape for the next cycle. by (copied) is the caller; NULL: not known. */
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by);
 
-/* Cancels the requested reshape: drops the request, or ends the reshape before it is sent. A
- * reshape that only the start made due continues. Returns -EBUSY if a requested one was sent
- * already. */
+/* Returns true if a requested reshape has not been made yet. */
+bool reshape_control_is_asked(const ReshapeControl *control);
+
+/* Cancels the requested reshape: drops the request, or ends the reshape before it is sent. Returns
+ * -EBUSY if it was sent already. */
 int reshape_control_cancel(ReshapeControl *control);
 
 /* Returns true if a reshape must begin in this cycle, and drops a request that has no effect or is

@@ -158,14 +158,16 @@ static int make_before(const TreeMaker *maker, const DriverReshape *reshape,
 }
 
 /* Adds the providers of missing devices to those whose allocations are read from Placement. A
- * missing device stays expected as long as a consumer has an allocation from its provider. */
-static int want_missing(const TreeMaker *maker)
+ * missing device stays expected as long as a consumer has an allocation from its provider.
+ * Placement cannot be asked about a provider that it does not have. */
+static int want_missing(const TreeMaker *maker, const RetainedTrees *trees)
 {
         const DeviceLedger *ledger =
                 maker->device_watch ? device_watch_get_ledger(maker->device_watch) : NULL;
 
         for (size_t i = 0; ledger && i < ledger->n_devices; i++)
-                if (ledger->devices[i].missing &&
+                if (ledger->devices[i].missing && trees->base &&
+                    provider_tree_find(trees->base, &ledger->devices[i].provider) &&
                     retained_want(maker->retained, &ledger->devices[i].provider) < 0)
                         return -ENOMEM;
         return 0;
@@ -176,8 +178,9 @@ static int want_missing(const TreeMaker *maker)
 static int retain(const TreeMaker *maker, const RetainedTrees *trees, ProviderTree *tree,
                   Error *reterr)
 {
-        return want_missing(maker) < 0 ? error_oom(reterr)
-                                       : retained_apply(maker->retained, trees, tree, reterr);
+        return want_missing(maker, trees) < 0
+                       ? error_oom(reterr)
+                       : retained_apply(maker->retained, trees, tree, reterr);
 }
 
 /* Makes the published tree from the driver's tree. The order is fixed: devices, cordons, files of

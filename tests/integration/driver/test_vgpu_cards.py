@@ -114,6 +114,22 @@ class TestProviders(CardCase):
         self.assertEqual(self.tree(agent), {'pci_0000_c1_00_0': {'VGPU': (1, 1, 1)}})
 
 
+    def test_a_missing_card_without_its_provider(self):
+        """Another writer deletes the provider of a card that is withheld. The agent makes it again."""
+        agent = self.start([function(n) for n in range(4)],
+                           {'devices': {'enabled_mdev_types': 'nvidia-1428'}, 'agent': {'device_hold_sec': 1}})
+        agent.record(host(self.name, []))
+        agent.ctl('sync', check=False)
+        self.wait_tree(agent, {'VGPU': (4, 4, 4)})
+        provider = self.placement.tree_by_name(agent.root())[self.name + '_pci_0000_c1_00_0']['uuid']
+        self.placement.api('DELETE', '/resource_providers/' + provider)
+        agent.ctl('sync', check=False)
+        self.wait_tree(agent, {'VGPU': (4, 4, 4)})
+        agent.record(host(self.name, [function(n) for n in range(4)]))
+        agent.ctl('sync', check=False)
+        self.wait_tree(agent, {'VGPU': (4, 0, 4)})
+
+
 class TestClaims(CardCase):
     def test_a_claim_names_function_and_type(self):
         agent = self.start([function(n) for n in range(4)], {'devices': {'enabled_mdev_types': 'nvidia-1428'}})
@@ -153,12 +169,13 @@ class TestClaims(CardCase):
 
 class TestReshape(CardCase):
     def test_a_host_of_the_older_shape(self):
-        """Version 0.2.0 had a provider for each function. Its allocations move to the provider of the card."""
+        """Version 0.2.0 had a provider for each function. Its allocations move to the provider of the card, and back by an undo."""
         options = {'devices': {'enabled_mdev_types': 'nvidia-1428'}}
         agent = self.start([], {})
         root = agent.root()
         agent.stop()
-        old = [self.placement.make_provider('%s_pci_0000_c1_01_%d' % (self.name, n), {'VGPU': {'total': 1}}, root, ('OWNER_NOVA',))
+        old = [self.placement.make_provider('%s_pci_0000_c1_01_%d' % (self.name, n), {'VGPU': {'total': 1, 'max_unit': 1}}, root,
+                                            ('OWNER_NOVA',))
                for n in range(4)]
         consumers = [str(uuid.uuid4()) for _ in range(2)]
         for consumer, provider in zip(consumers, old):
@@ -171,3 +188,23 @@ class TestReshape(CardCase):
                          if provider['name'] == self.name + '_pci_0000_c1_00_0')
         for consumer in consumers:
             self.assertEqual(self.placement.held(consumer), {card_uuid: {'VGPU': 1}, root: {'VCPU': 1}})
+        # An undo returns each allocation to the function that it was on, and a second reshape has the same result.
+        agent.ctl('reshape', '--undo')
+        for consumer, provider in zip(consumers, old):
+            self.assertEqual(self.placement.held(consumer), {provider: {'VGPU': 1}, root: {'VCPU': 1}})
+        self.assertEqual(self.tree(agent), {'pci_0000_c1_01_%d' % n: {'VGPU': (1, 0, 1)} for n in range(4)})
+        plan = agent.ctl_json('reshape', '--plan')
+        self.assertEqual(set(plan['after']['consumers']), set(consumers))
+        agent.ctl('reshape')
+        self.assertEqual(self.tree(agent), {'pci_0000_c1_00_0': {'VGPU': (4, 0, 4)}})
+        for consumer in consumers:
+            held = self.placement.held(consumer)
+            self.assertEqual((held.pop(root), [*held.values()]), ({'VCPU': 1}, [{'VGPU': 1}]))
+        # An undo is refused after another scheduler has used the new provider.
+        late = str(uuid.uuid4())
+        new = next(one for one, provider in self.placement.tree(root).items() if provider['name'] == self.name + '_pci_0000_c1_00_0')
+        self.placement.place(late, {new: {'VGPU': 1}})
+        done = agent.ctl('reshape', '--undo', check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(late, done.stderr)
+        self.assertEqual(self.tree(agent), {'pci_0000_c1_00_0': {'VGPU': (4, 0, 4)}})

@@ -18,6 +18,11 @@
         "\"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\", "       \
         "\"mdev_types\": [{\"id\": \"" id "\", \"name\": \"\", \"device_api\": \"vfio-pci\", " \
         "\"available_instances\": " available "}]}]"
+/* The GPU with a virtual function that becomes a vGPU. */
+#define VGPU_CARD(function)                                                               \
+        "\"devices\": [{\"name\": \"pci_0000_41_00_0\", \"address\": \"0000:41:00.0\"}, " \
+        "{\"name\": \"pci_0000_41_01_0\", \"address\": \"0000:41:01.0\", "                \
+        "\"physical_function\": \"0000:41:00.0\"" function "}]"
 #define GUEST                                                                                    \
         ", \"domains\": [{\"uuid\": \"" BOOT_1 "\", \"state\": \"shutoff\", \"mdevs\": [\"" MDEV \
         "\"]}]"
@@ -239,6 +244,20 @@ static void test_a_listed_device_that_offers_nothing_is_missing(void **state)
                 { "it says that it can make none of the configured type: not missing",
                   { { GPU_TYPE("nvidia-35", "4"), BOOT_1, CONFIG_1, true, "4/0", "", 1000 },
                     { GPU_TYPE("nvidia-35", "0"), BOOT_1, CONFIG_1, false, "", "", 1010 } } },
+                { "the types of its functions can be read: not missing",
+                  { { VGPU_CARD(", \"is_vgpu_function\": true"), BOOT_1, CONFIG_1, true, "4/0", "",
+                      1000 },
+                    { VGPU_CARD(", \"is_vgpu_function\": true"), BOOT_1, CONFIG_1, false, "", "",
+                      1010 } } },
+                { "the types of its functions are gone",
+                  { { VGPU_CARD(", \"is_vgpu_function\": true"), BOOT_1, CONFIG_1, true, "4/0", "",
+                      1000 },
+                    { VGPU_CARD(""), BOOT_1, CONFIG_1, false, "4/4", "-", 1010 } } },
+                { "the types of its functions cannot be read",
+                  { { VGPU_CARD(", \"is_vgpu_function\": true"), BOOT_1, CONFIG_1, true, "4/0", "",
+                      1000 },
+                    { VGPU_CARD(", \"is_vgpu_function\": true, \"vgpu_unread\": true"), BOOT_1,
+                      CONFIG_1, false, "4/4", "-", 1010 } } },
                 { "taken out of the configuration while it offered nothing",
                   { { GPU, BOOT_1, CONFIG_1, true, "4/0", "", 1000 },
                     { GPU, BOOT_1, CONFIG_1, false, "4/4", "-", 1010 },
