@@ -5,8 +5,9 @@ The IDs (F5, C7, ...) are those of the facts that the tests follow.
 """
 
 import json
+import subprocess
 
-from tests.env.agent import Agent
+from tests.env.agent import Agent, build_folder
 from tests.env.case import EnvCase
 from tests.env.fakesys import (Gpu, Host, Pci, m10_types, set_vgpu, simple_host, sriov,
                                vgpu_card)
@@ -339,6 +340,57 @@ class TestVgpuFunctions(DeviceCase):
                           for item in device['mdev_types']], [('nvidia-1156', 0, 1)])
         done = self.agent.ctl('doctor', '--hardware-only', '--all', '--config', self.agent.config, check=False)
         self.assertIn('No device offers nvidia-9', done.stdout)
+
+
+class TestFixedProfiles(DeviceCase):
+    """A GPU of Intel whose functions are equal parts of it: the driver splits the card when sriov_numvfs is written. One class counts them.
+    This is also true for AMD, whose driver has no further files."""
+
+    XE, XE_NAME = '0000:03:00.0', 'compute-1_0000:03:00.0'
+    FUNCTIONS = ['0000:03:00.%d' % n for n in range(1, 5)]
+
+    @staticmethod
+    def pci(address, **more):
+        return Pci(address, 0, vendor=0x8086, device=0xe212, pci_class=0x030000, driver='xe', **more)
+
+    @staticmethod
+    def make_host():
+        return Host(cells=simple_host().cells, pci=[TestFixedProfiles.pci(TestFixedProfiles.XE, total_vfs=7)])
+
+    def setUp(self):
+        self.agent = Agent(self.scratch, self.placement, self.libvirtd.uri, self.bus)
+
+    def prepare(self, *args):
+        done = subprocess.run([build_folder() / 'compute-agent-prepare', '--config', self.agent.config, '--sys', self.libvirtd.sys,
+                               '--run', self.scratch.folder('run'), *args], env=self.agent.env(), capture_output=True, text=True,
+                              check=False, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout + done.stderr
+
+    def test_functions_of_a_prepared_card_are_one_class(self):
+        self.configure(spec(vendor_id='8086', address={'domain': '0000', 'bus': '03', 'slot': '00', 'function': '[1-7]'},
+                            resource_class='CUSTOM_XE_VF', managed='no'))
+        self.agent.configure({'device_prepare xe': {'device_addresses': self.XE, 'virtual_functions': 4}})
+        self.assertEqual(self.devices(self.run_once()[0]), {})
+        self.assertIn('Card %s: 4 virtual functions' % self.XE, self.prepare('--dry-run'))
+        self.prepare()
+        card = self.libvirtd.sys / 'bus/pci/devices' / self.XE
+        self.assertEqual((card / 'sriov_numvfs').read_text(), '4\n')
+        # The kernel makes the functions, and has a quota for each.
+        for number, address in enumerate(self.FUNCTIONS, 1):
+            (card / ('virtfn%d' % (number - 1))).symlink_to('../' + address)
+            quota = card / ('sriov_admin/vf%d/profile/vram_quota' % number)
+            quota.parent.mkdir(parents=True)
+            quota.write_text('%d\n' % (4 << 30))
+            self.libvirtd.plug_device(self.pci(address, physfn=self.XE))
+        self.assertEqual(self.devices(self.run_once()[0]), {self.XE_NAME: {'CUSTOM_XE_VF': 4}})
+        self.agent.start('synced')
+        self.agent.claim('CUSTOM_XE_VF=1')
+        self.assertEqual(self.agent.ctl_json('show', 1)['devices'][0]['address'], self.FUNCTIONS[0])
+        self.assertIn("type='pci' managed='no'", self.agent.ctl('show', 1, '--xml').stdout)
+        self.assertIn('CUSTOM_XE_VF', self.agent.ctl('who', self.XE).stdout)
+        # The card has its functions, so another run changes nothing.
+        self.assertNotIn('Card %s: 4 virtual functions' % self.XE, self.prepare('--dry-run'))
 
 
 class TestLedger(DeviceCase):
