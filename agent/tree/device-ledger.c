@@ -706,24 +706,6 @@ static bool is_present(const Update *update, const LedgerDevice *device,
         return provider && provider->n_inventories > 0 && !device->other[0] && there;
 }
 
-/* Returns true if the device is a card whose functions become vGPUs, and all of them were read. */
-static bool has_read_functions(const Snapshot *snapshot, const SnapshotDevice *card)
-{
-        bool found = false;
-
-        for (size_t i = 0; i < snapshot->n_devices; i++) {
-                const SnapshotDevice *device = &snapshot->devices[i];
-
-                if (!device->is_vgpu_function ||
-                    strcmp(device->physical_function, card->address) != 0)
-                        continue;
-                if (device->vgpu_unread)
-                        return false;
-                found = true;
-        }
-        return found;
-}
-
 /* Returns true if the device reports that it cannot create a vGPU of a configured type now. Two
  * causes exist: a vGPU of another type exists on it, or [mdev_TYPE] max_instances is reached. The
  * tree can also have an older shape, without the provider of a card. Types that cannot be read give
@@ -737,7 +719,7 @@ static bool is_exhausted(const Update *update, const LedgerDevice *device,
 
         if (strcmp(name, there->name) != 0)
                 return false; /* the provider counts PCI devices */
-        return there->is_vgpu_function || has_read_functions(update->snapshot, there) ||
+        return there->is_vgpu_function || snapshot_has_read_vgpus(update->snapshot, there) ||
                (type && snapshot_find_mdev_type(there, type->type));
 }
 

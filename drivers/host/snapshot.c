@@ -179,6 +179,23 @@ const char *snapshot_vgpu_type(const SnapshotDevice *device)
         return NULL;
 }
 
+bool snapshot_has_read_vgpus(const Snapshot *snapshot, const SnapshotDevice *card)
+{
+        bool found = false;
+
+        for (size_t i = 0; i < snapshot->n_devices; i++) {
+                const SnapshotDevice *device = &snapshot->devices[i];
+
+                if (!device->is_vgpu_function ||
+                    strcmp(device->physical_function, card->address) != 0)
+                        continue;
+                if (device->vgpu_unread)
+                        return false;
+                found = true;
+        }
+        return found;
+}
+
 /* Decides by the class of the device. A virtual function with a driver is complete: its mdev types
  * would be there already. */
 bool snapshot_device_changes_silently(const SnapshotDevice *device)

@@ -287,6 +287,9 @@ bool snapshot_device_changes_silently(const SnapshotDevice *device);
 /* Returns the id of the vGPU type that a virtual function has now, borrowed; NULL: none. */
 const char *snapshot_vgpu_type(const SnapshotDevice *device);
 
+/* Returns true if the card has virtual functions that become vGPUs, and all of them were read. */
+bool snapshot_has_read_vgpus(const Snapshot *snapshot, const SnapshotDevice *card);
+
 /* Parses a PCI address in upper or lower case. Returns -EINVAL for another text, and leaves ret
  * unchanged. */
 int pci_address_parse(const char *text, char ret[PCI_ADDRESS_SIZE]);
