@@ -152,6 +152,15 @@ class TestClaims(CardCase):
                             if 'function 0000:c1:01.0 has the vGPU type nvidia-1436, but claim 1 has type nvidia-1428' in text],
                    20, 'the problem')
 
+    def test_a_cordoned_card_offers_no_type(self):
+        agent = self.start([function(n) for n in range(32)], BOTH_TYPES)
+        agent.ctl('cordon', '0000:c1:00.0')
+        self.wait_tree(agent, {'CUSTOM_L40S_2Q': (24, 24, 24), 'CUSTOM_L40S_48Q': (1, 1, 1)})
+        self.assertEqual(agent.claim('CUSTOM_L40S_2Q=1', check=False).returncode, 1)
+        agent.ctl('uncordon', '0000:c1:00.0')
+        self.wait_tree(agent, {'CUSTOM_L40S_2Q': (24, 0, 24), 'CUSTOM_L40S_48Q': (1, 0, 1)})
+        agent.claim('CUSTOM_L40S_2Q=1')
+
     def test_functions_of_device_spec_need_a_type(self):
         spec = '{"vendor_id": "10de", "address": "*:c1:01.*", "resource_class": "CUSTOM_GPU"}'
         agent = self.start([function(0, current='nvidia-1428'), function(1), function(2, current='nvidia-1428')],
