@@ -45,9 +45,9 @@ vgpu_types = true
 BOOTS = int(os.environ.get('COMPUTE_AGENT_BOOTS', '3'))
 SEED = int(os.environ.get('COMPUTE_AGENT_SEED', '1'))
 TYPES = (5, 7, 1428)
-# libvirtd starts guests after this command.
+# libvirtd starts guests after this command. A write to a plain file can leave the end of a longer text behind it.
 LIBVIRTD_DROP_IN = '''[Service]
-ExecStartPre=/bin/sh -c "cat /cards/bus/pci/devices/0000:c1:00.[4-7]/nvidia/current_vgpu_type >/run/types"
+ExecStartPre=/bin/sh -c "head -qn1 /cards/bus/pci/devices/0000:c1:00.[4-7]/nvidia/current_vgpu_type >/run/types"
 '''
 # A process of the host that has the function FUNCTIONS[2] open since the begin of the boot.
 OWNER = '''[Unit]
