@@ -94,6 +94,12 @@ class AgentHost:
         return wait_until(ready, seconds, 'another daemon', step=0.1)
 
 
+def _first_processes(pid):
+    """Returns the process ids of nspawn's children and of their children. While nspawn starts, process 1 is not its child yet."""
+    children = running(parent=pid)
+    return children + [found for child in children for found in running(parent=child)]
+
+
 class Machine(AgentHost, Service):
     """The container. start() returns when it has booted."""
 
@@ -174,12 +180,12 @@ class Machine(AgentHost, Service):
     def crash(self):
         """Ends all processes at once, also during a boot. The files stay as they are. start() can follow."""
         self.leader = None
-        leader = next(iter(running(parent=self.child.pid)), None)
-        if leader:
-            os.kill(leader, signal.SIGKILL)
+        processes = _first_processes(self.child.pid)
+        for pid in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         super().kill()
-        if leader:
-            wait_until(lambda: leader not in running(), 30, 'the end of the container')
+        wait_until(lambda: not set(processes) & set(running()), 30, 'the end of the container')
 
     def kill(self):
         leader, self.leader = self.leader, None

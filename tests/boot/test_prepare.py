@@ -218,7 +218,7 @@ class Boots(PrepareCase):
         for address in list(self.owned):
             if self.random.random() < 0.4:
                 self.machine.run('computectl', 'release', self.owned.pop(address)[0])
-        for address in set(FUNCTIONS) - {FUNCTIONS[2]} - set(self.owned):
+        for address in sorted(set(FUNCTIONS) - {FUNCTIONS[2]} - set(self.owned)):
             if self.random.random() < 0.6:
                 number = self.random.choice(TYPES)
                 self.owned[address] = (self.claim_function(address, 'nvidia-%d' % number), number)
