@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finds the configuration files, by the rules of systemd for drop-ins.
+/* Finds the configuration files and the health rules, by the rules of systemd for drop-ins.
  *
  * The main structure is Search, which collects the main file and the drop-ins. Roots are searched
  * in their order, so the first file of a name wins, and later ones of that name are skipped. A link
@@ -27,6 +27,7 @@ typedef struct DropIn {
 } DropIn;
 
 typedef struct Search {
+        const char *ending; /* end of the names of drop-ins: ".conf" */
         char *main;
         DropIn *items;
         size_t n_items, n_allocated;
@@ -115,12 +116,11 @@ static int add_drop_in(Search *search, const char *folder, const char *name, Err
         return 0;
 }
 
-static bool is_drop_in_name(const char *name)
+static bool is_drop_in_name(const Search *search, const char *name)
 {
-        size_t n = strlen(name);
+        size_t n = strlen(name), end = strlen(search->ending);
 
-        return name[0] != '.' && n > strlen(".conf") &&
-               strcmp(name + n - strlen(".conf"), ".conf") == 0;
+        return name[0] != '.' && n > end && strcmp(name + n - end, search->ending) == 0;
 }
 
 /* Adds the drop-ins of a folder. A folder that does not exist has none. */
@@ -139,7 +139,7 @@ static int add_folder(Search *search, const char *folder, Error *reterr)
         if (!dir)
                 return error_setf(reterr, errno, "Cannot read %s: %s", folder, strerror(errno));
         while (errno = 0, (entry = readdir(dir))) {
-                if (!is_drop_in_name(entry->d_name))
+                if (!is_drop_in_name(search, entry->d_name))
                         continue;
                 r = add_drop_in(search, folder, entry->d_name, reterr);
                 if (r < 0)
@@ -216,11 +216,27 @@ static int search_roots(Search *search, const char *const roots[], Error *reterr
 int config_search(const char *const roots[], const char *file, ConfigWarning warning,
                   void *userdata, char ***ret_paths, Error *reterr)
 {
-        _cleanup_(search_done) Search search = { .warning = warning, .userdata = userdata };
+        _cleanup_(search_done)
+                Search search = { .ending = ".conf", .warning = warning, .userdata = userdata };
         int r;
 
         r = file ? search_named(&search, file, reterr) : search_roots(&search, roots, reterr);
         if (r < 0)
                 return r;
+        return take_paths(&search, ret_paths, reterr);
+}
+
+int config_search_folders(const char *const folders[], const char *ending, ConfigWarning warning,
+                          void *userdata, char ***ret_paths, Error *reterr)
+{
+        _cleanup_(search_done)
+                Search search = { .ending = ending, .warning = warning, .userdata = userdata };
+
+        for (const char *const *folder = folders; *folder; folder++) {
+                int r = add_folder(&search, *folder, reterr);
+
+                if (r < 0)
+                        return r;
+        }
         return take_paths(&search, ret_paths, reterr);
 }

@@ -14,3 +14,9 @@
  * strings_free(). Returns -ENOENT if file does not exist, -EACCES or -ENOMEM, with words. */
 int config_search(const char *const roots[], const char *file, ConfigWarning warning,
                   void *userdata, char ***ret_paths, Error *reterr);
+
+/* Finds the files whose names end with ending (".yaml") in folders (NULL-terminated), by the same
+ * rules: sorted by name, the first folder counts, a link to /dev/null masks a name. Missing folders
+ * are ignored. *ret_paths as above. Returns -EACCES or -ENOMEM, with words. */
+int config_search_folders(const char *const folders[], const char *ending, ConfigWarning warning,
+                          void *userdata, char ***ret_paths, Error *reterr);

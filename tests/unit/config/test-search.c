@@ -180,4 +180,36 @@ static void test_unreadable(void **state)
         assert_null(paths);
 }
 
-TEST_MAIN(test_roots, test_named, test_warnings, test_unreadable)
+/* Folders of files with another ending follow the same rules. */
+static void test_folders(void **state)
+{
+        static const struct {
+                Tree tree;
+                const char *expected;
+        } cases[] = {
+                { {}, "" },
+                { { .files = { "usr/a.yaml", "usr/b.conf", "usr/.c.yaml", "usr/.yaml" } },
+                  "usr/a.yaml " },
+                { { .files = { "etc/b.yaml", "usr/a.yaml", "usr/b.yaml" } },
+                  "usr/a.yaml etc/b.yaml " },
+                { { .files = { "usr/a.yaml", "usr/b.yaml" }, .masks = { "etc/a.yaml" } },
+                  "usr/b.yaml " },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+                _cleanup_free_ char *etc = scratch_path(folder, "etc");
+                _cleanup_free_ char *usr = scratch_path(folder, "usr");
+                const char *const folders[] = { etc, usr, NULL };
+                _cleanup_(strings_freep) char **paths = NULL;
+                char text[1024];
+
+                make_tree(folder, &cases[i].tree);
+                assert_int_equal(config_search_folders(folders, ".yaml", NULL, NULL, &paths, NULL),
+                                 0);
+                join(paths, folder, text, sizeof(text));
+                assert_string_equal(text, cases[i].expected);
+        }
+}
+
+TEST_MAIN(test_folders, test_roots, test_named, test_warnings, test_unreadable)
