@@ -488,7 +488,7 @@ int bus_uncordon(sd_bus_message *call, const BusCaller *caller, const BusConfig 
         if (r < 0)
                 return r;
         r = cordon_lift(config->cordon, tracker_view(config->tracker).tree, &config->root, device,
-                        &words);
+                        clock_usec(CLOCK_REALTIME), &words);
         if (r < 0)
                 return refuse_cordon(error, r, &words);
         log_event(LOG_NOTICE, MESSAGE_UNCORDONED,

@@ -11,8 +11,9 @@
  * without the effect. The tree maker calls cordon_clear() before the driver and the device watch
  * edit a tree, and cordon_apply() after them.
  *
- * Each change by an operator is written to the disk before it takes effect, and is undone in memory
- * if the write fails. The words for people are made at each change. */
+ * Each change by an operator or a health rule is written to the disk before it takes effect, and is
+ * undone in memory if the write fails. A failed write can leave a time in lifted, which does no
+ * harm: it is that of now. The words for people are made at each change. */
 
 #include "agent/tree/cordon.h"
 
@@ -30,26 +31,47 @@
 #include "drivers/host/snapshot.h"
 
 #define CORDON_FORMAT "compute-agent-cordon/1"
-#define DEVICE_MAX    200 /* length of a device's name, in bytes */
+#define DEVICE_MAX    200    /* length of a device's name, in bytes */
+#define LIFT_BOOT     "boot" /* CordonRule.lift of a cordon that the next boot ends */
+#define LIFTED_MAX    1024   /* remembered times of lifted cordons */
 
 /* A cordon, with the state to restore when it is lifted. */
 typedef struct CordonEntry {
         char *device; /* name as the operator wrote it; "" for the host */
         char *reason, *who;
-        uint64_t since_usec; /* CLOCK_REALTIME */
-        bool lifted;         /* the effect must be undone */
-        bool retired;        /* only of the host: see cordon_set_retired() */
-        bool applied;        /* foreign and reserved are known */
-        bool foreign;        /* host: the trait existed before the cordon */
-        Resources reserved;  /* device: reserved amounts before the cordon, by class */
+        char *rule;           /* health rule that owns the cordon; "": a person does */
+        char *lift, *boot_id; /* see CordonRule; "" without a rule */
+        uint64_t since_usec;  /* CLOCK_REALTIME */
+        bool lifted;          /* the effect must be undone */
+        bool retired;         /* only of the host: see cordon_set_retired() */
+        bool applied;         /* foreign and reserved are known */
+        bool foreign;         /* host: the trait existed before the cordon */
+        Resources reserved;   /* device: reserved amounts before the cordon, by class */
 } CordonEntry;
+
+/* The time at which a person lifted the cordon of a device. */
+typedef struct Lifted {
+        char *device;
+        uint64_t usec; /* CLOCK_REALTIME */
+} Lifted;
+
+/* The texts of cordon_view(). */
+typedef enum Words {
+        WORDS_HOST,
+        WORDS_DEVICES,
+        WORDS_BY_PERSONS,
+        WORDS_BY_RULES,
+        _WORDS_MAX,
+} Words;
 
 struct Cordon {
         char *state_file;
         bool read_only;
         CordonEntry *entries;
         size_t n_entries, n_allocated;
-        char *host_words, *device_words; /* for cordon_view(); "": no cordon */
+        Lifted *lifted; /* the oldest first */
+        size_t n_lifted, n_lifted_allocated;
+        char *words[_WORDS_MAX]; /* for cordon_view(); "": no cordon */
 };
 
 static void entry_done(CordonEntry *entry)
@@ -57,6 +79,9 @@ static void entry_done(CordonEntry *entry)
         free(entry->device);
         free(entry->reason);
         free(entry->who);
+        free(entry->rule);
+        free(entry->lift);
+        free(entry->boot_id);
         resources_done(&entry->reserved);
 }
 
@@ -67,8 +92,11 @@ Cordon *cordon_free(Cordon *cordon)
         for (size_t i = 0; i < cordon->n_entries; i++)
                 entry_done(&cordon->entries[i]);
         free(cordon->entries);
-        free(cordon->host_words);
-        free(cordon->device_words);
+        for (size_t i = 0; i < cordon->n_lifted; i++)
+                free(cordon->lifted[i].device);
+        free(cordon->lifted);
+        for (Words i = 0; i < _WORDS_MAX; i++)
+                free(cordon->words[i]);
         free(cordon->state_file);
         free(cordon);
         return NULL;
@@ -104,9 +132,16 @@ static void write_words(const CordonEntry *entry, FILE *file)
                 entry->reason[0] ? ": " : "", entry->reason);
 }
 
-/* Returns the cordons of the host, or those of the devices, in words. "": there is none. NULL:
- * memory is short. */
-static char *make_words(const Cordon *cordon, bool host)
+/* Returns true if the text contains the entry. */
+static bool is_part(const CordonEntry *entry, Words words)
+{
+        if (entry->lifted || (entry->device[0] == '\0') != (words == WORDS_HOST))
+                return false;
+        return words < WORDS_BY_PERSONS || (entry->rule[0] != '\0') == (words == WORDS_BY_RULES);
+}
+
+/* Returns the cordons of one text in words. "": there is none. NULL: memory is short. */
+static char *make_words(const Cordon *cordon, Words words)
 {
         char *text = NULL;
         size_t size;
@@ -116,12 +151,10 @@ static char *make_words(const Cordon *cordon, bool host)
         if (!file)
                 return NULL;
         for (size_t i = 0; i < cordon->n_entries; i++) {
-                const CordonEntry *entry = &cordon->entries[i];
-
-                if (entry->lifted || (entry->device[0] == '\0') != host)
+                if (!is_part(&cordon->entries[i], words))
                         continue;
                 fputs(first ? "" : "; ", file);
-                write_words(entry, file);
+                write_words(&cordon->entries[i], file);
                 first = false;
         }
         if (fclose(file) == 0)
@@ -130,30 +163,47 @@ static char *make_words(const Cordon *cordon, bool host)
         return NULL;
 }
 
-/* Makes both texts again. They change together or not at all. */
+/* Makes all texts again. They change together or not at all. */
 static int update_words(Cordon *cordon, Error *reterr)
 {
-        _cleanup_free_ char *host = make_words(cordon, true);
-        _cleanup_free_ char *devices = make_words(cordon, false);
+        char *words[_WORDS_MAX];
+        bool complete = true;
 
-        if (!host || !devices)
-                return error_oom(reterr);
-        free(cordon->host_words);
-        free(cordon->device_words);
-        cordon->host_words = TAKE_PTR(host);
-        cordon->device_words = TAKE_PTR(devices);
-        return 0;
+        for (Words i = 0; i < _WORDS_MAX; i++) {
+                words[i] = make_words(cordon, i);
+                complete = complete && words[i];
+        }
+        for (Words i = 0; i < _WORDS_MAX; i++) {
+                free(complete ? cordon->words[i] : words[i]);
+                if (complete)
+                        cordon->words[i] = words[i];
+        }
+        return complete ? 0 : error_oom(reterr);
 }
 
 /* The file */
 
 static json_t *entry_to_json(const CordonEntry *entry)
 {
-        return json_pack("{ss ss ss sI sb sb sb sb so}", "device", entry->device, "reason",
-                         entry->reason, "who", entry->who, "since_usec",
-                         (json_int_t)entry->since_usec, "lifted", (int)entry->lifted, "retired",
-                         (int)entry->retired, "applied", (int)entry->applied, "foreign",
-                         (int)entry->foreign, "reserved", resources_to_json(&entry->reserved));
+        return json_pack("{ss ss ss ss ss ss sI sb sb sb sb so}", "device", entry->device, "reason",
+                         entry->reason, "who", entry->who, "rule", entry->rule, "lift", entry->lift,
+                         "boot_id", entry->boot_id, "since_usec", (json_int_t)entry->since_usec,
+                         "lifted", (int)entry->lifted, "retired", (int)entry->retired, "applied",
+                         (int)entry->applied, "foreign", (int)entry->foreign, "reserved",
+                         resources_to_json(&entry->reserved));
+}
+
+/* Returns the times of lifted cordons. NULL: memory is short. */
+static json_t *lifted_to_json(const Cordon *cordon)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; array && i < cordon->n_lifted; i++)
+                if (json_array_append_new(array, json_pack("{ss sI}", "device",
+                                                           cordon->lifted[i].device, "usec",
+                                                           (json_int_t)cordon->lifted[i].usec)) < 0)
+                        return NULL;
+        return TAKE_PTR(array);
 }
 
 static int save(const Cordon *cordon, Error *reterr)
@@ -165,7 +215,9 @@ static int save(const Cordon *cordon, Error *reterr)
         for (size_t i = 0; array && i < cordon->n_entries; i++)
                 if (json_array_append_new(array, entry_to_json(&cordon->entries[i])) < 0)
                         return error_oom(reterr);
-        json = array ? json_pack("{ss sO}", "format", CORDON_FORMAT, "cordons", array) : NULL;
+        json = array ? json_pack("{ss sO so}", "format", CORDON_FORMAT, "cordons", array, "lifted",
+                                 lifted_to_json(cordon))
+                     : NULL;
         return json ? state_file_write(cordon->state_file, json, reterr) : error_oom(reterr);
 }
 
@@ -175,9 +227,13 @@ static int add_entry(Cordon *cordon, const char *device, const char *reason, con
         CordonEntry entry = { .device = strdup(device),
                               .reason = strdup(reason),
                               .who = strdup(who),
+                              .rule = strdup(""),
+                              .lift = strdup(""),
+                              .boot_id = strdup(""),
                               .reserved = RESOURCES_INIT };
 
-        if (!entry.device || !entry.reason || !entry.who ||
+        if (!entry.device || !entry.reason || !entry.who || !entry.rule || !entry.lift ||
+            !entry.boot_id ||
             array_grow(&cordon->entries, sizeof(CordonEntry), cordon->n_entries,
                        &cordon->n_allocated) < 0) {
                 entry_done(&entry);
@@ -188,7 +244,34 @@ static int add_entry(Cordon *cordon, const char *device, const char *reason, con
         return 0;
 }
 
-/* Adds the entry of a JSON object. "retired" is optional, because older files lack it. */
+/* Replaces *text by a copy of an optional member. Files of older versions lack it. */
+static int read_optional(const json_t *json, const char *key, char **text, Error *reterr)
+{
+        const char *value = json_string_value(json_object_get(json, key));
+        char *copy = strdup(value ? value : "");
+
+        if (!copy)
+                return error_oom(reterr);
+        free(*text);
+        *text = copy;
+        return 0;
+}
+
+/* Reads the owner of a cordon. That of the host always belongs to a person. */
+static int read_rule(CordonEntry *entry, const json_t *json, Error *reterr)
+{
+        int r = 0;
+
+        if (entry->device[0])
+                r = read_optional(json, "rule", &entry->rule, reterr);
+        if (r == 0 && entry->rule[0])
+                r = read_optional(json, "lift", &entry->lift, reterr);
+        return r == 0 && entry->rule[0] ? read_optional(json, "boot_id", &entry->boot_id, reterr)
+                                        : r;
+}
+
+/* Adds the entry of a JSON object. "retired" and the owner are optional, because older files lack
+ * them. */
 static int read_entry(Cordon *cordon, const json_t *json, Error *reterr)
 {
         const char *device, *reason, *who;
@@ -216,12 +299,40 @@ static int read_entry(Cordon *cordon, const json_t *json, Error *reterr)
         entry->applied = applied;
         entry->foreign = foreign;
         entry->retired = !device[0] && json_is_true(json_object_get(json, "retired"));
+        if ((r = read_rule(entry, json, reterr)) < 0)
+                return r;
         return resources_from_json(reserved, &entry->reserved, reterr);
+}
+
+/* Removes the oldest time if there are too many, and makes space for another. */
+static int grow_lifted(Cordon *cordon)
+{
+        if (cordon->n_lifted >= LIFTED_MAX) {
+                free(cordon->lifted[0].device);
+                array_close(cordon->lifted, sizeof(Lifted), &cordon->n_lifted, 0);
+        }
+        return array_grow(&cordon->lifted, sizeof(Lifted), cordon->n_lifted,
+                          &cordon->n_lifted_allocated);
+}
+
+/* Adds the time at which a cordon was lifted. */
+static int add_lifted(Cordon *cordon, const char *device, uint64_t usec)
+{
+        char *copy = strdup(device);
+
+        if (!copy || grow_lifted(cordon) < 0) {
+                free(copy);
+                return -ENOMEM;
+        }
+        cordon->lifted[cordon->n_lifted++] = (Lifted){ copy, usec };
+        return 0;
 }
 
 static int read_entries(const json_t *json, void *userdata, Error *reterr)
 {
+        const char *device;
         json_t *array, *item;
+        uint64_t usec;
         size_t i;
         int r = json_read_array(json, "cordons", &array, reterr);
 
@@ -230,6 +341,13 @@ static int read_entries(const json_t *json, void *userdata, Error *reterr)
         json_array_foreach(array, i, item)
                 if ((r = read_entry(userdata, item, reterr)) < 0)
                         return r;
+        /* Files of older versions have no such array. */
+        json_array_foreach(json_object_get(json, "lifted"), i, item)
+                if ((r = json_read_string(item, "device", &device, reterr)) < 0 ||
+                    (r = json_read_u64(item, "usec", &usec, reterr)) < 0)
+                        return r;
+                else if (add_lifted(userdata, device, usec) < 0)
+                        return error_oom(reterr);
         return 0;
 }
 
@@ -352,14 +470,66 @@ static CordonEntry *find_named(const Cordon *cordon, const ProviderTree *tree, c
         return entry;
 }
 
-/* Changes by an operator */
-
-int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
-               const char *reason, const char *who, uint64_t now_usec, Error *reterr)
+const Provider *cordon_find_provider(const ProviderTree *tree, const Uuid *root, const char *device)
 {
-        CordonEntry *entry = find_named(cordon, tree, root, device), before, after;
-        int r;
+        return find_provider(tree, root, device);
+}
 
+/* Returns the time at which a person lifted the last cordon of the device; 0: never. */
+static uint64_t find_lifted(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
+                            const char *device)
+{
+        const Provider *meant = tree ? find_provider(tree, root, device) : NULL;
+        uint64_t last = 0;
+
+        for (size_t i = 0; i < cordon->n_lifted; i++) {
+                const Lifted *lifted = &cordon->lifted[i];
+
+                if (strcmp(lifted->device, device) == 0 ||
+                    (meant && find_provider(tree, root, lifted->device) == meant))
+                        last = MAX(last, lifted->usec);
+        }
+        return last;
+}
+
+static CordonRule rule_of(const CordonEntry *entry)
+{
+        return (CordonRule){ entry->rule, entry->lift, entry->boot_id };
+}
+
+CordonState cordon_get_state(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
+                             const char *device)
+{
+        const CordonEntry *entry = find_named(cordon, tree, root, device);
+        CordonState state = { .lifted_usec = find_lifted(cordon, tree, root, device) };
+
+        state.cordoned = entry && !entry->lifted;
+        if (state.cordoned)
+                state.rule = rule_of(entry);
+        return state;
+}
+
+const char *cordon_find_of_other_boot(const Cordon *cordon, const char *boot_id,
+                                      CordonRule *ret_rule)
+{
+        for (size_t i = 0; i < cordon->n_entries; i++) {
+                const CordonEntry *entry = &cordon->entries[i];
+
+                if (entry->lifted || !entry->rule[0] || strcmp(entry->lift, LIFT_BOOT) != 0 ||
+                    strcmp(entry->boot_id, boot_id) == 0)
+                        continue;
+                *ret_rule = rule_of(entry);
+                return entry->device;
+        }
+        return NULL;
+}
+
+/* Changes */
+
+/* Checks the arguments of a new cordon. */
+static int check_new(const ProviderTree *tree, const Uuid *root, const char *device,
+                     const char *reason, Error *reterr)
+{
         if (strlen(reason) > CORDON_TEXT_MAX || strlen(device) > DEVICE_MAX)
                 return error_setf(
                         reterr, EINVAL,
@@ -370,24 +540,81 @@ int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const
                         reterr, ENODEV,
                         "\"%.60s\" is not a device of this host with a provider. \"computectl tree\" lists them",
                         device);
+        return 0;
+}
+
+/* Frees the texts that a change of the owner replaces. */
+static void free_owner(const CordonEntry *entry)
+{
+        free(entry->reason);
+        free(entry->who);
+        free(entry->rule);
+        free(entry->lift);
+        free(entry->boot_id);
+}
+
+/* Gives the entry another owner and reason, on the disk, too. The entry changes before the write,
+ * because save() writes all entries. A failure restores it. */
+static int change_owner(Cordon *cordon, CordonEntry *entry, const char *reason, const char *who,
+                        const CordonRule *rule, uint64_t now_usec, Error *reterr)
+{
+        CordonEntry before = *entry;
+        int r;
+
+        entry->reason = strdup(reason);
+        entry->who = strdup(who);
+        entry->rule = strdup(rule->name);
+        entry->lift = strdup(rule->lift);
+        entry->boot_id = strdup(rule->boot_id);
+        entry->since_usec = now_usec;
+        entry->lifted = false;
+        r = entry->reason && entry->who && entry->rule && entry->lift && entry->boot_id
+                    ? save(cordon, reterr)
+                    : error_oom(reterr);
+        if (r == 0) {
+                free_owner(&before);
+                return 0;
+        }
+        free_owner(entry);
+        *entry = before;
+        return r;
+}
+
+static int set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
+               const char *reason, const char *who, const CordonRule *rule, uint64_t now_usec,
+               Error *reterr)
+{
+        CordonEntry *entry = find_named(cordon, tree, root, device);
+        bool is_new = !entry;
+        int r = check_new(tree, root, device, reason, reterr);
+
+        if (r < 0)
+                return r;
         if (!entry && add_entry(cordon, device, "", "", &entry) < 0)
                 return error_oom(reterr);
-        /* The entry changes before the write, because save() writes all entries. A failure restores
-         * it. */
-        before = after = *entry;
-        after.reason = strdup(reason);
-        after.who = strdup(who);
-        after.since_usec = now_usec;
-        after.lifted = false;
-        *entry = after;
-        r = after.reason && after.who ? save(cordon, reterr) : error_oom(reterr);
-        if (r < 0)
-                *entry = before;
-        free(r < 0 ? after.reason : before.reason);
-        free(r < 0 ? after.who : before.who);
-        if (r < 0 && before.since_usec == 0)
+        r = change_owner(cordon, entry, reason, who, rule, now_usec, reterr);
+        if (r < 0 && is_new)
                 remove_entry(cordon, (size_t)(entry - cordon->entries));
         return r < 0 ? r : update_words(cordon, reterr);
+}
+
+int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
+               const char *reason, const char *who, uint64_t now_usec, Error *reterr)
+{
+        static const CordonRule person = { "", "", "" };
+
+        return set(cordon, tree, root, device, reason, who, &person, now_usec, reterr);
+}
+
+int cordon_set_by_rule(Cordon *cordon, const ProviderTree *tree, const Uuid *root,
+                       const char *device, const char *reason, const CordonRule *rule,
+                       uint64_t now_usec, Error *reterr)
+{
+        _cleanup_free_ char *who = text_format("rule %s", rule->name);
+
+        if (!who)
+                return error_oom(reterr);
+        return set(cordon, tree, root, device, reason, who, rule, now_usec, reterr);
 }
 
 /* Writes a changed entry to the disk and makes the words again. Restores the entry if the write
@@ -402,7 +629,7 @@ static int keep(Cordon *cordon, CordonEntry *entry, const CordonEntry *before, E
 }
 
 int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
-                Error *reterr)
+                uint64_t now_usec, Error *reterr)
 {
         CordonEntry *entry = find_named(cordon, tree, root, device), before;
 
@@ -414,8 +641,24 @@ int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, cons
                 return error_setf(reterr, EINVAL,
                                   "The host is retired. Run \"computectl retire --undo\" first");
         before = *entry;
+        if (device[0] && add_lifted(cordon, entry->device, now_usec) < 0)
+                return error_oom(reterr);
         entry->lifted = true;
         return keep(cordon, entry, &before, reterr);
+}
+
+int cordon_lift_by_rule(Cordon *cordon, const ProviderTree *tree, const Uuid *root,
+                        const char *device, const char *rule, Error *reterr)
+{
+        CordonEntry *entry = find_named(cordon, tree, root, device), before;
+        int r;
+
+        if (!entry || entry->lifted || strcmp(entry->rule, rule) != 0)
+                return 0;
+        before = *entry;
+        entry->lifted = true;
+        r = keep(cordon, entry, &before, reterr);
+        return r < 0 ? r : 1;
 }
 
 int cordon_set_retired(Cordon *cordon, bool retired, Error *reterr)
@@ -429,17 +672,26 @@ int cordon_set_retired(Cordon *cordon, bool retired, Error *reterr)
         return keep(cordon, entry, &before, reterr);
 }
 
+static const char *get_words(const Cordon *cordon, Words words)
+{
+        return cordon->words[words][0] ? cordon->words[words] : NULL;
+}
+
 CordonView cordon_view(const Cordon *cordon)
 {
         const CordonEntry *host = find_entry(cordon, "");
         CordonView view = {
-                .host = cordon->host_words[0] ? cordon->host_words : NULL,
-                .devices = cordon->device_words[0] ? cordon->device_words : NULL,
+                .host = get_words(cordon, WORDS_HOST),
+                .devices = get_words(cordon, WORDS_DEVICES),
+                .by_persons = get_words(cordon, WORDS_BY_PERSONS),
+                .by_rules = get_words(cordon, WORDS_BY_RULES),
                 .is_retired = host && host->retired,
         };
 
-        for (size_t i = 0; i < cordon->n_entries; i++)
-                view.n_devices += cordon->entries[i].device[0] && !cordon->entries[i].lifted;
+        for (size_t i = 0; i < cordon->n_entries; i++) {
+                view.n_devices += is_part(&cordon->entries[i], WORDS_DEVICES);
+                view.n_by_rules += is_part(&cordon->entries[i], WORDS_BY_RULES);
+        }
         return view;
 }
 

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Keeps cordons: the operator's orders to take the host or a device out of use. A cordoned host has
+/* Keeps cordons: orders of an operator, or of a health rule, to take the host or a device out of
+ * use. A cordoned host has
  * the trait COMPUTE_STATUS_DISABLED on its provider (facts A17). A cordoned device has all capacity
  * of its provider reserved. "cordon.json" of state_dir has each cordon with its author, time and
  * reason. A restart, or another writer in Placement, therefore does not end it.
  *
  * A lifted cordon restores the earlier state: a trait of another writer stays, and a device gets
  * the reserved amount that it would have. The entry is removed once a tree that was read from
- * Placement shows that the cordon is gone. Main thread; blocks on the disk. */
+ * Placement shows that the cordon is gone.
+ *
+ * A cordon of a device belongs to a person or to a health rule (agent/health/rule.h). A rule
+ * changes only its own cordons; a person can take over and lift each one. The time at which a
+ * person lifted a cordon is kept, because older evidence must not cordon the device again. Main
+ * thread; blocks on the disk. */
 
 #include <jansson.h>
 
@@ -19,6 +25,20 @@
 #define CORDON_TEXT_MAX 255 /* length of a reason, in bytes */
 
 typedef struct Cordon Cordon;
+
+/* The health rule that a cordon belongs to. The texts are borrowed. */
+typedef struct CordonRule {
+        const char *name;    /* "": the cordon belongs to a person */
+        const char *lift;    /* event that ends it, besides a person: health_lift_to_text() */
+        const char *boot_id; /* boot of the host whose evidence made it */
+} CordonRule;
+
+/* The cordon of a device now. */
+typedef struct CordonState {
+        bool cordoned;
+        CordonRule rule;      /* if cordoned */
+        uint64_t lifted_usec; /* CLOCK_REALTIME when a person lifted a cordon last; 0: never */
+} CordonState;
 
 /* Loads the cordons. A file that cannot be read is logged as an error, and there are no cordons
  * then. read_only: never write the file (--dry-run). Returns -ENOMEM on failure. */
@@ -34,10 +54,37 @@ DEFINE_CLEANUP(Cordon *, cordon_free);
 int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                const char *reason, const char *who, uint64_t now_usec, Error *reterr);
 
-/* Lifts a cordon, by any name of the device. Returns -ENOENT with words if it is not cordoned,
- * -EINVAL for a host that is retired. Other errors are those of cordon_set(). */
+/* Does the same for a health rule, which then owns the cordon. reason must not exceed
+ * CORDON_TEXT_MAX. */
+int cordon_set_by_rule(Cordon *cordon, const ProviderTree *tree, const Uuid *root,
+                       const char *device, const char *reason, const CordonRule *rule,
+                       uint64_t now_usec, Error *reterr);
+
+/* Lifts a cordon for a person, by any name of the device, and notes now_usec (CLOCK_REALTIME).
+ * Returns -ENOENT with words if it is not cordoned, -EINVAL for a host that is retired. Other
+ * errors are those of cordon_set(). */
 int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
-                Error *reterr);
+                uint64_t now_usec, Error *reterr);
+
+/* Lifts the cordon of a device if the rule owns it. Returns 1 if it was lifted, 0 if the rule owns
+ * no cordon of the device, or an error of the disk with words. */
+int cordon_lift_by_rule(Cordon *cordon, const ProviderTree *tree, const Uuid *root,
+                        const char *device, const char *rule, Error *reterr);
+
+/* Returns the name of a device whose cordon belongs to a rule that ends with the boot, and was made
+ * in another boot than boot_id. NULL: there is none. Borrowed until the next change; *ret_rule
+ * likewise. */
+const char *cordon_find_of_other_boot(const Cordon *cordon, const char *boot_id,
+                                      CordonRule *ret_rule);
+
+/* Returns the state of a device, by any of its names. The texts are borrowed until the next
+ * change. */
+CordonState cordon_get_state(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
+                             const char *device);
+
+/* Returns the provider of a device below root, by any of its names, or NULL. Borrowed from tree. */
+const Provider *cordon_find_provider(const ProviderTree *tree, const Uuid *root,
+                                     const char *device);
 
 /* Sets or clears the retired mark of the host's cordon. While it is set, nothing is reported to
  * Placement (computectl retire). Returns -ENOENT with words for a host that is not cordoned. Other
@@ -60,6 +107,8 @@ typedef struct CordonView {
         const char *host;    /* reason why the host takes no claim; NULL: not cordoned */
         const char *devices; /* cordoned devices with their reasons; NULL: none */
         size_t n_devices;
+        const char *by_persons, *by_rules; /* parts of devices by their owners; NULL: none */
+        size_t n_by_rules;
         bool is_retired; /* see cordon_set_retired() */
 } CordonView;
 

@@ -57,7 +57,8 @@ static int set(const char *device, Error *reterr)
 
 static int lift(const char *device, Error *reterr)
 {
-        return cordon_lift(scene.cordon, scene.mirror, &scene.root, device, reterr);
+        return cordon_lift(scene.cordon, scene.mirror, &scene.root, device, 2000 * USEC_PER_SEC,
+                           reterr);
 }
 
 static Inventory *vgpus(void)
@@ -297,6 +298,88 @@ static void test_retired(void **state)
         assert_int_equal(cordon_set_retired(scene.cordon, true, NULL), -ENOENT);
 }
 
+#define NOW (1000 * USEC_PER_SEC)
+
+static int set_by_rule(const char *device, const char *rule, const char *lift, const char *boot_id)
+{
+        const CordonRule owner = { rule, lift, boot_id };
+
+        return cordon_set_by_rule(scene.cordon, scene.mirror, &scene.root, device, "a line", &owner,
+                                  NOW, NULL);
+}
+
+static int lift_by_rule(const char *device, const char *rule)
+{
+        return cordon_lift_by_rule(scene.cordon, scene.mirror, &scene.root, device, rule, NULL);
+}
+
+static CordonState look(const char *device)
+{
+        return cordon_get_state(scene.cordon, scene.mirror, &scene.root, device);
+}
+
+/* A rule changes only its own cordon; a person can take it over and lift it. */
+static void test_owners(void **state)
+{
+        assert_int_equal(set_by_rule("0000:41:00.0", "a", "never", "b1"), 0);
+        start();
+        assert_string_equal(look(GPU).rule.name, "a");
+        assert_string_equal(look(GPU).rule.lift, "never");
+        assert_string_equal(look(GPU).rule.boot_id, "b1");
+        assert_int_equal(cordon_view(scene.cordon).n_by_rules, 1);
+        assert_null(cordon_view(scene.cordon).by_persons);
+        assert_string_equal(cordon_view(scene.cordon).by_rules,
+                            "0000:41:00.0 cordoned by rule a since 1970-01-01 00:16 UTC: a line");
+        publish();
+        assert_int_equal(reserved(GPU, "VGPU"), 4);
+        assert_int_equal(lift_by_rule(GPU, "b"), 0);
+        assert_int_equal(lift_by_rule("0000:c1:00.0", "a"), 0);
+        assert_int_equal(lift_by_rule(GPU, "a"), 1);
+        assert_int_equal(lift_by_rule(GPU, "a"), 0);
+        assert_true(look(GPU).lifted_usec == 0);
+        publish();
+        assert_int_equal(reserved(GPU, "VGPU"), 1);
+        assert_int_equal(set_by_rule("0000:41:00.0", "a", "never", "b1"), 0);
+        assert_int_equal(set(GPU, NULL), 0);
+        assert_int_equal(cordon_view(scene.cordon).n_devices, 1);
+        assert_null(cordon_view(scene.cordon).by_rules);
+        assert_int_equal(lift_by_rule(GPU, "a"), 0);
+        /* The time of the lift by a person is kept for each name of the device. */
+        assert_int_equal(lift(GPU, NULL), 0);
+        publish();
+        publish();
+        start();
+        assert_false(look("0000:41:00.0").cordoned);
+        assert_true(look("0000:41:00.0").lifted_usec == 2000 * USEC_PER_SEC);
+        assert_true(look("0000:c1:00.0").lifted_usec == 0);
+}
+
+static void test_cordons_of_another_boot(void **state)
+{
+        CordonRule rule;
+
+        assert_int_equal(set_by_rule(GPU, "a", "never", "b1"), 0);
+        assert_int_equal(set("0000:c1:00.0", NULL), 0);
+        assert_null(cordon_find_of_other_boot(scene.cordon, "b2", &rule));
+        assert_int_equal(set_by_rule("0000:c1:00.0", "b", "boot", "b1"), 0);
+        assert_null(cordon_find_of_other_boot(scene.cordon, "b1", &rule));
+        assert_string_equal(cordon_find_of_other_boot(scene.cordon, "b2", &rule), "0000:c1:00.0");
+        assert_string_equal(rule.name, "b");
+        assert_int_equal(lift_by_rule("0000:c1:00.0", "b"), 1);
+        assert_null(cordon_find_of_other_boot(scene.cordon, "b2", &rule));
+}
+
+/* Only the newest times are kept. */
+static void test_many_lifts(void **state)
+{
+        for (int i = 0; i < 1030; i++) {
+                assert_int_equal(set_by_rule(GPU, "a", "boot", "b1"), 0);
+                assert_int_equal(lift(GPU, NULL), 0);
+        }
+        start();
+        assert_true(look(GPU).lifted_usec == 2000 * USEC_PER_SEC);
+}
+
 static void test_providers_with_reserved_of_nova(void **state)
 {
         static const struct {
@@ -319,7 +402,8 @@ static void test_providers_with_reserved_of_nova(void **state)
         }
 }
 
-TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired,
-                test_providers_with_reserved_of_nova, test_host, test_foreign_trait_stays,
-                test_devices, test_a_device_that_is_withheld, test_reserved_changes_under_a_cordon,
-                test_first_document, test_bad_files, test_a_disk_that_cannot_be_written)
+TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired, test_owners,
+                test_cordons_of_another_boot, test_many_lifts, test_providers_with_reserved_of_nova,
+                test_host, test_foreign_trait_stays, test_devices, test_a_device_that_is_withheld,
+                test_reserved_changes_under_a_cordon, test_first_document, test_bad_files,
+                test_a_disk_that_cannot_be_written)
