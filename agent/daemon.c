@@ -27,6 +27,7 @@
 #include "agent/cycle/tracker.h"
 #include "agent/cycle/verdict.h"
 #include "agent/guests/comparison.h"
+#include "agent/health/monitor.h"
 #include "agent/placing/decide.h"
 #include "agent/placing/queue.h"
 #include "agent/state/identity.h"
@@ -58,6 +59,7 @@ typedef struct Daemon {
         ClaimService *claims;
         Cordon *cordon;
         Retained *retained;
+        HealthMonitor *health; /* NULL in other modes than DAEMON_SERVE */
         ClaimQueue *queue;
         BusService *bus;
         bool is_reloading;      /* the first cycle after a reload has not ended */
@@ -89,6 +91,7 @@ static void daemon_done(Daemon *daemon)
 {
         bus_service_free(daemon->bus);
         claim_queue_free(daemon->queue);
+        health_monitor_free(daemon->health);
         engine_done(&daemon->engine);
         claim_service_free(daemon->claims);
         cordon_free(daemon->cordon);
@@ -314,6 +317,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .warm = starts,
                 .last_sync_usec = before ? before->last_sync_usec : 0,
                 .warnings = &engine->config->warnings,
+                .health = health_monitor_get_view(daemon->health),
                 .state_dir = engine->config->state_dir,
                 .reshape_patience_usec = engine->config->reshape_patience_usec,
                 .device_settle_usec = starts ? engine->config->device_settle_usec : 0,
@@ -441,6 +445,7 @@ static void put_in_force(Daemon *daemon, Engine *engine)
         daemon->engine = *engine;
         daemon->reloaded = true;
         daemon->n_cycles = 0;
+        health_monitor_reload(daemon->health);
         log_set_level(config->log_level);
         on_changed(daemon->engine.tracker, daemon);
 }
@@ -569,6 +574,52 @@ static int set_up_claims(Daemon *daemon, Error *reterr)
         claim_service_set_closed(daemon->claims, cordon_view(daemon->cordon).host,
                                  cordon_view(daemon->cordon).devices);
         return 0;
+}
+
+/* Returns the host for the health rules. */
+static HealthHost get_health_host(void *userdata)
+{
+        Daemon *daemon = userdata;
+        TrackerView view = { 0 };
+
+        if (daemon->engine.tracker)
+                view = tracker_view(daemon->engine.tracker);
+        return (HealthHost){ .tree = view.tree, .snapshot = view.snapshot, .nova = view.nova };
+}
+
+/* Publishes the cordons of health rules, and shows the state of the rules. */
+static void on_health_changed(bool cordons, void *userdata)
+{
+        Daemon *daemon = userdata;
+
+        if (!daemon->engine.tracker || !daemon->bus)
+                return;
+        if (cordons) {
+                bus_service_cordons_changed(daemon->bus);
+                if (tracker_sync(daemon->engine.tracker, TRACKER_PUBLISH, NULL, NULL) < 0)
+                        log_warning("Out of memory. The next cycle publishes the cordon.");
+        }
+        notify(daemon);
+}
+
+/* Creates the monitor of devices, which begins when the service is set up. */
+static int set_up_health(Daemon *daemon, Error *reterr)
+{
+        const HealthMonitorConfig health_config = {
+                .event = daemon->event,
+                .state_dir = daemon->engine.config->state_dir,
+                .root = daemon->root,
+                .cordon = daemon->cordon,
+                .claims = daemon->claims,
+                .get_host = get_health_host,
+                .changed = on_health_changed,
+                .userdata = daemon,
+        };
+        int r = daemon->mode == DAEMON_SERVE ? health_monitor_new(&daemon->health, &health_config)
+                                             : 0;
+
+        return r < 0 ? error_setf(reterr, r, "Cannot set up the health rules: %s", strerror(-r))
+                     : 0;
 }
 
 /* Returns the session of the current tracker, or NULL. */
@@ -705,6 +756,8 @@ static int set_up(Daemon *daemon, Error *reterr)
         if (r < 0)
                 return r;
         r = set_up_claims(daemon, reterr);
+        if (r >= 0)
+                r = set_up_health(daemon, reterr);
         if (r < 0)
                 return r;
         r = make_engine(daemon, TAKE_PTR(daemon->engine.config), &daemon->engine, reterr);
@@ -714,7 +767,11 @@ static int set_up(Daemon *daemon, Error *reterr)
                 return tracker_sync(daemon->engine.tracker, TRACKER_SYNC, on_only_cycle_ended,
                                     daemon);
         r = set_up_queue(daemon, reterr);
-        return r < 0 ? r : set_up_bus(daemon, reterr);
+        if (r >= 0)
+                r = set_up_bus(daemon, reterr);
+        if (r >= 0)
+                health_monitor_begin(daemon->health);
+        return r;
 }
 
 int daemon_run(Config *config, const char *config_file, DaemonMode mode)

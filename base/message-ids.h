@@ -76,6 +76,16 @@
 #define MESSAGE_AUDIT_HEALED "9e5a1b7c3d6f4ca4c8f2e0a4b6d8c53a" /* Placement was repaired */
 #define MESSAGE_CORDONED     "b1c5e9d37f2a4be68a0c4e8f1d3b5722" /* host or device cordoned */
 #define MESSAGE_UNCORDONED   "d3e7fb59a14c4d08ac2e60f13f5d7944"
+#define MESSAGE_DEVICE_UNHEALTHY \
+        "a3d4572a2ba74c8688e3936d8f3b281d" /* a health rule cordoned a device */
+#define MESSAGE_DEVICE_REPORTED                                                              \
+        "35730b3a4cd44ce88be0d71519d7048a" /* a health rule reports a device, which is still \
+                                              offered */
+#define MESSAGE_DEVICE_RECOVERED \
+        "071aea18e4264e008d37ff4ab76a3dee" /* a device works again by its health rule */
+#define MESSAGE_HEALTH_FAILED \
+        "e60b7a0c3a344e1b94332eaac313637e" /* the health of devices is not watched completely */
+#define MESSAGE_HEALTH_RULES "8cbc548923db4ff4b1c064d125cca07f" /* a health rule is not used */
 #define MESSAGE_PLACEMENT_WRITES_PENDING \
         "4b8d2f6a0c9e4173a5d7f9e1c3b50d64" /* pending writes to Placement fail */
 #define MESSAGE_PLACEMENT_SETTLED "6c0e4a8d2b7f4295b7f90c13e5d72f86"

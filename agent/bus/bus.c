@@ -121,6 +121,13 @@ static int check_claim(sd_bus_message *call, void *userdata, sd_bus_error *error
         return bus_check_claim(call, ((BusService *)userdata)->facts.config.claims, error);
 }
 
+void bus_service_cordons_changed(BusService *service)
+{
+        bus_documents_note(&service->documents, BUS_TREE);
+        bus_documents_note(&service->documents, BUS_EVENTS);
+        bus_service_changed(service);
+}
+
 /* The methods that need rights: the polkit action of each, and the function that runs it. */
 static const struct {
         const char *name, *action;
@@ -178,10 +185,8 @@ static int run_method(sd_bus_message *call, void *userdata, sd_bus_error *error)
                 r = methods[i].run(call, &caller, &service->facts.config, error);
         else
                 r = bus_operations_begin(service->facts.operations, call, &caller.author, error);
-        if (methods[i].cordons) {
-                bus_documents_note(&service->documents, BUS_TREE);
-                bus_documents_note(&service->documents, BUS_EVENTS);
-        }
+        if (methods[i].cordons)
+                bus_service_cordons_changed(service);
         bus_service_changed(service);
         return r;
 }

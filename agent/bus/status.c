@@ -99,8 +99,11 @@ static json_t *make_reasons(const Verdict *verdict)
         M(number, "n_pending_removals", f->pending_writes.n_removals) \
         M(number, "n_pending_moves", f->pending_writes.n_moves) \
         M(text, "pending_writes_error", pending_writes_sum(&f->pending_writes) > 0 ? f->pending_writes_error : "") \
-        M(text, "host_cordoned", f->host_cordoned) \
-        M(text, "devices_cordoned", f->devices_cordoned) \
+        M(text, "host_cordoned", f->cordons.host) \
+        M(text, "devices_cordoned", f->cordons.devices) \
+        M(text, "devices_unhealthy", f->cordons.by_rules) \
+        M(text, "devices_reported", f->health.reported) \
+        M(text, "health_error", f->health.error) \
         M(text, "devices_withheld", withheld) \
         M(text, "local_disk", f->status->local_disk) \
         M(text, "host_unread", unread) \

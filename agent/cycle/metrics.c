@@ -99,8 +99,11 @@ static void print_state(const CycleFacts *facts, VerdictState verdict, FILE *out
         print_number(output, "hypervisor_up",
                      !status->hypervisor_error.code && status->last_poll_usec > 0);
         print_number(output, "claims_up", !facts->claim_error->code);
-        print_number(output, "host_cordoned", facts->host_cordoned != NULL);
-        print_number(output, "devices_cordoned", facts->n_devices_cordoned);
+        print_number(output, "host_cordoned", facts->cordons.host != NULL);
+        print_number(output, "devices_cordoned", facts->cordons.n_devices);
+        print_number(output, "devices_unhealthy", facts->cordons.n_by_rules);
+        print_number(output, "devices_reported", facts->health.n_reported);
+        print_number(output, "health_rules_failed", facts->health.error != NULL);
         print_head(output, "nova_mode");
         for (NovaMode mode = 0; mode < _NOVA_MODE_MAX; mode++)
                 fprintf(output, PREFIX "nova_mode{mode=\"%s\"} %d\n", nova_mode_to_text(mode),

@@ -291,7 +291,6 @@ void cycle_facts_look(const Tracker *tracker, const PendingWrites *pending_write
 {
         static const ReporterStatistics no_statistics;
         const TrackerView view = tracker_view(tracker);
-        const CordonView cordon = cordon_view(tracker->maker.cordon);
         Claims *claims = tracker->maker.claims->claims;
 
         *ret = (CycleFacts){
@@ -312,9 +311,8 @@ void cycle_facts_look(const Tracker *tracker, const PendingWrites *pending_write
                 .n_disagreements = tracker->maker.claims->comparison.problems.n_items,
                 .pending_writes = *pending_writes,
                 .pending_writes_error = pending_writes_error,
-                .host_cordoned = cordon.host,
-                .devices_cordoned = cordon.devices,
-                .n_devices_cordoned = cordon.n_devices,
+                .cordons = cordon_view(tracker->maker.cordon),
+                .health = tracker->config.health ? *tracker->config.health : (HealthView){ 0 },
         };
         /* This must be the last read of the database here, because the next one makes the view
          * invalid. */

@@ -13,6 +13,7 @@
 #include "agent/cycle/retire.h"
 #include "agent/cycle/tracker-status.h"
 #include "agent/guests/database.h"
+#include "agent/health/monitor.h"
 #include "agent/reshape/control.h"
 #include "agent/tree/tree-maker.h"
 #include "base/provider-tree.h"
@@ -40,6 +41,7 @@ typedef struct TrackerConfig {
         bool warm;                      /* use the file of a warm start (warm-start.h) */
         uint64_t last_sync_usec;        /* last_sync_usec of the previous tracker; 0: none */
         const StringSet *warnings;      /* warnings of the configuration; NULL: none */
+        const HealthView *health;       /* health of devices; NULL: not watched */
         const char *state_dir;          /* directory of the saved shape; NULL: not saved */
         uint64_t reshape_patience_usec; /* limit for a reshape; 0: 5 minutes */
         uint64_t device_settle_usec;    /* longest wait of the first publication for devices */
@@ -136,8 +138,8 @@ typedef struct CycleFacts {
         PendingWrites pending_writes;
         const char *pending_writes_error; /* why pending writes are not settled; "" or NULL: no
                                              reason */
-        const char *host_cordoned, *devices_cordoned; /* reasons; NULL: no cordon */
-        size_t n_devices_cordoned;
+        CordonView cordons;
+        HealthView health;
 } CycleFacts;
 
 /* Collects the facts. Blocks on the disk of the claim database. The view of the host is valid until

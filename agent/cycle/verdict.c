@@ -38,9 +38,12 @@ typedef enum Kind {
         KIND_FLOATING,
         KIND_RETIRED,
         KIND_HOST_CORDONED,
+        KIND_DEVICE_UNHEALTHY,
         KIND_WITHHELD,
         KIND_RETAINED,
         KIND_DEVICE_CORDONED,
+        KIND_DEVICE_REPORTED,
+        KIND_HEALTH_FAILED,
         KIND_NOT_POLLED,
         KIND_SETTLING,
         KIND_PENDING,
@@ -109,6 +112,9 @@ static const struct {
         [KIND_HOST_CORDONED] = { VERDICT_WARNING, "service", "the host is cordoned",
                                  "computectl drain",
                                  "To offer it again, run \"computectl uncordon\"" },
+        [KIND_DEVICE_UNHEALTHY] = { VERDICT_WARNING, "devices", "a health rule withholds a device",
+                                    "journalctl -x -u compute-agent",
+                                    "Repair or replace the device, then run \"computectl uncordon\" with its name. If the rule is wrong for this host, override its file in /etc/compute-agent/health.d" },
         [KIND_WITHHELD] = { VERDICT_WARNING, "devices", "a device is withheld",
                             "computectl discover",
                             "Check that its driver is loaded, and that lspci and \"computectl discover\" list the card. A device that is back stays withheld for [agent] device_hold_sec" },
@@ -119,6 +125,13 @@ static const struct {
         [KIND_DEVICE_CORDONED] = { VERDICT_WARNING, "devices", "a device is cordoned",
                                    "computectl tree",
                                    "To offer it again, run \"computectl uncordon\" with the name of the device" },
+        [KIND_DEVICE_REPORTED] = { VERDICT_WARNING, "devices", "a health rule reports a device",
+                                   "journalctl -x -u compute-agent",
+                                   "The device is still offered. To withhold it, run \"computectl cordon\" with its name" },
+        [KIND_HEALTH_FAILED] = { VERDICT_WARNING, "health",
+                                 "the health of devices is not watched completely",
+                                 "journalctl -u compute-agent",
+                                 "Check that the unit has SupplementaryGroups=systemd-journal, and that \"journalctl -k\" shows lines of the kernel" },
         [KIND_NOT_POLLED] = { VERDICT_PENDING, "hypervisor", "the host was not polled yet",
                               "journalctl -u compute-agent", "Wait, or run \"computectl sync\"" },
         [KIND_SETTLING] = { VERDICT_PENDING, "devices", "not published yet: a device is missing",
@@ -385,14 +398,20 @@ static void inspect_rest(const CycleFacts *facts, Verdict *verdict)
                     facts->audit->n_open, text_plural(facts->audit->n_open));
         if (status->floating.code)
                 add(verdict, KIND_FLOATING, "%s", status->floating.text);
-        if (facts->host_cordoned)
+        if (facts->cordons.host)
                 add(verdict, status->sync_state == SYNC_RETIRED ? KIND_RETIRED : KIND_HOST_CORDONED,
                     "%s: %s", status->sync_state == SYNC_RETIRED ? "Retired" : "Cordoned",
-                    facts->host_cordoned);
+                    facts->cordons.host);
+        if (facts->cordons.by_rules)
+                add(verdict, KIND_DEVICE_UNHEALTHY, "Withheld: %s", facts->cordons.by_rules);
         inspect_withheld(facts, verdict);
         inspect_retained(facts, verdict);
-        if (facts->devices_cordoned)
-                add(verdict, KIND_DEVICE_CORDONED, "Cordoned: %s", facts->devices_cordoned);
+        if (facts->cordons.by_persons)
+                add(verdict, KIND_DEVICE_CORDONED, "Cordoned: %s", facts->cordons.by_persons);
+        if (facts->health.reported)
+                add(verdict, KIND_DEVICE_REPORTED, "Reported: %s", facts->health.reported);
+        if (facts->health.error)
+                add(verdict, KIND_HEALTH_FAILED, "%s", facts->health.error);
         if (status->last_poll_usec == 0 && !status->hypervisor_error.code)
                 add(verdict, KIND_NOT_POLLED, "The host was not polled yet");
         else if (status->settling.code)

@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include "agent/health/record.h"
 #include "agent/reshape/image.h"
 #include "agent/state/identity.h"
 #include "agent/tree/cordon.h"
@@ -147,6 +148,23 @@ static void try_cordon(const char *text)
         remove_file("cordon.json.corrupt");
 }
 
+static void try_health(const char *text)
+{
+        HealthRecord record, again;
+        size_t n_reports;
+
+        write_file("health.json", text);
+        assert(health_record_load(&record, fuzz_folder(), NULL) >= 0);
+        n_reports = record.n_reports;
+        assert(health_record_save(&record, NULL) == 0);
+        health_record_done(&record);
+        assert(health_record_load(&again, fuzz_folder(), NULL) == 0);
+        assert(again.n_reports == n_reports);
+        health_record_done(&again);
+        remove_file("health.json");
+        remove_file("health.json.corrupt");
+}
+
 static void try_retained(const char *text)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL, *before = NULL;
@@ -187,6 +205,7 @@ void fuzz_text(const char *text)
         log_set_level(LOG_EMERG);
         try_identity(text);
         try_cordon(text);
+        try_health(text);
         try_retained(text);
         if (json_parse(text, strlen(text), &json, NULL) < 0)
                 return;

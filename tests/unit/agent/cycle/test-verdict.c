@@ -20,7 +20,9 @@ typedef struct Case {
         uint64_t n_differences, vcpus, vgpus, vgpus_gone;
         bool missing, held, undone;
         PendingWrites pending_writes;
-        const char *pending_writes_error, *host_cordoned, *devices_cordoned;
+        const char *pending_writes_error;
+        CordonView cordons;
+        HealthView health;
         size_t n_disagreements, n_findings;
         bool config_warning;
 } Case;
@@ -59,9 +61,16 @@ static const Case cases[] = {
         { "a claimed device is missing (and 1 more)", "devices degraded; devices warning",
           .sync = SYNC_SYNCED, .missing = true, .vgpus_gone = 1 },
         { "Placement is equal to this host, but a device is cordoned", "devices warning",
-          .sync = SYNC_SYNCED, .devices_cordoned = "gpu by ann" },
+          .sync = SYNC_SYNCED, .cordons.by_persons = "gpu by ann" },
+        { "Placement is equal to this host, but a health rule withholds a device (and 1 more)",
+          "devices warning; devices warning", .sync = SYNC_SYNCED,
+          .cordons.by_persons = "gpu by ann", .cordons.by_rules = "gpu by rule a" },
+        { "Placement is equal to this host, but a health rule reports a device", "devices warning",
+          .sync = SYNC_SYNCED, .health.reported = "gpu, rule a: line" },
+        { "Placement is equal to this host, but the health of devices is not watched completely",
+          "health warning", .sync = SYNC_SYNCED, .health.error = "no journal" },
         { "standalone, nothing is published, but the host is cordoned", "service warning",
-          .sync = SYNC_STANDALONE, .host_cordoned = "by ann" },
+          .sync = SYNC_STANDALONE, .cordons.host = "by ann" },
         /* Parts of the host that are not reported */
         { "not all of this host is reported", "host degraded", .sync = SYNC_STANDALONE,
           .part_error = "guest x cannot be read" },
@@ -86,7 +95,7 @@ static const Case cases[] = {
           .pending_writes = { .n_unallocated = 320 } },
         /* A retired host has nothing in Placement, which is correct. */
         { "Placement has no provider of this host, but this is expected, because the host is retired",
-          "placement warning", .sync = SYNC_RETIRED, .host_cordoned = "by ann" },
+          "placement warning", .sync = SYNC_RETIRED, .cordons.host = "by ann" },
         /* Other writers */
         { "nova-compute reports this host to Placement, but with differences from this agent",
           "placement warning", .sync = SYNC_LEFT_TO_NOVA, .n_differences = 3 },
@@ -101,7 +110,7 @@ static const Case cases[] = {
         { "claims exceed the capacity of the host (and 5 more)",
           "claims degraded; devices degraded; second reporter degraded; claims warning; service warning; devices warning",
           .sync = SYNC_SYNCED, .vcpus = 324, .vgpus_gone = 2, .missing = true, .undone = true,
-          .pending_writes = { .n_unallocated = 320 }, .host_cordoned = "by ann" },
+          .pending_writes = { .n_unallocated = 320 }, .cordons.host = "by ann" },
 };
 
 static void set_error(Error *error, const char *text)
@@ -154,8 +163,8 @@ static void judge(const Case *c, Verdict *ret)
                                           .n_claims = 2,
                                           .pending_writes = c->pending_writes,
                                           .pending_writes_error = c->pending_writes_error,
-                                          .host_cordoned = c->host_cordoned,
-                                          .devices_cordoned = c->devices_cordoned,
+                                          .cordons = c->cordons,
+                                          .health = c->health,
                                           .n_disagreements = c->n_disagreements },
                      ret);
 }

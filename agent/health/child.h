@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The process compute-agent-health and its pipe. Never blocks: a process that waits for a disk that
+ * hangs cannot be killed at once. */
+
+#include <signal.h>
+
+#include "agent/health/message.h"
+
+typedef struct HealthChild HealthChild;
+
+/* Starts the helper. cursor: see HealthMessage, "" for none. Returns a negative errno with words.
+ */
+int health_child_start(HealthChild **ret, const char *cursor, Error *reterr);
+
+/* Kills the process. One that does not end within 20 ms is left to init. NULL is allowed. Returns
+ * NULL. */
+HealthChild *health_child_free(HealthChild *child);
+DEFINE_CLEANUP(HealthChild *, health_child_free);
+
+int health_child_get_fd(const HealthChild *child); /* readable: call health_child_read() */
+
+/* Reads available bytes, at most as many as one message can have. Returns 1, 0 if there are none
+ * now, -EPIPE at the end of the helper, -EBADMSG for a line that is too long. */
+int health_child_read(HealthChild *child);
+
+/* Takes the next complete line, without its newline. It is borrowed until the next read. Returns
+ * NULL if there is none. */
+const char *health_child_take(HealthChild *child, size_t *ret_n);
+
+/* Ends the process. graceful: it has closed its pipe, so it ends without a signal. Returns true if
+ * it has ended, with a description such as "exit code 1" or "signal 9" in text, which has size
+ * bytes. Otherwise the caller calls again later, not graceful. */
+bool health_child_end(HealthChild *child, bool graceful, char *text, size_t size);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Decides about findings. The order of the checks is that of the enum: evidence that is not about
+ * this host, this boot or this time is ignored first.
+ *
+ * A device has one cordon. If two rules find it broken, the rule whose cordon is harder to lift
+ * owns it. Otherwise the end of the other rule would offer a device with a lasting fault. A
+ * cordon of a person is never changed.
+ *
+ * Tests: tests/unit/agent/health/test-judge.c */
+
+#include "agent/health/judge.h"
+
+#include <string.h>
+
+/* Returns true if the present cordon makes another one by this rule unnecessary. */
+static bool is_covered(const HealthFacts *facts)
+{
+        const CordonState *cordon = &facts->cordon;
+
+        if (!cordon->cordoned)
+                return false;
+        return !cordon->rule.name[0] || strcmp(cordon->rule.name, facts->finding->rule) == 0 ||
+               health_lift_from_text(cordon->rule.lift) >= facts->finding->lift;
+}
+
+HealthDecision health_judge(const HealthFacts *facts)
+{
+        const HealthMessage *finding = facts->finding;
+        bool reports = finding->reports || !facts->is_permitted;
+
+        if (!facts->is_offered)
+                return HEALTH_UNKNOWN_DEVICE;
+        if (finding->lift == HEALTH_LIFT_BOOT && strcmp(finding->boot_id, facts->boot_id) != 0)
+                return HEALTH_OTHER_BOOT;
+        if (finding->first_usec <= facts->cordon.lifted_usec)
+                return HEALTH_OLD;
+        if (reports ? facts->is_reported || facts->cordon.cordoned : is_covered(facts))
+                return HEALTH_KNOWN;
+        if (facts->n_guests < finding->guests)
+                return HEALTH_FEW_GUESTS;
+        return reports ? HEALTH_REPORT : HEALTH_WITHHOLD;
+}
+
+static bool is_about(const HealthSighting *sighting, const HealthMessage *finding)
+{
+        return strcmp(sighting->rule, finding->rule) == 0 &&
+               strcmp(sighting->address, finding->address) == 0;
+}
+
+void health_sightings_note(HealthSightings *sightings, const HealthMessage *finding,
+                           const Uuid *consumer)
+{
+        size_t at = 0, oldest = 0;
+
+        for (; at < sightings->n_items; at++) {
+                if (is_about(&sightings->items[at], finding) &&
+                    uuid_equal(&sightings->items[at].consumer, consumer))
+                        break;
+                if (sightings->items[at].usec < sightings->items[oldest].usec)
+                        oldest = at;
+        }
+        if (at == HEALTH_SIGHTINGS_MAX)
+                at = oldest;
+        if (at == sightings->n_items)
+                sightings->n_items++;
+        sightings->items[at] =
+                (HealthSighting){ .consumer = *consumer, .usec = finding->last_usec };
+        strcpy(sightings->items[at].rule, finding->rule);
+        strcpy(sightings->items[at].address, finding->address);
+}
+
+size_t health_sightings_count(const HealthSightings *sightings, const HealthMessage *finding,
+                              uint64_t since_usec)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < sightings->n_items; i++) {
+                const HealthSighting *sighting = &sightings->items[i];
+
+                n += is_about(sighting, finding) && sighting->usec > since_usec &&
+                     sighting->usec + finding->within_usec >= finding->last_usec;
+        }
+        return n;
+}

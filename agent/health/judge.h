@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Decides what the agent does with a finding of a health rule. Pure. */
+
+#include "agent/health/message.h"
+#include "agent/tree/cordon.h"
+#include "base/uuid.h"
+
+/* The decision about a finding. */
+typedef enum HealthDecision {
+        HEALTH_UNKNOWN_DEVICE, /* ignore: the host offers no such device */
+        HEALTH_OTHER_BOOT,     /* ignore: the rule ends with the boot of the evidence */
+        HEALTH_OLD,            /* ignore: a person lifted the cordon after the first case */
+        HEALTH_KNOWN,          /* ignore: the device is withheld or reported already */
+        HEALTH_FEW_GUESTS,     /* wait: too few guests had the device */
+        HEALTH_REPORT,         /* report it, and withhold nothing */
+        HEALTH_WITHHOLD,       /* cordon the device */
+        _HEALTH_DECISION_MAX,
+} HealthDecision;
+
+/* The facts about a finding. Everything is borrowed. */
+typedef struct HealthFacts {
+        const HealthMessage *finding;
+        const char *boot_id; /* this boot of the host */
+        bool is_offered;     /* the device, or its physical function, has a provider */
+        CordonState cordon;  /* cordon of this provider */
+        bool is_reported;    /* this rule has reported the device */
+        bool is_permitted;   /* [agent] nova permits to withhold it */
+        size_t n_guests;     /* different guests that had the device at a case within the time */
+} HealthFacts;
+
+HealthDecision health_judge(const HealthFacts *facts);
+
+/* Cases in which a known guest had the device. */
+typedef struct HealthSighting {
+        char rule[HEALTH_RULE_NAME_MAX + 1];
+        char address[PCI_ADDRESS_SIZE];
+        Uuid consumer;
+        uint64_t usec; /* CLOCK_REALTIME of the last such case */
+} HealthSighting;
+
+#define HEALTH_SIGHTINGS_MAX 256
+
+typedef struct HealthSightings {
+        HealthSighting items[HEALTH_SIGHTINGS_MAX];
+        size_t n_items;
+} HealthSightings;
+
+/* Notes that the consumer had the device at the last case of the finding. If the list is full, the
+ * oldest sighting is replaced. */
+void health_sightings_note(HealthSightings *sightings, const HealthMessage *finding,
+                           const Uuid *consumer);
+
+/* Returns the number of different consumers that had the device at cases of this rule, after
+ * since_usec and within the time of the rule. */
+size_t health_sightings_count(const HealthSightings *sightings, const HealthMessage *finding,
+                              uint64_t since_usec);

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Runs the helper, and acts on its messages. health_judge() decides, this file acts.
+ *
+ * A finding is stored as a cordon before the position behind its line is stored. So a finding is
+ * not lost in a crash, and one that is repeated changes nothing. If the disk refuses the cordon,
+ * the helper is started again at the stored position, and finds it again.
+ *
+ * One timer serves three purposes: the next start of the helper, the end of a helper that does not
+ * end at once, and the limit of its silence.
+ *
+ * Tests: tests/integration/agent/test_health.py */
+
+#include "agent/health/monitor.h"
+
+#include <errno.h>
+#include <string.h>
+#include <systemd/sd-id128.h>
+
+#include "agent/health/child.h"
+#include "agent/health/record.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+#include "base/text.h"
+
+#define PAUSE_MIN_USEC (1 * USEC_PER_SEC)    /* before a helper that ended is started again */
+#define PAUSE_MAX_USEC (60 * USEC_PER_SEC)   /* the longest such pause */
+#define STABLE_USEC    (60 * USEC_PER_SEC)   /* a helper that ran this long did not end at once */
+#define SILENCE_USEC   (60 * USEC_PER_SEC)   /* a helper without a message is killed */
+#define END_USEC       (100 * USEC_PER_MSEC) /* interval of the checks whether it has ended */
+#define SAVE_USEC      (60 * USEC_PER_SEC)   /* interval of the writes of the position */
+
+typedef enum MonitorState {
+        MONITOR_IDLE,    /* the monitor has not begun, or the host has no rules */
+        MONITOR_RUNNING, /* the helper runs */
+        MONITOR_ENDING,  /* the helper was killed, or has closed its pipe */
+        MONITOR_PAUSING, /* the helper will be started */
+} MonitorState;
+
+struct HealthMonitor {
+        HealthMonitorConfig config;
+        HealthRecord record;
+        char boot_id[HEALTH_BOOT_SIZE];
+        MonitorState state;
+        HealthView view;
+        bool has_rules, ended_boot;
+        bool restarts_at_once; /* a reload ended the helper */
+        HealthChild *child;
+        sd_event_source *pipe, *more, *timer;
+        uint64_t started_usec, pause_usec; /* CLOCK_MONOTONIC; the last pause */
+        uint64_t saved_usec;               /* CLOCK_MONOTONIC of the last write of the record */
+        bool is_changed;                   /* the record must be written */
+        char error[ERROR_TEXT_MAX];        /* "": none */
+};
+
+HealthMonitor *health_monitor_free(HealthMonitor *monitor)
+{
+        if (!monitor)
+                return NULL;
+        sd_event_source_disable_unref(monitor->pipe);
+        sd_event_source_disable_unref(monitor->more);
+        sd_event_source_disable_unref(monitor->timer);
+        health_child_free(monitor->child);
+        if (monitor->is_changed)
+                (void)health_record_save(&monitor->record, NULL);
+        health_record_done(&monitor->record);
+        free(monitor);
+        return NULL;
+}
+
+const HealthView *health_monitor_get_view(const HealthMonitor *monitor)
+{
+        return monitor ? &monitor->view : NULL;
+}
+
+/* Updates the view, and reports a change. cordons: see HealthMonitorConfig. */
+static void show(HealthMonitor *monitor, bool cordons)
+{
+        monitor->view = (HealthView){
+                .reported = monitor->record.n_reports > 0 ? monitor->record.words : NULL,
+                .n_reported = monitor->record.n_reports,
+                .error = monitor->error[0] ? monitor->error : NULL,
+        };
+        monitor->config.changed(cordons, monitor->config.userdata);
+}
+
+/* Sets why the rules are not applied; "": they are. Logs a change between both, but not each
+ * retry. */
+static void set_error(HealthMonitor *monitor, const char *error)
+{
+        bool was = monitor->error[0] != '\0';
+
+        if (strcmp(monitor->error, error) == 0)
+                return;
+        snprintf(monitor->error, sizeof(monitor->error), "%s", error);
+        text_trim_cut(monitor->error);
+        if (error[0] && !was)
+                log_event(LOG_WARNING, MESSAGE_HEALTH_FAILED, NULL,
+                          "Health rules are not applied completely: %s. Retrying.", error);
+        else if (!error[0])
+                log_event(LOG_INFO, NULL, NULL, "Health rules are applied again.");
+        show(monitor, false);
+}
+
+/* Writes the record. A failure is an error of the monitor, and the next write has the change. */
+static int save(HealthMonitor *monitor)
+{
+        Error error = ERROR_NULL;
+        int r = health_record_save(&monitor->record, &error);
+
+        monitor->saved_usec = clock_usec(CLOCK_MONOTONIC);
+        monitor->is_changed = r < 0;
+        if (r < 0)
+                set_error(monitor, error_text(&error, r));
+        return r;
+}
+
+/* The helper */
+
+static void set_timer(HealthMonitor *monitor, uint64_t usec)
+{
+        (void)sd_event_source_set_time_relative(monitor->timer, usec);
+        (void)sd_event_source_set_enabled(monitor->timer, SD_EVENT_ONESHOT);
+}
+
+/* Waits before the next start. The pause doubles, unless the helper ran for long. */
+static void pause_start(HealthMonitor *monitor)
+{
+        uint64_t ran_usec = clock_usec(CLOCK_MONOTONIC) - monitor->started_usec;
+
+        monitor->pause_usec = ran_usec >= STABLE_USEC || monitor->pause_usec == 0
+                                      ? PAUSE_MIN_USEC
+                                      : MIN(2 * monitor->pause_usec, PAUSE_MAX_USEC);
+        monitor->state = MONITOR_PAUSING;
+        set_timer(monitor, monitor->restarts_at_once ? 0 : monitor->pause_usec);
+        monitor->restarts_at_once = false;
+}
+
+/* Continues when the helper has ended. A helper without rules is not started again. */
+static void finish_child(HealthMonitor *monitor, bool graceful)
+{
+        char end[32], words[100];
+
+        if (!health_child_end(monitor->child, graceful, end, sizeof(end))) {
+                set_timer(monitor, END_USEC);
+                return;
+        }
+        monitor->child = health_child_free(monitor->child);
+        if (!monitor->has_rules && strcmp(end, "exit code 0") == 0 && !monitor->restarts_at_once) {
+                monitor->state = MONITOR_IDLE;
+                (void)sd_event_source_set_enabled(monitor->timer, SD_EVENT_OFF);
+                set_error(monitor, "");
+                return;
+        }
+        snprintf(words, sizeof(words), "compute-agent-health ended with %s", end);
+        if (!monitor->restarts_at_once)
+                set_error(monitor, words);
+        pause_start(monitor);
+}
+
+/* Ends the helper, and starts it again. */
+static void end_child(HealthMonitor *monitor, bool graceful)
+{
+        monitor->pipe = sd_event_source_disable_unref(monitor->pipe);
+        (void)sd_event_source_set_enabled(monitor->more, SD_EVENT_OFF);
+        monitor->state = MONITOR_ENDING;
+        finish_child(monitor, graceful);
+}
+
+/* Devices */
+
+/* Returns the snapshot's device at the address, or NULL. */
+static const SnapshotDevice *find_device(const Snapshot *snapshot, const char *address)
+{
+        for (size_t i = 0; snapshot && i < snapshot->n_devices; i++)
+                if (strcmp(snapshot->devices[i].address, address) == 0)
+                        return &snapshot->devices[i];
+        return NULL;
+}
+
+/* Returns the name under which the device can be cordoned: its address, or that of its physical
+ * function, if one provider counts the functions of a card. NULL: the host does not offer it. */
+static const char *find_offered(const HealthMonitor *monitor, const HealthHost *host,
+                                const char *address)
+{
+        const SnapshotDevice *device = find_device(host->snapshot, address);
+
+        if (!host->tree)
+                return NULL;
+        if (cordon_find_provider(host->tree, &monitor->config.root, address))
+                return address;
+        return device && device->physical_function[0] &&
+                               cordon_find_provider(host->tree, &monitor->config.root,
+                                                    device->physical_function)
+                       ? device->physical_function
+                       : NULL;
+}
+
+/* Notes the claims that have had the device since before the last case. A claim that ended is no
+ * evidence, because it is unknown whether it had the device at that time. */
+static void note_guests(HealthMonitor *monitor, const HealthMessage *finding)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        Claims *claims = monitor->config.claims->claims;
+
+        if (!claims || claims_list(claims, CLAIMS_WITH_DEVICES, NULL, &list, NULL) != 0)
+                return;
+        for (size_t i = 0; i < list.n_claims; i++) {
+                const Claim *claim = list.claims[i];
+
+                for (size_t j = 0; j < claim->n_devices; j++)
+                        if (strcmp(claim->devices[j].address, finding->address) == 0 &&
+                            claim->created_usec <= finding->last_usec) {
+                                health_sightings_note(&monitor->record.sightings, finding,
+                                                      &claim->consumer);
+                                monitor->is_changed = true;
+                        }
+        }
+}
+
+/* Actions */
+
+/* Publishes a change of a cordon, and records it as an event. */
+static void announce(HealthMonitor *monitor, const char *kind, const char *device,
+                     const char *reason)
+{
+        const CordonView view = cordon_view(monitor->config.cordon);
+
+        claim_service_record(monitor->config.claims,
+                             &(EventNote){ kind, NULL, 0, NULL, device, reason });
+        claim_service_set_closed(monitor->config.claims, view.host, view.devices);
+        show(monitor, true);
+}
+
+/* Cordons the device. The reason is the line, and names the function if its card is withheld. */
+static int withhold(HealthMonitor *monitor, const HealthHost *host, const char *device,
+                    const HealthMessage *finding)
+{
+        const CordonRule rule = { finding->rule, health_lift_to_text(finding->lift),
+                                  finding->boot_id };
+        bool is_part = strcmp(device, finding->address) != 0;
+        char reason[CORDON_TEXT_MAX + 1];
+        Error error = ERROR_NULL;
+        int r;
+
+        snprintf(reason, sizeof(reason), "%s%s%s", is_part ? "its function " : "",
+                 is_part ? finding->address : "", is_part ? ": " : "");
+        snprintf(reason + strlen(reason), sizeof(reason) - strlen(reason), "%s", finding->line);
+        text_trim_cut(reason);
+        r = cordon_set_by_rule(monitor->config.cordon, host->tree, &monitor->config.root, device,
+                               reason, &rule, clock_usec(CLOCK_REALTIME), &error);
+        if (r < 0) {
+                set_error(monitor, error_text(&error, r));
+                return r;
+        }
+        log_event(LOG_WARNING, MESSAGE_DEVICE_UNHEALTHY, LOG_FIELDS(LOG_FIELD_DEVICE, device),
+                  "Device %s was cordoned by health rule %s: %s", device, finding->rule, reason);
+        announce(monitor, EVENT_CORDONED, device, reason);
+        return 0;
+}
+
+/* Reports the device, and withholds nothing. why: the reason why it cannot be withheld, or NULL. */
+static int report(HealthMonitor *monitor, const char *device, const HealthMessage *finding,
+                  const char *why)
+{
+        if (health_record_add(&monitor->record, device, finding) < 0)
+                return -ENOMEM;
+        log_event(LOG_WARNING, MESSAGE_DEVICE_REPORTED, LOG_FIELDS(LOG_FIELD_DEVICE, device),
+                  "Health rule %s reports device %s: %s%s%s", finding->rule, device, finding->line,
+                  why ? ". Not withheld: " : "", why ? why : "");
+        show(monitor, false);
+        return save(monitor);
+}
+
+static int handle_finding(HealthMonitor *monitor, const HealthMessage *finding)
+{
+        const HealthHost host = monitor->config.get_host(monitor->config.userdata);
+        const char *device = find_offered(monitor, &host, finding->address);
+        HealthFacts facts = { .finding = finding, .boot_id = monitor->boot_id };
+        const char *why = NULL;
+
+        if (device) {
+                facts.is_offered = true;
+                facts.cordon = cordon_get_state(monitor->config.cordon, host.tree,
+                                                &monitor->config.root, device);
+                facts.is_reported = health_record_has(&monitor->record, device, finding->rule);
+                why = nova_mode_refuses(host.nova,
+                                        cordon_action(host.tree, &monitor->config.root, device));
+                facts.is_permitted = !why;
+        }
+        if (device && finding->guests > 0) {
+                note_guests(monitor, finding);
+                facts.n_guests = health_sightings_count(&monitor->record.sightings, finding,
+                                                        facts.cordon.lifted_usec);
+        }
+        switch (health_judge(&facts)) {
+        case HEALTH_WITHHOLD:
+                return withhold(monitor, &host, device, finding);
+        case HEALTH_REPORT:
+                return report(monitor, device, finding, finding->reports ? NULL : why);
+        default:
+                log_debug("Ignoring a finding of health rule %s about %s: %s", finding->rule,
+                          finding->address, finding->line);
+                return 0;
+        }
+}
+
+static int handle_recovery(HealthMonitor *monitor, const HealthMessage *message)
+{
+        const HealthHost host = monitor->config.get_host(monitor->config.userdata);
+        const char *device = find_offered(monitor, &host, message->address);
+        Error error = ERROR_NULL;
+        bool was_reported;
+        int r;
+
+        if (!device)
+                return 0;
+        was_reported = health_record_remove(&monitor->record, device, message->rule);
+        r = cordon_lift_by_rule(monitor->config.cordon, host.tree, &monitor->config.root, device,
+                                message->rule, &error);
+        if (r < 0)
+                set_error(monitor, error_text(&error, r));
+        if (r > 0 || was_reported)
+                log_event(LOG_NOTICE, MESSAGE_DEVICE_RECOVERED,
+                          LOG_FIELDS(LOG_FIELD_DEVICE, device),
+                          "Device %s works again by health rule %s%s: %s", device, message->rule,
+                          r > 0 ? ", and was uncordoned" : "", message->line);
+        if (r > 0)
+                announce(monitor, EVENT_UNCORDONED, device, message->line);
+        else if (was_reported)
+                show(monitor, false);
+        return r < 0 ? r : was_reported ? save(monitor) : 0;
+}
+
+/* Notes that the helper works. Its position is stored once a minute, because a finding that is
+ * repeated after a crash changes nothing. */
+static int handle_state(HealthMonitor *monitor, const HealthMessage *message)
+{
+        monitor->has_rules = message->n_rules > 0;
+        set_timer(monitor, SILENCE_USEC);
+        if (strcmp(monitor->error, message->text) != 0)
+                set_error(monitor, message->text);
+        if (message->cursor[0] && strcmp(message->cursor, monitor->record.cursor) != 0) {
+                strcpy(monitor->record.cursor, message->cursor);
+                monitor->is_changed = true;
+        }
+        if (monitor->is_changed && clock_usec(CLOCK_MONOTONIC) - monitor->saved_usec >= SAVE_USEC)
+                return save(monitor);
+        return 0;
+}
+
+static int handle(HealthMonitor *monitor, const HealthMessage *message)
+{
+        switch (message->kind) {
+        case HEALTH_FINDING:
+                return handle_finding(monitor, message);
+        case HEALTH_RECOVERED:
+                return handle_recovery(monitor, message);
+        case HEALTH_PROBLEM:
+                log_event(LOG_WARNING, MESSAGE_HEALTH_RULES, NULL, "%s, ignoring", message->text);
+                return 0;
+        default:
+                return handle_state(monitor, message);
+        }
+}
+
+/* Events */
+
+/* Handles at most one message, so that many findings at once do not stop the loop. Returns 1, 0 if
+ * no message is complete, or a negative errno. */
+static int handle_next(HealthMonitor *monitor)
+{
+        HealthMessage message;
+        const char *line;
+        Error error;
+        size_t n;
+        int r;
+
+        line = health_child_take(monitor->child, &n);
+        if (!line)
+                return 0;
+        r = health_message_from_text(line, n, &message, &error);
+        if (r == 0)
+                r = handle(monitor, &message);
+        if (r < 0)
+                return r;
+        (void)sd_event_source_set_enabled(monitor->more, SD_EVENT_ONESHOT);
+        return 1;
+}
+
+/* Reads the pipe. Its end counts only when each message before it was handled. */
+static int on_pipe(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        HealthMonitor *monitor = userdata;
+        int r = health_child_read(monitor->child);
+        bool ended = r == -EPIPE;
+
+        if (r > 0 || ended)
+                r = handle_next(monitor);
+        if (r < 0 || (ended && r == 0))
+                end_child(monitor, ended && r == 0);
+        return 0;
+}
+
+static int on_more(sd_event_source *source, void *userdata)
+{
+        HealthMonitor *monitor = userdata;
+
+        if (monitor->state == MONITOR_RUNNING && handle_next(monitor) < 0)
+                end_child(monitor, false);
+        return 0;
+}
+
+/* Lifts the cordons and ends the reports that end with the boot. Returns a negative errno if the
+ * disk refuses it. */
+static int end_boot(HealthMonitor *monitor, const ProviderTree *tree)
+{
+        CordonRule rule;
+        Error error = ERROR_NULL;
+        const char *found;
+
+        while ((found = cordon_find_of_other_boot(monitor->config.cordon, monitor->boot_id,
+                                                  &rule))) {
+                _cleanup_free_ char *device = strdup(found), *name = strdup(rule.name);
+                int r = device && name
+                                ? cordon_lift_by_rule(monitor->config.cordon, tree,
+                                                      &monitor->config.root, device, name, &error)
+                                : -ENOMEM;
+
+                if (r <= 0) {
+                        set_error(monitor, error_text(&error, r));
+                        return r < 0 ? r : -EIO;
+                }
+                log_event(LOG_NOTICE, MESSAGE_DEVICE_RECOVERED,
+                          LOG_FIELDS(LOG_FIELD_DEVICE, device),
+                          "Device %s was uncordoned, because health rule %s ends with the boot.",
+                          device, name);
+                announce(monitor, EVENT_UNCORDONED, device, "the host was booted");
+        }
+        if (!health_record_end_boot(&monitor->record, monitor->boot_id))
+                return 0;
+        show(monitor, false);
+        return save(monitor);
+}
+
+/* Starts the helper. Findings need the tree and the devices, so it waits for these. */
+static void start(HealthMonitor *monitor)
+{
+        const HealthHost host = monitor->config.get_host(monitor->config.userdata);
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!host.tree || !host.snapshot) {
+                set_timer(monitor, PAUSE_MIN_USEC);
+                return;
+        }
+        monitor->started_usec = clock_usec(CLOCK_MONOTONIC);
+        if (!monitor->ended_boot && end_boot(monitor, host.tree) < 0) {
+                pause_start(monitor);
+                return;
+        }
+        monitor->ended_boot = true;
+        r = health_child_start(&monitor->child, monitor->record.cursor, &error);
+        if (r >= 0) {
+                r = sd_event_add_io(monitor->config.event, &monitor->pipe,
+                                    health_child_get_fd(monitor->child), EPOLLIN, on_pipe, monitor);
+                /* Calls and polls come first. */
+                if (r >= 0)
+                        (void)sd_event_source_set_priority(monitor->pipe,
+                                                           SD_EVENT_PRIORITY_NORMAL + 10);
+        }
+        if (r < 0) {
+                monitor->child = health_child_free(monitor->child);
+                set_error(monitor, error_text(&error, r));
+                pause_start(monitor);
+                return;
+        }
+        monitor->state = MONITOR_RUNNING;
+        set_timer(monitor, SILENCE_USEC);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        HealthMonitor *monitor = userdata;
+
+        if (monitor->state == MONITOR_PAUSING) {
+                start(monitor);
+        } else if (monitor->state == MONITOR_ENDING) {
+                finish_child(monitor, false);
+        } else if (monitor->state == MONITOR_RUNNING) {
+                set_error(monitor, "compute-agent-health does not answer");
+                end_child(monitor, false);
+        }
+        return 0;
+}
+
+void health_monitor_begin(HealthMonitor *monitor)
+{
+        monitor->state = MONITOR_PAUSING;
+        set_timer(monitor, 0);
+}
+
+void health_monitor_reload(HealthMonitor *monitor)
+{
+        monitor->pause_usec = 0;
+        monitor->restarts_at_once = true;
+        if (monitor->state == MONITOR_RUNNING)
+                end_child(monitor, false);
+        else if (monitor->state != MONITOR_ENDING)
+                pause_start(monitor);
+}
+
+int health_monitor_new(HealthMonitor **ret, const HealthMonitorConfig *config)
+{
+        _cleanup_(health_monitor_freep) HealthMonitor *monitor = calloc(1, sizeof(HealthMonitor));
+        Error error = ERROR_NULL;
+        sd_id128_t boot;
+        int r;
+
+        if (!monitor)
+                return -ENOMEM;
+        monitor->config = *config;
+        if (sd_id128_get_boot(&boot) >= 0)
+                (void)sd_id128_to_string(boot, monitor->boot_id);
+        r = health_record_load(&monitor->record, config->state_dir, &error);
+        if (r < 0)
+                return r;
+        if (r > 0)
+                log_warning("The state of the health rules is lost: %s", error.text);
+        if (monitor->record.n_reports > 0)
+                show(monitor, false);
+        r = sd_event_add_defer(config->event, &monitor->more, on_more, monitor);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(monitor->more, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time_relative(config->event, &monitor->timer, CLOCK_MONOTONIC, 0,
+                                               END_USEC, on_timer, monitor);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(monitor->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(monitor);
+        return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The health of devices: runs compute-agent-health, and cordons the devices that its health rules
+ * find broken. The helper does the expensive work; the monitor handles one message in each turn of
+ * the main loop. A helper that ends or is silent is started again with growing pauses. Main thread;
+ * blocks on the disk only when a cordon or a report changes, and once a minute. */
+
+#include <systemd/sd-event.h>
+
+#include "agent/guests/database.h"
+#include "agent/tree/cordon.h"
+#include "drivers/host/snapshot.h"
+
+typedef struct HealthMonitor HealthMonitor;
+
+/* The host as it is known now. Borrowed until the loop runs again. */
+typedef struct HealthHost {
+        const ProviderTree *tree; /* NULL: unknown */
+        const Snapshot *snapshot; /* NULL: unknown */
+        NovaMode nova;
+} HealthHost;
+
+/* The parts of the daemon that the monitor uses. All pointers are borrowed and must outlive the
+ * monitor. */
+typedef struct HealthMonitorConfig {
+        sd_event *event;
+        const char *state_dir; /* used only by health_monitor_new() */
+        Uuid root;
+        Cordon *cordon;
+        ClaimService *claims;
+        HealthHost (*get_host)(void *userdata);
+        /* Called after a change of a cordon or of the view. cordons: the tree must be published. */
+        void (*changed)(bool cordons, void *userdata);
+        void *userdata;
+} HealthMonitorConfig;
+
+/* Creates a monitor, and loads its state. A state that is lost is logged. Returns -ENOMEM or an
+ * error of sd-event. */
+int health_monitor_new(HealthMonitor **ret, const HealthMonitorConfig *config);
+HealthMonitor *health_monitor_free(HealthMonitor *monitor);
+DEFINE_CLEANUP(HealthMonitor *, health_monitor_free);
+
+/* Begins as soon as the tree of the host is known: lifts cordons that end with the boot, and starts
+ * the helper. */
+void health_monitor_begin(HealthMonitor *monitor);
+
+/* Ends the helper, and starts it again as soon as the tree is known. It then reads the rules again,
+ * and the lines after the last known position. */
+void health_monitor_reload(HealthMonitor *monitor);
+
+/* The state of the monitor. The texts are borrowed until the loop runs again. */
+typedef struct HealthView {
+        const char *reported; /* devices that rules report without withholding them; NULL: none */
+        size_t n_reported;
+        const char *error; /* why kernel lines or rules are not applied; NULL: they are */
+} HealthView;
+
+/* Returns the view, which the monitor keeps up to date. Borrowed. NULL if monitor is NULL. */
+const HealthView *health_monitor_get_view(const HealthMonitor *monitor);

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Applies health rules. Two histories keep the results until they are taken: one has the evidence
+ * against devices, the other one the evidence that they work again. Evidence of one kind removes a
+ * result of the other kind that was not taken, so the last evidence counts.
+ *
+ * An AER counter is evidence only if it grew between two readings: the first reading has errors of
+ * any age. A driver that finds its controller dead removes it from sysfs, so the addresses of NVMe
+ * controllers are remembered.
+ *
+ * Tests: tests/unit/agent/health/test-observer.c */
+
+#include "agent/health/observer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/health/sysfs.h"
+#include "base/array.h"
+#include "base/text.h"
+
+#define CONTROLLERS_MAX 1024 /* remembered names of NVMe controllers */
+
+/* The last reading of a rule about a device. */
+typedef struct Reading {
+        const HealthRule *rule;
+        char address[PCI_ADDRESS_SIZE];
+        uint64_t value; /* an AER counter; a link: 1 if it is as it should be */
+} Reading;
+
+typedef struct Controller {
+        char name[HEALTH_NAME_SIZE], address[PCI_ADDRESS_SIZE];
+} Controller;
+
+struct HealthObserver {
+        const HealthRules *rules;
+        const char *sysfs, *boot_id;
+        HealthHistory *bad, *good;
+        Reading *readings; /* sorted: compare_readings() */
+        size_t n_readings, n_readings_allocated;
+        Controller *controllers;
+        size_t n_controllers, n_controllers_allocated;
+        bool reads_aer, reads_links;          /* there are rules of this kind */
+        uint64_t aer_due_usec, link_due_usec; /* CLOCK_MONOTONIC */
+};
+
+HealthObserver *health_observer_free(HealthObserver *observer)
+{
+        if (!observer)
+                return NULL;
+        health_history_free(observer->bad);
+        health_history_free(observer->good);
+        free(observer->readings);
+        free(observer->controllers);
+        free(observer);
+        return NULL;
+}
+
+static bool is_aer(const HealthRule *rule)
+{
+        return rule->evidence == HEALTH_AER_FATAL || rule->evidence == HEALTH_AER_NONFATAL;
+}
+
+/* NVMe controllers */
+
+/* Stores the address of a controller. Its name can get another address. Ignores lack of memory,
+ * which only costs the memory of a controller that disappears. */
+static void remember(HealthObserver *observer, const char *name, const char *address)
+{
+        size_t i = 0;
+
+        while (i < observer->n_controllers && strcmp(observer->controllers[i].name, name) != 0)
+                i++;
+        if (i == CONTROLLERS_MAX)
+                return;
+        if (i == observer->n_controllers) {
+                if (array_grow(&observer->controllers, sizeof(Controller), i,
+                               &observer->n_controllers_allocated) < 0)
+                        return;
+                observer->n_controllers++;
+        }
+        snprintf(observer->controllers[i].name, HEALTH_NAME_SIZE, "%s", name);
+        snprintf(observer->controllers[i].address, PCI_ADDRESS_SIZE, "%s", address);
+}
+
+DEFINE_CLEANUP(DIR *, closedir);
+
+/* Remembers all controllers that sysfs has now. */
+static void remember_all(HealthObserver *observer)
+{
+        _cleanup_free_ char *path = text_format("%s/class/nvme", observer->sysfs);
+        _cleanup_(closedirp) DIR *dir = path ? opendir(path) : NULL;
+        const struct dirent *entry;
+        char address[PCI_ADDRESS_SIZE];
+
+        while (dir && (entry = readdir(dir)))
+                if (entry->d_name[0] != '.' && strlen(entry->d_name) < HEALTH_NAME_SIZE &&
+                    health_sysfs_find_nvme(observer->sysfs, entry->d_name, address) == 0)
+                        remember(observer, entry->d_name, address);
+}
+
+/* Replaces the name of a controller by its address. Returns false if it is unknown. */
+static bool resolve(HealthObserver *observer, HealthSubject *subject)
+{
+        if (!subject->nvme[0])
+                return true;
+        if (health_sysfs_find_nvme(observer->sysfs, subject->nvme, subject->address) == 0) {
+                remember(observer, subject->nvme, subject->address);
+                return true;
+        }
+        for (size_t i = 0; i < observer->n_controllers; i++)
+                if (strcmp(observer->controllers[i].name, subject->nvme) == 0) {
+                        memcpy(subject->address, observer->controllers[i].address,
+                               PCI_ADDRESS_SIZE);
+                        return true;
+                }
+        return false;
+}
+
+int health_observer_new(HealthObserver **ret, const HealthRules *rules, const char *sysfs,
+                        const char *boot_id)
+{
+        _cleanup_(health_observer_freep) HealthObserver *observer =
+                calloc(1, sizeof(HealthObserver));
+
+        if (!observer || health_history_new(&observer->bad) < 0 ||
+            health_history_new(&observer->good) < 0)
+                return -ENOMEM;
+        observer->rules = rules;
+        observer->sysfs = sysfs;
+        observer->boot_id = boot_id;
+        for (size_t i = 0; i < rules->n_items; i++) {
+                observer->reads_aer |= is_aer(rules->items[i]);
+                observer->reads_links |=
+                        !is_aer(rules->items[i]) && rules->items[i]->evidence != HEALTH_LINE;
+        }
+        remember_all(observer);
+        *ret = TAKE_PTR(observer);
+        return 0;
+}
+
+/* Evidence */
+
+static int note_bad(HealthObserver *observer, const HealthCase *evidence)
+{
+        health_history_forget(observer->good, evidence->rule, evidence->address);
+        return health_history_add(observer->bad, evidence);
+}
+
+/* Notes that the device works again: a result of one case. */
+static int note_good(HealthObserver *observer, HealthCase evidence)
+{
+        health_history_forget(observer->bad, evidence.rule, evidence.address);
+        evidence.count = 1;
+        return health_history_add(observer->good, &evidence);
+}
+
+/* Matches a line with one pattern, and notes the evidence. */
+static int apply_pattern(HealthObserver *observer, const HealthRule *rule,
+                         const HealthLineInput *line, bool recovers)
+{
+        char boot_id[HEALTH_BOOT_SIZE];
+        HealthSubject subject;
+        uint64_t usec;
+
+        if (!health_pattern_match(recovers ? rule->recovery : rule->pattern, line->text,
+                                  &subject) ||
+            !resolve(observer, &subject) || line->locate(line->userdata, &usec, boot_id) < 0)
+                return 0;
+        if (rule->lift == HEALTH_LIFT_BOOT && strcmp(boot_id, observer->boot_id) != 0)
+                return 0;
+        const HealthCase evidence = { .rule = rule,
+                                      .address = subject.address,
+                                      .line = line->text,
+                                      .boot_id = boot_id,
+                                      .usec = usec,
+                                      .count = rule->count,
+                                      .quiet = line->quiet };
+
+        return recovers ? note_good(observer, evidence) : note_bad(observer, &evidence);
+}
+
+int health_observer_line(HealthObserver *observer, const HealthLineInput *line)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < observer->rules->n_items; i++) {
+                const HealthRule *rule = observer->rules->items[i];
+
+                if (rule->pattern)
+                        r = apply_pattern(observer, rule, line, false);
+                if (r == 0 && rule->recovery)
+                        r = apply_pattern(observer, rule, line, true);
+        }
+        return r;
+}
+
+/* Readings */
+
+static int compare_readings(const void *key, const void *item)
+{
+        const Reading *a = key, *b = item;
+
+        if (a->rule != b->rule)
+                return a->rule < b->rule ? -1 : 1;
+        return strcmp(a->address, b->address);
+}
+
+/* Returns the stored reading, and whether it is a new one in *ret_new. NULL: out of memory. */
+static Reading *find_reading(HealthObserver *observer, const HealthRule *rule, const char *address,
+                             bool *ret_new)
+{
+        Reading key = { .rule = rule };
+        bool found;
+        size_t at;
+
+        snprintf(key.address, sizeof(key.address), "%s", address);
+        at = array_find(observer->readings, sizeof(Reading), observer->n_readings, &key,
+                        compare_readings, &found);
+        *ret_new = !found;
+        if (found)
+                return &observer->readings[at];
+        if (array_grow(&observer->readings, sizeof(Reading), observer->n_readings,
+                       &observer->n_readings_allocated) < 0)
+                return NULL;
+        array_open(observer->readings, sizeof(Reading), &observer->n_readings, at);
+        observer->readings[at] = key;
+        return &observer->readings[at];
+}
+
+/* Compares a counter with its last reading. A counter that fell is that of another device. */
+static int read_counter(HealthObserver *observer, HealthCase *evidence)
+{
+        uint64_t value, before;
+        Reading *reading;
+        char words[160];
+        bool is_new;
+        int r = health_sysfs_read_aer(observer->sysfs, evidence->address, evidence->rule->evidence,
+                                      &value);
+
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        reading = find_reading(observer, evidence->rule, evidence->address, &is_new);
+        if (!reading)
+                return -ENOMEM;
+        before = is_new ? value : reading->value;
+        reading->value = value;
+        if (value <= before)
+                return 0;
+        snprintf(words, sizeof(words),
+                 "%s: the counter of %s PCIe errors grew from %" PRIu64 " to %" PRIu64,
+                 evidence->address,
+                 evidence->rule->evidence == HEALTH_AER_FATAL ? "fatal" : "non-fatal", before,
+                 value);
+        evidence->line = words;
+        for (uint64_t i = 0; r == 0 && i < MIN(value - before, (uint64_t)HEALTH_COUNT_MAX); i++)
+                r = note_bad(observer, evidence);
+        return r;
+}
+
+/* Compares a link with its capability. A link that is as before and good is no news. */
+static int read_link(HealthObserver *observer, HealthCase *evidence)
+{
+        bool width = evidence->rule->evidence == HEALTH_LINK_WIDTH, is_new, was_good;
+        HealthLink link;
+        Reading *reading;
+        char words[160];
+        int r = health_sysfs_read_link(observer->sysfs, evidence->address, evidence->rule->evidence,
+                                       &link);
+
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        reading = find_reading(observer, evidence->rule, evidence->address, &is_new);
+        if (!reading)
+                return -ENOMEM;
+        was_good = !is_new && reading->value;
+        reading->value = link.current >= link.expected;
+        if (width)
+                snprintf(words, sizeof(words), "%s: the PCIe link has %u of %u lanes",
+                         evidence->address, link.current, link.expected);
+        else
+                snprintf(words, sizeof(words), "%s: the PCIe link runs at %u.%u of %u.%u GT/s",
+                         evidence->address, link.current / 10, link.current % 10,
+                         link.expected / 10, link.expected % 10);
+        evidence->line = words;
+        if (!reading->value)
+                return note_bad(observer, evidence);
+        return was_good || evidence->rule->lift != HEALTH_LIFT_RECOVERY
+                       ? 0
+                       : note_good(observer, *evidence);
+}
+
+/* Applies the rules of the kinds that are due to one device. */
+static int read_device(HealthObserver *observer, const char *address, bool aer, bool links,
+                       uint64_t real_usec)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < observer->rules->n_items; i++) {
+                const HealthRule *rule = observer->rules->items[i];
+                HealthCase evidence = { .rule = rule,
+                                        .address = address,
+                                        .boot_id = observer->boot_id,
+                                        .usec = real_usec,
+                                        .count = rule->count };
+
+                if (rule->evidence == HEALTH_LINE || !(is_aer(rule) ? aer : links))
+                        continue;
+                r = is_aer(rule) ? read_counter(observer, &evidence)
+                                 : read_link(observer, &evidence);
+        }
+        return r;
+}
+
+int health_observer_read(HealthObserver *observer, uint64_t now_usec, uint64_t real_usec)
+{
+        bool aer = observer->reads_aer && observer->aer_due_usec <= now_usec;
+        bool links = observer->reads_links && observer->link_due_usec <= now_usec;
+        _cleanup_free_ char(*list)[PCI_ADDRESS_SIZE] = NULL;
+        int n, r = 0;
+
+        if (!aer && !links)
+                return 0;
+        if (aer)
+                observer->aer_due_usec = now_usec + HEALTH_AER_USEC;
+        if (links) {
+                observer->link_due_usec = now_usec + HEALTH_LINK_USEC;
+                remember_all(observer);
+        }
+        n = health_sysfs_list(observer->sysfs, &list);
+        for (int i = 0; r == 0 && i < n; i++)
+                r = read_device(observer, list[i], aer, links, real_usec);
+        return n == -ENOMEM ? n : r;
+}
+
+/* Messages */
+
+static void copy_cases(const HealthCases *cases, HealthMessage *ret)
+{
+        snprintf(ret->rule, sizeof(ret->rule), "%s", cases->rule->name);
+        memcpy(ret->address, cases->address, sizeof(ret->address));
+        snprintf(ret->line, sizeof(ret->line), "%s", cases->line);
+        snprintf(ret->boot_id, sizeof(ret->boot_id), "%s", cases->boot_id);
+        ret->last_usec = cases->last_usec;
+}
+
+bool health_observer_take(HealthObserver *observer, uint64_t now_usec, HealthMessage *ret)
+{
+        HealthMessage message = { .kind = HEALTH_RECOVERED };
+        HealthCases cases;
+
+        if (health_history_take(observer->good, now_usec, &cases)) {
+                copy_cases(&cases, &message);
+                *ret = message;
+                return true;
+        }
+        if (!health_history_take(observer->bad, now_usec, &cases))
+                return false;
+        copy_cases(&cases, &message);
+        message.kind = HEALTH_FINDING;
+        message.first_usec = cases.first_usec;
+        message.within_usec = cases.rule->within_usec;
+        message.guests = cases.rule->guests;
+        message.lift = cases.rule->lift;
+        message.reports = cases.rule->reports;
+        *ret = message;
+        return true;
+}
+
+uint64_t health_observer_due_in_usec(const HealthObserver *observer, uint64_t now_usec)
+{
+        uint64_t first = MIN(health_history_due_in_usec(observer->bad, now_usec),
+                             health_history_due_in_usec(observer->good, now_usec));
+
+        if (observer->reads_aer)
+                first = MIN(first, observer->aer_due_usec - MIN(observer->aer_due_usec, now_usec));
+        if (observer->reads_links)
+                first = MIN(first,
+                            observer->link_due_usec - MIN(observer->link_due_usec, now_usec));
+        return first;
+}

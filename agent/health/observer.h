@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The work of compute-agent-health: applies the rules to lines of the kernel and to readings of
+ * sysfs, and makes messages of the results. The caller reads the lines, has the clocks and writes
+ * the messages. Blocks on sysfs. */
+
+#include "agent/health/history.h"
+#include "agent/health/message.h"
+
+/* Intervals of the readings of AER counters and of links. */
+#define HEALTH_AER_USEC  (5 * USEC_PER_SEC)
+#define HEALTH_LINK_USEC (60 * USEC_PER_SEC)
+
+typedef struct HealthObserver HealthObserver;
+
+/* A line of the kernel, borrowed. locate() returns its time (CLOCK_REALTIME) and boot; it is called
+ * only for a line that matches a rule. */
+typedef struct HealthLineInput {
+        const char *text;
+        bool quiet; /* see HealthCase */
+        int (*locate)(void *userdata, uint64_t *ret_usec, char ret_boot_id[HEALTH_BOOT_SIZE]);
+        void *userdata;
+} HealthLineInput;
+
+/* Creates an observer. rules and the texts are borrowed. sysfs is "/sys", boot_id this boot.
+ * -ENOMEM. */
+int health_observer_new(HealthObserver **ret, const HealthRules *rules, const char *sysfs,
+                        const char *boot_id);
+HealthObserver *health_observer_free(HealthObserver *observer);
+DEFINE_CLEANUP(HealthObserver *, health_observer_free);
+
+/* Applies all rules to a line. Evidence of another boot is ignored if the rule ends with the boot.
+ * -ENOMEM. */
+int health_observer_line(HealthObserver *observer, const HealthLineInput *line);
+
+/* Reads sysfs if a reading is due. now_usec is CLOCK_MONOTONIC, real_usec CLOCK_REALTIME. Returns
+ * -ENOMEM on failure. */
+int health_observer_read(HealthObserver *observer, uint64_t now_usec, uint64_t real_usec);
+
+/* Takes the next message that is due. Returns false if there is none. */
+bool health_observer_take(HealthObserver *observer, uint64_t now_usec, HealthMessage *ret);
+
+/* Returns the microseconds until a reading or a message is due; UINT64_MAX: never. */
+uint64_t health_observer_due_in_usec(const HealthObserver *observer, uint64_t now_usec);

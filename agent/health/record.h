@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The state of the health monitor, in "health.json" of state_dir: how far the kernel's lines were
+ * read, the devices that rules have reported without withholding them, and the guests that had a
+ * device at a case. Cordons are in agent/tree/cordon.h. Blocks on the disk. */
+
+#include "agent/health/judge.h"
+
+#define HEALTH_REPORTS_MAX 64
+
+/* A device that a rule has reported. The texts are owned. */
+typedef struct HealthReport {
+        char *device; /* name of the device, as a cordon would have it */
+        char *rule, *line, *boot_id;
+        bool lasts; /* stays after this boot */
+} HealthReport;
+
+typedef struct HealthRecord {
+        char *path;
+        char cursor[HEALTH_CURSOR_SIZE]; /* "": nothing was read */
+        HealthReport reports[HEALTH_REPORTS_MAX];
+        size_t n_reports;
+        HealthSightings sightings;
+        char *words; /* the reports; "": none */
+} HealthRecord;
+
+/* Loads the state. A file that cannot be read is set aside, and nothing is known then: *reterr has
+ * words, and the result is 1. Returns 0, or -ENOMEM. */
+int health_record_load(HealthRecord *record, const char *state_dir, Error *reterr);
+void health_record_done(HealthRecord *record);
+
+/* Writes the state. Returns a negative errno with words. */
+int health_record_save(const HealthRecord *record, Error *reterr);
+
+/* Returns true if the rule has reported the device. */
+bool health_record_has(const HealthRecord *record, const char *device, const char *rule);
+
+/* Adds a report. At HEALTH_REPORTS_MAX the oldest one is dropped. -ENOMEM. */
+int health_record_add(HealthRecord *record, const char *device, const HealthMessage *finding);
+
+/* Removes a report. Returns true if it existed. */
+bool health_record_remove(HealthRecord *record, const char *device, const char *rule);
+
+/* Removes the reports that end with the boot and are of another boot. Returns true if there were
+ * any. */
+bool health_record_end_boot(HealthRecord *record, const char *boot_id);

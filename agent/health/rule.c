@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Reads health rules from YAML. A Reader has the document and the rule that is read. Each key of a
+ * rule is a row of a table with its function. A function returns -EINVAL after it reported a
+ * problem; the rule is then skipped. A rule is added only when it is complete and valid.
+ *
+ * Tests: tests/unit/agent/health/test-rule.c */
+
+#include "agent/health/rule.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/text.h"
+
+#define WITHIN_DEFAULT_USEC (UINT64_C(3600) * USEC_PER_SEC)
+
+/* The document that is read, and the rule that is being made. */
+typedef struct Reader {
+        HealthRules *rules;
+        const char *source;
+        yaml_document_t *document;
+        HealthProblem problem;
+        void *userdata;
+        HealthRule *rule;
+        bool has_evidence, has_recovery, has_lift;
+} Reader;
+
+static HealthRule *rule_free(HealthRule *rule)
+{
+        if (!rule)
+                return NULL;
+        health_pattern_free(rule->pattern);
+        health_pattern_free(rule->recovery);
+        free(rule->name);
+        free(rule);
+        return NULL;
+}
+DEFINE_CLEANUP(HealthRule *, rule_free);
+
+void health_rules_done(HealthRules *rules)
+{
+        for (size_t i = 0; i < rules->n_items; i++)
+                rule_free(rules->items[i]);
+        free(rules->items);
+        *rules = HEALTH_RULES_INIT;
+}
+
+uint64_t health_rules_longest(const HealthRules *rules)
+{
+        uint64_t longest = 0;
+
+        for (size_t i = 0; i < rules->n_items; i++)
+                longest = MAX(longest, rules->items[i]->within_usec);
+        return longest;
+}
+
+static const char *const lifts[] = {
+        [HEALTH_LIFT_BOOT] = "boot",
+        [HEALTH_LIFT_RECOVERY] = "recovery",
+        [HEALTH_LIFT_NEVER] = "never",
+};
+
+const char *health_lift_to_text(HealthLift lift)
+{
+        return lifts[lift];
+}
+
+HealthLift health_lift_from_text(const char *text)
+{
+        for (size_t i = 0; text && i < ARRAY_SIZE(lifts); i++)
+                if (strcmp(lifts[i], text) == 0)
+                        return (HealthLift)i;
+        return _HEALTH_LIFT_INVALID;
+}
+
+/* Reports a problem with file, line and the name of the rule. Always returns -EINVAL. */
+_printf_(3, 4) static int complain(const Reader *reader, const yaml_node_t *node,
+                                   const char *format, ...)
+{
+        const char *name = reader->rule && reader->rule->name ? reader->rule->name : "";
+        char words[ERROR_TEXT_MAX];
+        Error error;
+        va_list ap;
+
+        va_start(ap, format);
+        vsnprintf(words, sizeof(words), format, ap);
+        va_end(ap);
+        /* error_setf() also replaces control characters and cuts long texts. */
+        error_setf(&error, EINVAL, "%.150s:%zu: %s%s%s", reader->source,
+                   node ? node->start_mark.line + 1 : 1, name, name[0] ? ": " : "", words);
+        reader->problem(error.text, reader->userdata);
+        return -EINVAL;
+}
+
+/* Values of keys */
+
+static int read_name(Reader *reader, const yaml_node_t *value)
+{
+        const char *text = yaml_text_scalar(value);
+        size_t n = text ? strlen(text) : 0;
+
+        if (n == 0 || n > HEALTH_RULE_NAME_MAX ||
+            strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") != n)
+                return complain(reader, value,
+                                "name must have 1 to %d lower-case letters, digits and \"-\"",
+                                HEALTH_RULE_NAME_MAX);
+        for (size_t i = 0; i < reader->rules->n_items; i++)
+                if (strcmp(reader->rules->items[i]->name, text) == 0)
+                        return complain(reader, value, "another rule has the name \"%s\"", text);
+        reader->rule->name = strdup(text);
+        return reader->rule->name ? 0 : -ENOMEM;
+}
+
+static int read_pattern(Reader *reader, const yaml_node_t *value, const char *key,
+                        HealthPattern **ret)
+{
+        const char *text = yaml_text_scalar(value);
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!text)
+                return complain(reader, value, "%s must be a text", key);
+        r = health_pattern_new(ret, text, &error);
+        return r == -EINVAL ? complain(reader, value, "%s: %s", key, error.text) : r;
+}
+
+/* Notes the kind of evidence. A rule has exactly one. */
+static int note_evidence(Reader *reader, const yaml_node_t *value, HealthEvidence evidence)
+{
+        if (reader->has_evidence)
+                return complain(reader, value, "needs only one of pattern, aer and link");
+        reader->has_evidence = true;
+        reader->rule->evidence = evidence;
+        return 0;
+}
+
+static int read_line(Reader *reader, const yaml_node_t *value)
+{
+        int r = note_evidence(reader, value, HEALTH_LINE);
+
+        return r < 0 ? r : read_pattern(reader, value, "pattern", &reader->rule->pattern);
+}
+
+static int read_recovery(Reader *reader, const yaml_node_t *value)
+{
+        reader->has_recovery = true;
+        return read_pattern(reader, value, "recovery_pattern", &reader->rule->recovery);
+}
+
+/* Returns 1 if the value is the second text, 0 for the first one, or -EINVAL after a problem. */
+static int read_choice(const Reader *reader, const yaml_node_t *value, const char *key,
+                       const char *first, const char *second)
+{
+        const char *text = yaml_text_scalar(value);
+
+        if (text && strcmp(text, first) == 0)
+                return 0;
+        if (text && strcmp(text, second) == 0)
+                return 1;
+        return complain(reader, value, "%s must be %s or %s", key, first, second);
+}
+
+static int read_aer(Reader *reader, const yaml_node_t *value)
+{
+        int which = read_choice(reader, value, "aer", "fatal", "nonfatal");
+
+        return which < 0 ? which
+                         : note_evidence(reader, value,
+                                         which ? HEALTH_AER_NONFATAL : HEALTH_AER_FATAL);
+}
+
+static int read_link(Reader *reader, const yaml_node_t *value)
+{
+        int which = read_choice(reader, value, "link", "width", "speed");
+
+        return which < 0 ? which
+                         : note_evidence(reader, value,
+                                         which ? HEALTH_LINK_SPEED : HEALTH_LINK_WIDTH);
+}
+
+static int read_number(const Reader *reader, const yaml_node_t *value, const char *key,
+                       unsigned max, unsigned *ret)
+{
+        const char *text = yaml_text_scalar(value);
+        size_t n = text ? strlen(text) : 0;
+        unsigned long number =
+                n > 0 && n < 6 && strspn(text, "0123456789") == n ? strtoul(text, NULL, 10) : 0;
+
+        if (number < 1 || number > max)
+                return complain(reader, value, "%s must be a whole number from 1 to %u", key, max);
+        *ret = (unsigned)number;
+        return 0;
+}
+
+static int read_count(Reader *reader, const yaml_node_t *value)
+{
+        return read_number(reader, value, "count", HEALTH_COUNT_MAX, &reader->rule->count);
+}
+
+static int read_guests(Reader *reader, const yaml_node_t *value)
+{
+        return read_number(reader, value, "guests", HEALTH_GUESTS_MAX, &reader->rule->guests);
+}
+
+/* Reads a time: a whole number with the unit s, min, h or d. */
+static int read_within(Reader *reader, const yaml_node_t *value)
+{
+        static const struct {
+                const char *name;
+                uint64_t seconds;
+        } units[] = { { "s", 1 }, { "min", 60 }, { "h", 3600 }, { "d", 86400 } };
+        const char *text = yaml_text_scalar(value);
+        size_t digits = text ? strspn(text, "0123456789") : 0;
+        uint64_t usec = 0;
+
+        for (size_t i = 0; digits > 0 && digits < 8 && i < ARRAY_SIZE(units); i++)
+                if (strcmp(text + digits, units[i].name) == 0)
+                        usec = strtoull(text, NULL, 10) * units[i].seconds * USEC_PER_SEC;
+        if (usec == 0 || usec > HEALTH_WITHIN_MAX)
+                return complain(reader, value,
+                                "within must be a time such as 30s, 10min, 1h or 7d, at most 30d");
+        reader->rule->within_usec = usec;
+        return 0;
+}
+
+static int read_lift(Reader *reader, const yaml_node_t *value)
+{
+        HealthLift lift = health_lift_from_text(yaml_text_scalar(value));
+
+        if ((int)lift < 0)
+                return complain(reader, value, "lift must be boot, recovery or never");
+        reader->rule->lift = lift;
+        reader->has_lift = true;
+        return 0;
+}
+
+static int read_action(Reader *reader, const yaml_node_t *value)
+{
+        int which = read_choice(reader, value, "action", "withhold", "report");
+
+        if (which < 0)
+                return which;
+        reader->rule->reports = which == 1;
+        return 0;
+}
+
+/* A text for people, which the agent ignores. */
+static int read_comment(Reader *reader, const yaml_node_t *value)
+{
+        return yaml_text_scalar(value) ? 0 : complain(reader, value, "description must be a text");
+}
+
+static const struct {
+        const char *key;
+        int (*read)(Reader *reader, const yaml_node_t *value);
+} keys[] = {
+        { "name", read_name },     { "description", read_comment },
+        { "pattern", read_line },  { "recovery_pattern", read_recovery },
+        { "aer", read_aer },       { "link", read_link },
+        { "count", read_count },   { "within", read_within },
+        { "guests", read_guests }, { "lift", read_lift },
+        { "action", read_action },
+};
+
+/* Rules */
+
+/* Reads one key of a rule. A repeated key is a problem, because its first value would leak. */
+static int read_pair(Reader *reader, const yaml_node_pair_t *pair, unsigned *seen)
+{
+        const yaml_node_t *name = yaml_document_get_node(reader->document, pair->key);
+        const yaml_node_t *value = yaml_document_get_node(reader->document, pair->value);
+        const char *key = yaml_text_scalar(name);
+        size_t i = 0;
+
+        while (key && i < ARRAY_SIZE(keys) && strcmp(keys[i].key, key) != 0)
+                i++;
+        if (!key || i == ARRAY_SIZE(keys))
+                return complain(reader, name, "\"%.40s\" is not a key of a rule", key ? key : "?");
+        if (*seen & 1U << i)
+                return complain(reader, name, "the key %s is repeated", key);
+        *seen |= 1U << i;
+        return keys[i].read(reader, value);
+}
+
+/* Checks the keys that depend on each other. */
+static int check(Reader *reader, const yaml_node_t *node)
+{
+        HealthRule *rule = reader->rule;
+        bool is_line = rule->evidence == HEALTH_LINE;
+        bool is_link = rule->evidence == HEALTH_LINK_WIDTH || rule->evidence == HEALTH_LINK_SPEED;
+
+        if (!rule->name)
+                return complain(reader, node, "a rule needs a name");
+        if (!reader->has_evidence)
+                return complain(reader, node, "needs one of pattern, aer and link");
+        if (!reader->has_lift && is_link)
+                rule->lift = HEALTH_LIFT_RECOVERY;
+        if (is_line && (rule->lift == HEALTH_LIFT_RECOVERY) != reader->has_recovery)
+                return complain(reader, node,
+                                "\"lift: recovery\" and recovery_pattern need each other");
+        if (!is_line && (reader->has_recovery || rule->guests > 0))
+                return complain(reader, node, "recovery_pattern and guests need a pattern");
+        if (!is_line && !is_link && rule->lift == HEALTH_LIFT_RECOVERY)
+                return complain(reader, node,
+                                "lift must be boot or never, because a counter never falls");
+        if (rule->guests > 0 && rule->count > 1)
+                return complain(reader, node, "needs only one of count and guests");
+        if (rule->reports && rule->lift == HEALTH_LIFT_NEVER)
+                return complain(reader, node, "lift must not be never for \"action: report\"");
+        return 0;
+}
+
+/* Reads a rule and adds it. Returns 0, -EINVAL after a problem, or -ENOMEM. */
+static int read_rule(Reader *reader, const yaml_node_t *node)
+{
+        _cleanup_(rule_freep) HealthRule *rule = calloc(1, sizeof(HealthRule));
+        unsigned seen = 0;
+        int r = 0;
+
+        if (!rule)
+                return -ENOMEM;
+        *rule = (HealthRule){ .count = 1, .within_usec = WITHIN_DEFAULT_USEC };
+        reader->rule = rule;
+        reader->has_evidence = reader->has_recovery = reader->has_lift = false;
+        if (!node || node->type != YAML_MAPPING_NODE)
+                return complain(reader, node, "a rule must be a mapping");
+        for (yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+             r == 0 && pair < node->data.mapping.pairs.top; pair++)
+                r = read_pair(reader, pair, &seen);
+        if (r == 0)
+                r = check(reader, node);
+        if (r == 0 && reader->rules->n_items == HEALTH_RULES_MAX)
+                r = complain(reader, node, "there are more than %d rules", HEALTH_RULES_MAX);
+        if (r == 0)
+                r = array_grow(&reader->rules->items, sizeof(HealthRule *), reader->rules->n_items,
+                               &reader->rules->n_allocated);
+        if (r == 0)
+                reader->rules->items[reader->rules->n_items++] = TAKE_PTR(rule);
+        return r;
+}
+
+/* Reads the list of rules. After HEALTH_RULES_MAX problems the rest of the file is skipped, so an
+ * alias cannot multiply the work. */
+static int read_rules(Reader *reader)
+{
+        const yaml_node_t *root = yaml_document_get_root_node(reader->document);
+        const yaml_node_t *list = yaml_text_member(reader->document, root, "rules");
+        size_t n_problems = 0;
+
+        if (!list || list->type != YAML_SEQUENCE_NODE)
+                return complain(reader, root, "the file needs a list \"rules\"");
+        for (yaml_node_item_t *item = list->data.sequence.items.start;
+             item < list->data.sequence.items.top && n_problems < HEALTH_RULES_MAX; item++) {
+                int r = read_rule(reader, yaml_document_get_node(reader->document, *item));
+
+                reader->rule = NULL;
+                if (r == -ENOMEM)
+                        return r;
+                n_problems += r < 0;
+        }
+        return 0;
+}
+
+int health_rules_add(HealthRules *rules, const char *source, const char *text, size_t n,
+                     HealthProblem problem, void *userdata)
+{
+        yaml_document_t document;
+        Reader reader = { .rules = rules,
+                          .source = source,
+                          .document = &document,
+                          .problem = problem,
+                          .userdata = userdata };
+        Error error = ERROR_NULL;
+        int r = yaml_text_parse(text, n, &document, &error);
+
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0) {
+                (void)complain(&reader, NULL, "%s", error.text);
+                return 0;
+        }
+        r = read_rules(&reader);
+        yaml_document_delete(&document);
+        return r == -ENOMEM ? r : 0;
+}

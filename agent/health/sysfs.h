@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Reads the health of PCI devices from sysfs: AER counters, the state of links, and the addresses
+ * of NVMe controllers. Readers block on sysfs; the kernel answers without waiting for a device that
+ * sleeps. */
+
+#include "agent/health/rule.h"
+
+/* Longest list of PCI devices that is read. */
+#define HEALTH_DEVICES_MAX 4096
+
+/* Writes the addresses of all PCI devices below sysfs ("/sys"). The caller frees *ret. Returns
+ * their number, or a negative errno. */
+int health_sysfs_list(const char *sysfs, char (**ret)[PCI_ADDRESS_SIZE]);
+
+/* Reads the number of uncorrected errors of one kind (HEALTH_AER_…) that the device counted since
+ * it was found. Returns -ENODATA if the device counts none. */
+int health_sysfs_read_aer(const char *sysfs, const char *address, HealthEvidence kind,
+                          uint64_t *ret);
+
+/* The state of a link, as the kernel prints it. */
+typedef struct HealthLink {
+        unsigned current, expected; /* lanes, or GT/s times 10 */
+} HealthLink;
+
+/* Reads the width or speed (HEALTH_LINK_…) of the device's link. Expected is the smaller maximum of
+ * the device and the port above it, because a card can be in a slot with fewer lanes. Returns
+ * -ENODATA if the device has no link, or if a value is unknown, for example because the device
+ * sleeps. */
+int health_sysfs_read_link(const char *sysfs, const char *address, HealthEvidence kind,
+                           HealthLink *ret);
+
+/* Finds the PCI address of an NVMe controller ("nvme0"). Returns -ENODEV if there is none. */
+int health_sysfs_find_nvme(const char *sysfs, const char *name, char ret[static PCI_ADDRESS_SIZE]);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "agent/health/record.h"
+#include "base/log.h"
+#include "tests/fixtures/scratch-folder.h"
+#include "tests/unit/test.h"
+
+static HealthMessage finding(const char *rule, const char *boot_id, HealthLift lift)
+{
+        HealthMessage message = { .kind = HEALTH_FINDING, .lift = lift, .last_usec = 5 };
+
+        strcpy(message.rule, rule);
+        strcpy(message.address, "0000:41:00.0");
+        strcpy(message.line, "line");
+        strcpy(message.boot_id, boot_id);
+        return message;
+}
+
+static void test_reports(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        const HealthMessage a = finding("a", "old", HEALTH_LIFT_BOOT);
+        const HealthMessage b = finding("b", "old", HEALTH_LIFT_RECOVERY);
+        HealthRecord record;
+        Uuid consumer;
+
+        assert_int_equal(uuid_from_text("5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e02", &consumer), 0);
+        assert_int_equal(health_record_load(&record, folder, NULL), 0);
+        assert_string_equal(record.words, "");
+        assert_int_equal(health_record_add(&record, "gpu", &a), 0);
+        assert_int_equal(health_record_add(&record, "gpu", &b), 0);
+        health_sightings_note(&record.sightings, &a, &consumer);
+        strcpy(record.cursor, "s=1");
+        assert_int_equal(health_record_save(&record, NULL), 0);
+        health_record_done(&record);
+
+        assert_int_equal(health_record_load(&record, folder, NULL), 0);
+        assert_string_equal(record.words, "gpu, rule a: line; gpu, rule b: line");
+        assert_string_equal(record.cursor, "s=1");
+        assert_int_equal(record.sightings.n_items, 1);
+        assert_string_equal(record.sightings.items[0].consumer.text, consumer.text);
+        assert_true(health_record_has(&record, "gpu", "a"));
+        assert_false(health_record_has(&record, "gpu2", "a"));
+        /* The boot ends the first report; a link is read again, so its recovery ends the other one.
+         */
+        assert_false(health_record_end_boot(&record, "old"));
+        assert_true(health_record_end_boot(&record, "new"));
+        assert_string_equal(record.words, "gpu, rule b: line");
+        assert_false(health_record_remove(&record, "gpu", "a"));
+        assert_true(health_record_remove(&record, "gpu", "b"));
+        assert_string_equal(record.words, "");
+        for (int i = 0; i < 2 * HEALTH_REPORTS_MAX; i++)
+                assert_int_equal(health_record_add(&record, "gpu", &a), 0);
+        assert_int_equal(record.n_reports, HEALTH_REPORTS_MAX);
+        health_record_done(&record);
+}
+
+static void test_bad_files(void **state)
+{
+#define BEGIN "{\"format\": \"compute-agent-health/1\", \"cursor\": \"\", "
+        static const char *const texts[] = {
+                "",
+                "{\"format\": \"compute-agent-health/1\"}",
+                BEGIN "\"reports\": [{}], \"sightings\": []}",
+                BEGIN "\"reports\": [], \"sightings\": [{\"rule\": \"r\"}]}",
+                BEGIN
+                "\"reports\": [], \"sightings\": [{\"rule\": \"r\", \"address\": \"x\", \"consumer\": "
+                "\"5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e02\", \"usec\": 1}]}",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+                _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+                _cleanup_free_ char *left = NULL;
+                HealthRecord record;
+                Error error = ERROR_NULL;
+
+                scratch_write(folder, "health.json", texts[i]);
+                assert_int_equal(health_record_load(&record, folder, &error), 1);
+                assert_true(error.text[0] && record.n_reports == 0);
+                assert_int_equal(record.sightings.n_items, 0);
+                left = scratch_read(folder, "health.json.corrupt");
+                assert_non_null(left);
+                assert_int_equal(health_record_save(&record, NULL), 0);
+                health_record_done(&record);
+        }
+}
+
+TEST_MAIN_AFTER(log_set_level(LOG_EMERG), NULL, NULL, test_reports, test_bad_files)
