@@ -5,6 +5,7 @@ The level boot has an artificial /sys, which is what the author of a test knows 
 appear and vanish when sriov_numvfs is written, drivers bind, guests open VFIO groups, and mdevs disappear with a reboot.
 """
 
+import json
 import re
 import time
 import unittest
@@ -242,6 +243,27 @@ class TestMediatedDevices(VmCase):
         self.wait_inventory(CARD, {'VGPU': (0, 0)})
         self.vm.write_kernel(driver + '/bind', CARD)
         self.wait_inventory(CARD, {'VGPU': (MDEVS_MAX, 0)})
+
+
+class TestHealth(VmCase):
+    """Lines that are written to /dev/kmsg reach the packaged agent through journald, with the rights of its unit."""
+
+    def status(self):
+        """Returns the status, whose exit code is not 0 while a device is withheld."""
+        return json.loads(self.vm.run('computectl', 'status', '--json=short', check=False).stdout)
+
+    def test_a_line_of_the_kernel_withholds_its_device(self):
+        self.wait_inventory(CARD, {'VGPU': (MDEVS_MAX, 0)})
+        self.assertEqual(self.status()['health_error'], '')
+        for line in ('vfio-pci %s: not ready 65535ms after FLR; giving up' % CARD,
+                     # journald takes "NVRM" for the identifier of the process that writes it.
+                     'NVRM: Xid (PCI:%s): 79, pid=4711, GPU has fallen off the bus.' % CARD[:-2]):
+            self.vm.write_kernel('/dev/kmsg', line)
+            self.addCleanup(self.vm.run, 'computectl', 'uncordon', CARD, check=False)
+            self.wait_inventory(CARD, {'VGPU': (0, 0)})
+            self.assertIn(line, self.status()['devices_unhealthy'])
+            self.vm.run('computectl', 'uncordon', CARD)
+            self.wait_inventory(CARD, {'VGPU': (MDEVS_MAX, 0)})
 
 
 class TestReboot(VmCase):

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Health rules with the real agent, helper and journal files: a line of the kernel withholds a device in Placement, a person or the rule
+lifts it, and nothing is lost while the agent or the helper does not run."""
+
+import json
+import os
+import signal
+import time
+import uuid
+from pathlib import Path
+
+from tests.env.agent import Agent
+from tests.env.case import EnvCase
+from tests.env.hosts import recorded_host
+from tests.env.kernel_journal import SHIPPED, KernelJournal, helper, new_boot
+from tests.env.scratch import wait_until
+from tests.integration.agent.test_agent import GPU_A, GPU_B, AgentCase
+
+ADDRESS = '0000:41:00.0'
+LOST = 'NVRM: Xid (PCI:0000:41:00): 79, pid=4711, GPU has fallen off the bus.'
+LATENCY_SEC = 5
+
+RECOVERS = r"""
+rules:
+  - name: fan
+    pattern: '^gpu (?<address>\S+): fan stopped'
+    lift: recovery
+    recovery_pattern: '^gpu (?<address>\S+): fan runs'
+  - name: warm
+    pattern: '^gpu (?<address>\S+): warm'
+    action: report
+  - name: often
+    pattern: '^gpu (?<address>\S+): retry'
+    count: 3
+    within: 1min
+"""
+
+
+class HealthCase(AgentCase):
+    def setUp(self):
+        self.rules = self.scratch.path / ('rules-%s' % uuid.uuid4().hex)
+        self.rules.mkdir()
+        self.journal = KernelJournal(self.scratch.path / ('journal-%s' % uuid.uuid4().hex))
+        self.addCleanup(self.journal.stop)
+        # The reader needs a file.
+        self.journal.write('Linux version 6.1.0 (made up)', ago_sec=3600)
+
+    def make(self, options=None, **kwargs):
+        agent = self.make_agent(options, **kwargs)
+        agent.more_env.update(helper(agent.folder, self.journal.folder, rules=(self.rules, SHIPPED)))
+        self.addCleanup(agent.stop)
+        return agent
+
+    def start_watching(self, options=None, state='synced', **kwargs):
+        return self.make(options, **kwargs).start(state)
+
+    def add_rules(self, text, name='test.yaml'):
+        (self.rules / name).write_text(text)
+
+    def reserved(self, agent, name=GPU_A):
+        record = self.placement.tree_by_name(agent.root())[name]['inventories']['VGPU']
+        return record['reserved'], record['total']
+
+    def wait_reserved(self, agent, reserved, name=GPU_A):
+        """Waits until Placement has this reserved amount. Returns the seconds."""
+        begin = time.monotonic()
+        wait_until(lambda: self.reserved(agent, name)[0] == reserved, LATENCY_SEC, 'reserved %d; %s' % (reserved, agent.log()[-1000:]))
+        return time.monotonic() - begin
+
+    def settle(self, agent):
+        """Returns when the agent has read all lines: those of other devices come after them."""
+        self.journal.write(LOST.replace('41', '81'))
+        self.wait_reserved(agent, 5, GPU_B)
+        agent.ctl('uncordon', GPU_B)
+        self.wait_reserved(agent, 0, GPU_B)
+
+
+class TestWithheld(HealthCase):
+    def test_a_line_withholds_its_device_until_a_person_lifts_it(self):
+        metrics = self.scratch.path / 'agent.prom'
+        agent = self.start_watching({'agent': {'metrics_file': metrics}})
+        self.assertEqual(agent.status()['devices_unhealthy'], '')
+        self.journal.write(LOST)
+        self.wait_reserved(agent, 4)
+        self.assertEqual(self.reserved(agent, GPU_B), (0, 5))
+        shown = agent.ctl('status', code=4).stdout
+        self.assertIn('cordoned by rule nvidia-xid-bus since', shown)
+        self.assertIn(LOST, shown)
+        self.assertIn(LOST, agent.status()['devices_unhealthy'])
+        doctor = agent.ctl('doctor', '--all', '--config', agent.config, check=False).stdout
+        self.assertIn('Withheld: %s cordoned by rule' % ADDRESS, ' '.join(doctor.split()))
+        self.assertIn('Device %s was cordoned by health rule nvidia-xid-bus: %s' % (ADDRESS, LOST), agent.log())
+        self.assertIn('compute_agent_devices_unhealthy 1\n', metrics.read_text())
+        self.assertIn(LOST, agent.ctl('history', '--json=short').stdout)
+        # A claim gets the other card.
+        self.assertEqual(agent.claim('VGPU=1')['allocations'][0]['name'], GPU_B)
+        agent.restart('synced')
+        self.assertEqual(self.reserved(agent), (4, 4))
+        # A person lifts it. The old line is read again after a restart, and changes nothing.
+        agent.ctl('uncordon', ADDRESS)
+        self.assertEqual(self.reserved(agent), (0, 4))
+        agent.stop()
+        path = agent.state / 'health.json'
+        path.write_text(json.dumps({**json.loads(path.read_text()), 'cursor': ''}))
+        agent.start('synced')
+        self.settle(agent)
+        self.assertEqual(self.reserved(agent), (0, 4))
+        # Only new evidence counts.
+        self.journal.write(LOST)
+        self.wait_reserved(agent, 4)
+
+    def test_the_cordon_of_a_person_stays_theirs(self):
+        agent = self.start_watching()
+        self.journal.write(LOST)
+        self.wait_reserved(agent, 4)
+        agent.ctl('cordon', 'pci_0000_41_00_0', '--reason', 'sent to the maker')
+        self.assertEqual(agent.status()['devices_unhealthy'], '')
+        self.journal.write(LOST)
+        self.settle(agent)
+        self.assertNotIn('rule', agent.status()['devices_cordoned'])
+        self.assertIn('sent to the maker', agent.status()['devices_cordoned'])
+
+    def test_lines_are_not_missed_while_the_agent_does_not_run(self):
+        agent = self.start_watching()
+        self.settle(agent)
+        agent.stop()
+        self.journal.write(LOST)
+        agent.start('synced')
+        self.wait_reserved(agent, 4)
+
+    def test_a_cordon_of_the_boot_ends_with_it(self):
+        agent = self.start_watching()
+        self.journal.write(LOST)
+        self.wait_reserved(agent, 4)
+        agent.stop()
+        # The boot of the line is now another one. Its lines are no evidence any more.
+        path = agent.state / 'cordon.json'
+        cordons = json.loads(path.read_text())
+        cordons['cordons'][0]['boot_id'] = new_boot()
+        path.write_text(json.dumps(cordons))
+        self.journal.write(LOST, boot=new_boot())
+        agent.start('synced')
+        self.wait_reserved(agent, 0)
+        self.assertIn('was uncordoned, because health rule nvidia-xid-bus ends with the boot', agent.log())
+        self.settle(agent)
+        self.assertEqual(self.reserved(agent), (0, 4))
+
+    def test_lines_that_are_no_evidence(self):
+        agent = self.start_watching()
+        self.journal.write('NVRM: Xid (PCI:0000:41:00): 31, pid=1, an error of the application',
+                           'usb 1-1: Product: ' + LOST, LOST.replace('41', '99'))
+        self.journal.write(LOST, transport='syslog')
+        self.settle(agent)
+        self.assertEqual(self.reserved(agent), (0, 4))
+        self.assertEqual(agent.status()['devices_cordoned'], '')
+
+
+class TestRules(HealthCase):
+    def test_recovery_report_and_count(self):
+        self.add_rules(RECOVERS)
+        agent = self.start_watching()
+        self.journal.write('gpu %s: fan stopped' % ADDRESS)
+        self.wait_reserved(agent, 4)
+        self.journal.write('gpu %s: fan runs' % ADDRESS)
+        self.wait_reserved(agent, 0)
+        self.assertIn('Device %s works again by health rule fan, and was uncordoned' % ADDRESS, agent.log())
+        self.journal.write('gpu %s: warm' % ADDRESS)
+        wait_until(lambda: agent.status()['devices_reported'], LATENCY_SEC, 'the report')
+        self.assertIn('gpu %s: warm' % ADDRESS, agent.ctl('status', code=4).stdout)
+        self.assertEqual(self.reserved(agent), (0, 4))
+        agent.restart('synced')
+        self.assertIn('rule warm', agent.status()['devices_reported'])
+        # Two cases before a restart and one after it are three.
+        self.journal.write('gpu %s: retry 1' % ADDRESS, 'gpu %s: retry 2' % ADDRESS)
+        self.settle(agent)
+        self.assertEqual(self.reserved(agent), (0, 4))
+        agent.restart('synced')
+        self.journal.write('gpu %s: retry 3' % ADDRESS)
+        self.wait_reserved(agent, 4)
+        # A rule lifts only its own cordon.
+        self.journal.write('gpu %s: fan runs' % ADDRESS)
+        self.settle(agent)
+        self.assertEqual(self.reserved(agent), (4, 4))
+
+    def test_files_of_the_operator_override_and_mask_files_of_the_package(self):
+        agent = self.start_watching()
+        (self.rules / 'vfio.yaml').symlink_to('/dev/null')
+        self.add_rules('rules:\n  - {name: bad, pattern: "(", count: 1}\n', 'nvidia.yaml')
+        agent.ctl('reload')
+        wait_until(lambda: 'nvidia.yaml:2: bad: pattern: not a regular expression' in agent.log(), LATENCY_SEC, 'the problem')
+        self.journal.write(LOST, 'vfio-pci %s: not ready 65535ms after FLR; giving up' % ADDRESS)
+        self.journal.write('pcieport %s: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer' % ADDRESS.replace('41', '81'))
+        self.wait_reserved(agent, 5, GPU_B)
+        self.assertEqual(self.reserved(agent), (0, 4))
+
+
+class TestHelper(HealthCase):
+    def child(self, agent):
+        """Returns the pid of the helper, or 0."""
+        for path in Path('/proc/%d/task/%d/children' % (agent.child.pid, agent.child.pid)).read_text().split():
+            if 'compute-agent-health' in Path('/proc/%s/cmdline' % path).read_text():
+                return int(path)
+        return 0
+
+    def test_a_helper_that_is_killed_is_started_again(self):
+        agent = self.start_watching()
+        wait_until(lambda: self.child(agent), LATENCY_SEC, 'the helper')
+        first = self.child(agent)
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: 'ended with signal 9' in agent.log(), LATENCY_SEC, 'the message')
+        wait_until(lambda: self.child(agent) not in (0, first), LATENCY_SEC, 'another helper')
+        self.journal.write(LOST)
+        self.wait_reserved(agent, 4)
+        self.assertEqual(agent.status()['health_error'], '')
+        # The helper ends with the agent.
+        last = self.child(agent)
+        os.kill(agent.child.pid, signal.SIGKILL)
+        wait_until(lambda: not Path('/proc/%d' % last).exists(), LATENCY_SEC, 'the end of the helper')
+
+    def test_the_status_says_why_rules_are_not_applied(self):
+        agent = self.make_agent()
+        path = agent.folder / 'broken-helper'
+        path.write_text('#!/bin/sh\nexit 3\n')
+        path.chmod(0o755)
+        agent.more_env['COMPUTE_AGENT_HEALTH'] = str(path)
+        agent.start('synced')
+        wait_until(lambda: agent.status()['health_error'], LATENCY_SEC, 'the error')
+        self.assertIn('compute-agent-health ended with exit code 3', agent.ctl('status', code=4).stdout)
+
+    def test_a_host_without_rules_is_well(self):
+        agent = self.make_agent()
+        agent.more_env.update(helper(agent.folder, self.journal.folder, rules=(self.rules,)))
+        agent.start('synced')
+        time.sleep(1)
+        self.assertEqual(self.child(agent), 0)
+        self.assertEqual((agent.status()['state'], agent.status()['health_error']), ('ok', ''))
+
+
+class TestNova(HealthCase):
+    def test_a_device_of_nova_compute_is_reported(self):
+        agent = self.start_watching()
+        agent.configure({'agent': {'nova': 'beside'}})
+        agent.ctl('reload')
+        agent.wait_state('left-to-nova')
+        self.journal.write(LOST)
+        wait_until(lambda: agent.status()['devices_reported'], LATENCY_SEC, 'the report')
+        self.assertIn('. Not withheld: ', agent.log())
+        self.assertEqual(self.reserved(agent), (0, 4))
+
+
+class TestStandalone(EnvCase):
+    """A recorded host with a card of two functions, lines of a pipe, and no Placement."""
+
+    shared = ('bus',)
+
+    def start(self):
+        self.pipe = self.scratch.path / ('kernel-%s.pipe' % uuid.uuid4().hex)
+        os.mkfifo(self.pipe)
+        card = {'name': 'pci_0000_8a_00_0', 'is_pci': True, 'address': '0000:8a:00.0', 'vendor_id': 0x8086, 'product_id': 0x1572,
+                'class_code': 0x020000, 'is_physical_function': True, 'max_virtual_functions': 2}
+        functions = [{'name': 'pci_0000_8a_02_%d' % n, 'is_pci': True, 'address': '0000:8a:02.%d' % n, 'vendor_id': 0x8086,
+                      'product_id': 0x154c, 'class_code': 0x020000, 'physical_function': '0000:8a:00.0'} for n in range(2)]
+        agent = Agent(self.scratch, bus=self.bus, host=recorded_host('alone', devices=[card, *functions]), options={
+            'pci': {'device_spec': '{"vendor_id": "8086", "product_id": "154c", "resource_class": "CUSTOM_VF"}',
+                    'report_in_placement': 'true'}})
+        self.addCleanup(agent.stop)
+        agent.more_env.update(helper(agent.folder, pipe=self.pipe))
+        return agent.start('standalone')
+
+    def write(self, line):
+        with open(self.pipe, 'w', encoding='ascii') as kernel:
+            kernel.write(line + '\n')
+
+    def test_a_function_withholds_its_card_from_claims(self):
+        agent = self.start()
+        agent.claim('CUSTOM_VF=1')
+        self.write('vfio-pci 0000:8a:02.1: not ready 65535ms after FLR; giving up')
+        wait_until(lambda: agent.status()['devices_unhealthy'], LATENCY_SEC, 'the cordon')
+        self.assertIn('0000:8a:00.0 cordoned by rule vfio-reset-failed', agent.status()['devices_unhealthy'])
+        self.assertIn('its function 0000:8a:02.1: vfio-pci', agent.status()['devices_unhealthy'])
+        self.assertIn('giving up', agent.claim('CUSTOM_VF=1', code=1).stderr)
+
+    def test_a_device_that_fails_for_two_guests(self):
+        agent = self.start()
+        first = agent.claim('CUSTOM_VF=1')
+        address = first['devices'][0]['address']
+        line = 'vfio-pci %s: timed out waiting for pending transaction; performing function level reset anyway' % address
+        for _ in range(3):
+            self.write(line)
+            time.sleep(1)
+        self.assertEqual(agent.status()['devices_unhealthy'], '')
+        agent.ctl('release', first['id'])
+        self.assertEqual(agent.claim('CUSTOM_VF=1')['devices'][0]['address'], address)
+        self.write(line)
+        wait_until(lambda: 'rule vfio-reset-two-guests' in agent.status()['devices_unhealthy'], LATENCY_SEC, 'the cordon')
