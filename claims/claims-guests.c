@@ -431,8 +431,24 @@ static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Er
         return r > 0 ? CLAIM_E_RACE : r;
 }
 
-/* Ends a claim that was made of the domain at an earlier start. The claim of a running guest stays,
- * and so does a claim that a caller requested. */
+/* Returns true if the claim was made for this start, by claims_claim_starting(), and the domain has
+ * no other devices. */
+static bool is_of_this_start(const Claims *claims, const Claim *claim, const HostDomain *domain)
+{
+        if (claim->state != CLAIM_STATE_CLAIMED || !claim->was_read)
+                return false;
+        for (size_t i = 0; i < domain->n_mdevs; i++)
+                if (!claim_has_mdev(claim, &domain->mdevs[i]))
+                        return false;
+        for (size_t i = 0; i < domain->n_pci; i++)
+                if (host_facts_find_pci(claims->facts, domain->pci[i]) &&
+                    !claim_has_pci(claim, domain->pci[i]))
+                        return false;
+        return true;
+}
+
+/* Ends a claim that was made of the domain at an earlier start. The claim of a running guest, and
+ * one that was made for this start, stay. */
 static int end_earlier_claim(Claims *claims, const HostDomain *domain, Claim **ret_ended,
                              Error *reterr)
 {
@@ -442,7 +458,8 @@ static int end_earlier_claim(Claims *claims, const HostDomain *domain, Claim **r
 
         if (r != CLAIM_DONE)
                 return r == CLAIM_E_NOT_FOUND ? 0 : r;
-        if ((seen && seen->running) || strcmp(held->consumer_type, CLAIM_TYPE_GUEST) != 0)
+        if ((seen && seen->running) || strcmp(held->consumer_type, CLAIM_TYPE_GUEST) != 0 ||
+            is_of_this_start(claims, held, domain))
                 return 0;
         r = claims_release(claims, held->id, "its guest starts again", reterr);
         if (r == CLAIM_DONE)

@@ -432,37 +432,63 @@ static const char *known_id(const char *id)
         return id && strcmp(id, CONSUMER_UNKNOWN_ID) != 0 ? id : "";
 }
 
-/* Writes the claim. Its request text is "", because only the amounts are known. */
+/* Writes the claim. The original request is unknown. The request of a guest's claim has the
+ * amounts, as if it were made of the domain. For other claims it is "". */
 static int write_placed(Claims *claims, const ClaimPlacing *placing, const Placed *placed,
-                        Claim **ret, Error *reterr)
+                        bool of_guest, Claim **ret, Error *reterr)
 {
+        _cleanup_free_ char *text = of_guest ? claim_request_format(&placed->request) : strdup("");
         const Consumer *consumer = placing->holding;
         const char *type = consumer->type ? consumer->type : "";
         const ClaimRequest request = { .consumer = consumer->uuid,
                                        .project_id = known_id(consumer->project_id),
                                        .user_id = known_id(consumer->user_id),
-                                       .consumer_type = strcmp(type, "unknown") == 0 ? "" : type,
-                                       .resources = placed->request };
+                                       .consumer_type = of_guest ? CLAIM_TYPE_GUEST
+                                                        : strcmp(type, "unknown") == 0 ? ""
+                                                                                       : type,
+                                       .resources = placed->request,
+                                       .by = claims->author };
         uint64_t now = clock_usec(CLOCK_REALTIME);
         const StoreClaim claim = {
                 .request = &request,
-                .request_text = "",
+                .request_text = text,
                 .created_usec = now,
                 .expires_usec = claims_expiry_from(claims, now),
                 .write_state = placing->write_state,
                 .reported = placing->reported,
                 .devices = placed->devices.devices,
                 .n_devices = placed->devices.n_devices,
-                .reason = "Placement has its allocations, and the claim database is new",
+                .reason = of_guest ? "its server starts, and Placement has its allocations"
+                                   : "Placement has its allocations, and the claim database is new",
         };
 
-        return store_insert(claims, &claim, &placed->fit, ret, reterr);
+        return text ? store_insert(claims, &claim, &placed->fit, ret, reterr) : error_oom(reterr);
 }
 
-/* Makes one attempt. in_turn: the write lock is taken, so a conflict is final. Returns CLAIM_E_RACE
- * if the caller must retry. */
-static int claim_placed_once(Claims *claims, const ClaimPlacing *placing, bool in_turn, Claim **ret,
-                             Error *reterr)
+/* Chooses the devices of the amounts. classes: only those of these classes; NULL: all. */
+static int choose_placed(Claims *claims, const StringSet *classes, Placed *placed, Error *reterr)
+{
+        _cleanup_(fit_done) Fit asked = FIT_NULL;
+
+        if (!classes)
+                return claims_choose_devices(claims, &placed->request, &placed->fit, &placed->taken,
+                                             &placed->devices, reterr);
+        for (size_t i = 0; i < placed->fit.n_pieces; i++) {
+                const FitPiece *piece = &placed->fit.pieces[i];
+
+                if (string_set_contains(classes, piece->resource_class) &&
+                    fit_add(&asked, piece->provider, piece->resource_class, piece->amount) < 0)
+                        return error_oom(reterr);
+        }
+        return claims_choose_devices(claims, &placed->request, &asked, &placed->taken,
+                                     &placed->devices, reterr);
+}
+
+/* Makes one attempt. classes: the claim belongs to a server that starts, and needs all devices of
+ * these classes; NULL: it is made whether its devices are free or not. in_turn: the write lock is
+ * taken, so a conflict is final. Returns CLAIM_E_RACE if the caller must retry. */
+static int claim_placed_once(Claims *claims, const ClaimPlacing *placing, const StringSet *classes,
+                             bool in_turn, Claim **ret, Error *reterr)
 {
         _cleanup_(placed_done) Placed placed = { .fit = FIT_NULL };
         int outcome, r = claims_load_view(claims, reterr);
@@ -479,11 +505,10 @@ static int claim_placed_once(Claims *claims, const ClaimPlacing *placing, bool i
         r = claims_count_devices(claims, &placed.request, &placed.taken, reterr);
         if (r < 0)
                 return r;
-        outcome = claims_choose_devices(claims, &placed.request, &placed.fit, &placed.taken,
-                                        &placed.devices, reterr);
-        if (outcome < 0)
+        outcome = choose_placed(claims, classes, &placed, reterr);
+        if (outcome < 0 || (outcome > 0 && classes))
                 return outcome;
-        r = write_placed(claims, placing, &placed, ret, reterr);
+        r = write_placed(claims, placing, &placed, classes, ret, reterr);
         if (r == CLAIM_E_CONFLICT && in_turn)
                 error_setf(reterr, EEXIST, "Consumer %s has a claim", placing->holding->uuid.text);
         else if (r > 0)
@@ -498,7 +523,18 @@ int claims_claim_placed(Claims *claims, const ClaimPlacing *placing, Claim **ret
 
         while (claims_attempt(&attempts, reterr))
                 attempts.result =
-                        claim_placed_once(claims, placing, attempts.n > 1, ret_claim, reterr);
+                        claim_placed_once(claims, placing, NULL, attempts.n > 1, ret_claim, reterr);
+        return attempts.result;
+}
+
+int claims_claim_starting(Claims *claims, const ClaimPlacing *placing, const StringSet *classes,
+                          Claim **ret_claim, Error *reterr)
+{
+        ClaimAttempts attempts = { .claims = claims };
+
+        while (claims_attempt(&attempts, reterr))
+                attempts.result = claim_placed_once(claims, placing, classes, attempts.n > 1,
+                                                    ret_claim, reterr);
         return attempts.result;
 }
 

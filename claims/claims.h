@@ -32,6 +32,7 @@
 
 #include "base/provider-tree.h"
 #include "base/resource-request.h"
+#include "base/string-set.h"
 
 typedef struct ClaimsConfig {
         const char *path;   /* the database file; its folder must exist */
@@ -161,15 +162,25 @@ int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Er
 int claims_claim_placed(Claims *claims, const ClaimPlacing *placing, Claim **ret_claim,
                         Error *reterr);
 
-/* Makes a claim for a guest that is about to start, from its domain. It counts the same resources
- * as claims_adopt(). It makes the claim only if all of it fits, with exactly the devices and host
- * CPUs that the domain names. The claim is of CLAIM_TYPE_GUEST, and expires unless it is confirmed.
- * Otherwise returns CLAIM_E_NO_CAPACITY, CLAIM_E_UNKNOWN_CLASS or CLAIM_E_CONFLICT with words.
+/* Makes a claim from the allocations of a server that is about to start, before its domain exists.
+ * It names the devices of the given classes. Devices of other classes follow from the domain. The
+ * claim is of CLAIM_TYPE_GUEST, like one that is made of the domain later, and expires unless it is
+ * confirmed. placing has all allocations of the consumer.
  *
- * If another caller made a claim for the consumer, that claim is kept and yielded. A claim that is
- * left over from an earlier start of the guest is ended, and yielded in ret_ended. The caller owns
- * ret_ended, which is set with any result if such a claim was ended. Returns -EAGAIN before
- * claims_set_facts(). */
+ * Makes no claim and returns CLAIM_E_NO_CAPACITY with words if a device of the classes is not free.
+ * Returns CLAIM_E_OTHER if the consumer has no allocation on this host, CLAIM_E_CONFLICT if it has
+ * a claim, or -EBUSY. ret_claim (owned by the caller) is set on CLAIM_DONE alone. */
+int claims_claim_starting(Claims *claims, const ClaimPlacing *placing, const StringSet *classes,
+                          Claim **ret_claim, Error *reterr);
+
+/* Makes a claim for a guest that is about to start, from its domain. It counts as claims_adopt()
+ * does, but only if all of it fits, with exactly the devices and host CPUs that the domain names.
+ * The claim is of CLAIM_TYPE_GUEST, and expires unless it is confirmed.
+ *
+ * If another caller made a claim for the consumer, that claim is kept and yielded. So is a claim of
+ * claims_claim_starting() that has the devices of the domain. A claim that is left over from an
+ * earlier start of the guest is ended, and yielded in ret_ended (owned by the caller; written with
+ * every result). Returns -EAGAIN before claims_set_facts(). */
 int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
                    Error *reterr);
 

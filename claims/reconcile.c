@@ -433,10 +433,20 @@ static int inspect_pair(Work *work, const Claim *first, const Claim *target,
         return remember(work, &pair);
 }
 
-/* Handles a claim whose guest is here. If it is the first one of the two claims of a resize, these
- * are judged. An unconfirmed claim that expired, or whose guest is no domain, is confirmed. A
- * confirmed claim is compared with its guest, unless the guest cannot be read or has another
- * claim. */
+/* Returns true if the guest confirms its claim by its existence: the claim expired, or the guest is
+ * no domain. A claim that was made for the start of a server is confirmed when the server runs. */
+static bool is_confirmed_by(const Work *work, const Claim *claim, const HostDomain *domain)
+{
+        if (claim->process[0])
+                return true;
+        if (domain->unread)
+                return false;
+        return (claim->expires_usec > 0 && claim->expires_usec <= work->now_usec) ||
+               (domain->running && claim_is_placed(claim) &&
+                strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0);
+}
+
+/* Handles a claim whose guest is here. A confirmed claim is compared with its guest. */
 static int handle_guest(Work *work, const Claim *claim, const HostDomain *domain)
 {
         const Claim *target = domain->unread ? NULL : find_target(work, claim);
@@ -444,8 +454,7 @@ static int handle_guest(Work *work, const Claim *claim, const HostDomain *domain
         if (target && inspect_pair(work, claim, target, domain) < 0)
                 return -ENOMEM;
         if (claim->state == CLAIM_STATE_CLAIMED)
-                return claim->process[0] || (!domain->unread && claim->expires_usec > 0 &&
-                                             claim->expires_usec <= work->now_usec)
+                return is_confirmed_by(work, claim, domain)
                                ? add_of_claim(work, RECONCILE_CONFIRM, claim, domain)
                                : 0;
         /* The guest of two claims matches one or the other. */

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "claims/fit/attach.h"
 #include "claims/follow.h"
 
 static int add(json_t *array, json_t *item)
@@ -76,12 +77,13 @@ static json_t *devices_to_json(const Claim *claim, const HostFacts *facts)
         for (size_t i = 0; i < claim->n_devices; i++) {
                 const ClaimDevice *device = &claim->devices[i];
 
-                if (add(array,
-                        json_pack("{ss ss ss ss ss ss ss sb sb}", "provider", device->provider.text,
-                                  "group", device->suffix, "device", device->name, "address",
-                                  device->address, "identity", device->identity, "mdev_type",
-                                  device->mdev_type, "mdev", device->mdev.text, "exists",
-                                  exists(facts, device), "managed", is_managed(facts, device))) < 0)
+                if (add(array, json_pack("{ss ss ss ss ss ss ss ss sb sb}", "provider",
+                                         device->provider.text, "group", device->suffix, "class",
+                                         facts ? attach_class_of(facts, device) : "", "device",
+                                         device->name, "address", device->address, "identity",
+                                         device->identity, "mdev_type", device->mdev_type, "mdev",
+                                         device->mdev.text, "exists", exists(facts, device),
+                                         "managed", is_managed(facts, device))) < 0)
                         return NULL;
         }
         return TAKE_PTR(array);

@@ -42,6 +42,9 @@
  * reason), Extend(x id, t expires_usec). MoveClaim(s from, s to, s consumer_type) -> x id: with the
  * type "" the agent decides. */
 
+/* ClaimPlaced(s consumer, as classes) -> s json: a document of CLAIM_FORMAT. It is the claim of a
+ * server that starts, with the devices of these resource classes that the server must attach. */
+
 /* Calls of libvirt's hook (ctl/verbs/hook.h): PrepareGuest(s xml) -> x id, GuestStarted(s
  * consumer), GuestReleased(s consumer, s reason) */
 
@@ -104,6 +107,8 @@
 #define BUS_ERROR_REFUSED BUS_NAME ".Error.Refused" /* only nova-compute does this */
 #define BUS_ERROR_PLACEMENT \
         BUS_NAME ".Error.Placement" /* Placement cannot be reached, or rejects the agent */
+#define BUS_ERROR_UNAVAILABLE \
+        BUS_NAME ".Error.Unavailable" /* a device is missing, replaced or withheld */
 #define BUS_ERROR_STORE     BUS_NAME ".Error.StoreUnavailable" /* the claim database cannot be used */
 #define BUS_ERROR_RESHAPE   BUS_NAME ".Error.Reshape"          /* the tree keeps its shape */
 #define BUS_ERROR_CANCELLED BUS_NAME ".Error.Cancelled"

@@ -128,6 +128,11 @@ void bus_service_cordons_changed(BusService *service)
         bus_service_changed(service);
 }
 
+static int check_claim_placed(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        return bus_check_claim_placed(call, ((BusService *)userdata)->facts.config.claims, error);
+}
+
 /* The methods that need rights: the polkit action of each, and the function that runs it. */
 static const struct {
         const char *name, *action;
@@ -137,6 +142,7 @@ static const struct {
         bool cordons;  /* changes cordons, which the documents "tree" and "events" contain */
 } methods[] = {
         { "Claim", POLKIT_ACTION_CLAIM, bus_claim, check_claim, false },
+        { "ClaimPlaced", POLKIT_ACTION_ATTACH, bus_claim_placed, check_claim_placed, false },
         { "Confirm", POLKIT_ACTION_CLAIM, bus_change_claim, NULL, false },
         { "Extend", POLKIT_ACTION_CLAIM, bus_change_claim, NULL, false },
         { "Release", POLKIT_ACTION_CLAIM, bus_change_claim, NULL, false },
@@ -233,6 +239,8 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         METHOD("Claim", SD_BUS_ARGS("s", consumer, "a(sa{st}asas)", groups, "a{sv}", options),
                SD_BUS_RESULT("x", id, "s", json), on_method, FREE),
+        METHOD("ClaimPlaced", SD_BUS_ARGS("s", consumer, "as", classes), SD_BUS_RESULT("s", json),
+               on_method, FREE),
         METHOD("Confirm", SD_BUS_ARGS("x", id), SD_BUS_NO_RESULT, on_method, FREE),
         METHOD("Release", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT, on_method, FREE),
         METHOD("ReleaseAllocations", SD_BUS_ARGS("x", id, "s", reason), SD_BUS_NO_RESULT, on_method,

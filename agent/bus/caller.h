@@ -20,6 +20,7 @@
 #define POLKIT_PATIENCE_USEC      (60 * USEC_PER_SEC)
 
 /* The polkit actions of systemd/org.computeagent.policy. */
+#define POLKIT_ACTION_ATTACH  "org.computeagent.attach"
 #define POLKIT_ACTION_CLAIM   "org.computeagent.claim"
 #define POLKIT_ACTION_MANAGE  "org.computeagent.manage"
 #define POLKIT_ACTION_RESHAPE "org.computeagent.reshape"

@@ -23,7 +23,8 @@
 #include "formats/format-names.h"
 #include "formats/interface.h"
 
-#define XML_MAX (4 * 1024 * 1024) /* longest XML of a domain, in bytes */
+#define XML_MAX            (4 * 1024 * 1024) /* longest XML of a domain, in bytes */
+#define PLACED_CLASSES_MAX 64                /* classes of one ClaimPlaced() */
 
 int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words)
 {
@@ -37,6 +38,7 @@ int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Er
                 [CLAIM_QUEUE_E_NOT_PLACED] = BUS_ERROR_NOT_PLACED,
                 [CLAIM_QUEUE_E_REFUSED] = BUS_ERROR_REFUSED,
                 [CLAIM_QUEUE_E_PLACEMENT] = BUS_ERROR_PLACEMENT,
+                [CLAIM_QUEUE_E_UNAVAILABLE] = BUS_ERROR_UNAVAILABLE,
         };
 
         claim_service_note(service, r, words);
@@ -81,15 +83,21 @@ int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *e
         return r < 0 ? bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words) : 0;
 }
 
+/* Returns the document of a claim, NULL if memory ran out. The caller frees it. */
+static char *format_claim(const ClaimService *service, const Claim *claim)
+{
+        _cleanup_json_ json_t *document = claim_to_json(claim, service->facts);
+
+        return json_object_set_new(document, "format", json_string(CLAIM_FORMAT)) < 0
+                       ? NULL
+                       : json_dumps(document, JSON_COMPACT);
+}
+
 /* Answers Claim() with the id and the document of the claim. */
 static int reply_claim(sd_bus_message *call, const ClaimService *service, const Claim *claim)
 {
-        _cleanup_json_ json_t *document = claim_to_json(claim, service->facts);
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = format_claim(service, claim);
 
-        if (json_object_set_new(document, "format", json_string(CLAIM_FORMAT)) < 0)
-                return -ENOMEM;
-        text = json_dumps(document, JSON_COMPACT);
         return text ? sd_bus_reply_method_return(call, BUS_CLAIM_OUT, claim->id, text) : -ENOMEM;
 }
 
@@ -100,11 +108,13 @@ typedef struct WaitingCall {
         ClaimService *service;
         BusCaller caller;
         ClaimRequest request;
+        StringSet classes; /* of ClaimPlaced() */
 } WaitingCall;
 
 static WaitingCall *waiting_call_free(WaitingCall *waiting)
 {
         claim_request_done(&waiting->request);
+        string_set_done(&waiting->classes);
         sd_bus_message_unref(waiting->call);
         free(waiting);
         return NULL;
@@ -173,6 +183,99 @@ int bus_claim(sd_bus_message *call, const BusCaller *caller, const BusConfig *co
                 return r;
         claim_queue_claim(config->queue, &waiting->request, on_claimed, waiting);
         /* on_claimed() frees "waiting", possibly before claim_queue_claim() returns. */
+        waiting = NULL;
+        return 1;
+}
+
+/* Servers that start */
+
+/* Reads the arguments of ClaimPlaced(). */
+static int read_placed(sd_bus_message *m, Uuid *ret_consumer, StringSet *classes, Error *reterr)
+{
+        const char *consumer, *item;
+        int r = sd_bus_message_read(m, "s", &consumer);
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "s");
+        if (r < 0)
+                return r;
+        if (uuid_from_text(consumer, ret_consumer) < 0)
+                return error_setf(reterr, EINVAL, "The consumer is not a uuid: \"%.40s\"",
+                                  consumer);
+        while ((r = sd_bus_message_read(m, "s", &item)) > 0) {
+                if (!resource_class_valid(item))
+                        return error_setf(reterr, EINVAL, "\"%.60s\" is not a resource class",
+                                          item);
+                if (classes->n_items >= PLACED_CLASSES_MAX)
+                        return error_setf(reterr, EINVAL, "More than %d resource classes",
+                                          PLACED_CLASSES_MAX);
+                if (string_set_add(classes, item) < 0)
+                        return error_oom(reterr);
+        }
+        if (r < 0)
+                return r;
+        return classes->n_items > 0
+                       ? sd_bus_message_exit_container(m)
+                       : error_setf(reterr, EINVAL, "The list of resource classes is empty");
+}
+
+int bus_check_claim_placed(sd_bus_message *call, ClaimService *service, sd_bus_error *error)
+{
+        _cleanup_(string_set_done) StringSet classes = STRING_SET_INIT;
+        Error words = ERROR_NULL;
+        Uuid consumer;
+        int r = read_placed(call, &consumer, &classes, &words);
+
+        return r < 0 ? bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words) : 0;
+}
+
+/* Answers ClaimPlaced(). is_new is false if the server had this claim before. */
+static void on_placed(int result, const Claim *claim, bool is_new, const Error *error,
+                      void *userdata)
+{
+        _cleanup_(waiting_call_freep) WaitingCall *waiting = userdata;
+        _cleanup_free_ char *text = NULL;
+
+        if (result != 0) {
+                answer_error(waiting, result, error);
+                return;
+        }
+        if (is_new) {
+                bus_caller_note(&waiting->caller, claim, "", "created for server %s, which starts,",
+                                claim->consumer.text);
+                claim_service_notify(waiting->service, CLAIM_EVENT_ADDED, claim);
+        }
+        text = format_claim(waiting->service, claim);
+        if (text)
+                (void)sd_bus_reply_method_return(waiting->call, "s", text);
+        else
+                (void)sd_bus_reply_method_errno(waiting->call, -ENOMEM, NULL);
+}
+
+int bus_claim_placed(sd_bus_message *call, const BusCaller *caller, const BusConfig *config,
+                     sd_bus_error *error)
+{
+        ClaimService *service = config->claims;
+        _cleanup_(waiting_call_freep) WaitingCall *waiting = NULL;
+        Error words = ERROR_NULL;
+        Claims *claims;
+        Uuid consumer;
+        int r;
+
+        if (!service->facts)
+                return sd_bus_error_setf(error, BUS_ERROR_NOT_READY, "The host was not polled yet");
+        if (waiting_call_new(&waiting, call, service) < 0)
+                return -ENOMEM;
+        waiting->caller = *caller;
+        r = read_placed(call, &consumer, &waiting->classes, &words);
+        if (r < 0)
+                return bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words);
+        r = bus_claims_open(service, &claims, error);
+        if (r < 0)
+                return r;
+        claim_queue_attach(config->queue, &consumer, &waiting->classes, &waiting->caller.author,
+                           on_placed, waiting);
+        /* on_placed() frees "waiting", possibly before claim_queue_attach() returns. */
         waiting = NULL;
         return 1;
 }

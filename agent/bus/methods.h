@@ -16,9 +16,11 @@ typedef int BusMethod(sd_bus_message *call, const BusCaller *caller, const BusCo
  * rewind. Returns a negative errno with error set if they are malformed. */
 int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
 
-/* Claim() and MoveClaim(). They answer when the claim queue (agent/placing/queue.h) has finished,
- * which waits for Placement. */
-BusMethod bus_claim, bus_move_claim;
+/* Likewise for ClaimPlaced(). */
+int bus_check_claim_placed(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
+
+/* Claim(), ClaimPlaced() and MoveClaim(). They answer after Placement has answered. */
+BusMethod bus_claim, bus_claim_placed, bus_move_claim;
 
 BusMethod bus_change_claim; /* Confirm, Extend, Abort, Release, ReleaseAllocations; they answer
                                without waiting for Placement */

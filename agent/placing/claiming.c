@@ -17,12 +17,7 @@
 #include "agent/placing/task.h"
 #include "base/log.h"
 
-/* Pause and maximum number of pauses while a healer uses the consumer, which takes one or two
- * requests. */
-#define HEALER_WAIT_USEC (50 * USEC_PER_MSEC)
-#define HEALER_WAITS_MAX 40
-
-/* Argument of claims_claim() for a claim that needs no write to Placement. */
+/* Placing for claims that are made without asking Placement. */
 static const ClaimPlacing local = { .write_state = CLAIM_WRITE_NONE };
 
 static void write_chosen(ClaimTask *task);
@@ -489,26 +484,6 @@ static int continue_run(ClaimTask *task, Claims *claims, const HostView *view, E
         return 0;
 }
 
-/* Reserves the consumer, so that no healer changes it until the task ends, and reads it. Waits if a
- * healer uses it, for at most 2 s. */
-static void read_consumer(ClaimTask *task)
-{
-        Error error = ERROR_NULL;
-
-        if (!task->claiming.locked)
-                task->claiming.locked =
-                        claim_service_lock_consumer(task->queue->config.service, &task->consumer);
-        if (!task->claiming.locked && task->claiming.n_waits++ < HEALER_WAITS_MAX &&
-            claim_task_run_after(task, HEALER_WAIT_USEC))
-                return;
-        if (!task->claiming.locked) {
-                error_setf(&error, EBUSY, "The consumer is being healed. Try again");
-                claim_task_fail(task, -EBUSY, &error);
-                return;
-        }
-        claim_task_read(task, &task->consumer, &task->seen, continue_run);
-}
-
 /* Begins the task, or repeats it: steps (1) and (2) of agent/placing/queue.h. */
 static void claim(ClaimTask *task)
 {
@@ -531,7 +506,7 @@ static void claim(ClaimTask *task)
         } else if (has_claim(task, claims, &placed) && !placed) {
                 claim_locally(task, &local);
         } else {
-                read_consumer(task);
+                claim_task_read_locked(task, continue_run);
         }
 }
 
@@ -541,16 +516,8 @@ static void forget(ClaimTask *task)
         task->claiming.is_there = false;
 }
 
-/* Ends the reservation of the consumer when the task is freed, so that healers can use it. */
-static void unlock_consumer(ClaimTask *task)
-{
-        if (task->claiming.locked)
-                claim_service_unlock_consumer(task->queue->config.service, &task->consumer);
-}
-
 const ClaimTaskKind claim_task_claiming = {
         .run = claim,
         .away = on_away,
         .forget = forget,
-        .free = unlock_consumer,
 };

@@ -26,7 +26,11 @@
 #define PAUSE_MAX_USEC (2 * USEC_PER_SEC)
 #define TIMER_ACCURACY (1 * USEC_PER_MSEC)
 
-/* Limits of the wait for a refresh. A D-Bus caller waits longer than either of them. */
+/* Interval and maximum number of waits for a healer, which needs one or two requests. */
+#define HEALER_WAIT_USEC (50 * USEC_PER_MSEC)
+#define HEALER_WAITS_MAX 40
+
+/* Limits of the wait for a refresh. A D-Bus caller waits longer than either. */
 #define GUESTS_PATIENCE_USEC (10 * USEC_PER_SEC)
 #define HOST_PATIENCE_USEC   (5 * USEC_PER_SEC)
 
@@ -90,6 +94,8 @@ static void drop_task(ClaimTask *task)
         forget(task);
         if (task->kind->free)
                 task->kind->free(task);
+        if (task->locked)
+                claim_service_unlock_consumer(queue->config.service, &task->consumer);
         consumers_cancel(task->call);
         sd_event_source_disable_unref(task->timer);
         claim_free(task->claim);
@@ -168,7 +174,8 @@ static const ClaimTaskKind refreshing_alone = { .run = end_refresh };
  * and their amounts still look free. */
 static bool is_held_up(const ClaimTask *task)
 {
-        return (task->kind == &claim_task_claiming || task->kind == &refreshing_alone) &&
+        return (task->kind == &claim_task_claiming || task->kind == &claim_task_attaching ||
+                task->kind == &refreshing_alone) &&
                task->queue->config.service->is_adopting;
 }
 
@@ -245,14 +252,14 @@ int claim_task_refresh(ClaimTask *task, ClaimRefresh what, Error *reterr)
         return 0;
 }
 
-/* Returns true if the request asks for a device, and the task has not refreshed the guests yet. */
+/* Returns true if the task needs a device, and has not refreshed the guests yet. */
 static bool needs_guests(const ClaimTask *task)
 {
         const HostFacts *facts = task->queue->config.service->facts;
 
-        return task->queue->config.refresh && task->request &&
-               !(task->refreshed & CLAIM_REFRESH_GUESTS) && facts &&
-               devices_are_asked(facts, &task->request->resources);
+        return task->queue->config.refresh && !(task->refreshed & CLAIM_REFRESH_GUESTS) && facts &&
+               (task->kind == &claim_task_attaching ||
+                (task->request && devices_are_asked(facts, &task->request->resources)));
 }
 
 /* Starts a task at its turn. A claim of a device refreshes the guests first. */
@@ -433,6 +440,24 @@ void claim_task_read(ClaimTask *task, const Uuid *consumer, Consumer **ret, Clai
                 claim_task_fail(task, r, &error);
 }
 
+void claim_task_read_locked(ClaimTask *task, ClaimTaskNext next)
+{
+        Error error = ERROR_NULL;
+
+        if (!task->locked)
+                task->locked =
+                        claim_service_lock_consumer(task->queue->config.service, &task->consumer);
+        if (!task->locked && task->n_waits++ < HEALER_WAITS_MAX &&
+            claim_task_run_after(task, HEALER_WAIT_USEC))
+                return;
+        if (!task->locked) {
+                error_setf(&error, EBUSY, "The consumer is being healed. Try again");
+                claim_task_fail(task, -EBUSY, &error);
+                return;
+        }
+        claim_task_read(task, &task->consumer, &task->seen, next);
+}
+
 /* Asking */
 
 /* Stores the caller in the task, and starts it unless it waits for its turn. task NULL: out of
@@ -460,6 +485,19 @@ void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueu
 
         if (task)
                 task->request = request;
+        ask(task, waits, done, userdata);
+}
+
+void claim_queue_attach(ClaimQueue *queue, const Uuid *consumer, const StringSet *classes,
+                        const EventAuthor *by, ClaimQueueDone done, void *userdata)
+{
+        bool waits = find_task(queue, consumer);
+        ClaimTask *task = add_task(queue, &claim_task_attaching, consumer);
+
+        if (task) {
+                task->attaching.classes = classes;
+                task->attaching.by = by;
+        }
         ask(task, waits, done, userdata);
 }
 

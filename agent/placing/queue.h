@@ -36,15 +36,16 @@
 #include <systemd/sd-event.h>
 
 #include "agent/guests/database.h"
+#include "base/string-set.h"
 #include "config/config.h"
 #include "report/session/session.h"
 
 /* The results of a task that are not a ClaimOutcome. */
 typedef enum ClaimQueueOutcome {
-        CLAIM_QUEUE_E_NOT_PLACED = _CLAIM_OUTCOME_MAX, /* no scheduler placed the consumer, and the
-                                                          agent must not write its allocations */
-        CLAIM_QUEUE_E_PLACEMENT, /* Placement cannot be used: the error has the words */
-        CLAIM_QUEUE_E_REFUSED,   /* [agent] nova forbids the write */
+        CLAIM_QUEUE_E_NOT_PLACED = _CLAIM_OUTCOME_MAX, /* neither placed nor ours to write */
+        CLAIM_QUEUE_E_PLACEMENT,   /* Placement cannot be used: the error has the words */
+        CLAIM_QUEUE_E_REFUSED,     /* [agent] nova forbids the write */
+        CLAIM_QUEUE_E_UNAVAILABLE, /* a device of the allocations is missing or withheld */
         _CLAIM_QUEUE_OUTCOME_MAX,
 } ClaimQueueOutcome;
 
@@ -113,6 +114,13 @@ void claim_queue_refresh(ClaimQueue *queue, const ClaimRequest *request, ClaimQu
 /* Makes a claim. Everything in *request is borrowed until done. */
 void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
                        void *userdata);
+
+/* Yields the claim of a server that starts, with the devices that it attaches: its present claim,
+ * or a new one that is made of its allocations in Placement (agent/placing/attaching.c). classes:
+ * the classes whose devices the agent chooses, at least one. The consumer is copied. classes and by
+ * are borrowed until done. Writes nothing to Placement. */
+void claim_queue_attach(ClaimQueue *queue, const Uuid *consumer, const StringSet *classes,
+                        const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
 /* Moves the claim of one consumer to another, with its allocations in Placement: one POST
  * /allocations. to_type NULL: "INSTANCE" for a claim of a migration, else "MIGRATION". A repeated

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The tasks of a ClaimQueue. A task is one claim, one move, one removal, one pending write or one
- * refresh. It keeps its state between requests to Placement. agent/placing/queue.c runs the tasks,
- * and has the refreshes. Claims are in claiming.c, moves in moving.c, and removals and pending
- * writes in settle.c. Internal to agent/placing. */
+/* The tasks of a ClaimQueue. A task is one claim, one start of a server, one move, one removal, one
+ * pending write or one refresh. It keeps its state between requests to Placement.
+ * agent/placing/queue.c runs the tasks; each kind has its own file. Internal to agent/placing. */
 
 #include <sys/queue.h>
 
@@ -30,10 +29,11 @@ typedef struct ClaimTaskKind {
         void (*free)(ClaimTask *task);
 } ClaimTaskKind;
 
-extern const ClaimTaskKind claim_task_claiming; /* agent/placing/claiming.c */
-extern const ClaimTaskKind claim_task_moving;   /* agent/placing/moving.c */
-extern const ClaimTaskKind claim_task_removing; /* agent/placing/settle.c: a removal */
-extern const ClaimTaskKind claim_task_writing;  /* agent/placing/settle.c: a pending write */
+extern const ClaimTaskKind claim_task_claiming;  /* agent/placing/claiming.c */
+extern const ClaimTaskKind claim_task_attaching; /* agent/placing/attaching.c */
+extern const ClaimTaskKind claim_task_moving;    /* agent/placing/moving.c */
+extern const ClaimTaskKind claim_task_removing;  /* agent/placing/settle.c: a removal */
+extern const ClaimTaskKind claim_task_writing;   /* agent/placing/settle.c: a pending write */
 
 /* Continues after a consumer was read. A result other than 0 makes the task fail with it and the
  * words. 0: a request is running, or the task has ended already. */
@@ -57,7 +57,9 @@ struct ClaimTask {
         sd_event_source *timer;  /* limit of a refresh, or end of a pause */
         unsigned n_attempts;     /* attempts that a conflict or a lack of capacity ended */
 
-        Session *session;    /* session with Placement; NULL: none */
+        bool locked;         /* true after claim_service_lock_consumer() succeeded */
+        unsigned n_waits;    /* pauses because a healer uses the consumer */
+        Session *session;    /* NULL: none */
         ConsumersCall *call; /* the running request; NULL: none */
         ClaimTaskNext next;  /* continuation of a read */
         Consumer **read;     /* destination of the consumer that is read */
@@ -66,15 +68,17 @@ struct ClaimTask {
 
         union {
                 struct {
-                        bool locked;      /* true after claim_service_lock_consumer() succeeded */
-                        unsigned n_waits; /* pauses because a healer uses the consumer */
-                        bool is_there;    /* Placement already has the allocations of the claim */
-                        bool had_placed;  /* a claim without a request was released for this one */
+                        bool is_there;   /* Placement already has the allocations of the claim */
+                        bool had_placed; /* a claim without a request was released for this one */
                         Consumer *capacity;  /* free capacity in Placement; NULL: unread */
                         bool others_full;    /* a sharing provider has probably refused the write */
                         uint64_t n_removals; /* ClaimQueue.n_removals before the read of the
                                                 capacity */
                 } claiming;
+                struct {
+                        const StringSet *classes; /* borrowed */
+                        const EventAuthor *by;    /* borrowed */
+                } attaching;
                 struct {
                         ClaimMove move;      /* id 0: not stored in the database yet */
                         bool repairs;        /* settles a stored move, for which no caller waits */
@@ -116,8 +120,12 @@ struct ClaimQueue {
  * after a success. After a failure, calls away() of the kind, or the task fails. */
 void claim_task_read(ClaimTask *task, const Uuid *consumer, Consumer **ret, ClaimTaskNext next);
 
-/* Evaluates the result of a write. Returns true if Placement has accepted it. Otherwise the task
- * has failed, or runs again after a pause because of a conflict. */
+/* Reserves the consumer until the task ends, so that no healer changes it, and reads it to
+ * task->seen; then calls next. While a healer has it, the task runs again after a pause. */
+void claim_task_read_locked(ClaimTask *task, ClaimTaskNext next);
+
+/* Evaluates the result of a write. Returns true if Placement has it. Otherwise the task has ended,
+ * or it runs again after a pause. */
 bool claim_task_has_written(ClaimTask *task, int result, const Error *error);
 
 /* Answers the caller, ends the task and frees it. result, claim and is_new are as in

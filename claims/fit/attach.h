@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Decides which devices a server attaches that is about to start, and whose devices this host
+ * chooses. A scheduler has allocated amounts of device classes to the server. Its claim names the
+ * devices. Pure. */
+
+#include "base/string-set.h"
+#include "claims/claim/claim.h"
+#include "claims/claim/host-facts.h"
+#include "claims/claim/host-view.h"
+
+typedef enum AttachVerdict {
+        ATTACH_KEEP,    /* the claim has exactly the devices of the allocations */
+        ATTACH_MAKE,    /* there is no claim, so one must be made */
+        ATTACH_REPLACE, /* the claim has other devices, so another claim must replace it */
+        /* The server cannot start, with words. */
+        ATTACH_E_NOT_PLACED,    /* the consumer has no allocation of a class on this host */
+        ATTACH_E_UNKNOWN_CLASS, /* a class counts no devices here */
+        ATTACH_E_UNAVAILABLE,   /* a device is missing, replaced or withheld */
+        ATTACH_E_CONFLICT,      /* the claim of another program has other devices */
+} AttachVerdict;
+
+typedef struct AttachInput {
+        const HostFacts *facts;
+        const HostView *view;
+        const char *node;
+        const StringSet *classes; /* the device classes of the server, at least one */
+        const Consumer *placed;   /* all allocations of the server; NULL: Placement is away, and the
+                                     claim decides */
+        const Claim *claim;       /* the living claim of the server; NULL: none */
+} AttachInput;
+
+/* Returns a verdict; reterr has the words of those that are errors. Without allocations the verdict
+ * is never ATTACH_MAKE or ATTACH_REPLACE: it is ATTACH_E_NOT_PLACED if the claim has no device of a
+ * class.
+ *
+ * A withheld provider gives no new device. A claim keeps its device on a withheld provider, because
+ * a cordon stops no guest. */
+AttachVerdict attach_decide(const AttachInput *input, Error *reterr);
+
+/* Returns the class that counts the device of a claim, borrowed from the facts. "" if the host does
+ * not offer the device now. */
+const char *attach_class_of(const HostFacts *facts, const ClaimDevice *device);
