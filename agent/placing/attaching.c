@@ -118,8 +118,12 @@ static int decide(ClaimTask *task, Claims *claims, const HostView *view, const C
                 r = end_claim(task, claims, claim, reterr);
         if (r == 0)
                 r = make_claim(task, claims, reterr);
-        /* The task is freed after a success. */
         claims_set_author(claims, NULL);
+        /* After 0 the task is freed. Retry once: the refresh can end a claim whose server is gone.
+         */
+        if (r == CLAIM_E_NO_CAPACITY && !(task->refreshed & CLAIM_REFRESH_HOST) &&
+            claim_task_refresh(task, CLAIM_REFRESH_HOST, NULL) >= 0)
+                return 0;
         return r;
 }
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Reads the state of compute-agent over D-Bus, for nova-compute.
+"""Calls compute-agent over D-Bus, for nova-compute.
 
 It runs systemd's busctl, so it needs no D-Bus library that must work with the
-threads of nova-compute. It needs no rights, because every user can read these
-properties and the tree.
+threads of nova-compute. Every user can read the properties and the tree.
+Devices need the polkit action org.computeagent.attach, and dbus-send, which
+prints the name of an error.
 """
 
 import dataclasses
@@ -15,6 +16,7 @@ from oslo_serialization import jsonutils
 
 from nova.compute import provider_tree
 import nova.conf
+from nova import exception
 from nova.virt.compute_agent import conf
 
 CONF = nova.conf.CONF
@@ -24,6 +26,7 @@ LOG = logging.getLogger(__name__)
 SERVICE = 'org.computeagent.Agent1'
 PATH = '/org/computeagent/Agent1'
 TREE_FORMAT = 'compute-agent-tree/1'
+CLAIM_FORMAT = 'compute-agent-claim/1'
 # Seconds for which an answer is cached, because one update of the resource
 # tracker asks several times.
 FRESH = 2
@@ -31,9 +34,31 @@ FRESH = 2
 # reports.
 MODES_OF_NOVA = ('observe', 'beside')
 
+# Errors of D-Bus and of the agent that can end soon. A start of a server waits
+# for their end.
+PASSING_ERRORS = frozenset(
+    [SERVICE + '.Error.' + name for name in (
+        'Busy', 'NotReady', 'Placement', 'StoreUnavailable')] +
+    ['org.freedesktop.DBus.Error.' + name for name in (
+        'Disconnected', 'FileNotFound', 'LimitsExceeded', 'NameHasNoOwner',
+        'NoReply', 'NoServer', 'ServiceUnknown', 'TimedOut', 'Timeout')])
+# Seconds between two calls for the devices of a server, and the limit of one.
+RETRY_INTERVAL = 1
+CALL_LIMIT = 30
+
+# The trait of PCI devices that Nova manages in Placement.
+NOVAS_PCI = 'COMPUTE_MANAGED_PCI_DEVICE'
+
 # Each server has this class. If its inventory is below the root, a server can
 # have no allocation at the root.
 EVERY_SERVERS_CLASS = 'MEMORY_MB'
+
+
+class DevicesUnavailable(exception.ComputeResourcesUnavailable):
+    """A server cannot have its devices. Nova tries another host, if one is
+    left."""
+
+    msg_fmt = 'compute-agent gives no devices to the server: %(reason)s'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,12 +148,22 @@ class Agent:
 
         :param root: the uuid that the provider of the host must have
         """
+        return self._read_tree(root)
+
+    def any_tree(self):
+        """Returns the tree from the agent for any root, or None without a
+        valid answer."""
+        return self._read_tree(None)
+
+    def _read_tree(self, root):
         out = self._busctl('call', SERVICE, PATH, SERVICE,
                            'Describe', 's', 'tree')
         try:
             document = jsonutils.loads(jsonutils.loads(out)['data'][0])
             if document['format'] != TREE_FORMAT:
                 raise ValueError('the format is %s' % document['format'])
+            if root is None:
+                return _tree(document['providers'])
             if document['root'] != root:
                 LOG.error('compute-agent has %(theirs)s as the provider of '
                           'this host, nova-compute has %(ours)s. See '
@@ -144,6 +179,56 @@ class Agent:
                             '%s', e)
             return None
 
+    def claimed_devices(self, server, classes):
+        """Returns the devices of these classes that the server must attach,
+        as members of the agent's document of a claim.
+
+        It waits up to ``device_timeout`` for an agent or a Placement that is
+        away. Repeated calls have the same answer.
+
+        :raises DevicesUnavailable: with the words of the agent
+        """
+        ends_at = self._clock() + CONF.compute_agent.device_timeout
+        while True:
+            left = ends_at - self._clock()
+            name, text = self._claim_placed(
+                server, classes, max(1, min(CALL_LIMIT, left)))
+            if name is None:
+                return self._parse_devices(text, classes)
+            if (name not in PASSING_ERRORS or
+                    self._clock() + RETRY_INTERVAL >= ends_at):
+                raise DevicesUnavailable(reason=text)
+            self._sleep(RETRY_INTERVAL)
+
+    @staticmethod
+    def _parse_devices(text, classes):
+        try:
+            document = jsonutils.loads(text)
+            if document['format'] != CLAIM_FORMAT:
+                raise ValueError('the format is %s' % document['format'])
+            return [device for device in document['devices']
+                    if device['class'] in classes]
+        except (KeyError, TypeError, ValueError) as e:
+            raise DevicesUnavailable(
+                reason='cannot parse the claim: %s' % e)
+
+    def _claim_placed(self, server, classes, seconds):
+        """Calls ClaimPlaced(). Returns (None, document), or the name and the
+        words of an error."""
+        try:
+            out = processutils.execute(
+                'dbus-send', '--system', '--print-reply=literal',
+                '--reply-timeout=%d' % (seconds * 1000), '--dest=' + SERVICE,
+                PATH, SERVICE + '.ClaimPlaced', 'string:' + server,
+                'array:string:' + ','.join(classes))[0]
+        except OSError as e:
+            return 'OSError', 'cannot run dbus-send: %s' % e
+        except processutils.ProcessExecutionError as e:
+            return _read_error(e.stderr or '')
+        return None, out
+
+    _sleep = staticmethod(time.sleep)
+
     def _busctl(self, *args):
         """Returns the output of busctl, or None if it failed."""
         try:
@@ -155,12 +240,39 @@ class Agent:
             return None
 
 
+def _read_error(printed):
+    """Returns the name and the words of an error that dbus-send printed, as
+    "Error org.example.Name: words"."""
+    for line in printed.splitlines():
+        kind, _, rest = line.partition(' ')
+        name, colon, words = rest.partition(': ')
+        if kind == 'Error' and colon:
+            return name, words
+    # Without a bus, dbus-send names no error.
+    if 'Failed to open connection' in printed:
+        return 'org.freedesktop.DBus.Error.NoServer', printed.strip()
+    return 'unknown', printed.strip() or 'dbus-send failed'
+
+
 def _cells(tree, root):
     # Only cells and other providers with memory can have all allocations of a
     # server.
     return tuple(uuid for uuid in tree.get_provider_uuids(root)
                  if uuid != root and
                  EVERY_SERVERS_CLASS in tree.data(uuid).inventory)
+
+
+def _traits(provider):
+    """Returns the traits of a provider, without the sign of Nova's own PCI
+    devices if compute-agent chooses the devices of the provider.
+
+    With ``[pci] report_in_placement = false`` Nova refuses a tree that has the
+    sign.
+    """
+    if not set(CONF.compute_agent.devices).intersection(
+            provider['inventories']):
+        return provider['traits']
+    return [trait for trait in provider['traits'] if trait != NOVAS_PCI]
 
 
 def _tree(providers):
@@ -176,6 +288,6 @@ def _tree(providers):
                    for key in ('total', 'reserved', 'min_unit', 'max_unit',
                                'step_size', 'allocation_ratio')}
             for name, inventory in provider['inventories'].items()})
-        tree.update_traits(uuid, provider['traits'])
+        tree.update_traits(uuid, _traits(provider))
         tree.update_aggregates(uuid, provider['aggregates'])
     return tree

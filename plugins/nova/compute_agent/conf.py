@@ -29,6 +29,20 @@ opts = [
         default=5,
         min=1,
         help='The limit in seconds for a reply of compute-agent.'),
+    cfg.ListOpt(
+        'devices',
+        default=[],
+        help='Resource classes whose devices compute-agent chooses. A server '
+             'whose flavor requests one of them gets the devices of its claim. '
+             'No class of ``[pci] device_spec``, ``[pci] alias`` or '
+             '``[devices]`` can be in the list. Empty: none.'),
+    cfg.IntOpt(
+        'device_timeout',
+        default=60,
+        min=1,
+        help='The time in seconds for which a start of a server waits for its '
+             'devices while compute-agent or Placement does not answer. After '
+             'it the start fails.'),
 ]
 
 

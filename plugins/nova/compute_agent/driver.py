@@ -4,11 +4,18 @@
 import copy
 
 from oslo_log import log as logging
+from oslo_serialization import jsonutils
 
+import nova.conf
+from nova import exception
+from nova.pci import whitelist
+import nova.privsep.libvirt
 from nova.virt.compute_agent import agent
+from nova.virt.compute_agent import devices
 from nova.virt.compute_agent import report
 from nova.virt.libvirt import driver as libvirt_driver
 
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 # If inventories of these classes are below the root, the tree has cells, which
@@ -58,7 +65,170 @@ class AgentMixin:
         """Stores the parts of the tree that spawn() needs."""
 
 
-class LibvirtDriver(AgentMixin, libvirt_driver.LibvirtDriver):
+class DevicesMixin:
+    """Gives servers the devices that compute-agent chooses.
+
+    It changes nothing while ``[compute_agent] devices`` is empty. The agent is
+    asked for each domain that is made: at a boot, a hard reboot, a rebuild, a
+    resize, a migration, and after a reboot of the host.
+    """
+
+    def init_host(self, host):
+        self._check_device_classes()
+        super().init_host(host)
+        self._check_device_addresses()
+
+    # Configuration
+
+    def _check_device_classes(self):
+        """Refuses classes that are also Nova's own."""
+        reason = devices.contradiction(
+            CONF.compute_agent.devices,
+            devices.pci_classes(CONF.pci.device_spec, CONF.pci.alias),
+            self.mdev_classes if CONF.devices.enabled_mdev_types else ())
+        if reason:
+            _refuse(reason)
+
+    def _check_device_addresses(self):
+        """Refuses classes of devices that [pci] device_spec gives to Nova.
+
+        If the agent does not answer now, each device is checked when a server
+        gets it.
+        """
+        if not self._addresses_of_nova():
+            return
+        tree = self._compute_agent.any_tree()
+        if tree is None:
+            return
+        found = devices.provider_addresses(tree, CONF.compute_agent.devices)
+        for address, name in sorted(found.items()):
+            if address in self._addresses_of_nova():
+                _refuse('%s counts %s, which is also a device of [pci] '
+                        'device_spec' % (name, address))
+
+    def _addresses_of_nova(self):
+        """Returns the PCI addresses that [pci] device_spec gives to Nova, and
+        those of their physical functions. They are read once, as Nova does."""
+        if getattr(self, '_nova_addresses', None) is None:
+            self._nova_addresses = set()
+            if CONF.compute_agent.devices and CONF.pci.device_spec:
+                specs = whitelist.Whitelist(CONF.pci.device_spec)
+                for found in jsonutils.loads(
+                        self._get_pci_passthrough_devices()):
+                    if specs.device_assignable(found):
+                        self._nova_addresses.update(
+                            address for address in (
+                                found['address'], found.get('parent_addr'))
+                            if address)
+        return self._nova_addresses
+
+    # Domains
+
+    def _claimed_devices(self, instance):
+        """Returns the devices of the agent that the server must have.
+
+        :raises DevicesUnavailable: if the server cannot have them
+        """
+        classes = devices.requested(
+            instance.flavor, CONF.compute_agent.devices)
+        if not classes:
+            return []
+        try:
+            found = self._compute_agent.claimed_devices(
+                instance.uuid, classes)
+            for device in found:
+                self._check_device(device)
+        except agent.DevicesUnavailable as e:
+            LOG.error('%s', e.format_message(), instance=instance)
+            raise
+        return found
+
+    def _check_device(self, device):
+        """Refuses a device that Nova can give to another server."""
+        if device['mdev']:
+            if CONF.devices.enabled_mdev_types:
+                raise agent.DevicesUnavailable(
+                    reason='the mediated devices of this host belong to Nova '
+                           '([devices] enabled_mdev_types)')
+        elif device['address'] in self._addresses_of_nova():
+            raise agent.DevicesUnavailable(
+                reason='%s is also a device of [pci] device_spec' %
+                       device['address'])
+
+    def _make_mdev(self, device):
+        """Creates a mediated device of a claim that does not exist yet."""
+        if hasattr(self, '_create_mdev'):  # since Nova 30
+            self._create_mdev(
+                device['device'], device['mdev_type'], uuid=device['mdev'])
+        else:
+            nova.privsep.libvirt.create_mdev(
+                device['address'], device['mdev_type'], uuid=device['mdev'])
+        LOG.info('Created mdev %s of type %s on %s.', device['mdev'],
+                 device['mdev_type'], device['device'])
+
+    def _get_guest_config(self, instance, *args, **kwargs):
+        guest = super()._get_guest_config(instance, *args, **kwargs)
+        for device in self._claimed_devices(instance):
+            if device['mdev'] and not device['exists']:
+                self._make_mdev(device)
+            guest.add_device(devices.hostdev(device))
+        return guest
+
+    def _get_all_assigned_mediated_devices(self, instance=None):
+        # Nova makes these again after a reboot of the host, and puts them into
+        # the next domain of the server. Without types of its own, Nova has no
+        # mediated devices: all belong to the agent.
+        if CONF.compute_agent.devices and not CONF.devices.enabled_mdev_types:
+            return {}
+        return super()._get_all_assigned_mediated_devices(instance)
+
+    def _hard_reboot(self, context, instance, *args, **kwargs):
+        # Nova ends the guest before it makes the new domain. A guest whose
+        # devices are not known continues to run.
+        self._claimed_devices(instance)
+        return super()._hard_reboot(context, instance, *args, **kwargs)
+
+    # Flows that need the memory of the guest without its devices
+
+    def _refuse_with_devices(self, instance, make):
+        classes = devices.requested(
+            instance.flavor, CONF.compute_agent.devices)
+        if classes:
+            raise make('the server has devices of this host (%s)' %
+                       ', '.join(classes))
+
+    def check_can_live_migrate_destination(self, context, instance, *args,
+                                           **kwargs):
+        self._refuse_with_devices(instance, _precheck_error)
+        return super().check_can_live_migrate_destination(
+            context, instance, *args, **kwargs)
+
+    def check_can_live_migrate_source(self, context, instance, *args,
+                                      **kwargs):
+        self._refuse_with_devices(instance, _precheck_error)
+        return super().check_can_live_migrate_source(
+            context, instance, *args, **kwargs)
+
+    def suspend(self, context, instance):
+        # The guest runs on after this error.
+        self._refuse_with_devices(
+            instance, lambda reason: exception.InstanceFaultRollback(
+                exception.InstanceSuspendFailure(reason=reason)))
+        return super().suspend(context, instance)
+
+
+def _precheck_error(reason):
+    return exception.MigrationPreCheckError(
+        reason='live migration is impossible: ' + reason)
+
+
+def _refuse(reason):
+    raise exception.InvalidConfiguration(
+        '[compute_agent] devices: %s. Give each class and each device to '
+        'either Nova or compute-agent.' % reason)
+
+
+class LibvirtDriver(AgentMixin, DevicesMixin, libvirt_driver.LibvirtDriver):
     """Nova's libvirt driver on top of compute-agent."""
 
     def _remember_tree(self, provider_tree):
