@@ -130,6 +130,29 @@ class Rights(BootCase):
         done = self.machine.run('computectl', 'sync', user='nobody', check=False)
         self.assertIn('Permission denied', done.stderr)
 
+    def claim_placed(self, user, consumer):
+        """Asks for the devices of a server as the driver for Nova does. Returns the words of dbus-send."""
+        return self.machine.run('dbus-send', '--system', '--print-reply=literal', '--dest=org.computeagent.Agent1',
+                                '/org/computeagent/Agent1', 'org.computeagent.Agent1.ClaimPlaced',
+                                'string:%s' % consumer, 'array:string:CUSTOM_NONE', user=user, check=False).stderr
+
+    def test_nova_can_ask_for_devices_of_placed_servers_alone(self):
+        """The rule of the package compute-agent-nova."""
+        path = '/usr/share/polkit-1/rules.d/50-compute-agent-nova.rules'
+        self.machine.run('useradd', '--system', 'nova')
+        self.addCleanup(self.machine.run, 'userdel', 'nova')
+        consumer = uuid.uuid4()
+        self.assertIn('Error org.freedesktop.DBus.Error.', self.claim_placed('nova', consumer))
+        self.machine.write(path, NOVA_RULE.read_text())
+        self.addCleanup(self.machine.run, 'systemctl', 'restart', 'polkit')
+        self.addCleanup(self.machine.run, 'rm', path)
+        self.machine.run('systemctl', 'restart', 'polkit')
+        self.assertIn('Error org.computeagent.Agent1.Error.NotPlaced: ', self.claim_placed('nova', consumer))
+        self.assertIn('Error org.freedesktop.DBus.Error.', self.claim_placed('nobody', consumer))
+        self.assertIn('Permission denied', self.claim_cpu('nova').stderr)
+        done = self.machine.run('computectl', 'sync', user='nova', check=False)
+        self.assertIn('Permission denied', done.stderr)
+
     def sync_on_a_terminal(self, password):
         """Runs "computectl sync" in its own session, whose terminal script(1) makes. Returns the output."""
         session = self.machine.inside('systemd-run', '--pipe', '--wait', '--quiet', '--uid=sam', '--property=PAMName=login',

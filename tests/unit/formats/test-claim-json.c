@@ -44,8 +44,8 @@ static void test_whole(void **state)
                 text,
                 "{\"id\":7,\"consumer\":\"22222222-2222-4222-8222-222222222222\",\"guest\":\"web-1\",\"state\":\"confirmed\",\"resize_target\":false,\"project\":\"\",\"user\":\"\",\"created_usec\":5,\"expires_usec\":0,\"ended_usec\":0,\"end_reason\":\"\","
                 "\"allocations\":[{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"name\":\"host\",\"resources\":{\"VCPU\":2}}],"
-                "\"devices\":[{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"group\":\"_1\",\"device\":\"pci_0000_41_00_0\",\"address\":\"0000:41:00.0\",\"identity\":\"10de:20b0 1\",\"mdev_type\":\"nvidia-35\",\"mdev\":\"22222222-2222-4222-8222-222222222222\",\"exists\":true,\"managed\":false},"
-                "{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"group\":\"\",\"device\":\"pci_0000_41_00_0\",\"address\":\"0000:05:00.0\",\"identity\":\"\",\"mdev_type\":\"\",\"mdev\":\"\",\"exists\":true,\"managed\":false}],"
+                "\"devices\":[{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"group\":\"_1\",\"class\":\"\",\"device\":\"pci_0000_41_00_0\",\"address\":\"0000:41:00.0\",\"identity\":\"10de:20b0 1\",\"mdev_type\":\"nvidia-35\",\"mdev\":\"22222222-2222-4222-8222-222222222222\",\"exists\":true,\"managed\":false},"
+                "{\"provider\":\"11111111-1111-4111-8111-111111111111\",\"group\":\"\",\"class\":\"\",\"device\":\"pci_0000_41_00_0\",\"address\":\"0000:05:00.0\",\"identity\":\"\",\"mdev_type\":\"\",\"mdev\":\"\",\"exists\":true,\"managed\":false}],"
                 "\"boot_id\":\"\",\"consumer_type\":\"\",\"cells\":[],\"cpus\":[],\"held\":\"\",\"mappings\":{\"_1\":[\"11111111-1111-4111-8111-111111111111\"]},\"beyond_domain\":{}}");
 
         /* The consumer is a migration, and the guest is the server's. */

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""ClaimPlaced() returns the devices of a server that a scheduler placed on this host.
+
+Placement and libvirtd are real. dbus-send calls the agent as the driver for Nova does (plugins/nova).
+"""
+
+import json
+import subprocess
+import uuid
+
+from tests.env.agent import Agent
+from tests.env.case import EnvCase
+from tests.env.fakesys import Cell, Host, Pci
+from tests.env.libvirtd import guest_xml
+from tests.env.scratch import wait_until
+
+CARDS = ['0000:41:00.0', '0000:42:00.0']
+CLASS = 'CUSTOM_A100'
+ERROR = 'Error org.computeagent.Agent1.Error.'
+
+
+class TestClaimPlaced(EnvCase):
+    @staticmethod
+    def make_host():
+        return Host(cells=[Cell(0, list(range(8)), 16 << 20)], pci=[
+            Pci(address, vendor=0x10de, device=0x20b0, pci_class=0x030200, driver='vfio-pci') for address in CARDS])
+
+    def setUp(self):
+        self.agent = Agent(self.scratch, self.placement, self.libvirtd.uri, self.bus, {
+            'agent': {'device_hold_sec': 1, 'device_settle_sec': 1},
+            'pci': {'device_spec': json.dumps({'vendor_id': '10de', 'product_id': '20b0', 'resource_class': CLASS}),
+                    'report_in_placement': 'true'}})
+        self.agent.start('synced')
+        self.addCleanup(self.agent.stop)
+        tree = self.placement.tree_by_name(self.agent.root())
+        self.providers = [tree['compute-1_' + address]['uuid'] for address in CARDS]
+
+    def call(self, consumer, *classes):
+        return subprocess.run(['dbus-send', '--bus=' + self.bus.address, '--print-reply=literal', '--reply-timeout=30000',
+                               '--dest=org.computeagent.Agent1', '/org/computeagent/Agent1',
+                               'org.computeagent.Agent1.ClaimPlaced', 'string:' + consumer,
+                               'array:string:' + ','.join(classes or [CLASS])],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+
+    def attach(self, consumer):
+        """Returns the claim that the agent returns."""
+        done = self.call(consumer)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def refused(self, consumer, name, words, *classes):
+        done = self.call(consumer, *classes)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(ERROR + name + ': ', done.stderr)
+        self.assertIn(words, done.stderr)
+
+    def place(self, *providers, vcpus=1):
+        """Allocates devices of these providers to a new server, as a scheduler does. Returns the server."""
+        server = str(uuid.uuid4())
+        self.placement.place(server, {self.agent.root(): {'VCPU': vcpus}, **{one: {CLASS: 1} for one in providers}})
+        return server
+
+    def test_each_call_returns_the_same_claim(self):
+        server = self.place(self.providers[1])
+        mark = self.placement.mark()
+        claim = self.attach(server)
+        self.assertEqual([(device['address'], device['class'], device['managed']) for device in claim['devices']],
+                         [(CARDS[1], CLASS, True)])
+        self.assertEqual(self.attach(server)['id'], claim['id'])
+        self.agent.kill()
+        self.agent.start('synced')
+        self.assertEqual(self.attach(server)['id'], claim['id'])
+        self.assertEqual([line for line in self.placement.writes_since(mark) if 'allocations' in line['path']], [])
+        self.assertIn('created for server %s, which starts,' % server, self.agent.log())
+
+    def test_xml_of_the_claim_names_the_device(self):
+        server = self.place(self.providers[0])
+        self.attach(server)
+        self.assertEqual(self.agent.claims(server)[0]['devices'][0]['address'], CARDS[0])
+
+    def test_claim_follows_the_guest(self):
+        """The claim is confirmed when the guest runs, and ends with it."""
+        server = self.place(self.providers[0])
+        self.attach(server)
+        self.libvirtd.define(guest_xml('g1', memory_mib=64, uuid=server, devices=[CARDS[0]]))
+        self.libvirtd.virsh('start', 'g1')
+        self.addCleanup(self.libvirtd.destroy_guests)
+        wait_until(lambda: self.agent.claims(server)[0]['state'] == 'confirmed', 30, 'the claim to be confirmed', step=0.5)
+        self.libvirtd.virsh('destroy', 'g1')
+        self.libvirtd.virsh('undefine', 'g1')
+        self.placement.delete(server)
+        wait_until(lambda: not self.agent.claims(server), 60, 'the claim to end', step=0.5)
+
+    def test_failed_boot_does_not_keep_its_device(self):
+        """The server of the first claim is gone before a guest exists. The next server gets the device at once."""
+        first = self.place(self.providers[0])
+        self.attach(first)
+        self.placement.delete(first)
+        self.assertEqual(self.attach(self.place(self.providers[0]))['devices'][0]['address'], CARDS[0])
+
+    def test_named_errors(self):
+        self.refused(str(uuid.uuid4()), 'NotPlaced', 'no allocation of %s on this host' % CLASS)
+        self.refused(self.place(), 'NotPlaced', CLASS)
+        self.refused(self.place(), 'UnknownClass', 'VCPU: compute-1 counts no device', 'VCPU')
+        self.refused('me', 'Invalid', 'not a uuid')
+        self.refused(str(uuid.uuid4()), 'Invalid', 'is not a resource class', 'custom')
+        self.assertEqual(self.agent.claims(), [])
+
+    def test_claim_of_another_program_stays(self):
+        server = self.place(self.providers[0])
+        self.agent.ctl('claim', '--consumer', server, '--resources', 'VCPU=1', '--group', '_g:%s=1' % CLASS)
+        self.assertEqual(self.attach(server)['id'], self.agent.claims(server)[0]['id'])
+        self.placement.place(server, {self.agent.root(): {'VCPU': 1}, self.providers[1]: {CLASS: 1}})
+        self.refused(server, 'Conflict', 'of another program has other devices')
+
+    def test_withheld_device_is_for_its_claim_alone(self):
+        kept, late = self.place(self.providers[0]), self.place(self.providers[1])
+        self.attach(kept)
+        for address in CARDS:
+            self.agent.ctl('cordon', address, '--reason', 'test')
+        self.assertEqual(self.attach(kept)['devices'][0]['address'], CARDS[0])
+        self.refused(late, 'Unavailable', 'compute-1_%s is withheld' % CARDS[1])
+
+    def test_lost_device_is_not_returned(self):
+        server = self.place(self.providers[0])
+        self.attach(server)
+        self.libvirtd.remove_device(CARDS[0])
+        self.agent.ctl('sync', check=False)
+        self.refused(server, 'Unavailable', CARDS[0])
+
+    def test_placement_is_away(self):
+        known, unknown = self.place(self.providers[0]), self.place(self.providers[1])
+        claim = self.attach(known)
+        self.placement.stop()
+        self.addCleanup(self.placement.start)
+        self.assertEqual(self.attach(known)['id'], claim['id'])
+        self.refused(unknown, 'Placement', '')
