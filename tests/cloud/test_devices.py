@@ -172,22 +172,22 @@ class TestDevicesOnOneHost(DevicesCase):
         self.agree({server: (self.host, ONE)})
         self.assertEqual(self.same(server), devices)
 
+    def restart_compute(self, classes):
+        """Restarts nova-compute with other classes."""
+        self.host.configure({'compute_agent': {'devices': classes}})
+        self.host.compute.stop()
+        self.host.start_compute()
+
     def test_a_server_of_before_gets_its_devices_at_the_next_hard_reboot(self):
-        self.host.configure({'compute_agent': {'devices': ''}})
-        self.addCleanup(self.host.configure, {'compute_agent': self.nova_options['compute_agent']})
-        self.host.compute.stop()
-        self.host.start_compute()
-        server = self.boot(flavor='card')
+        self.restart_compute(CARD)
+        server = self.boot(flavor='vgpu')
         self.assertEqual(self.attached(server), [])
-        self.host.configure({'compute_agent': self.nova_options['compute_agent']})
-        self.host.compute.stop()
-        self.host.start_compute()
+        self.restart_compute('%s, %s' % (CARD, VGPU))
         self.cloud.act(server, 'reboot', {'type': 'HARD'}, 'ACTIVE')
-        self.agree({server: (self.host, ONE)})
+        self.agree({server: (self.host, {**FLAVOR, VGPU: 1})})
         self.same(server)
 
-    def test_a_withheld_device_is_not_attached(self):
-        """The scheduler chose the provider before the cordon, as far as Placement knows."""
+    def test_a_server_keeps_its_cordoned_device(self):
         server = self.boots()
         device, = self.same(server)
         self.host.agent.ctl('cordon', device, '--reason', 'test')
