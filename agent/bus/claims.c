@@ -108,7 +108,7 @@ typedef struct WaitingCall {
         ClaimService *service;
         BusCaller caller;
         ClaimRequest request;
-        StringSet classes; /* of ClaimPlaced() */
+        StringSet classes; /* arguments of ClaimPlaced() */
 } WaitingCall;
 
 static WaitingCall *waiting_call_free(WaitingCall *waiting)

@@ -262,17 +262,20 @@ def _cells(tree, root):
                  EVERY_SERVERS_CLASS in tree.data(uuid).inventory)
 
 
-def _traits(provider):
-    """Returns the traits of a provider, without the sign of Nova's own PCI
-    devices if compute-agent chooses the devices of the provider.
+def hide_from_pci_tracker(tree):
+    """Removes the trait of Nova's own PCI devices from the providers whose
+    devices compute-agent chooses. Changes the tree, and returns it.
 
-    With ``[pci] report_in_placement = false`` Nova refuses a tree that has the
-    sign.
+    Nova refuses a tree with this trait if ``[pci] report_in_placement`` is
+    false, because it takes the providers for its own.
     """
-    if not set(CONF.compute_agent.devices).intersection(
-            provider['inventories']):
-        return provider['traits']
-    return [trait for trait in provider['traits'] if trait != NOVAS_PCI]
+    classes = set(CONF.compute_agent.devices)
+    for uuid in tree.get_provider_uuids():
+        provider = tree.data(uuid)
+        if (NOVAS_PCI in provider.traits and
+                classes.intersection(provider.inventory)):
+            tree.remove_traits(uuid, NOVAS_PCI)
+    return tree
 
 
 def _tree(providers):
@@ -288,6 +291,6 @@ def _tree(providers):
                    for key in ('total', 'reserved', 'min_unit', 'max_unit',
                                'step_size', 'allocation_ratio')}
             for name, inventory in provider['inventories'].items()})
-        tree.update_traits(uuid, _traits(provider))
+        tree.update_traits(uuid, provider['traits'])
         tree.update_aggregates(uuid, provider['aggregates'])
-    return tree
+    return hide_from_pci_tracker(tree)

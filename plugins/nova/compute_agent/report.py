@@ -13,6 +13,7 @@ from oslo_log import log as logging
 
 import nova.conf
 from nova.scheduler.client import report
+from nova.virt.compute_agent import agent
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -34,9 +35,10 @@ class ReportClientMixin:
             tree = self.agent.provider_tree(rp_uuid)
             if tree is not None:
                 return tree
-        return super().get_provider_tree_and_ensure_root(
-            context, rp_uuid, name=name,
-            parent_provider_uuid=parent_provider_uuid)
+        return agent.hide_from_pci_tracker(
+            super().get_provider_tree_and_ensure_root(
+                context, rp_uuid, name=name,
+                parent_provider_uuid=parent_provider_uuid))
 
     def get_allocations_for_resource_provider(self, context, rp_uuid):
         # The resource tracker reads the allocations of the root to find
@@ -91,14 +93,14 @@ class ReportClientMixin:
                         'retries: %s', done.text)
 
 
-def leave_tree_to(agent, client):
-    """Makes this report client leave the tree to the agent, if the agent owns
-    it.
+def leave_tree_to(owner, client):
+    """Makes this report client leave the tree to owner, an Agent, if it owns
+    the tree.
 
     All drivers of a process share the client, and it uses the agent of the
     last one.
     """
-    client.agent = agent
+    client.agent = owner
     if not isinstance(client, ReportClientMixin):
         client.__class__ = type('ReportClient',
                                 (ReportClientMixin, client.__class__), {})

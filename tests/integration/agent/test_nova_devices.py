@@ -74,6 +74,20 @@ class TestClasses(OptionsCase):
         self.assertEqual(devices.provider_addresses(tree, ['CUSTOM_CARD']), {'0000:41:00.0': 'CUSTOM_CARD'})
 
 
+    def test_nova_does_not_take_the_providers_for_its_own(self):
+        """Nova with report_in_placement = false ends at a provider with this trait."""
+        self.set_options(devices=['CUSTOM_CARD'])
+        tree = provider_tree.ProviderTree()
+        root = tree.new_root('host', SERVER)
+        for name, resource_class in (('host_0000:41:00.0', 'CUSTOM_CARD'), ('host_0000:43:00.0', 'CUSTOM_OTHER')):
+            child = tree.new_child(name, root)
+            tree.update_inventory(child, {resource_class: {'total': 1}})
+            tree.update_traits(child, [agent.NOVAS_PCI, 'CUSTOM_FAST'])
+        self.assertIs(agent.hide_from_pci_tracker(tree), tree)
+        self.assertEqual(tree.data('host_0000:41:00.0').traits, {'CUSTOM_FAST'})
+        self.assertEqual(tree.data('host_0000:43:00.0').traits, {agent.NOVAS_PCI, 'CUSTOM_FAST'})
+
+
 class TestDomain(OptionsCase):
     def test_form_of_each_device(self):
         """computectl claim --xml has the same form (tests/unit/ctl/print)."""
