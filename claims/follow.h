@@ -26,7 +26,13 @@ bool claim_was_resized(const Claim *claim, const HostDomain *domain);
 bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
                        const HostView *view, const char *node, const Consumer *placed);
 
-/* Returns the amount of VCPU, PCPU or MEMORY_MB that the claim of a guest holds beyond its domain,
- * as the domain was when the claim was made. Returns 0 for other classes, and for claims whose
- * allocations no other writer owns (claim_is_placed()). */
+/* Returns true if the domain has not all devices of the claim, in either of its definitions. */
+bool claim_lacks_devices(const Claim *claim, const HostDomain *domain);
+
+/* Returns true if another writer took devices from the guest: the domain does not have them, and
+ * Placement allocates fewer of their provider to the consumer than the claim names. */
+bool claim_must_drop_devices(const Claim *claim, const HostDomain *domain, const Consumer *placed);
+
+/* Returns the amount of VCPU, PCPU or MEMORY_MB that the claim holds beyond its domain, as that
+ * was when the claim was made. 0 for all other claims and classes. */
 uint64_t claim_beyond_domain(const Claim *claim, const char *resource_class);

@@ -297,15 +297,15 @@ static bool must_follow(const Work *work, const Claim *claim, const HostDomain *
 }
 
 /* Handles a claim that was made of a guest, and whose allocations another writer decides. The guest
- * was resized, or the writer changed an amount. If Placement has at least the amounts of the guest,
- * the claim is made again. */
+ * was resized, or the writer changed an amount or took devices away. If Placement has at least the
+ * amounts of the guest, the claim is made again. */
 static int handle_follower(Work *work, const Claim *claim, const HostDomain *domain)
 {
         const ConsumerRead *answer = find_answer(work, &claim->consumer);
         const Consumer *held =
                 work->input->held ? allocations_find(work->input->held, &claim->consumer) : NULL;
         ReconcileMissing since = recall(work, claim->id);
-        bool resized = claim_was_resized(claim, domain);
+        bool resized = claim_was_resized(claim, domain), lacks = claim_lacks_devices(claim, domain);
 
         if (answer && answer->here && answer->holding) {
                 if (resized && guest_size_covers(guest_size_of_consumer(answer->holding), domain))
@@ -314,14 +314,18 @@ static int handle_follower(Work *work, const Claim *claim, const HostDomain *dom
                 if (must_follow(work, claim, domain, answer->holding))
                         return replace_claim(work, claim, domain, CLAIM_FOLLOWED,
                                              "another writer changed the amounts in Placement");
+                if (lacks && claim_must_drop_devices(claim, domain, answer->holding))
+                        return replace_claim(work, claim, domain, CLAIM_FOLLOWED,
+                                             "guest and Placement have fewer devices");
         }
         if (answer)
                 since.asked_usec = work->now_usec;
         else if (work->input->access == RECONCILE_CAN_READ &&
-                 (must_follow(work, claim, domain, held) || (resized && is_due(work, &since))) &&
+                 (must_follow(work, claim, domain, held) ||
+                  ((resized || lacks) && is_due(work, &since))) &&
                  add_of_claim(work, RECONCILE_READ, claim, NULL) < 0)
                 return -ENOMEM;
-        if (resized && remember(work, &since) < 0)
+        if ((resized || lacks) && remember(work, &since) < 0)
                 return -ENOMEM;
         return reconcile_compare(&work->index, claim, domain, &work->ret->problems);
 }

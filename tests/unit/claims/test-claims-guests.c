@@ -315,6 +315,43 @@ static int prepare(Fixture *fixture, FactsFixture *facts, char letter, uint64_t 
         return claims_prepare(fixture->claims, guest, ret, ret_ended, &fixture->error);
 }
 
+/* The hook keeps a claim that was made for this start, and replaces it for another device. */
+static void test_hook_keeps_the_claim_of_a_starting_server(void **state)
+{
+        static const struct {
+                const char *mdevs;
+                bool kept;
+        } cases[] = { { "1", true }, { "", true }, { "3", false } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                Fixture *fixture = *state;
+                _cleanup_(claim_freep) Claim *first = NULL, *claim = NULL, *ended = NULL;
+                _cleanup_(consumer_freep) Consumer *placed =
+                        make_holding("g", "host VCPU=2,MEMORY_MB=512; host_a VGPU=1");
+                _cleanup_(string_set_done) StringSet classes = STRING_SET_INIT;
+                ClaimPlacing placing = { .holding = placed,
+                                         .write_state = CLAIM_WRITE_NONE,
+                                         .reported = { .generation = 1,
+                                                       .elsewhere = make_uuid("none") } };
+                FactsFixture facts;
+
+                open_host(fixture, &facts);
+                placed->uuid = make_guest('g');
+                assert_int_equal(string_set_add(&classes, "VGPU"), 1);
+                assert_int_equal(claims_claim_starting(fixture->claims, &placing, &classes, &first,
+                                                       &fixture->error),
+                                 CLAIM_DONE);
+                assert_true(claim_has_mdev(first, &facts.mdevs[0].uuid));
+                assert_int_equal(prepare(fixture, &facts, 'g', 2, cases[i].mdevs, &claim, &ended),
+                                 CLAIM_DONE);
+                assert_int_equal(claim->id == first->id, cases[i].kept);
+                assert_int_equal(!ended, cases[i].kept);
+                assert_store_sane(fixture->path);
+                fixture_close(fixture);
+                assert_int_equal(unlink(fixture->path), 0);
+        }
+}
+
 static void test_a_guest_that_starts_gets_what_it_names(void **state)
 {
         Fixture *fixture = *state;
@@ -502,6 +539,7 @@ TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown,
                 test_the_fit_knows_what_guests_have, test_device_of_renamed_provider_is_not_offered,
                 test_mdev_of_renamed_device_is_taken, test_not_before_the_host_is_known,
                 test_adoption, test_adoption_of_what_does_not_fit, test_checking_again,
+                test_hook_keeps_the_claim_of_a_starting_server,
                 test_a_guest_that_starts_gets_what_it_names,
                 test_claim_of_running_guest_is_not_written,
                 test_a_guest_that_does_not_fit_gets_nothing, test_scheduler_keeps_its_claim)

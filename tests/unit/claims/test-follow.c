@@ -76,6 +76,46 @@ static void test_resized(void **state)
                 check(&rows[i]);
 }
 
+/* A guest that was resized to a flavor with fewer devices gets a new claim, if Placement has fewer
+ * of them too. */
+static void test_devices_are_dropped(void **state)
+{
+        static const char lacks[] = "does not have mdev";
+        static const struct {
+                const char *name, *guest;
+                ReconcileAccess access;
+                uint64_t placed; /* VGPUs of host_a; UINT64_MAX: not read */
+                const char *actions, *problem;
+        } rows[] = {
+                { "as it was", "g1", CAN_ASK, UINT64_MAX, "", NULL },
+                { "ask first", "g", CAN_ASK, UINT64_MAX, "ask 1", lacks },
+                { "Placement is away", "g", AWAY, UINT64_MAX, "", lacks },
+                { "dropped", "g", AWAY, 0, "release 1, adopt g", NULL },
+                { "removed from the domain alone", "g", AWAY, 1, "", lacks },
+                { "removed from Placement alone", "g1", AWAY, 0, "", NULL },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(look_done) Look look;
+                _cleanup_(consumer_freep) Consumer *holding = make_holding(2);
+                const Uuid gpu = make_uuid("host_a");
+                const ConsumerRead answer = { .consumer = make_guest('g'),
+                                              .here = true,
+                                              .holding = holding };
+
+                look_begin(&look);
+                if (rows[i].placed > 0 && rows[i].placed < UINT64_MAX)
+                        assert_int_equal(consumer_add(holding, &gpu, "VGPU", rows[i].placed), 0);
+                look.input.access = rows[i].access;
+                look.input.answers = &answer;
+                look.input.n_answers = rows[i].placed < UINT64_MAX;
+                facts_guest(&look.facts, 'g', rows[i].guest + 1);
+                look_add_claims(&look, "g confirmed read type=LIBVIRT vcpus=2 vgpus=1 mdev=1");
+                look_run(&look);
+                look_expect(&look, rows[i].name, rows[i].actions, rows[i].problem);
+        }
+}
+
 /* A claim follows amounts that another writer changed. The guest has 2 VCPUs and 512 MiB. */
 static void test_follows(void **state)
 {
@@ -142,4 +182,4 @@ static void test_follows(void **state)
         }
 }
 
-TEST_MAIN(test_resized, test_follows)
+TEST_MAIN(test_resized, test_devices_are_dropped, test_follows)
