@@ -85,9 +85,7 @@ class TestDevicesOnOneHost(DevicesCase):
         self.agree({})
 
     def test_each_server_has_devices_of_its_own(self):
-        servers = [self.cloud.create('vm%d' % number, 'card') for number in range(len(CARDS))]
-        for server in servers:
-            self.cloud.wait_status(server, 'ACTIVE')
+        servers = [self.boot('vm%d' % number, 'card') for number in range(len(CARDS))]
         self.agree({server: (self.host, ONE) for server in servers})
         self.assertEqual(sorted(sum((self.same(server) for server in servers), [])), CARDS)
 
@@ -176,7 +174,10 @@ class TestDevicesOnOneHost(DevicesCase):
         """Restarts nova-compute with other classes."""
         self.host.configure({'compute_agent': {'devices': classes}})
         self.host.compute.stop()
+        before = len(self.host.compute.log)
         self.host.start_compute()
+        # Nova ends servers that are built before this line.
+        wait_until(lambda: 'The owner of the providers of this host' in self.host.compute.log[before:], SECONDS, 'nova-compute to be ready')
 
     def test_a_server_of_before_gets_its_devices_at_the_next_hard_reboot(self):
         self.restart_compute(CARD)
@@ -190,9 +191,11 @@ class TestDevicesOnOneHost(DevicesCase):
     def test_a_server_keeps_its_cordoned_device(self):
         server = self.boots()
         device, = self.same(server)
+        self.addCleanup(self.host.agent.ctl, 'uncordon', device, check=False)
         self.host.agent.ctl('cordon', device, '--reason', 'test')
-        self.addCleanup(self.host.agent.ctl, 'uncordon', device)
         self.cloud.act(server, 'reboot', {'type': 'HARD'}, 'ACTIVE')
+        self.assertEqual(self.same(server), [device])
+        self.host.agent.ctl('uncordon', device)
         self.agree({server: (self.host, ONE)})
         self.assertEqual(self.same(server), [device])
 
