@@ -157,7 +157,7 @@ class DevicesMixin:
 
     def _make_mdev(self, device):
         """Creates a mediated device of a claim that does not exist yet."""
-        if hasattr(self, '_create_mdev'):  # since Nova 30
+        if hasattr(self, '_create_mdev'):  # later than Nova 26
             self._create_mdev(
                 device['device'], device['mdev_type'], uuid=device['mdev'])
         else:
