@@ -5,6 +5,7 @@ import os
 import select
 import subprocess
 import uuid
+from pathlib import Path
 
 from tests.boot.case import BootCase
 from tests.boot.machine import UNIT
@@ -12,6 +13,7 @@ from tests.env.libvirtd import guest_xml
 from tests.env.scratch import wait_until
 
 setUpModule = BootCase.boot_and_serve
+NOVA_RULE = Path(__file__).resolve().parents[2] / 'plugins/nova/50-compute-agent-nova.rules'
 
 
 class Reload(BootCase):
