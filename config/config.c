@@ -21,6 +21,7 @@
 #include "base/read-file.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "config/cleans.h"
 #include "config/prepares.h"
 #include "config/search.h"
 #include "config/settings.h"
@@ -72,6 +73,7 @@ Config *config_free(Config *config)
                 config_option_done(o, config);
         free_mdev_types(&config->driver.host);
         config_prepares_done(&config->driver.host);
+        config_cleans_done(&config->driver.host);
         pci_specs_done(&config->driver.host.pci_specs);
         strings_free(config->files);
         string_set_done(&config->warnings);
@@ -661,6 +663,8 @@ static int config_make(Config **ret, ConfigSettings *settings, Error *reterr)
                 r = load_pci_specs(config, settings, reterr);
         if (r >= 0)
                 r = config_load_prepares(&config->driver.host, settings, reterr);
+        if (r >= 0)
+                r = config_load_cleans(&config->driver.host, settings, reterr);
         if (r >= 0)
                 r = finish_placement(config, settings, reterr);
         if (r < 0)

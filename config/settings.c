@@ -406,7 +406,7 @@ static bool counts(const ConfigSettings *settings, const ConfigEntry *entry,
                        config_settings_find_option(settings, option) == entry;
         return (strncasecmp(entry->section, "mdev_", 5) == 0 ||
                 strncasecmp(entry->section, "vgpu_", 5) == 0 ||
-                config_prepare_name(entry->section)) &&
+                config_prepare_name(entry->section) || config_clean_name(entry->section)) &&
                config_settings_find(settings, entry->section, entry->key) == entry;
 }
 
@@ -460,13 +460,15 @@ int config_set_from_settings(const ConfigOption *option, void *base, ConfigSetti
 
 /* Entries that set nothing. */
 
-/* Returns the name of the section in the tables: "mdev_TYPE" for the section of a type, also with
- * its old name, and "device_prepare NAME" for that of a group of cards. NULL: this agent has no
- * such section. */
+/* Returns the section as the tables name it: "mdev_TYPE" for that of each type, also with the old
+ * name, and "device_prepare NAME" or "device_clean NAME" for that of each group of devices. NULL:
+ * this agent has no such section. */
 static const char *kind_of_section(const char *section)
 {
         if (config_prepare_name(section))
                 return CONFIG_PREPARE_SECTION;
+        if (config_clean_name(section))
+                return CONFIG_CLEAN_SECTION;
         if (strncasecmp(section, "mdev_", 5) == 0 || strncasecmp(section, "vgpu_", 5) == 0)
                 return CONFIG_MDEV_SECTION;
         return config_knows_section(section) ? section : NULL;
@@ -479,6 +481,8 @@ static bool is_known(const ConfigEntry *entry, const char *kind)
 
         if (strcmp(kind, CONFIG_PREPARE_SECTION) == 0)
                 return config_find_option(config_prepare_options, kind, entry->key);
+        if (strcmp(kind, CONFIG_CLEAN_SECTION) == 0)
+                return config_find_option(config_clean_options, kind, entry->key);
         if (mdev && strncasecmp(entry->section, "vgpu_", 5) == 0)
                 return strcasecmp(entry->key, "device_addresses") == 0;
         return config_find_option(mdev ? config_mdev_options : config_options, kind, entry->key);

@@ -397,9 +397,27 @@ const ConfigOption config_prepare_options[] = {
         {},
 };
 
-const char *config_prepare_name(const char *section)
+#define CLEAN(k, t, m) \
+        .section = CONFIG_CLEAN_SECTION, .key = k, .type = t, .offset = offsetof(HostClean, m)
+
+/* The options of a group of devices that are cleaned, which are members of HostClean. */
+const ConfigOption config_clean_options[] = {
+        { CLEAN("device_addresses", CONFIG_LIST, device_addresses), .form = CONFIG_FORM_PCI_ADDRESS,
+          .allowed = "a comma-separated list of PCI addresses such as 0000:c1:00.0" },
+        { CLEAN("resource_classes", CONFIG_LIST, resource_classes), .form = CONFIG_FORM_MDEV_CLASS,
+          .allowed = "a comma-separated list of resource classes such as CUSTOM_NVME" },
+        { CLEAN("clean", CONFIG_STRING, clean), .form = CONFIG_FORM_UNIT_TEMPLATE,
+          .allowed = "a template such as compute-agent-clean-nvme@.service" },
+        { CLEAN("prove", CONFIG_STRING, prove), .form = CONFIG_FORM_UNIT_TEMPLATE,
+          .allowed = "a template such as compute-agent-prove-nvme@.service, or empty" },
+        { CLEAN("timeout_sec", CONFIG_SECONDS, timeout_usec), .default_value = "3600", .min = 1,
+          .max = 604800, .allowed = "a number of seconds from 1 to 604800" },
+        {},
+};
+
+/* Returns the part of a section's name after a prefix and spaces; NULL: none. */
+static const char *name_after(const char *section, const char *prefix)
 {
-        static const char prefix[] = "device_prepare ";
         const char *name = section + strlen(prefix);
 
         if (strncasecmp(section, prefix, strlen(prefix)) != 0)
@@ -407,6 +425,16 @@ const char *config_prepare_name(const char *section)
         while (*name == ' ')
                 name++;
         return *name ? name : NULL;
+}
+
+const char *config_prepare_name(const char *section)
+{
+        return name_after(section, "device_prepare ");
+}
+
+const char *config_clean_name(const char *section)
+{
+        return name_after(section, "device_clean ");
 }
 
 bool config_knows_section(const char *section)

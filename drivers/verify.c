@@ -19,6 +19,7 @@
 
 #include "base/json.h"
 #include "drivers/driver-config.h"
+#include "drivers/host/clean.h"
 #include "drivers/tree/cpu-plan.h"
 #include "drivers/tree/host-amounts.h"
 #include "drivers/tree/huge-pages.h"
@@ -732,6 +733,42 @@ static int verify_pci(const HostConfig *config, const Snapshot *snapshot, Findin
         return r;
 }
 
+/* Returns the number of devices of the host that the section has. */
+static size_t count_cleaned(const HostConfig *config, const Snapshot *snapshot,
+                            const HostClean *section, const char *address)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                n += host_clean_find(config, &snapshot->devices[i]) == section &&
+                     (!address || strcmp(snapshot->devices[i].address, address) == 0);
+        return n;
+}
+
+/* Warns of sections [device_clean NAME], and of their addresses, that have no device. */
+static int verify_cleans(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < config->n_cleans; i++) {
+                const HostClean *section = &config->cleans[i];
+
+                for (char **a = section->device_addresses; r == 0 && a && *a; a++)
+                        if (count_cleaned(config, snapshot, section, *a) == 0)
+                                r = findings_warn(
+                                        findings, "[device_clean NAME] device_addresses",
+                                        "%s is not cleaned: it must be a device of this host and of [pci] device_spec, and not a virtual function",
+                                        *a);
+                if (r == 0 && section->resource_classes && section->resource_classes[0] &&
+                    count_cleaned(config, snapshot, section, NULL) == 0)
+                        r = findings_warn(
+                                findings, "[device_clean NAME] resource_classes",
+                                "No device of this host belongs to the section %s. Virtual functions are not cleaned",
+                                section->name);
+        }
+        return r;
+}
+
 static int verify_all(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         _cleanup_(cpu_plan_done) CpuPlan cpus = { 0 };
@@ -746,6 +783,8 @@ static int verify_all(const HostConfig *config, const Snapshot *snapshot, Findin
             (r = verify_emulators(config, snapshot, findings)) < 0)
                 return r;
         r = verify_pci(config, snapshot, findings);
+        if (r == 0)
+                r = verify_cleans(config, snapshot, findings);
         return r < 0 ? r : verify_mdevs(config, snapshot, findings);
 }
 

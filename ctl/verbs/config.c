@@ -59,7 +59,7 @@ static bool may_show(const Place *place, const char *key, bool comment)
         const ConfigOption *option;
 
         if (comment || strncasecmp(place->section, "mdev_", strlen("mdev_")) == 0 ||
-            config_prepare_name(place->section))
+            config_prepare_name(place->section) || config_clean_name(place->section))
                 return !is_secret_anywhere(key);
         option = config_find_option(config_options, place->section, key);
         return option && !option->secret;

@@ -27,6 +27,16 @@ typedef struct HostPrepare {
                        NULL: none */
 } HostPrepare;
 
+/* One section [device_clean NAME]: devices that are cleaned after each guest. */
+typedef struct HostClean {
+        char *name;
+        char **device_addresses; /* PCI addresses, in small letters; NULL-terminated, or NULL */
+        char **resource_classes; /* classes of [pci] device_spec; NULL-terminated, or NULL */
+        char *clean;             /* "NAME@.service", started with the address */
+        char *prove;             /* the same, started after clean; NULL: none */
+        uint64_t timeout_usec;   /* longest time of each unit */
+} HostClean;
+
 typedef enum HostVirtType {
         HOST_VIRT_KVM,
         HOST_VIRT_QEMU,
@@ -103,6 +113,8 @@ typedef struct HostConfig {
         size_t n_mdev_types;
         HostPrepare *prepares; /* sections [device_prepare NAME] */
         size_t n_prepares;
+        HostClean *cleans; /* sections [device_clean NAME] */
+        size_t n_cleans;
         PciSpecs pci_specs;       /* [pci] device_spec */
         bool report_in_placement; /* [pci] report_in_placement */
         char **renamed_classes;   /* [agent] renamed_resource_classes, entries "OLD:NEW"; or NULL */

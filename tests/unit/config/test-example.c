@@ -10,6 +10,7 @@
 
 #define MDEV_SECTION    "mdev_nvidia-35"
 #define PREPARE_SECTION "device_prepare NAME"
+#define CLEAN_SECTION   "device_clean NAME"
 
 static void on_warning(const char *text, void *userdata)
 {
@@ -64,12 +65,15 @@ static void test_uncommented(void **state)
         scratch_write(folder, "x.conf.d/needed.conf",
                       "[devices]\nenabled_mdev_types = nvidia-35\n"
                       "[placement]\nendpoint_override = http://placement/\n"
-                      "[" PREPARE_SECTION "]\ndevice_addresses = 0000:c1:00.0\n");
+                      "[" PREPARE_SECTION "]\ndevice_addresses = 0000:c1:00.0\n"
+                      "[pci]\nreport_in_placement = true\n[" CLEAN_SECTION
+                      "]\ndevice_addresses = 0000:c2:00.0\nclean = reset@.service\n");
         if (config_load(&config, path, on_warning, NULL, &error) < 0)
                 fail_msg("%s", error.text);
         assert_true(config->has_placement);
         assert_int_equal(config->driver.host.n_mdev_types, 1);
         assert_int_equal(config->driver.host.n_prepares, 1);
+        assert_int_equal(config->driver.host.n_cleans, 1);
         assert_null(config->keystone.auth_url);
 }
 
@@ -116,7 +120,8 @@ static void test_every_option(void **state)
         assert_int_equal(config_file_read(&file, path, NULL), 0);
         assert_int_equal(check_options(&file, config_options) +
                                  check_options(&file, config_mdev_options) +
-                                 check_options(&file, config_prepare_options),
+                                 check_options(&file, config_prepare_options) +
+                                 check_options(&file, config_clean_options),
                          file.n_entries);
 }
 

@@ -256,6 +256,33 @@ static void test_like_pci_siblings(void **state)
         }
 }
 
+/* Sections and addresses without a device are named. */
+static void test_sections_that_clean_nothing(void **state)
+{
+        char *there[] = { (char *)"0000:80:00.0", NULL };
+        char *gone[] = { (char *)"0000:99:00.0", NULL };
+        char *classes[] = { (char *)"CUSTOM_NVME", NULL };
+        HostClean cleans[] = { { .name = (char *)"a", .device_addresses = there },
+                               { .name = (char *)"b", .device_addresses = gone },
+                               { .name = (char *)"c", .resource_classes = classes } };
+        _cleanup_(snapshot_unrefp) Snapshot *host =
+                host_new(GOOD EMULATORS ", 'devices': [{'name': 'pci_0000_80_00_0', 'address':"
+                                        " '0000:80:00.0', 'vendor_id': 4318,"
+                                        " 'product_id': 7864}]");
+        _cleanup_json_ json_t *document = NULL;
+        HostConfig config = config_make(NULL, 0);
+
+        config.report_in_placement = true;
+        config.cleans = cleans;
+        config.n_cleans = ARRAY_SIZE(cleans);
+        assert_int_equal(specs_add(&config.pci_specs, "{'vendor_id': '10de'}", NULL), 0);
+        document = find(&config, host);
+        assert_int_equal(count(document), 2);
+        assert_non_null(strstr(get(document, 0, "text"), "0000:99:00.0 is not cleaned"));
+        assert_non_null(strstr(get(document, 1, "text"), "belongs to the section c"));
+        pci_specs_done(&config.pci_specs);
+}
+
 static void test_errors_come_first(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new("'online_cpus': '0'");
@@ -303,5 +330,5 @@ static void test_many_guests_are_one_finding(void **state)
                             "dedicated CPUs. Restart them on the shared CPUs, or move them");
 }
 
-TEST_MAIN(test_table, test_like_pci_siblings, test_errors_come_first,
-          test_many_guests_are_one_finding)
+TEST_MAIN(test_table, test_like_pci_siblings, test_sections_that_clean_nothing,
+          test_errors_come_first, test_many_guests_are_one_finding)
