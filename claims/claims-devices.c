@@ -36,6 +36,8 @@ int claims_taken(Claims *claims, Taken *ret, Error *reterr)
 {
         int r = store_taken(claims, ret, reterr);
 
+        if (r == 0)
+                r = store_taken_unclean(claims, ret, reterr);
         if (r < 0)
                 return r;
         return claims->facts && taken_add_guests(ret, claims->facts) < 0 ? error_oom(reterr) : 0;
@@ -115,7 +117,10 @@ int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffi
                                     .identity = pci->identity,
                                     .mdev_type = pci->vgpu_type ? pci->vgpu_type : "" };
 
-        return claims_add_device(list, provider, suffix, &device, &UUID_NULL);
+        if (claims_add_device(list, provider, suffix, &device, &UUID_NULL) < 0)
+                return -ENOMEM;
+        list->devices[list->n_devices - 1].must_be_cleaned = pci->must_be_cleaned;
+        return 0;
 }
 
 /* Returns the entry of the function at the address that has the card and the vGPU type of "like".
@@ -186,9 +191,10 @@ int claims_choose_pci(Claims *claims, const Provider *provider, const char *reso
         }
         if (amount == 0)
                 return 0;
-        error_setf(reterr, ENOSPC,
-                   "%s: guests or claims have the devices of %s that are counted as free",
-                   resource_class, provider->name);
+        error_setf(
+                reterr, ENOSPC,
+                "%s: guests or claims have the devices of %s that are counted as free, or they are not clean",
+                resource_class, provider->name);
         return CLAIM_E_NO_CAPACITY;
 }
 

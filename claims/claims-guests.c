@@ -28,6 +28,7 @@ typedef struct Adoption {
         ResourceRequest request;
         Fit fit;
         DeviceList devices;
+        bool starts;   /* the guest does not run yet: it gets only clean devices */
         Layout layout; /* the guest's, without the host CPUs of other claims */
         int outcome;   /* CLAIM_DONE, or the ClaimOutcome that reterr describes */
 } Adoption;
@@ -172,15 +173,35 @@ int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *de
         return 0;
 }
 
-/* Adds a PCI device of the guest. A device of another claim is left out and sets the outcome. A
- * device that no provider counts is ignored. */
+/* Returns CLAIM_E_CONFLICT with words if a guest that is about to start cannot have the device,
+ * because it is not clean. The last guest can have it again until its cleaning is due. */
+static int check_clean(const Adoption *adoption, const char *address, Error *reterr)
+{
+        UncleanDevice row;
+        char words[UNCLEAN_WORDS_SIZE];
+        int r = adoption->starts ? claims_find_unclean(adoption->claims, address, &row, reterr)
+                                 : CLAIM_E_NOT_FOUND;
+
+        if (r != 0)
+                return r == CLAIM_E_NOT_FOUND ? 0 : r;
+        if (row.state == UNCLEAN_HELD && uuid_equal(&row.consumer, &adoption->domain->uuid))
+                return 0;
+        unclean_describe(&row, words);
+        error_setf(reterr, EEXIST, "PCI device %s is %s", address, words);
+        return CLAIM_E_CONFLICT;
+}
+
+/* Adds a PCI device of the guest. One of another claim only sets the outcome; one that no provider
+ * counts is ignored. */
 static int add_pci(Adoption *adoption, const char *address, Resources *resources, Error *reterr)
 {
         const HostPci *pci = host_facts_find_pci(adoption->claims->facts, address);
         size_t n = adoption->devices.n_devices;
-        int r = pci ? claims_hold_pci(adoption->claims, pci, &adoption->fit, &adoption->devices,
-                                      reterr)
-                    : 0;
+        int r = pci ? check_clean(adoption, address, reterr) : 0;
+
+        if (pci && r == 0)
+                r = claims_hold_pci(adoption->claims, pci, &adoption->fit, &adoption->devices,
+                                    reterr);
 
         if (r > 0)
                 adoption->outcome = r;
@@ -408,7 +429,8 @@ static const char *find_uncounted(const Adoption *adoption)
  * of it fits. */
 static int prepare_new(Claims *claims, const HostDomain *domain, Claim **ret, Error *reterr)
 {
-        _cleanup_(adoption_done) Adoption adoption = { .claims = claims, .domain = domain };
+        _cleanup_(adoption_done)
+                Adoption adoption = { .claims = claims, .domain = domain, .starts = true };
         const char *uncounted;
         int r = claims_load_view(claims, reterr);
 

@@ -50,7 +50,7 @@ int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffi
 int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *devices,
                     Error *reterr);
 
-/* Adds the devices that claims and guests have. */
+/* Adds the devices that claims and guests have, and those that are not clean. */
 int claims_taken(Claims *claims, Taken *ret, Error *reterr);
 
 /* Limits the view to the devices that each provider can still give, for a fit of the request. Adds

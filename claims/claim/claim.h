@@ -125,6 +125,7 @@ typedef struct ClaimDevice {
         Uuid mdev;             /* UUID_NULL for a PCI function */
         const char *identity;  /* identity of the device at the address when it was given
                                   (base/device-identity.h); "" or NULL: not recorded */
+        bool must_be_cleaned;  /* the write of the claim marks it as unclean; not stored */
 } ClaimDevice;
 
 /* A device that living claims name, by its address. */

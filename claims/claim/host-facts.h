@@ -41,6 +41,7 @@ typedef struct HostPci {
         const char *identity;  /* "" or NULL if it is unknown */
         const char *vgpu_type; /* "nvidia-1428"; NULL for a device that is no vGPU */
         size_t card;           /* index of its card in the facts, for a vGPU */
+        bool must_be_cleaned;  /* after each guest: a section [device_clean NAME] has it */
 } HostPci;
 
 typedef struct HostCpu {

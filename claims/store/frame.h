@@ -35,7 +35,7 @@
  * that is not in its table is written by a trigger or by name in statements.h. */
 extern const Row owner_row, claim_row, living_row, reported_row, ended_row;
 extern const Row allocation_row, device_row, cell_row, cpu_row;
-extern const Row held_row, share_row, taken_row, identity_row, unplaced_row;
+extern const Row held_row, share_row, taken_row, identity_row, unplaced_row, unclean_row;
 extern const Row provider_row, generation_row, inventory_row, trait_row, aggregate_row, usage_row;
 extern const Row cell_usage_row;
 extern const Row integer_row, event_row, removal_row, move_row, pending_writes_row;
@@ -99,6 +99,12 @@ int store_check_statements(Claims *claims, Error *reterr);
  * pending claim is written, but not listed while the claim is pending. */
 int store_note_claim(Claims *claims, int64_t id, const EventNote *note, uint64_t usec,
                      Error *reterr);
+
+/* Marks a whole device of a claim as unclean, within a transaction (store-unclean.c). */
+int store_mark_unclean(Claims *claims, int64_t claim, const ClaimDevice *device, Error *reterr);
+
+/* Removes the marks that a withdrawn claim made: no guest had the devices (store-unclean.c). */
+int store_forget_unclean(Claims *claims, int64_t claim, Error *reterr);
 
 /* Makes wanted the host, within a transaction (store-host.c). Returns CLAIM_E_RACE if the host
  * changed. */

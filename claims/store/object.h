@@ -129,6 +129,9 @@ int store_set_process(Claims *claims, int64_t id, const char *process, Error *re
 /* Adds every device of a living claim. */
 int store_taken(Claims *claims, Taken *ret, Error *reterr);
 
+/* Adds the unclean devices of no living claim. */
+int store_taken_unclean(Claims *claims, Taken *ret, Error *reterr);
+
 /* Marks the claim as checked in this boot and adds these devices. Adds the cells and guest CPUs of
  * layout (NULL: none) to a claim without cells, and its held CPUs to any claim. Removes the CPUs of
  * dropped from those that the claim holds. Returns CLAIM_E_NOT_FOUND or CLAIM_E_CONFLICT. */

@@ -16,7 +16,7 @@
 static const char newest_versions[] =
         "PRAGMA application_id = 1129074003;" /* value of SCHEMA_APPLICATION_ID */
         "CREATE TABLE versions (table_name TEXT, version INTEGER);"
-        "INSERT INTO versions VALUES ('claims', 9);"; /* value of SCHEMA_NEWEST */
+        "INSERT INTO versions VALUES ('claims', 10);"; /* value of SCHEMA_NEWEST */
 
 /* The tables of living claims, and of the changes of Placement that are not sent yet.
  *
@@ -293,6 +293,24 @@ static const char newest_parts[] =
         " SELECT RAISE(ABORT, 'cells are inserted and deleted, never updated');"
         "END;";
 
+/* Devices that a guest had, or can have had, and that were not proved to be clean since
+ * (claims/claim/unclean.h). The insert of a claim's device adds its row in the same transaction.
+ * The row outlives the claim. claim_id and consumer are those of the last claim, 0 and '' without
+ * one, and have no reference for that reason. fresh: the device had no row before that claim.
+ * AUTOINCREMENT: a result of an earlier cleaning never counts for a later row. */
+static const char newest_unclean[] =
+        "CREATE TABLE unclean_devices ("
+        " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+        " address TEXT NOT NULL UNIQUE,"
+        " device TEXT NOT NULL,"
+        " identity TEXT NOT NULL,"
+        " consumer TEXT NOT NULL,"
+        " claim_id INTEGER NOT NULL,"
+        " since_usec INTEGER NOT NULL,"
+        " state TEXT NOT NULL CHECK (state IN ('held', 'dirty', 'failed')),"
+        " reason TEXT NOT NULL,"
+        " fresh INTEGER NOT NULL CHECK (fresh IN (0, 1)));";
+
 /* Events of claims and of the host, as in claims/claim/event.h. allocations and devices are JSON in
  * the form in which they are read. */
 static const char newest_events[] = "CREATE TABLE events ("
@@ -310,7 +328,7 @@ static const char newest_events[] = "CREATE TABLE events ("
 
 static const char *const newest[] = { newest_versions,  newest_claims,      newest_ended,
                                       newest_providers, newest_allocations, newest_parts,
-                                      newest_events };
+                                      newest_unclean,   newest_events };
 
 int schema_create(Sqlite *sqlite, Error *reterr)
 {

@@ -16,7 +16,7 @@
 
 #include "claims/store/sqlite.h"
 
-#define SCHEMA_NEWEST 9
+#define SCHEMA_NEWEST 10
 
 /* "CLMS" in the header of each file from version 2 on. */
 #define SCHEMA_APPLICATION_ID INT64_C(0x434c4d53)

@@ -129,6 +129,29 @@ STATEMENT(READ_ENDED_ALLOCATIONS, ENDED_ITEMS("allocations"), &allocation_row)
 STATEMENT(READ_DEVICES, "SELECT claim_id, % FROM claim_devices" OF_CLAIMS ", id", &device_row)
 STATEMENT(READ_ENDED_DEVICES, ENDED_ITEMS("devices"), &device_row)
 STATEMENT(TAKEN, "SELECT % FROM claim_devices ORDER BY mdev_uuid, address", &taken_row)
+/* Devices of no living claim that were not proved to be clean. */
+STATEMENT(TAKEN_UNCLEAN,
+          "SELECT % FROM (SELECT '' AS mdev_uuid, device, address, '' AS mdev_type"
+          " FROM unclean_devices WHERE address NOT IN (SELECT address FROM claim_devices))",
+          &taken_row)
+STATEMENT(LIST_UNCLEAN, "SELECT % FROM unclean_devices ORDER BY address", &unclean_row)
+STATEMENT(FIND_UNCLEAN, "SELECT % FROM unclean_devices WHERE address = ?1", &unclean_row)
+/* The row gets a new id, so no earlier result counts for it. */
+STATEMENT(MARK_UNCLEAN,
+          "INSERT OR REPLACE INTO unclean_devices (address, device, identity, consumer, claim_id,"
+          " since_usec, state, reason, fresh) SELECT ?1, ?2, ?3,"
+          " ifnull((SELECT instance_uuid FROM claims WHERE id = ?4), ''), ?4, ?5, ?6, ?7,"
+          " NOT EXISTS (SELECT 1 FROM unclean_devices WHERE address = ?1)")
+/* A device of a living claim stays held. */
+STATEMENT(SET_UNCLEAN, "UPDATE unclean_devices SET state = ?3, reason = ?4, since_usec = ?5"
+                       " WHERE id = ?1 AND state = ?2 AND NOT EXISTS (SELECT 1 FROM claim_devices d"
+                       " WHERE d.address = unclean_devices.address)")
+STATEMENT(END_UNCLEAN, "DELETE FROM unclean_devices WHERE id = ?1 AND state = ?2 AND NOT EXISTS"
+                       " (SELECT 1 FROM claim_devices d WHERE d.address = unclean_devices.address)")
+/* Only a poll that began after the end of the claim shows that its guest is gone. */
+STATEMENT(NOTE_END_UNCLEAN, "UPDATE unclean_devices SET since_usec = ?2"
+                            " WHERE claim_id = ?1 AND state = 'held'")
+STATEMENT(FORGET_UNCLEAN, "DELETE FROM unclean_devices WHERE claim_id = ?1 AND fresh = 1")
 STATEMENT(LIST_DEVICE,
           LIVING " WHERE c.id IN (SELECT claim_id FROM claim_devices"
                  " WHERE device = ?1 OR address = ?1 OR (mdev_uuid = ?1 AND mdev_uuid <> ''))"

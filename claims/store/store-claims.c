@@ -374,6 +374,11 @@ int store_taken(Claims *claims, Taken *ret, Error *reterr)
         return store_each(claims, STATEMENT_TAKEN, NO_VALUES, add_taken, ret, reterr);
 }
 
+int store_taken_unclean(Claims *claims, Taken *ret, Error *reterr)
+{
+        return store_each(claims, STATEMENT_TAKEN_UNCLEAN, NO_VALUES, add_taken, ret, reterr);
+}
+
 int claims_count(Claims *claims, uint64_t *ret, Error *reterr)
 {
         int64_t n;

@@ -178,7 +178,8 @@ static int insert_row(Claims *claims, const StoreClaim *claim, int64_t *ret_id, 
         return 0;
 }
 
-/* Inserts devices. Returns CLAIM_E_CONFLICT if another claim has one of them. */
+/* Inserts devices, and marks those that must be cleaned later. Returns CLAIM_E_CONFLICT if another
+ * claim has one of them. */
 static int insert_devices(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n,
                           Error *reterr)
 {
@@ -188,6 +189,10 @@ static int insert_devices(Claims *claims, int64_t id, const ClaimDevice *devices
 
                 if (r < 0)
                         return r == -EEXIST ? CLAIM_E_CONFLICT : r;
+                if (devices[i].must_be_cleaned)
+                        r = store_mark_unclean(claims, id, &devices[i], reterr);
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
@@ -428,6 +433,9 @@ static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventN
                 r = store_run(claims, STATEMENT_BUMP_OF_CLAIM, VALUES(id), CLAIM_DONE, reterr);
         if (r == 0)
                 r = store_run(claims, STATEMENT_DELETE_CLAIM, VALUES(id), CLAIM_DONE, reterr);
+        if (r == 0 && claim->n_devices > 0)
+                r = store_run(claims, STATEMENT_NOTE_END_UNCLEAN, VALUES(id, ended_usec),
+                              CLAIM_DONE, reterr);
         if (r == 0)
                 r = promote(claims, &claim->consumer, reterr);
         if (r == 0)
@@ -512,6 +520,8 @@ int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reter
                 r = end_claim(claims, id, false, &note, clock_usec(CLOCK_REALTIME), reterr);
         if (r == 0)
                 r = forget_events(claims, id, reterr);
+        if (r == 0)
+                r = store_forget_unclean(claims, id, reterr);
         return note_state(store_end(claims, r, reterr), id, CLAIM_WRITE_UNANSWERED, reterr);
 }
 

@@ -14,6 +14,7 @@
 
 #include "claims/claim/claim.h"
 #include "claims/claim/outcome.h"
+#include "claims/claim/unclean.h"
 
 typedef struct Claims Claims;
 
@@ -127,6 +128,29 @@ int claims_note(Claims *claims, const EventNote *note, Error *reterr);
  * newest first. Events of pending claims are left out. ret must be zeroed. */
 int claims_last_event(Claims *claims, int64_t *ret, Error *reterr);
 int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr);
+
+/* Unclean devices: those that a guest had and that were not proved to be clean since
+ * (claims/claim/unclean.h). A claim marks its devices when it is written. */
+
+/* Lists the unclean devices by address. ret must be zeroed, and can be filled in part on
+ * failure. */
+int claims_list_unclean(Claims *claims, UncleanDevices *ret, Error *reterr);
+
+/* Yields the row of an address. Returns CLAIM_E_NOT_FOUND if the device has none. */
+int claims_find_unclean(Claims *claims, const char *address, UncleanDevice *ret, Error *reterr);
+
+/* Marks a device that no claim marked, or gives its row a new id. Uses address, device, identity,
+ * claim, since_usec, state and reason. */
+int claims_mark_unclean(Claims *claims, const UncleanDevice *device, Error *reterr);
+
+/* Changes the state of a row, if it is from and no living claim has the device. Returns
+ * CLAIM_E_NOT_FOUND if not. since_usec is CLOCK_REALTIME. */
+int claims_set_unclean(Claims *claims, int64_t id, UncleanState from, UncleanState to,
+                       const char *reason, uint64_t since_usec, Error *reterr);
+
+/* Deletes a row in this state, if no living claim has the device. Returns CLAIM_E_NOT_FOUND if
+ * not. */
+int claims_end_unclean(Claims *claims, int64_t id, UncleanState state, Error *reterr);
 
 /* Pending writes: which claims were written to Placement, and which are not yet. They are an outbox
  * on disk. This folder knows no HTTP. The writer (agent/placing) reads the pending writes here, and

@@ -53,6 +53,7 @@ static const struct {
         { "claim_pins", SCHEMA_NEWEST },
         { "removals", SCHEMA_NEWEST },
         { "moves", SCHEMA_NEWEST },
+        { "unclean_devices", SCHEMA_NEWEST },
         { "events", SCHEMA_NEWEST },
 };
 

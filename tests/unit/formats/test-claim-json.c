@@ -33,10 +33,10 @@ static void test_whole(void **state)
         assert_int_equal(claim_add(claim, &provider, "host", "_1", "VCPU", 2), 0);
         assert_int_equal(
                 claim_add_device(claim, &(ClaimDevice){ provider, suffix, device, address, type,
-                                                        mdev, (char *)"10de:20b0 1" }),
+                                                        mdev, (char *)"10de:20b0 1", false }),
                 0);
         assert_int_equal(claim_add_device(claim, &(ClaimDevice){ provider, none, device, card, none,
-                                                                 UUID_NULL, NULL }),
+                                                                 UUID_NULL, NULL, false }),
                          0);
         made = claim_to_json(claim, &facts);
         text = json_dumps(made, JSON_COMPACT);

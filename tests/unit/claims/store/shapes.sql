@@ -484,3 +484,32 @@ CREATE TRIGGER claims_leave_removal AFTER DELETE ON claims WHEN OLD.write_state 
   OLD.reported_generation, OLD.reported_elsewhere, OLD.reported_until, OLD.write_state <>
   'written');END;
 UPDATE versions SET version = 2;
+
+-- 9 8e2a5d1
+DROP TABLE ended_claims;
+DROP TABLE claim_devices;
+CREATE TABLE ended_claims ( number INTEGER PRIMARY KEY AUTOINCREMENT, id INTEGER NOT NULL UNIQUE,
+  host TEXT NOT NULL, node TEXT NOT NULL, instance_uuid TEXT NOT NULL, resize_target INTEGER NOT
+  NULL, created_usec INTEGER NOT NULL, expires_usec INTEGER NOT NULL, project_id TEXT NOT NULL,
+  user_id TEXT NOT NULL, request TEXT NOT NULL, boot_id TEXT NOT NULL, ended_usec INTEGER NOT
+  NULL, end_reason TEXT NOT NULL, consumer_type TEXT NOT NULL DEFAULT '', allocations TEXT NOT
+  NULL DEFAULT '[]', devices TEXT NOT NULL DEFAULT '[]', cells TEXT NOT NULL DEFAULT '[]', cpus
+  TEXT NOT NULL DEFAULT '[]');
+CREATE TABLE claim_devices ( id INTEGER PRIMARY KEY, claim_id INTEGER NOT NULL REFERENCES claims
+  (id) ON DELETE CASCADE, provider_uuid TEXT NOT NULL, request_group TEXT NOT NULL, device TEXT
+  NOT NULL, address TEXT NOT NULL, mdev_type TEXT NOT NULL, mdev_uuid TEXT NOT NULL, identity
+  TEXT NOT NULL DEFAULT '');
+CREATE UNIQUE INDEX claim_devices_mdev ON claim_devices (mdev_uuid) WHERE mdev_uuid <> '';
+CREATE UNIQUE INDEX claim_devices_whole ON claim_devices (device) WHERE mdev_uuid = '';
+CREATE INDEX claim_devices_claim ON claim_devices (claim_id);
+CREATE INDEX claim_devices_device ON claim_devices (device);
+CREATE INDEX claim_devices_address ON claim_devices (address);
+CREATE TRIGGER claim_devices_insert AFTER INSERT ON claim_devices WHEN NEW.mdev_uuid = '' BEGIN
+  UPDATE claims SET pci = (SELECT ifnull(group_concat(address, ', '), '') FROM (SELECT address
+  FROM claim_devices WHERE claim_id = NEW.claim_id AND mdev_uuid = '' ORDER BY address)) WHERE id
+  = NEW.claim_id;END;
+CREATE TRIGGER claim_devices_delete AFTER DELETE ON claim_devices WHEN OLD.mdev_uuid = '' BEGIN
+  UPDATE claims SET pci = (SELECT ifnull(group_concat(address, ', '), '') FROM (SELECT address
+  FROM claim_devices WHERE claim_id = OLD.claim_id AND mdev_uuid = '' ORDER BY address)) WHERE id
+  = OLD.claim_id;END;
+UPDATE versions SET version = 9;

@@ -92,7 +92,7 @@ static void test_upgrade(void **state)
         assert_int_equal(fixture_open(fixture), CLAIMS_UPGRADED);
         assert_int_equal(fixture_count_files(fixture, "claim.sqlite.v1-", &copy), 1);
         assert_text(fixture->error.text, copy);
-        assert_text(fixture->error.text, "version 1 to 9 with 3 of 3 claims");
+        assert_text(fixture->error.text, "version 1 to 10 with 3 of 3 claims");
         assert_version_1_rows(copy);
         assert_int_equal(stat(copy, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0600);
@@ -340,7 +340,7 @@ static void test_upgrade_interrupted(void **state)
                         fail_msg("%d %s", r, fixture->error.text);
                 fixture_close(fixture);
                 version = run_sql(fixture->path, "SELECT version FROM versions");
-                assert_string_equal(version, "9");
+                assert_string_equal(version, "10");
                 assert_sql(fixture->path, "SELECT sum(vcpus) FROM claims", "7");
                 assert_store_sane(fixture->path);
                 /* every copy with its final name is complete */

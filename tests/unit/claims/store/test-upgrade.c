@@ -18,8 +18,9 @@
 #define STANDIN "11111111-2222-4333-8444-ccccccccccc1"
 
 static const char *const shapes[] = {
-        "2 cb2b939", "3 ae0b27b", "3 f303d7d", "4 6915a25", "5 7397624", "5 18edf21", "6 1b4f837",
-        "7 4a80e93", "8 88a1340", "8 1ff5903", "2 6819ac6", "3 5039db0", "3 a70aebe", "2 79ced10",
+        "2 cb2b939", "3 ae0b27b", "3 f303d7d", "4 6915a25", "5 7397624",
+        "5 18edf21", "6 1b4f837", "7 4a80e93", "8 88a1340", "8 1ff5903",
+        "2 6819ac6", "3 5039db0", "3 a70aebe", "2 79ced10", "9 8e2a5d1",
 };
 
 /* Rows for the shapes that have this column. Claim 9 left nothing but its id in the counter. */
