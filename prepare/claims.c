@@ -4,7 +4,7 @@
  * to a pipe, and the parent parses it:
  *
  *   {"code": 0 or an errno, "text": words of the error, "complete": bool,
- *    "claims": [{"id", "state", "address", "type"}]}
+ *    "claims": [{"id", "state", "address", "type"}], "dirty": [{"row", "address"}]}
  *
  * The child leaves root before it opens anything below the state folder, so files that SQLite makes
  * belong to the agent. The size of the document and the time of the child are limited, because the
@@ -51,23 +51,47 @@ static int add_devices(json_t *array, const Claim *claim)
         return 0;
 }
 
-/* Makes the document of the database at path. It is complete unless claims of Placement were not
- * read into the database. */
+/* Makes the list of the devices that the agent wants cleaned. */
+static json_t *list_dirty(const UncleanDevices *devices)
+{
+        json_t *array = json_array();
+
+        for (size_t i = 0; array && i < devices->n_items; i++) {
+                const UncleanDevice *device = &devices->items[i];
+                json_t *item = json_pack("{sI ss}", "row", (json_int_t)device->id, "address",
+                                         device->address);
+
+                if (device->state != UNCLEAN_DIRTY) {
+                        json_decref(item);
+                } else if (json_array_append_new(array, item) < 0) {
+                        json_decref(array);
+                        return NULL;
+                }
+        }
+        return array;
+}
+
+/* Makes the document of a database. */
 static int describe_claims(const char *path, bool with_placement, json_t **ret, Error *reterr)
 {
+        _cleanup_(unclean_devices_done) UncleanDevices unclean = { 0 };
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         _cleanup_(claims_freep) Claims *claims = NULL;
-        _cleanup_json_ json_t *array = json_array();
+        _cleanup_json_ json_t *array = json_array(), *dirty = NULL;
         int r = claims_open_copy(&claims, path, BUSY_USEC, reterr);
 
         if (r == 0)
                 r = claims_list(claims, CLAIMS_LIVING, NULL, &list, reterr);
         for (size_t i = 0; i < list.n_claims && r == 0; i++)
                 r = add_devices(array, list.claims[i]) < 0 ? error_oom(reterr) : 0;
+        if (r == 0)
+                r = claims_list_unclean(claims, &unclean, reterr);
         if (r < 0)
                 return r;
-        *ret = json_pack("{si ss sb sO}", "code", 0, "text", "", "complete",
-                         !(with_placement && claims_is_unread(claims)), "claims", array);
+        dirty = list_dirty(&unclean);
+        *ret = json_pack("{si ss sb sO sO}", "code", 0, "text", "", "complete",
+                         !(with_placement && claims_is_unread(claims)), "claims", array, "dirty",
+                         dirty);
         return *ret ? 0 : error_oom(reterr);
 }
 
@@ -82,8 +106,8 @@ static int run_child(const Config *config, int fd)
         if (r >= 0)
                 r = describe_claims(path, config->has_placement, &document, &error);
         if (r < 0)
-                document = json_pack("{si ss sb s[]}", "code", -r, "text", error_text(&error, r),
-                                     "complete", 0, "claims");
+                document = json_pack("{si ss sb s[] s[]}", "code", -r, "text",
+                                     error_text(&error, r), "complete", 0, "claims", "dirty");
         return document && json_dumpfd(document, fd, JSON_COMPACT) == 0 ? 0 : 1;
 }
 
@@ -167,12 +191,31 @@ static int parse_claim(const json_t *item, PrepareClaims *ret, Error *reterr)
         return 0;
 }
 
+static int parse_dirty(const json_t *item, PrepareClaims *ret, Error *reterr)
+{
+        PrepareDirty dirty = { 0 };
+        const char *address;
+        int r = json_read_i64(item, "row", &dirty.row, reterr);
+
+        if (r == 0)
+                r = json_read_string(item, "address", &address, reterr);
+        if (r < 0)
+                return r;
+        if (dirty.row <= 0 || pci_address_parse(address, dirty.address) < 0)
+                return error_setf(reterr, EBADMSG, "An unclean device has no row or no address");
+        if (array_grow(&ret->dirty, sizeof(PrepareDirty), ret->n_dirty, &ret->n_dirty_allocated) <
+            0)
+                return error_oom(reterr);
+        ret->dirty[ret->n_dirty++] = dirty;
+        return 0;
+}
+
 int prepare_parse_claims(const char *text, size_t n, PrepareClaims *ret, Error *reterr)
 {
         _cleanup_(prepare_claims_done) PrepareClaims claims = { 0 };
         _cleanup_json_ json_t *document = NULL;
         const char *words;
-        json_t *array;
+        json_t *array, *dirty;
         int64_t code;
         size_t i;
         int r = json_parse(text, n, &document, reterr);
@@ -194,8 +237,11 @@ int prepare_parse_claims(const char *text, size_t n, PrepareClaims *ret, Error *
         if (code != 0)
                 return error_setf(reterr, (int)MIN(MAX(code, 1), 4095), "%s",
                                   words[0] ? words : "The claims cannot be read");
-        for (i = 0; i < json_array_size(array) && r == 0; i++)
+        r = json_read_array(document, "dirty", &dirty, reterr);
+        for (i = 0; r == 0 && i < json_array_size(array); i++)
                 r = parse_claim(json_array_get(array, i), &claims, reterr);
+        for (i = 0; r == 0 && i < json_array_size(dirty); i++)
+                r = parse_dirty(json_array_get(dirty, i), &claims, reterr);
         if (r == 0)
                 *ret = TAKE_STRUCT(claims);
         return r;

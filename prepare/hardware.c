@@ -105,7 +105,7 @@ static int read_vfio(const PreparePaths *paths, PrepareFunction *function)
         return 0;
 }
 
-static int read_function(const PreparePaths *paths, PrepareFunction *function)
+int prepare_read_function(const PreparePaths *paths, PrepareFunction *function)
 {
         int r = prepare_read_type(paths, function->address, &function->type);
 
@@ -119,6 +119,41 @@ static int read_function(const PreparePaths *paths, PrepareFunction *function)
         if (r == 0)
                 r = read_link(paths, function->address, "iommu_group", function->group);
         return r == 0 ? read_vfio(paths, function) : r;
+}
+
+/* Reads a hexadecimal number such as "0x10de". */
+static int read_id(const PreparePaths *paths, const char *address, const char *name, uint32_t *ret)
+{
+        _cleanup_free_ char *path = text_format("%s/" DEVICES "/%s/%s", paths->sys, address, name);
+        _cleanup_free_ char *text = NULL;
+        unsigned id;
+        size_t n;
+        int r;
+
+        if (!path)
+                return -ENOMEM;
+        r = read_file_text(path, FILE_MAX, &text, &n, NULL);
+        if (r == 0 && sscanf(text, "0x%4x", &id) == 1)
+                *ret = id;
+        return r == -ENOMEM || r == -ENOENT ? r : 0;
+}
+
+int prepare_read_device(const PreparePaths *paths, const char *address, SnapshotDevice *ret)
+{
+        char card[PREPARE_NAME_SIZE];
+        int r;
+
+        if (pci_address_parse(address, ret->address) < 0)
+                return -ENOENT;
+        ret->is_pci = true;
+        r = read_id(paths, address, "vendor", &ret->vendor_id);
+        if (r == 0)
+                r = read_id(paths, address, "device", &ret->product_id);
+        if (r == 0)
+                r = read_link(paths, address, "physfn", card);
+        if (r == 0 && card[0] && pci_address_parse(card, ret->physical_function) < 0)
+                r = -ENOENT;
+        return r;
 }
 
 /* Reads the functions of the links virtfnN. A link without an address is skipped. */
@@ -135,7 +170,7 @@ static int read_functions(const PreparePaths *paths, PrepareCard *card)
                         return r;
                 if (pci_address_parse(address, function.address) < 0)
                         continue;
-                r = read_function(paths, &function);
+                r = prepare_read_function(paths, &function);
                 if (r == 0)
                         r = array_grow(&card->functions, sizeof(PrepareFunction), card->n_functions,
                                        &card->n_allocated);

@@ -19,6 +19,14 @@ typedef struct PreparePaths {
 int prepare_read_host(const PreparePaths *paths, const HostConfig *config, PrepareHost *ret,
                       Error *reterr);
 
+/* Reads a function that has only its address: type, driver, IOMMU group and VFIO device. A file
+ * that cannot be read is an error of the function. Returns -ENOMEM. */
+int prepare_read_function(const PreparePaths *paths, PrepareFunction *function);
+
+/* Reads a device for the rules of the configuration: its ids and the address of its physical
+ * function. ret must be zeroed. Returns -ENOENT if it does not exist, or -ENOMEM. */
+int prepare_read_device(const PreparePaths *paths, const char *address, SnapshotDevice *ret);
+
 /* Sets "open" of each function. If the descriptors of a process cannot be read, a function that no
  * other process has open is PREPARE_OPEN_UNKNOWN. Returns -ENOMEM with words on failure. */
 int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reterr);

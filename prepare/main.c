@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "config/value.h"
+#include "prepare/clean.h"
 #include "prepare/run.h"
 
 #define EXIT_USAGE_ERROR  2
@@ -27,7 +28,7 @@
 typedef struct Options {
         const char *config_file;
         PreparePaths paths;
-        bool dry_run;
+        bool dry_run, clean;
 } Options;
 
 static void print_help(void)
@@ -37,6 +38,7 @@ static void print_help(void)
              "Makes virtual functions, drivers and vGPU types of the cards in [device_prepare NAME].\n"
              "\n"
              "  -c, --config FILE  Read FILE and FILE.d/*.conf instead of /etc/compute-agent/compute-agent.conf\n"
+             "      --clean        Clean devices after their guests ([device_clean NAME]) instead\n"
              "      --dry-run      Print the next steps and change nothing\n"
              "      --sys DIR      Use DIR instead of /sys\n"
              "      --proc DIR     Use DIR instead of /proc\n"
@@ -45,7 +47,7 @@ static void print_help(void)
              "      --version      Show the version\n"
              "  -h, --help         Show this help\n"
              "\n"
-             "The services compute-agent-prepare.service and compute-agent-prepare.path run it.");
+             "The services compute-agent-prepare.service and compute-agent-clean.service run it.");
 }
 
 static int parse_seconds(const char *text, uint64_t *ret_usec)
@@ -61,10 +63,11 @@ static int parse_seconds(const char *text, uint64_t *ret_usec)
 /* Parses the command line. Returns 1: continue; 0: everything is done; below 0: wrong usage. */
 static int parse_options(int argc, char *argv[], Options *options)
 {
-        enum { ARG_VERSION = 0x100, ARG_DRY_RUN, ARG_SYS, ARG_PROC, ARG_RUN, ARG_WAIT };
+        enum { ARG_VERSION = 0x100, ARG_DRY_RUN, ARG_CLEAN, ARG_SYS, ARG_PROC, ARG_RUN, ARG_WAIT };
         static const struct option long_options[] = {
                 { "config", required_argument, NULL, 'c' },
                 { "dry-run", no_argument, NULL, ARG_DRY_RUN },
+                { "clean", no_argument, NULL, ARG_CLEAN },
                 { "sys", required_argument, NULL, ARG_SYS },
                 { "proc", required_argument, NULL, ARG_PROC },
                 { "run", required_argument, NULL, ARG_RUN },
@@ -82,6 +85,9 @@ static int parse_options(int argc, char *argv[], Options *options)
                         break;
                 case ARG_DRY_RUN:
                         options->dry_run = true;
+                        break;
+                case ARG_CLEAN:
+                        options->clean = true;
                         break;
                 case ARG_SYS:
                         options->paths.sys = optarg;
@@ -110,6 +116,10 @@ static int parse_options(int argc, char *argv[], Options *options)
                 default:
                         return -EINVAL;
                 }
+        if (options->clean && options->dry_run) {
+                fputs("compute-agent-prepare: --clean has no --dry-run\n", stderr);
+                return -EINVAL;
+        }
         if (optind < argc) {
                 fprintf(stderr, "compute-agent-prepare: unexpected argument \"%s\"\n",
                         argv[optind]);
@@ -130,8 +140,9 @@ static int run(const Options *options)
                 return r == -EINVAL || r == -ENOENT ? EXIT_CONFIG_ERROR : EXIT_FAILURE;
         }
         log_set_level(config->log_level);
-        r = options->dry_run ? prepare_print_plan(config, &options->paths, &error)
-                             : prepare_run(config, &options->paths, &error);
+        r = options->clean     ? prepare_clean_run(config, &options->paths, &error)
+            : options->dry_run ? prepare_print_plan(config, &options->paths, &error)
+                               : prepare_run(config, &options->paths, &error);
         if (r < 0) {
                 log_error("compute-agent-prepare failed: %s", error_text(&error, r));
                 return EXIT_FAILURE;

@@ -30,6 +30,7 @@ void prepare_host_done(PrepareHost *host)
 void prepare_claims_done(PrepareClaims *claims)
 {
         free(claims->items);
+        free(claims->dirty);
         *claims = (PrepareClaims){ 0 };
 }
 

@@ -71,9 +71,17 @@ typedef struct PrepareClaim {
         uint64_t type; /* 0: the claim is of the function itself, or its type is not of NVIDIA */
 } PrepareClaim;
 
+/* A device that the agent wants cleaned: its guest is gone. */
+typedef struct PrepareDirty {
+        int64_t row; /* id of the unclean device (claims/claim/unclean.h) */
+        char address[PCI_ADDRESS_SIZE];
+} PrepareDirty;
+
 typedef struct PrepareClaims {
         PrepareClaim *items; /* by id */
         size_t n_items, n_allocated;
+        PrepareDirty *dirty; /* by address */
+        size_t n_dirty, n_dirty_allocated;
         bool complete; /* false: the database is missing, or it lacks claims of Placement */
 } PrepareClaims;
 

@@ -18,8 +18,6 @@
 #include "base/text.h"
 #include "formats/format-names.h"
 
-#define FOLDER       "compute-agent-prepare"
-#define NAME         "prepared.json"
 #define DOCUMENT_MAX ((size_t)4 << 20)
 
 /* Returns the reason of the first step of that kind for a function or card, or "". Borrowed. */
@@ -106,10 +104,11 @@ size_t prepare_record_count_errors(const json_t *document)
                count_errors(json_object_get(document, "functions")) + (text[0] ? 1 : 0);
 }
 
-int prepare_record_write(const PreparePaths *paths, const json_t *document, Error *reterr)
+int prepare_record_write(const PreparePaths *paths, const char *folder_name, const char *name,
+                         const json_t *document, Error *reterr)
 {
-        _cleanup_free_ char *folder = text_format("%s/" FOLDER, paths->run);
-        _cleanup_free_ char *path = text_format("%s/" FOLDER "/" NAME, paths->run);
+        _cleanup_free_ char *folder = text_format("%s/%s", paths->run, folder_name);
+        _cleanup_free_ char *path = text_format("%s/%s/%s", paths->run, folder_name, name);
         _cleanup_free_ char *text = json_dumps(document, JSON_INDENT(1));
         int r = 0;
 
@@ -132,7 +131,8 @@ static void set_recorded(PrepareHost *host, const char *address, int64_t claim)
 
 void prepare_record_read(const PreparePaths *paths, PrepareHost *host)
 {
-        _cleanup_free_ char *path = text_format("%s/" FOLDER "/" NAME, paths->run);
+        _cleanup_free_ char *path =
+                text_format("%s/" PREPARE_FOLDER "/" PREPARE_RECORD, paths->run);
         _cleanup_json_ json_t *document = NULL;
         _cleanup_free_ char *text = NULL;
         const json_t *item;

@@ -9,6 +9,9 @@
 
 #include "base/json.h"
 
+#define PREPARE_FOLDER "compute-agent-prepare"
+#define PREPARE_RECORD "prepared.json"
+
 /* The contents of a document beside the host. */
 typedef struct PrepareResult {
         const PrepareClaims *claims;
@@ -23,8 +26,10 @@ json_t *prepare_record_make(const PrepareHost *host, const PrepareResult *result
 /* Returns the number of errors in a document: its own, of cards and of functions. Pure. */
 size_t prepare_record_count_errors(const json_t *document);
 
-/* Writes the document. Creates its folder. Returns a negative errno with words. */
-int prepare_record_write(const PreparePaths *paths, const json_t *document, Error *reterr);
+/* Writes a document to a file NAME in RUN/FOLDER, which is created. Returns a negative errno with
+ * words. */
+int prepare_record_write(const PreparePaths *paths, const char *folder, const char *name,
+                         const json_t *document, Error *reterr);
 
 /* Sets the recorded claims of the functions from the document of the last run. A missing or invalid
  * document sets none. */

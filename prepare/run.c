@@ -35,12 +35,10 @@
 #include "prepare/act.h"
 #include "prepare/claims.h"
 #include "prepare/record.h"
+#include "prepare/wanted.h"
 
-#define ROUNDS_MAX       32 /* in a pass; one for each kind of step, and more if claims change */
-#define PASSES_MAX       10 /* in a run */
-#define WANTED_SIZE      17 /* bytes of a stamp, with the NUL */
-#define LOCK_USEC        (60 * USEC_PER_SEC)
-#define LOCK_POLL_USEC   UINT64_C(100000)
+#define ROUNDS_MAX       32 /* a pass needs one for each kind of step, and more if claims change */
+#define PASSES_MAX       10
 #define DRIVER_POLL_USEC UINT64_C(200000)
 
 typedef struct Run {
@@ -194,37 +192,6 @@ static void log_rest(const Run *run)
         }
 }
 
-/* Opens prepare-wanted. Its folder belongs to the agent's user, who can put a link there to a file
- * that only root can read. So the file itself must belong to the owner of the folder. */
-static int open_wanted(const PreparePaths *paths)
-{
-        _cleanup_free_ char *path = text_format("%s/compute-agent", paths->run);
-        _cleanup_close_ int folder = -EBADF, file = -EBADF;
-        struct stat above, st;
-
-        if (!path)
-                return -ENOMEM;
-        folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (folder < 0)
-                return -errno;
-        file = openat(folder, "prepare-wanted", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        if (file < 0 || fstat(folder, &above) < 0 || fstat(file, &st) < 0)
-                return -errno;
-        return S_ISREG(st.st_mode) && st.st_uid == above.st_uid ? TAKE_FD(file) : -EPERM;
-}
-
-/* Reads the stamp in prepare-wanted: hexadecimal digits. Other content counts as "". */
-static void read_wanted(const PreparePaths *paths, char ret[static WANTED_SIZE])
-{
-        _cleanup_close_ int fd = open_wanted(paths);
-        ssize_t n = fd >= 0 ? read(fd, ret, WANTED_SIZE - 1) : 0;
-
-        ret[MAX(n, 0)] = '\0';
-        ret[strcspn(ret, "\n")] = '\0';
-        if (ret[strspn(ret, "0123456789abcdef")])
-                ret[0] = '\0';
-}
-
 static int write_record(const Run *run, const char *wanted, const char *error, Error *reterr)
 {
         const PrepareResult result = {
@@ -235,7 +202,7 @@ static int write_record(const Run *run, const char *wanted, const char *error, E
 
         if (!document)
                 return error_oom(reterr);
-        r = prepare_record_write(run->paths, document, reterr);
+        r = prepare_record_write(run->paths, PREPARE_FOLDER, PREPARE_RECORD, document, reterr);
         if (r < 0)
                 return r;
         if (error[0])
@@ -271,47 +238,18 @@ static int make_pass(const Config *config, const PreparePaths *paths, const char
         return write_record(&run, wanted, error.text, reterr);
 }
 
-/* Takes the lock that one run has at a time. Returns the descriptor of the lock file, which is
- * never removed. Returns -EBUSY if another run does not end within LOCK_USEC, or another negative
- * errno, both with words. */
-static int take_lock(const PreparePaths *paths, Error *reterr)
-{
-        _cleanup_free_ char *folder = text_format("%s/compute-agent-prepare", paths->run);
-        _cleanup_free_ char *path = text_format("%s/compute-agent-prepare/lock", paths->run);
-        uint64_t until = clock_usec(CLOCK_MONOTONIC) + LOCK_USEC;
-        _cleanup_close_ int fd = -EBADF;
-
-        if (!folder || !path)
-                return error_oom(reterr);
-        if (mkdir(folder, 0755) < 0 && errno != EEXIST)
-                return error_setf(reterr, errno, "Cannot make %s: %s", folder, strerror(errno));
-        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd < 0)
-                return error_setf(reterr, errno, "Cannot open %s: %s", path, strerror(errno));
-        while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-                if (errno != EWOULDBLOCK && errno != EINTR)
-                        return error_setf(reterr, errno, "Cannot lock %s: %s", path,
-                                          strerror(errno));
-                if (clock_usec(CLOCK_MONOTONIC) >= until)
-                        return error_setf(reterr, EBUSY,
-                                          "Another compute-agent-prepare has run for a minute");
-                usleep(LOCK_POLL_USEC);
-        }
-        return TAKE_FD(fd);
-}
-
-/* Returns true if another pass is needed: prepare-wanted has another stamp than before the pass
- * (wanted), or a card got its driver since then (n_unbound). While cards have no driver, waits for
- * a change up to the time until (CLOCK_MONOTONIC). */
+/* Returns true if another pass is needed: the agent wrote another stamp during this one, or a
+ * driver was bound to a card. At boot drivers are loaded late, so it waits for cards without a
+ * driver. */
 static bool wait_for_change(const Config *config, const PreparePaths *paths, const char *wanted,
                             size_t n_unbound, uint64_t until)
 {
-        char now[WANTED_SIZE];
+        char now[PREPARE_WANTED_SIZE];
 
         for (;;) {
                 size_t n = prepare_count_unbound(paths, &config->driver.host);
 
-                read_wanted(paths, now);
+                prepare_read_wanted(paths, "prepare-wanted", now);
                 if (strcmp(wanted, now) != 0 || n < n_unbound)
                         return true;
                 if (n == 0 || clock_usec(CLOCK_MONOTONIC) >= until)
@@ -323,7 +261,7 @@ static bool wait_for_change(const Config *config, const PreparePaths *paths, con
 int prepare_run(const Config *config, const PreparePaths *paths, Error *reterr)
 {
         _cleanup_close_ int lock = -EBADF;
-        char wanted[WANTED_SIZE];
+        char wanted[PREPARE_WANTED_SIZE];
         uint64_t until;
         int r;
 
@@ -331,7 +269,7 @@ int prepare_run(const Config *config, const PreparePaths *paths, Error *reterr)
                 log_info("No card is listed in a section [device_prepare NAME].");
                 return PREPARE_DONE;
         }
-        lock = take_lock(paths, reterr);
+        lock = prepare_take_lock(paths, PREPARE_FOLDER, reterr);
         if (lock == -EBUSY) {
                 log_error("No card was changed: %s", reterr ? reterr->text : "");
                 return PREPARE_UNTOUCHED;
@@ -342,7 +280,7 @@ int prepare_run(const Config *config, const PreparePaths *paths, Error *reterr)
         for (int i = 0; i < PASSES_MAX; i++) {
                 size_t n_unbound = prepare_count_unbound(paths, &config->driver.host);
 
-                read_wanted(paths, wanted);
+                prepare_read_wanted(paths, "prepare-wanted", wanted);
                 r = make_pass(config, paths, wanted, reterr);
                 if (r < 0 || !wait_for_change(config, paths, wanted, n_unbound, until))
                         break;

@@ -80,8 +80,12 @@ static void test_bad_database(void **state)
         assert_int_equal(fixture_count_files(f->claims, "claim", NULL), 1);
 }
 
-#define DOCUMENT(claims) \
-        "{\"code\": 0, \"text\": \"\", \"complete\": true, \"claims\": [" claims "]}"
+#define DOCUMENT(claims)                                                               \
+        "{\"code\": 0, \"text\": \"\", \"complete\": true, \"claims\": [" claims "], " \
+        "\"dirty\": []}"
+#define DIRTY(dirty)                                                         \
+        "{\"code\": 0, \"text\": \"\", \"complete\": true, \"claims\": [], " \
+        "\"dirty\": [" dirty "]}"
 #define CLAIM(id, address, type) \
         "{\"id\": " id ", \"state\": \"claimed\", \"address\": " address ", \"type\": " type "}"
 
@@ -99,6 +103,10 @@ static void test_documents(void **state)
                 { DOCUMENT(CLAIM("1", "5", "\"nvidia-5\"")), -EBADMSG, 0 },
                 { DOCUMENT(CLAIM("1", "\"0000:c1:00.4\"", "null")), -EBADMSG, 0 },
                 { DOCUMENT("5"), -EBADMSG, 0 },
+                { DIRTY("{\"row\": 1, \"address\": \"0000:c1:00.4\"}"), 0, 0 },
+                { DIRTY("{\"row\": 0, \"address\": \"0000:c1:00.4\"}"), -EBADMSG, 0 },
+                { DIRTY("{\"row\": 1, \"address\": \"../../etc\"}"), -EBADMSG, 0 },
+                { DIRTY("5"), -EBADMSG, 0 },
                 { "{\"code\": 0}", -EBADMSG, 0 },
                 { "{\"code\": 16, \"text\": \"locked\", \"complete\": false, \"claims\": []}",
                   -EBUSY, 0 },

@@ -63,7 +63,8 @@ static void test_recorded_claims_are_read_again(void **state)
 
         prepare_record_read(&f->paths, &host);
         assert_int_equal(functions[1].recorded, 0);
-        assert_int_equal(prepare_record_write(&f->paths, document, NULL), 0);
+        assert_int_equal(
+                prepare_record_write(&f->paths, PREPARE_FOLDER, PREPARE_RECORD, document, NULL), 0);
         assert_int_equal(stat(path, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0644);
         prepare_record_read(&f->paths, &host);
@@ -82,7 +83,8 @@ static void test_unwritable_folder(void **state)
         _cleanup_json_ json_t *document = json_object();
         Error error = ERROR_NULL;
 
-        assert_true(prepare_record_write(&paths, document, &error) < 0);
+        assert_true(prepare_record_write(&paths, PREPARE_FOLDER, PREPARE_RECORD, document, &error) <
+                    0);
         assert_text(error.text, "Cannot write /proc/nonexistent/");
         assert_non_null(f);
 }

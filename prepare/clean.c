@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Each dirty device is a task:
+ *
+ *   new ──▶ cleaning ──▶ proving ──▶ clean
+ *    │          └───────────┴──────▶ failed
+ *    └──▶ waiting: a process has it open; the next stamp makes it new again
+ *
+ * The agent decides that a device is dirty, and its database is foreign input. So this program
+ * checks before each unit, and before the result, what only root can see: a section of the
+ * configuration has the device, it is no virtual function, no living claim names it, and no process
+ * has its VFIO group or device open. A claim that exists, or a device that is not of a section,
+ * makes the task fail.
+ *
+ * A unit that runs since an earlier run is waited for (prepare/unit.h). A run that is killed leaves
+ * no result, and the next one starts the units again. The result names the row of the database, so
+ * it cannot count for a later use of the device.
+ *
+ * Invariant: no unit is started for a row that has a result. The agent can read the result at any
+ * time, and give the device to a guest. So a run first takes over the results of the last one, and
+ * two runs never overlap.
+ *
+ * Tests: tests/unit/prepare/test-clean.c tests/integration/claims/test_clean.py */
+
+#include "prepare/clean.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+#include "base/read-file.h"
+#include "base/text.h"
+#include "drivers/host/clean.h"
+#include "formats/format-names.h"
+#include "prepare/claims.h"
+#include "prepare/record.h"
+#include "prepare/unit.h"
+#include "prepare/wanted.h"
+
+#define FOLDER     "compute-agent-clean"
+#define NAME       "cleaned.json"
+#define RECORD_MAX ((size_t)4 << 20)
+#define POLL_USEC  UINT64_C(50000)
+#define TASKS_MAX  4096
+
+typedef enum TaskState {
+        TASK_NEW,
+        TASK_WAITING,
+        TASK_CLEANING,
+        TASK_PROVING,
+        TASK_CLEAN,
+        TASK_FAILED,
+} TaskState;
+
+typedef struct Task {
+        PrepareDirty dirty;
+        const HostClean *section; /* borrowed; NULL: none */
+        TaskState state;
+        pid_t pid;           /* of systemctl, while a unit runs */
+        char *unit;          /* the unit of the state; NULL: none */
+        uint64_t until_usec; /* CLOCK_MONOTONIC end of its time */
+        char reason[PREPARE_REASON_SIZE];
+        json_t *lines; /* NULL: none */
+} Task;
+
+typedef struct Run {
+        const Config *config;
+        const PreparePaths *paths;
+        PrepareClaims claims;
+        Task *tasks;
+        size_t n_tasks, n_allocated;
+        char wanted[PREPARE_WANTED_SIZE];
+        Error error;  /* why the claims cannot be read; code 0: they can */
+        bool changed; /* since the record was written */
+} Run;
+
+static void task_done(Task *task)
+{
+        free(task->unit);
+        json_decref(task->lines);
+        *task = (Task){ 0 };
+}
+
+static void run_done(Run *run)
+{
+        for (size_t i = 0; i < run->n_tasks; i++)
+                task_done(&run->tasks[i]);
+        free(run->tasks);
+        prepare_claims_done(&run->claims);
+}
+
+static bool is_running(const Task *task)
+{
+        return task->state == TASK_CLEANING || task->state == TASK_PROVING;
+}
+
+static void set_state(Run *run, Task *task, TaskState state, const char *reason)
+{
+        task->state = state;
+        snprintf(task->reason, sizeof(task->reason), "%s", reason);
+        run->changed = true;
+}
+
+/* The record */
+
+static json_t *make_item(const Task *task)
+{
+        static const char *const states[] = {
+                [TASK_NEW] = "waiting",       [TASK_WAITING] = "waiting",
+                [TASK_CLEANING] = "cleaning", [TASK_PROVING] = "cleaning",
+                [TASK_CLEAN] = "clean",       [TASK_FAILED] = "failed",
+        };
+
+        return json_pack("{sI ss ss ss ss sO}", "row", (json_int_t)task->dirty.row, "address",
+                         task->dirty.address, "state", states[task->state], "unit",
+                         task->unit ? task->unit : "", "reason", task->reason, "lines",
+                         task->lines);
+}
+
+static int write_record(Run *run, Error *reterr)
+{
+        _cleanup_json_ json_t *devices = json_array(), *document = NULL;
+
+        for (size_t i = 0; i < run->n_tasks; i++)
+                if (json_array_append_new(devices, make_item(&run->tasks[i])) < 0)
+                        return error_oom(reterr);
+        document = json_pack("{ss ss ss sO}", "format", CLEANED_FORMAT, "wanted", run->wanted,
+                             "error", run->error.text, "devices", devices);
+        if (!document)
+                return error_oom(reterr);
+        run->changed = false;
+        return prepare_record_write(run->paths, FOLDER, NAME, document, reterr);
+}
+
+/* Takes over a result of the last run. Other items are ignored. */
+static int take_over(Run *run, const json_t *item, Error *reterr)
+{
+        const char *address, *state, *reason;
+        json_t *lines;
+        Task task = { 0 };
+
+        if (json_read_i64(item, "row", &task.dirty.row, NULL) < 0 ||
+            json_read_string(item, "address", &address, NULL) < 0 ||
+            json_read_string(item, "state", &state, NULL) < 0 ||
+            json_read_string(item, "reason", &reason, NULL) < 0 ||
+            json_read_array(item, "lines", &lines, NULL) < 0 ||
+            pci_address_parse(address, task.dirty.address) < 0)
+                return 0;
+        if (strcmp(state, "clean") != 0 && strcmp(state, "failed") != 0)
+                return 0;
+        task.state = strcmp(state, "clean") == 0 ? TASK_CLEAN : TASK_FAILED;
+        snprintf(task.reason, sizeof(task.reason), "%s", reason);
+        if (array_grow(&run->tasks, sizeof(Task), run->n_tasks, &run->n_allocated) < 0)
+                return error_oom(reterr);
+        task.lines = json_incref(lines);
+        run->tasks[run->n_tasks++] = task;
+        return 0;
+}
+
+/* Reads the results of the last run of this boot. A missing document has none. */
+static int read_record(Run *run, Error *reterr)
+{
+        _cleanup_free_ char *path = text_format("%s/" FOLDER "/" NAME, run->paths->run);
+        _cleanup_json_ json_t *document = NULL;
+        _cleanup_free_ char *text = NULL;
+        const json_t *item;
+        size_t n, i;
+        int r = 0;
+
+        if (!path)
+                return error_oom(reterr);
+        if (read_file_text(path, RECORD_MAX, &text, &n, NULL) < 0 ||
+            json_parse(text, n, &document, NULL) < 0)
+                return 0;
+        json_array_foreach(json_object_get(document, "devices"), i, item)
+                if ((r = take_over(run, item, reterr)) < 0)
+                        return r;
+        return 0;
+}
+
+/* Tasks */
+
+static void log_task(const Task *task, int level, const char *message_id, const char *text)
+{
+        log_event(level, message_id, LOG_FIELDS(LOG_FIELD_DEVICE, task->dirty.address),
+                  "Device %s: %s%s%s%s", task->dirty.address, task->unit ? task->unit : "",
+                  task->unit ? " " : "", text, task->reason);
+}
+
+static void fail(Run *run, Task *task, const char *reason)
+{
+        set_state(run, task, TASK_FAILED, reason);
+        if (task->unit) {
+                json_t *lines = prepare_unit_lines(task->unit);
+
+                json_decref(task->lines);
+                task->lines = lines ? lines : json_array();
+        }
+        log_task(task, LOG_ERR, MESSAGE_PREPARE_FAILED, "not clean: ");
+}
+
+/* Finds the section of a device. Writes why its units must not run, or "". */
+static int check_device(const Run *run, Task *task, char why[static PREPARE_REASON_SIZE])
+{
+        SnapshotDevice device = { 0 };
+        int r = prepare_read_device(run->paths, task->dirty.address, &device);
+
+        why[0] = '\0';
+        if (r == -ENOMEM)
+                return r;
+        task->section = r == 0 ? host_clean_find(&run->config->driver.host, &device) : NULL;
+        if (r < 0)
+                snprintf(why, PREPARE_REASON_SIZE, "the host does not list it");
+        else if (!task->section)
+                snprintf(why, PREPARE_REASON_SIZE, "no section [device_clean NAME] has it");
+        else if (prepare_find_claim(&run->claims, task->dirty.address))
+                snprintf(why, PREPARE_REASON_SIZE, "claim %" PRIi64 " has it",
+                         prepare_find_claim(&run->claims, task->dirty.address)->id);
+        return 0;
+}
+
+/* Yields whether a process has the device open, or that is not known. */
+static int check_open(const Run *run, const Task *task, bool *ret)
+{
+        PrepareFunction function = { 0 };
+        PrepareCard card = { .functions = &function, .n_functions = 1 };
+        PrepareHost host = { .cards = &card, .n_cards = 1 };
+        int r;
+
+        snprintf(function.address, sizeof(function.address), "%s", task->dirty.address);
+        r = prepare_read_function(run->paths, &function);
+        if (r == 0)
+                r = prepare_read_open(run->paths, &host, NULL);
+        *ret = function.open != PREPARE_OPEN_NO;
+        return r;
+}
+
+/* Starts a unit of a task whose device was checked. */
+static int start_unit(Run *run, Task *task, TaskState state, const char *template, Error *reterr)
+{
+        Error error = ERROR_NULL;
+        int r;
+
+        free(task->unit);
+        task->unit = prepare_unit_name(template, task->dirty.address);
+        if (!task->unit)
+                return error_oom(reterr);
+        r = prepare_unit_check(task->unit, &error);
+        if (r == 0)
+                r = prepare_unit_start(task->unit, &task->pid, &error);
+        if (r < 0) {
+                fail(run, task, error_text(&error, r));
+                return 0;
+        }
+        task->until_usec = clock_usec(CLOCK_MONOTONIC) + task->section->timeout_usec;
+        set_state(run, task, state, "");
+        log_task(task, LOG_NOTICE, MESSAGE_PREPARE_CHANGED, "was started");
+        return 0;
+}
+
+/* Begins a new task, if its device can be cleaned now. */
+static int begin(Run *run, Task *task, Error *reterr)
+{
+        char why[PREPARE_REASON_SIZE];
+        bool open = false;
+        int r = check_device(run, task, why);
+
+        if (r == 0 && !why[0])
+                r = check_open(run, task, &open);
+        if (r < 0)
+                return error_oom(reterr);
+        if (why[0]) {
+                fail(run, task, why);
+                return 0;
+        }
+        if (open) {
+                set_state(run, task, TASK_WAITING, "a process has it open, or that is not known");
+                return 0;
+        }
+        return start_unit(run, task, TASK_CLEANING, task->section->clean, reterr);
+}
+
+/* Handles the success of a unit. */
+static int go_on(Run *run, Task *task, Error *reterr)
+{
+        bool open;
+
+        if (check_open(run, task, &open) < 0)
+                return error_oom(reterr);
+        if (open) {
+                fail(run, task, "a process opened it during the cleaning");
+                return 0;
+        }
+        if (task->state == TASK_CLEANING && task->section->prove)
+                return start_unit(run, task, TASK_PROVING, task->section->prove, reterr);
+        set_state(run, task, TASK_CLEAN, "");
+        log_task(task, LOG_NOTICE, MESSAGE_PREPARE_CHANGED, "succeeded, so it is clean");
+        return 0;
+}
+
+/* Handles the end of a unit. While the system stops, a failure is no result. */
+static int finish_unit(Run *run, Task *task, int status, Error *reterr)
+{
+        char reason[PREPARE_REASON_SIZE];
+
+        task->pid = 0;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+                return go_on(run, task, reterr);
+        if (prepare_unit_system_stops()) {
+                set_state(run, task, TASK_WAITING, "the system stops");
+                return 0;
+        }
+        snprintf(reason, sizeof(reason), "%.180s failed", task->unit);
+        fail(run, task, reason);
+        return 0;
+}
+
+/* Looks whether the unit of a task has ended, or its time has. */
+static int look_at_unit(Run *run, Task *task, Error *reterr)
+{
+        char reason[PREPARE_REASON_SIZE];
+        int status;
+        pid_t pid = waitpid(task->pid, &status, WNOHANG);
+
+        if (pid == task->pid)
+                return finish_unit(run, task, status, reterr);
+        if (clock_usec(CLOCK_MONOTONIC) < task->until_usec)
+                return 0;
+        (void)kill(task->pid, SIGKILL);
+        (void)waitpid(task->pid, NULL, 0);
+        task->pid = 0;
+        snprintf(reason, sizeof(reason), "%.150s did not end within %" PRIu64 " s", task->unit,
+                 task->section->timeout_usec / USEC_PER_SEC);
+        fail(run, task, reason);
+        return 0;
+}
+
+static Task *find_task(const Run *run, int64_t row)
+{
+        for (size_t i = 0; i < run->n_tasks; i++)
+                if (run->tasks[i].dirty.row == row)
+                        return &run->tasks[i];
+        return NULL;
+}
+
+static bool is_dirty(const PrepareClaims *claims, int64_t row)
+{
+        for (size_t i = 0; i < claims->n_dirty; i++)
+                if (claims->dirty[i].row == row)
+                        return true;
+        return false;
+}
+
+/* Drops the results of rows that the database does not have any more. */
+static void drop_old(Run *run)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < run->n_tasks; i++) {
+                Task *task = &run->tasks[i];
+
+                if (!is_running(task) && !is_dirty(&run->claims, task->dirty.row)) {
+                        task_done(task);
+                        continue;
+                }
+                if (n != i)
+                        run->tasks[n] = TAKE_STRUCT(*task);
+                n++;
+        }
+        run->n_tasks = n;
+}
+
+/* Reads the database, and makes tasks of its dirty devices. */
+static int update_tasks(Run *run, Error *reterr)
+{
+        int r;
+
+        run->changed = true;
+        run->error = ERROR_NULL;
+        prepare_claims_done(&run->claims);
+        r = prepare_read_claims(run->config, &run->claims, &run->error);
+        if (r < 0) {
+                log_event(LOG_ERR, MESSAGE_PREPARE_FAILED, NULL, "No device is cleaned: %s",
+                          error_text(&run->error, r));
+                return 0;
+        }
+        drop_old(run);
+        for (size_t i = 0; i < run->claims.n_dirty && run->n_tasks < TASKS_MAX; i++) {
+                Task *task = find_task(run, run->claims.dirty[i].row);
+
+                if (task && task->state == TASK_WAITING)
+                        task->state = TASK_NEW;
+                if (task)
+                        continue;
+                if (array_grow(&run->tasks, sizeof(Task), run->n_tasks, &run->n_allocated) < 0)
+                        return error_oom(reterr);
+                run->tasks[run->n_tasks] =
+                        (Task){ .dirty = run->claims.dirty[i], .lines = json_array() };
+                if (!run->tasks[run->n_tasks++].lines)
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
+/* Makes the next step of each task. Returns the number of tasks whose unit runs. */
+static int make_steps(Run *run, size_t *ret_running, Error *reterr)
+{
+        int r = 0;
+
+        *ret_running = 0;
+        for (size_t i = 0; i < run->n_tasks && r == 0; i++) {
+                Task *task = &run->tasks[i];
+
+                if (task->state == TASK_NEW && !run->error.code)
+                        r = begin(run, task, reterr);
+                else if (is_running(task))
+                        r = look_at_unit(run, task, reterr);
+                *ret_running += is_running(task);
+        }
+        return r;
+}
+
+static int serve(Run *run, Error *reterr)
+{
+        bool first = true;
+        size_t running = 0;
+        int r;
+
+        do {
+                char now[PREPARE_WANTED_SIZE];
+
+                prepare_read_wanted(run->paths, "clean-wanted", now);
+                r = 0;
+                if (first || strcmp(now, run->wanted) != 0) {
+                        first = false;
+                        strcpy(run->wanted, now);
+                        r = update_tasks(run, reterr);
+                }
+                if (r == 0)
+                        r = make_steps(run, &running, reterr);
+                if (r == 0 && run->changed)
+                        r = write_record(run, reterr);
+                if (r == 0 && running > 0)
+                        usleep(POLL_USEC);
+        } while (r == 0 && running > 0);
+        return r;
+}
+
+static int outcome_of(const Run *run)
+{
+        if (run->error.code)
+                return PREPARE_UNTOUCHED;
+        for (size_t i = 0; i < run->n_tasks; i++)
+                if (run->tasks[i].state == TASK_FAILED)
+                        return PREPARE_FAILED;
+        return PREPARE_DONE;
+}
+
+int prepare_clean_run(const Config *config, const PreparePaths *paths, Error *reterr)
+{
+        _cleanup_(run_done) Run run = { .config = config, .paths = paths };
+        _cleanup_close_ int lock = prepare_take_lock(paths, FOLDER, reterr);
+        int r;
+
+        if (lock == -EBUSY)
+                return PREPARE_UNTOUCHED;
+        if (lock < 0)
+                return lock;
+        r = read_record(&run, reterr);
+        if (r == 0)
+                r = serve(&run, reterr);
+        return r < 0 ? r : outcome_of(&run);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Cleans devices after their guests, as root: starts the units of [device_clean NAME] for the
+ * devices that the agent's database calls dirty (claims/claim/unclean.h). Its results are the
+ * document CLEANED_FORMAT in RUN/compute-agent-clean/cleaned.json. */
+
+#include "config/config.h"
+#include "prepare/hardware.h"
+#include "prepare/run.h"
+
+/* Cleans all dirty devices, those of several sections and cards at the same time, and those that
+ * become dirty meanwhile. Returns a PrepareOutcome, or a negative errno with words. Blocks until
+ * all units ended, and up to a minute for another run. A device that a process has open is left for
+ * a later run. */
+int prepare_clean_run(const Config *config, const PreparePaths *paths, Error *reterr);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Runs systemctl and journalctl as child processes. A read has a limit of time and size.
+ *
+ * Tests: tests/unit/prepare/test-clean.c tests/boot/test_clean.py */
+
+#include "prepare/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/text.h"
+
+#define COMMAND_USEC (10 * USEC_PER_SEC)
+#define OUTPUT_MAX   ((size_t)64 << 10)
+#define LINE_MAX     200
+
+char *prepare_unit_name(const char *template, const char *address)
+{
+        const char *at = strchr(template, '@');
+
+        return text_format("%.*s@%s.service", (int)(at - template), template, address);
+}
+
+/* Reads from a pipe until its end, the limit or the deadline. Returns -ETIMEDOUT or -ENOMEM. */
+static int read_output(int fd, char **ret)
+{
+        uint64_t until = clock_usec(CLOCK_MONOTONIC) + COMMAND_USEC;
+        _cleanup_free_ char *text = calloc(1, OUTPUT_MAX + 1);
+        size_t n = 0;
+
+        while (text && n < OUTPUT_MAX) {
+                struct pollfd descriptor = { .fd = fd, .events = POLLIN };
+                uint64_t now = clock_usec(CLOCK_MONOTONIC);
+                ssize_t length;
+
+                if (now >= until ||
+                    poll(&descriptor, 1, (int)((until - now) / USEC_PER_MSEC) + 1) == 0)
+                        return -ETIMEDOUT;
+                length = read(fd, text + n, OUTPUT_MAX - n);
+                if (length < 0 && errno != EINTR)
+                        return -errno;
+                if (length == 0)
+                        break;
+                n += (size_t)MAX(length, 0);
+        }
+        *ret = TAKE_PTR(text);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int start(char *const argv[], int output, pid_t *ret)
+{
+        pid_t pid = fork();
+
+        if (pid < 0)
+                return -errno;
+        if (pid == 0) {
+                if (output >= 0)
+                        (void)dup2(output, STDOUT_FILENO);
+                execvp(argv[0], argv);
+                _exit(127);
+        }
+        *ret = pid;
+        return 0;
+}
+
+/* Runs a command and yields its standard output, owned by the caller. Its exit code is ignored. */
+static int run(char *const argv[], char **ret)
+{
+        _cleanup_close_ int reader = -EBADF;
+        int ends[2], r;
+        pid_t pid;
+
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                return -errno;
+        reader = ends[0];
+        r = start(argv, ends[1], &pid);
+        close(ends[1]);
+        if (r < 0)
+                return r;
+        r = read_output(reader, ret);
+        if (r < 0)
+                (void)kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+                continue;
+        return r;
+}
+
+/* Checks whether a text has this line. */
+static bool has_line(const char *text, const char *line)
+{
+        size_t n = strlen(line);
+
+        for (const char *place = text; (place = strstr(place, line)); place++)
+                if ((place == text || place[-1] == '\n') && (!place[n] || place[n] == '\n'))
+                        return true;
+        return false;
+}
+
+/* Checks whether a line of a unit's text begins so. */
+static bool has_option(const char *text, const char *prefix)
+{
+        for (const char *place = text; (place = strstr(place, prefix)); place++)
+                if (place == text || place[-1] == '\n')
+                        return true;
+        return false;
+}
+
+/* A condition that does not hold makes systemctl succeed although the unit did not run. */
+static int check_text(const char *unit, Error *reterr)
+{
+        char *argv[] = { (char *)"systemctl", (char *)"cat", (char *)unit, NULL };
+        _cleanup_free_ char *text = NULL;
+        int r = run(argv, &text);
+
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot run systemctl: %s", strerror(-r));
+        if (has_option(text, "Condition") || has_option(text, "ExecCondition"))
+                return error_setf(reterr, EINVAL,
+                                  "%s has a condition, so its success would prove nothing", unit);
+        return 0;
+}
+
+int prepare_unit_check(const char *unit, Error *reterr)
+{
+        char *argv[] = { (char *)"systemctl", (char *)"show",
+                         (char *)"--property=LoadState,Type,RemainAfterExit", (char *)unit, NULL };
+        _cleanup_free_ char *text = NULL;
+        int r = run(argv, &text);
+
+        if (r < 0)
+                return error_setf(reterr, r, "Cannot run systemctl: %s", strerror(-r));
+        if (!has_line(text, "LoadState=loaded"))
+                return error_setf(reterr, EINVAL, "systemd has no unit %s", unit);
+        if (!has_line(text, "Type=oneshot") || !has_line(text, "RemainAfterExit=no"))
+                return error_setf(reterr, EINVAL,
+                                  "%s must have Type=oneshot, and not RemainAfterExit=yes", unit);
+        return check_text(unit, reterr);
+}
+
+int prepare_unit_start(const char *unit, pid_t *ret, Error *reterr)
+{
+        char *argv[] = { (char *)"systemctl", (char *)"--no-ask-password", (char *)"start",
+                         (char *)unit, NULL };
+        int r = start(argv, -1, ret);
+
+        return r < 0 ? error_setf(reterr, r, "Cannot start systemctl: %s", strerror(-r)) : 0;
+}
+
+json_t *prepare_unit_lines(const char *unit)
+{
+        _cleanup_free_ char *number = text_format("--lines=%d", PREPARE_UNIT_LINES);
+        char *argv[] = { (char *)"journalctl",   (char *)"--unit",     (char *)unit,      number,
+                         (char *)"--output=cat", (char *)"--no-pager", (char *)"--quiet", NULL };
+        _cleanup_json_ json_t *lines = json_array();
+        _cleanup_free_ char *text = NULL;
+        char *rest;
+
+        if (!lines || !number)
+                return NULL;
+        if (run(argv, &text) < 0)
+                return TAKE_PTR(lines);
+        rest = text;
+        for (char *line;
+             json_array_size(lines) < PREPARE_UNIT_LINES && (line = strsep(&rest, "\n"));) {
+                if (!line[0])
+                        continue;
+                if (strlen(line) > LINE_MAX)
+                        line[LINE_MAX] = '\0';
+                text_sanitize(line, '?');
+                if (json_array_append_new(lines, json_string(line)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(lines);
+}
+
+bool prepare_unit_system_stops(void)
+{
+        char *argv[] = { (char *)"systemctl", (char *)"is-system-running", NULL };
+        _cleanup_free_ char *text = NULL;
+
+        return run(argv, &text) == 0 && has_line(text, "stopping");
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Starts units of systemd through systemctl, and reads their last lines through journalctl. */
+
+#include <jansson.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+#define PREPARE_UNIT_LINES 10
+
+/* Makes "NAME@ADDRESS.service" of the template "NAME@.service". The caller frees it. NULL: memory
+ * ran out. */
+char *prepare_unit_name(const char *template, const char *address);
+
+/* Checks that the end of "systemctl start UNIT" with success means that the unit ran: it exists, is
+ * a oneshot service without RemainAfterExit=, and has no condition. Returns -EINVAL with words, or
+ * another negative errno. Blocks for two calls of systemctl. */
+int prepare_unit_check(const char *unit, Error *reterr);
+
+/* Begins "systemctl start UNIT". A unit that runs already is not started twice: the process waits
+ * for it. Yields the process, which the caller waits for. */
+int prepare_unit_start(const char *unit, pid_t *ret, Error *reterr);
+
+/* Returns a list of the unit's last lines in the journal, which can be empty. NULL: memory ran
+ * out. */
+json_t *prepare_unit_lines(const char *unit);
+
+/* Returns true if the system is about to stop. Units then fail because they are stopped. */
+bool prepare_unit_system_stops(void);

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Runs of compute-agent-prepare --clean over invented devices and a real claim database. The unit
+ * manager is a script in place of systemctl: it writes the units that it starts to "units", and a
+ * file FAIL-UNIT makes a unit fail. */
+
+#include "base/json.h"
+#include "prepare/clean.h"
+#include "prepare/unit.h"
+#include "tests/fixtures/prepare.h"
+
+#define A "0000:81:00.0"
+#define B "0000:82:00.0"
+#define SECTION                                                                       \
+        "[pci]\nreport_in_placement = true\ndevice_spec = {\"vendor_id\": \"144d\", " \
+        "\"resource_class\": \"CUSTOM_NVME\"}\n[device_clean a]\nresource_classes = " \
+        "CUSTOM_NVME\nclean = wipe@.service\nprove = prove@.service\ntimeout_sec = 60\n"
+
+static const char systemctl[] =
+        "#!/bin/sh\n"
+        "cd \"${0%/*}/..\"\n"
+        "case \"$1\" in\n"
+        "show) echo LoadState=loaded; echo Type=$(cat type 2>/dev/null || echo oneshot);"
+        " echo RemainAfterExit=no;;\n"
+        "cat) echo '[Unit]'; cat condition 2>/dev/null;;\n"
+        "is-system-running) cat system 2>/dev/null || echo running;;\n"
+        "*) echo $3 >>units; [ ! -e handle-$3 ] || ln -s /dev/vfio/7 proc/100/fd/7;"
+        " [ ! -e FAIL-$3 ];;\n"
+        "esac\n";
+
+static void put_script(PrepareFixture *f, const char *name, const char *text)
+{
+        _cleanup_free_ char *path = scratch_path(f->claims->folder, name);
+
+        scratch_write(f->claims->folder, name, text);
+        assert_int_equal(chmod(path, 0755), 0);
+}
+
+static void put_device(PrepareFixture *f, const char *address, const char *group)
+{
+        _cleanup_free_ char *target = text_format("../x/%s", group);
+
+        put(f, address, "vendor", "0x144d\n");
+        put(f, address, "device", "0xa808\n");
+        put_link(f, address, "iommu_group", target);
+}
+
+/* Makes a device dirty, as the agent does. */
+static void put_dirty(PrepareFixture *f, const char *address)
+{
+        _cleanup_free_ char *sql = text_format(
+                "INSERT OR REPLACE INTO unclean_devices (address, device, identity, consumer,"
+                " claim_id, since_usec, state, reason, fresh)"
+                " VALUES ('%s', 'pci', '', '', 1, 5, 'dirty', '', 1)",
+                address);
+
+        free(run_sql(f->claims->path, sql));
+}
+
+static int set_up(void **state)
+{
+        _cleanup_free_ char *path = NULL, *bin = NULL;
+        PrepareFixture *f;
+
+        prepare_setup(state);
+        f = *state;
+        bin = scratch_path(f->claims->folder, "bin");
+        put_script(f, "bin/systemctl", systemctl);
+        put_script(f, "bin/journalctl", "#!/bin/sh\necho first; echo; echo second\n");
+        path = text_format("%s:/usr/bin:/bin", bin);
+        assert_int_equal(setenv("PATH", path, 1), 0);
+        configure(f, SECTION);
+        put_device(f, A, "7");
+        put_device(f, B, "8");
+        return 0;
+}
+
+static int run_it(PrepareFixture *f)
+{
+        Error error = ERROR_NULL;
+        int r = prepare_clean_run(f->config, &f->paths, &error);
+
+        if (r < 0)
+                fail_msg("%s", error.text);
+        return r;
+}
+
+static void forget_results(PrepareFixture *f)
+{
+        _cleanup_free_ char *path = scratch_path(f->run, "compute-agent-clean/cleaned.json");
+
+        assert_int_equal(unlink(path), 0);
+}
+
+/* Checks the units that were started since the last call. */
+static void assert_units(PrepareFixture *f, const char *expected)
+{
+        _cleanup_free_ char *text = scratch_read(f->claims->folder, "units");
+        _cleanup_free_ char *path = scratch_path(f->claims->folder, "units");
+
+        assert_string_equal(text ? text : "", expected);
+        unlink(path);
+}
+
+/* Checks a device of the record. lines: their number. */
+static void assert_result(PrepareFixture *f, const char *address, const char *state,
+                          const char *reason, size_t lines)
+{
+        _cleanup_free_ char *text = scratch_read(f->run, "compute-agent-clean/cleaned.json");
+        _cleanup_json_ json_t *document = NULL;
+        const json_t *item;
+        size_t i;
+
+        assert_non_null(text);
+        assert_int_equal(json_parse(text, strlen(text), &document, NULL), 0);
+        json_array_foreach(json_object_get(document, "devices"), i, item) {
+                if (strcmp(json_string_value(json_object_get(item, "address")), address) != 0)
+                        continue;
+                assert_string_equal(json_string_value(json_object_get(item, "state")), state);
+                assert_string_equal(json_string_value(json_object_get(item, "reason")), reason);
+                assert_int_equal(json_array_size(json_object_get(item, "lines")), lines);
+                return;
+        }
+        fail_msg("%s is not in the record: %s", address, text);
+}
+
+static void test_a_dirty_device_is_cleaned_and_proved(void **state)
+{
+        PrepareFixture *f = *state;
+
+        put_dirty(f, A);
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
+        assert_result(f, A, "clean", "", 0);
+        /* The agent can read this result at any time, so no unit runs again for the row. */
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "");
+        assert_result(f, A, "clean", "", 0);
+        /* A run that was killed, or a reboot, leaves no result: the units run again. */
+        forget_results(f);
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
+        /* So they do for another row of the same device. */
+        put_dirty(f, A);
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_units(f, "wipe@" A ".service\nprove@" A ".service\n");
+}
+
+static void test_a_failed_unit_is_no_proof(void **state)
+{
+        PrepareFixture *f = *state;
+
+        put_dirty(f, A);
+        put_dirty(f, B);
+        scratch_write(f->claims->folder, "FAIL-wipe@" A ".service", "");
+        scratch_write(f->claims->folder, "FAIL-prove@" B ".service", "");
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_result(f, A, "failed", "wipe@" A ".service failed", 2);
+        assert_result(f, B, "failed", "prove@" B ".service failed", 2);
+}
+
+static void test_no_unit_without_evidence(void **state)
+{
+        PrepareFixture *f = *state;
+
+        /* A process has the group open. */
+        put_dirty(f, A);
+        put_handle(f, 100, "/dev/vfio/7");
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_result(f, A, "waiting", "a process has it open, or that is not known", 0);
+        end_process(f, 100);
+        /* A living claim names it. */
+        put_dirty(f, A);
+        put_claim(f, 1, "confirmed", A, "");
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_result(f, A, "failed", "claim 1 has it", 0);
+        end_claims(f);
+        /* It is a virtual function. */
+        put_dirty(f, A);
+        put_link(f, A, "physfn", "../0000:81:00.7");
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_result(f, A, "failed", "no section [device_clean NAME] has it", 0);
+        /* The database names a device of no section: that of the host. */
+        put(f, "0000:01:00.0", "vendor", "0x8086\n");
+        put(f, "0000:01:00.0", "device", "0xa808\n");
+        put_dirty(f, "0000:01:00.0");
+        put_dirty(f, "0000:02:00.0");
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_result(f, "0000:01:00.0", "failed", "no section [device_clean NAME] has it", 0);
+        assert_result(f, "0000:02:00.0", "failed", "the host does not list it", 0);
+        assert_units(f, "");
+}
+
+static void test_a_device_opened_meanwhile_is_not_clean(void **state)
+{
+        PrepareFixture *f = *state;
+
+        put_dirty(f, A);
+        scratch_mkdir(f->claims->folder, "proc/100");
+        scratch_mkdir(f->claims->folder, "proc/100/fd");
+        scratch_write(f->claims->folder, "handle-wipe@" A ".service", "");
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_result(f, A, "failed", "a process opened it during the cleaning", 2);
+}
+
+static void test_a_unit_whose_success_proves_nothing_is_refused(void **state)
+{
+        PrepareFixture *f = *state;
+
+        put_dirty(f, A);
+        scratch_write(f->claims->folder, "type", "simple");
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_result(f, A, "failed",
+                      "wipe@" A ".service must have Type=oneshot, and not RemainAfterExit=yes", 2);
+        put_dirty(f, A);
+        scratch_write(f->claims->folder, "type", "oneshot");
+        scratch_write(f->claims->folder, "condition", "ConditionPathExists=/x\n");
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        assert_result(f, A, "failed",
+                      "wipe@" A ".service has a condition, so its success would prove nothing", 2);
+        assert_units(f, "");
+}
+
+/* Units that are stopped with the system are no evidence of a bad device. */
+static void test_a_failure_while_the_system_stops_is_no_result(void **state)
+{
+        PrepareFixture *f = *state;
+
+        put_dirty(f, A);
+        scratch_write(f->claims->folder, "FAIL-wipe@" A ".service", "");
+        scratch_write(f->claims->folder, "system", "stopping\n");
+        assert_int_equal(run_it(f), PREPARE_DONE);
+        assert_result(f, A, "waiting", "the system stops", 0);
+}
+
+static void test_a_missing_database_cleans_nothing(void **state)
+{
+        PrepareFixture *f = *state;
+
+        put_dirty(f, A);
+        scratch_write(f->claims->folder, "claim.sqlite",
+                      "not a database, but long enough to be read");
+        assert_int_equal(run_it(f), PREPARE_UNTOUCHED);
+        assert_units(f, "");
+}
+
+TEST_MAIN_WITH(set_up, prepare_teardown, test_a_dirty_device_is_cleaned_and_proved,
+               test_a_failed_unit_is_no_proof, test_no_unit_without_evidence,
+               test_a_device_opened_meanwhile_is_not_clean,
+               test_a_unit_whose_success_proves_nothing_is_refused,
+               test_a_failure_while_the_system_stops_is_no_result,
+               test_a_missing_database_cleans_nothing)
