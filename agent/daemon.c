@@ -23,6 +23,7 @@
 #include <systemd/sd-event.h>
 
 #include "agent/bus/bus.h"
+#include "agent/cycle/cleaner.h"
 #include "agent/cycle/metrics.h"
 #include "agent/cycle/tracker.h"
 #include "agent/cycle/verdict.h"
@@ -61,6 +62,7 @@ typedef struct Daemon {
         Retained *retained;
         HealthMonitor *health; /* NULL in other modes than DAEMON_SERVE */
         ClaimQueue *queue;
+        Cleaner *cleaner; /* NULL with --once and --dry-run */
         BusService *bus;
         bool is_reloading;      /* the first cycle after a reload has not ended */
         bool reload_again;      /* a SIGHUP arrived during a reload */
@@ -89,6 +91,7 @@ static void engine_done(Engine *engine)
 
 static void daemon_done(Daemon *daemon)
 {
+        cleaner_free(daemon->cleaner);
         bus_service_free(daemon->bus);
         claim_queue_free(daemon->queue);
         health_monitor_free(daemon->health);
@@ -192,6 +195,8 @@ static void on_changed(Tracker *tracker, void *userdata)
                 save_metrics(daemon);
         if (cycle_ended && daemon->mode == DAEMON_SERVE)
                 prepare_wanted_tend(&daemon->claims->wanted, &daemon->engine.config->driver.host);
+        if (cycle_ended && daemon->cleaner)
+                cleaner_tend(daemon->cleaner);
         if (daemon->queue)
                 claim_queue_set_away(daemon->queue, is_away);
         if (daemon->queue && cycle_ended && !is_away)
@@ -677,6 +682,34 @@ static int set_up_queue(Daemon *daemon, Error *reterr)
         return 0;
 }
 
+/* Returns the host for the cleaner, as of the last cycle. */
+static CleanerHost look_at_host(void *userdata)
+{
+        Daemon *daemon = userdata;
+        const TrackerView view = tracker_view(daemon->engine.tracker);
+
+        return (CleanerHost){ .config = &daemon->engine.config->driver.host,
+                              .snapshot = view.snapshot,
+                              .tree = view.tree,
+                              .devices = view.devices };
+}
+
+static int set_up_cleaner(Daemon *daemon, Error *reterr)
+{
+        const CleanerConfig config = { .event = daemon->event,
+                                       .service = daemon->claims,
+                                       .cordon = daemon->cordon,
+                                       .root = daemon->root,
+                                       .look = look_at_host,
+                                       .userdata = daemon,
+                                       .runtime = getenv("RUNTIME_DIRECTORY") };
+        int r = cleaner_new(&daemon->cleaner, &config);
+
+        return r < 0 ? error_setf(reterr, r, "Cannot set up the cleaning of devices: %s",
+                                  strerror(-r))
+                     : 0;
+}
+
 static int set_up_bus(Daemon *daemon, Error *reterr)
 {
         const BusConfig bus_config = {
@@ -767,6 +800,8 @@ static int set_up(Daemon *daemon, Error *reterr)
                 return tracker_sync(daemon->engine.tracker, TRACKER_SYNC, on_only_cycle_ended,
                                     daemon);
         r = set_up_queue(daemon, reterr);
+        if (r >= 0)
+                r = set_up_cleaner(daemon, reterr);
         if (r >= 0)
                 r = set_up_bus(daemon, reterr);
         if (r >= 0)

@@ -100,6 +100,14 @@
 #define MESSAGE_GUEST_FLOATS \
         "5f0c9e7712a84c43b6d1e8a94f27c0d6" /* an unpinned guest can run on dedicated CPUs */
 #define MESSAGE_CORDON_LOST "a0418edc6f3b45d9eb2d4057190b631a" /* cordon.json is not readable */
+#define MESSAGE_DEVICE_CLEANING \
+        "5e1c8d07b3fa4962a7d40e6c92b8f153" /* its guest is gone: the units are started */
+#define MESSAGE_DEVICE_CLEAN \
+        "e27b40f9d6c1483ab5098f3e7d1c6a24" /* the units proved it: offered again */
+#define MESSAGE_DEVICE_NOT_CLEAN \
+        "90d3a6f18c5e4b27bd16e8a20f7c4935" /* no proof: withheld, and cordoned */
+#define MESSAGE_DEVICE_USED_UNCLEAN \
+        "c46f2e9b0a8d4715936b5d1fe0a872cc" /* a guest has it before it was proved to be clean */
 #define MESSAGE_PREPARE_CHANGED \
         "2c7f5b0e94a1463d8e6a17d3f05b92c8" /* compute-agent-prepare changed a card or function */
 #define MESSAGE_PREPARE_FAILED \

@@ -211,6 +211,7 @@ function deviceHolders(device, provider, claims, host) {
 const WITHHELD = {
     missing: { mark: '✕', word: 'missing' },
     held: { mark: '!', word: 'back, not offered yet' },
+    unclean: { mark: '!', word: 'not clean, not offered yet' },
 };
 
 /* Returns one device of the page. device: its entry in the host document, or null. provider: its provider, or undefined if not offered. */

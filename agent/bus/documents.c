@@ -92,15 +92,16 @@ static int add_sharing(json_t *document, const ProviderTree *sharing)
         return json_object_set(document, "shares", names);
 }
 
-/* Returns the devices that are missing or held. The array is owned by the caller, its items are
- * borrowed. NULL: out of memory. */
+/* Returns the devices that are missing, held or not clean. The array is owned by the caller, its
+ * items are borrowed. NULL: out of memory. */
 static const LedgerDevice **list_withheld(const DeviceLedger *devices, size_t *ret_n)
 {
         const LedgerDevice **list = calloc((devices ? devices->n_devices : 0) + 1, sizeof(*list));
 
         *ret_n = 0;
         for (size_t i = 0; list && devices && i < devices->n_devices; i++)
-                if (devices->devices[i].missing || devices->devices[i].held)
+                if (devices->devices[i].missing || devices->devices[i].held ||
+                    devices->devices[i].unclean[0])
                         list[(*ret_n)++] = &devices->devices[i];
         return list;
 }
@@ -109,7 +110,7 @@ static const char *find_withheld(const LedgerDevice *const *list, size_t n, cons
 {
         for (size_t i = 0; i < n; i++)
                 if (strcmp(list[i]->provider.text, provider) == 0)
-                        return list[i]->missing ? "missing" : "held";
+                        return list[i]->missing ? "missing" : list[i]->held ? "held" : "unclean";
         return "";
 }
 

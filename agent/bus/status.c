@@ -148,6 +148,22 @@ static uint64_t count_like_providers(const ProviderTree *tree)
         return most;
 }
 
+/* Returns one sentence for each device that is being cleaned, or whose cleaning failed. */
+static json_t *list_unclean(const DeviceLedger *devices)
+{
+        _cleanup_json_ json_t *array = json_array();
+
+        for (size_t i = 0; array && devices && i < devices->n_devices; i++) {
+                const LedgerDevice *device = &devices->devices[i];
+
+                if (device->unclean[0] &&
+                    json_array_append_new(
+                            array, json_sprintf("%s is %s", device->name, device->unclean)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
 static int add_members(json_t *document, const BusConfig *config, const CycleFacts *f,
                        const Verdict *verdict)
 {
@@ -165,6 +181,8 @@ static int add_members(json_t *document, const BusConfig *config, const CycleFac
         }
         MEMBERS(M)
 #undef M
+        if (json_object_set_new(document, "devices_unclean", list_unclean(f->devices)) < 0)
+                return -ENOMEM;
         return json_object_set_new(document, "reasons", make_reasons(verdict)) < 0 ? -ENOMEM : 0;
 }
 

@@ -76,9 +76,16 @@ static void print_part(FILE *output, const char *name, const char *first, const 
         fprintf(output, "} %" PRIu64 "\n", number);
 }
 
-/* Prints the version, the states, the times of the last successes, and the flags and counts that
- * say why the state is not good. A state is one sample for each of its values; the current value is
- * 1, the others are 0. */
+static size_t count_unclean(const DeviceLedger *devices)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; devices && i < devices->n_devices; i++)
+                n += devices->devices[i].unclean[0] != '\0';
+        return n;
+}
+
+/* Prints the states. A state is one sample for each of its values, of which one is 1. */
 static void print_state(const CycleFacts *facts, VerdictState verdict, FILE *output)
 {
         const TrackerStatus *status = facts->status;
@@ -104,6 +111,7 @@ static void print_state(const CycleFacts *facts, VerdictState verdict, FILE *out
         print_number(output, "devices_unhealthy", facts->cordons.n_by_rules);
         print_number(output, "devices_reported", facts->health.n_reported);
         print_number(output, "health_rules_failed", facts->health.error != NULL);
+        print_number(output, "devices_unclean", count_unclean(facts->devices));
         print_head(output, "nova_mode");
         for (NovaMode mode = 0; mode < _NOVA_MODE_MAX; mode++)
                 fprintf(output, PREFIX "nova_mode{mode=\"%s\"} %d\n", nova_mode_to_text(mode),

@@ -46,6 +46,7 @@ typedef enum Kind {
         KIND_HEALTH_FAILED,
         KIND_NOT_POLLED,
         KIND_SETTLING,
+        KIND_UNCLEAN,
         KIND_PENDING,
         KIND_PENDING_WRITES,
         _KIND_MAX,
@@ -137,6 +138,9 @@ static const struct {
         [KIND_SETTLING] = { VERDICT_PENDING, "devices", "not published yet: a device is missing",
                             "computectl discover",
                             "Wait, or check that the driver of the device is loaded and that lspci lists the card. After [agent] device_settle_sec the host is published with that device withheld" },
+        [KIND_UNCLEAN] = { VERDICT_PENDING, "devices", "a device is being cleaned",
+                           "journalctl -u compute-agent-clean",
+                           "Wait. A device whose cleaning failed is cordoned too: repair it, and lift the cordon. The agent then cleans it again" },
         [KIND_PENDING] = { VERDICT_PENDING, "placement", "a change is not published yet",
                            "computectl plan", "Wait, or run \"computectl sync\"" },
         [KIND_PENDING_WRITES] = { VERDICT_PENDING, "placement",
@@ -285,6 +289,16 @@ static void inspect_withheld(const CycleFacts *facts, Verdict *verdict)
                 add(verdict, KIND_WITHHELD, "Not offered: %s", text);
 }
 
+/* Adds a reason if devices are cleaned after their guests, or could not be cleaned. */
+static void inspect_unclean(const CycleFacts *facts, Verdict *verdict)
+{
+        _cleanup_free_ char *text =
+                facts->devices ? device_ledger_describe_unclean(facts->devices) : NULL;
+
+        if (text && text[0])
+                add(verdict, KIND_UNCLEAN, "Not offered: %s", text);
+}
+
 /* Adds a reason if consumers have allocations of inventories that the host no longer has. */
 static void inspect_retained(const CycleFacts *facts, Verdict *verdict)
 {
@@ -405,6 +419,7 @@ static void inspect_rest(const CycleFacts *facts, Verdict *verdict)
         if (facts->cordons.by_rules)
                 add(verdict, KIND_DEVICE_UNHEALTHY, "Withheld: %s", facts->cordons.by_rules);
         inspect_withheld(facts, verdict);
+        inspect_unclean(facts, verdict);
         inspect_retained(facts, verdict);
         if (facts->cordons.by_persons)
                 add(verdict, KIND_DEVICE_CORDONED, "Cordoned: %s", facts->cordons.by_persons);

@@ -41,7 +41,8 @@ int claim_service_new(ClaimService **ret, const char *path, const char *host,
         service->node = strdup(host); /* until claim_service_set_node() */
         service->settings = *settings;
         if ((path && !service->path) || !service->name || !service->node ||
-            prepare_wanted_init(&service->wanted, path ? getenv("RUNTIME_DIRECTORY") : NULL) < 0)
+            prepare_wanted_init(&service->wanted, path ? getenv("RUNTIME_DIRECTORY") : NULL,
+                                "prepare", "prepared") < 0)
                 return -ENOMEM;
         claim_service_tend(service);
         *ret = TAKE_PTR(service);
@@ -355,6 +356,27 @@ void claim_service_unwatch_cards(ClaimService *service, const void *userdata)
                 claim_service_watch_cards(service, NULL, NULL);
 }
 
+void claim_service_note_cards(ClaimService *service)
+{
+        if (service->watch_cards)
+                service->watch_cards(service->watch_cards_userdata);
+}
+
+/* Returns whether the claim has a device that is withheld from the claim to its cleaning. */
+static bool has_cleaned_device(const ClaimService *service, const Claim *claim)
+{
+        for (size_t i = 0; service->facts && i < claim->n_devices; i++) {
+                const HostPci *pci =
+                        uuid_empty(&claim->devices[i].mdev)
+                                ? host_facts_find_pci(service->facts, claim->devices[i].address)
+                                : NULL;
+
+                if (pci && pci->must_be_cleaned)
+                        return true;
+        }
+        return false;
+}
+
 /* Returns whether the change of the claim changes what a card can offer. */
 static bool changes_card(const ClaimService *service, ClaimEvent event, const Claim *claim)
 {
@@ -450,7 +472,8 @@ void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *
                 set_error(service, 0, NULL);
         prepare_wanted_note(&service->wanted, service->settings.driver,
                             service->comparison.snapshot, claim);
-        if (service->watch_cards && changes_card(service, event, claim))
+        if (service->watch_cards &&
+            (changes_card(service, event, claim) || has_cleaned_device(service, claim)))
                 service->watch_cards(service->watch_cards_userdata);
         if (service->watch)
                 service->watch(event, claim, service->watch_userdata);

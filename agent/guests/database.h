@@ -206,8 +206,10 @@ void claim_service_watch_cards(ClaimService *service, void (*watch)(void *userda
                                void *userdata);
 void claim_service_unwatch_cards(ClaimService *service, const void *userdata);
 
-/* Marks the functions of ended claims in the facts, and forgets those whose claim ended before the
- * begin of the poll. */
+/* Calls that function, because a device became clean, or stopped being offered. */
+void claim_service_note_cards(ClaimService *service);
+
+/* Marks the functions of ended claims in the facts, and forgets those that the poll shows. */
 void claim_service_mark_released(ClaimComparison *comparison);
 
 /* Announces a change of a claim, which the caller has written, to the watchers, and starts

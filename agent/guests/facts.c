@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "agent/guests/layout.h"
+#include "drivers/host/clean.h"
 #include "drivers/tree/cpu-plan.h"
 #include "drivers/tree/huge-pages.h"
 #include "drivers/tree/mdev-plan.h"
@@ -80,7 +81,8 @@ static void add_pci(const HostConfig *config, const Snapshot *snapshot, HostFact
                                                       ? device->physical_function
                                                       : device->address,
                                   .cell = device->numa_node,
-                                  .managed = spec->managed };
+                                  .managed = spec->managed,
+                                  .must_be_cleaned = host_clean_find(config, device) };
                 pci_spec_resource_class(spec, device, pci->resource_class);
                 facts->n_pci++;
         }

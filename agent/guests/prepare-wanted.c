@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Writes a stamp to prepare-wanted, which starts compute-agent-prepare. It does so after a change
- * of a claim that concerns a card with vgpu_types. It also does so in each cycle in which
- * prepared.json shows unfinished work. A stamp is the time since the boot in microseconds. So two
- * stamps are equal only if a boot is between them, and a boot empties /run with both files. A
- * failed write is logged once, and the next cycle tries again. The agent never waits for
- * compute-agent-prepare.
+/* Writes prepare-wanted and reads prepared.json, or writes clean-wanted. A stamp is the time since
+ * the boot in microseconds, so no two runs of the agent write the same one. A failure is logged
+ * once, and the next cycle tries again. Nothing of the agent waits for the program.
  *
  * Tests: tests/unit/agent/guests/test-prepare-wanted.c */
 
@@ -24,14 +21,15 @@
 
 #define RECORD_MAX ((size_t)4 << 20)
 
-int prepare_wanted_init(PrepareWanted *wanted, const char *runtime)
+int prepare_wanted_init(PrepareWanted *wanted, const char *runtime, const char *verb,
+                        const char *record)
 {
         *wanted = (PrepareWanted){ 0 };
         if (!runtime || runtime[0] != '/')
                 return 0;
-        wanted->path = text_format("%.*s/prepare-wanted", (int)strcspn(runtime, ":"), runtime);
+        wanted->path = text_format("%.*s/%s-wanted", (int)strcspn(runtime, ":"), runtime, verb);
         wanted->record_path =
-                text_format("%.*s-prepare/prepared.json", (int)strcspn(runtime, ":"), runtime);
+                text_format("%.*s-%s/%s.json", (int)strcspn(runtime, ":"), runtime, verb, record);
         if (wanted->path && wanted->record_path)
                 return 0;
         prepare_wanted_done(wanted);
@@ -92,7 +90,7 @@ static int write_stamp(const char *path, const char *stamp)
         return write(fd, stamp, n) == (ssize_t)n ? 0 : -EIO;
 }
 
-static void want(PrepareWanted *wanted)
+void prepare_wanted_write(PrepareWanted *wanted)
 {
         int r;
 
@@ -112,7 +110,7 @@ void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const 
                 return;
         for (size_t i = 0; i < claim->n_devices; i++)
                 if (prepare_wanted_concerns(config, snapshot, &claim->devices[i])) {
-                        want(wanted);
+                        prepare_wanted_write(wanted);
                         return;
                 }
 }
@@ -145,5 +143,5 @@ void prepare_wanted_tend(PrepareWanted *wanted, const HostConfig *config)
         if (read_file_text(wanted->record_path, RECORD_MAX, &text, &n, NULL) == 0)
                 (void)json_parse(text, n, &record, NULL);
         if (prepare_record_is_unfinished(record, wanted->stamp))
-                want(wanted);
+                prepare_wanted_write(wanted);
 }

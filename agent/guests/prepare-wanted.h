@@ -22,10 +22,15 @@ typedef struct PrepareWanted {
         bool logged;                    /* a failure to write was logged */
 } PrepareWanted;
 
-/* Sets the paths. runtime: the first folder of $RUNTIME_DIRECTORY; NULL: nothing will be written.
- * Returns -ENOMEM. */
-int prepare_wanted_init(PrepareWanted *wanted, const char *runtime);
+/* Sets the paths of "prepare" and "prepared", or of "clean" and "cleaned" (agent/cycle/cleaner.h).
+ * runtime: the first folder of $RUNTIME_DIRECTORY; NULL: nothing will be written. Returns
+ * -ENOMEM. */
+int prepare_wanted_init(PrepareWanted *wanted, const char *runtime, const char *verb,
+                        const char *record);
 void prepare_wanted_done(PrepareWanted *wanted);
+
+/* Writes a new stamp. A failure is logged once. */
+void prepare_wanted_write(PrepareWanted *wanted);
 
 /* Writes a stamp if the claim, which changed, has a function of a card in a section
  * [device_prepare NAME] with vgpu_types. snapshot NULL: each function can be of such a card. */

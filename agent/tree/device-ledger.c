@@ -6,10 +6,10 @@
  * handle_missing() goes through the rest of the ledger. It withholds an expected device in the tree
  * and removes the others from the ledger.
  *
- * A device is in one of these states: offered; blocked; missing; held, which means back but not
- * offered yet. The member withheld is not a state. It means that Placement can still have reserved
- * = total, so the next release restores the reserved amount. The member since_usec has the time of
- * the last change between missing and back, by the clock of one boot.
+ * A device is in one of these states: offered; blocked, which includes not clean; missing; held,
+ * which means back but not offered yet. The member withheld is not a state. It means that Placement
+ * can still have reserved = total, so the next release restores the reserved amount. The member
+ * since_usec has the time of the last change between missing and back, by the clock of one boot.
  *
  * An update sorts its data once, before it searches them for each provider. Pure; device-watch.c
  * calls this file and stores the ledger. */
@@ -24,6 +24,7 @@
 #include "base/array.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "drivers/host/clean.h"
 #include "drivers/host/pci-spec.h"
 #include "drivers/tree/mdev-plan.h"
 
@@ -65,40 +66,6 @@ void device_ledger_done(DeviceLedger *ledger)
         free(ledger->devices);
         vgpu_sizes_done(&ledger->sizes);
         *ledger = DEVICE_LEDGER_INIT;
-}
-
-/* Only devices that are missing, held or blocked are in the text. The order of the branches is that
- * of their importance. */
-char *device_ledger_describe_withheld(const DeviceLedger *ledger)
-{
-        char *text = NULL;
-        size_t size = 0, n = 0;
-        FILE *file = open_memstream(&text, &size);
-
-        if (!file)
-                return NULL;
-        for (size_t i = 0; i < ledger->n_devices; i++) {
-                const LedgerDevice *device = &ledger->devices[i];
-
-                if (!device->missing && !device->held && !device->blocker[0])
-                        continue;
-                fprintf(file, "%s%s (", n++ > 0 ? ", " : "", device->name);
-                if (device->other[0])
-                        fprintf(file, "another device is at its address: %s", device->other);
-                else if (device->blocker[0] && !device->missing && !device->held)
-                        fprintf(file, "blocked: a guest has %s", device->blocker);
-                else if (!device->missing)
-                        fputs("back, and available again soon", file);
-                else
-                        fprintf(file, "missing%s",
-                                device->listed ? ": the host lists it without capacity" : "");
-                fputc(')', file);
-        }
-        if (fclose(file) != 0) {
-                free(text);
-                return NULL;
-        }
-        return text;
 }
 
 static int add_device(DeviceLedger *ledger, LedgerDevice **ret)
@@ -495,11 +462,12 @@ static void note_identity(const SnapshotDevice *there, LedgerDevice *device)
                 strcpy(device->identity, now);
 }
 
-/* Clears the blocker before the update. A device that is missing is not blocked. */
+/* Clears the blocker and the words about cleaning before the update. A device that is missing has
+ * neither. */
 static void forget_blocker(LedgerDevice *device)
 {
         strcpy(device->blocker_before, device->blocker);
-        device->blocker[0] = '\0';
+        device->blocker[0] = device->unclean[0] = '\0';
 }
 
 static void note_blocker(const Update *update, LedgerDevice *device, const SnapshotDevice *there)
@@ -585,8 +553,32 @@ static bool is_held(const Update *update, LedgerDevice *device)
         return device->held && elapsed_usec(device, input) < hold_usec(device, input);
 }
 
-/* Withholds a device that another one blocks. The former reserved amount is restored after the
- * block. */
+/* Returns whether the device is not proved to be clean, and notes the words for people once its
+ * claim has ended. While the claims cannot be read, a device that must be cleaned counts as not
+ * clean if it was withheld before. */
+static bool note_unclean(const Update *update, LedgerDevice *device, const SnapshotDevice *there)
+{
+        const DeviceUpdateInput *input = update->input;
+        const UncleanDevice *row =
+                input->unclean ? unclean_devices_find(input->unclean, there->address) : NULL;
+
+        if (row && row->state != UNCLEAN_HELD)
+                unclean_describe(row, device->unclean);
+        return row || (input->claims_unknown && device->withheld && input->host &&
+                       host_clean_find(input->host, there));
+}
+
+/* Returns whether Nova reserves the device for ever after its first use, and a cleaning ends that.
+ */
+static bool is_reset_by_cleaning(const Update *update, const SnapshotDevice *there)
+{
+        const HostConfig *host = update->input->host;
+
+        return host && host_clean_find(host, there) && host_clean_is_one_time(host, there);
+}
+
+/* Withholds a device that another one blocks, or that is not clean. The former reserved amount is
+ * restored after that. */
 static void block(LedgerDevice *device, Inventory *record)
 {
         if (!device->withheld)
@@ -597,7 +589,7 @@ static void block(LedgerDevice *device, Inventory *record)
 }
 
 /* Decides whether the capacity of a present device is offered: the hold comes first, then the
- * block, then the release. */
+ * cleaning, then the block, then the release. */
 static void settle(Update *update, LedgerDevice *device, const SnapshotDevice *there,
                    Inventory *record)
 {
@@ -609,6 +601,12 @@ static void settle(Update *update, LedgerDevice *device, const SnapshotDevice *t
                 record->reserved = record->total;
                 device->missing = device->listed = false;
                 device->withheld = true;
+                return;
+        }
+        if (note_unclean(update, device, there)) {
+                block(device, record);
+                if (is_reset_by_cleaning(update, there))
+                        device->reserved = 0;
                 return;
         }
         if (device->blocker[0]) {

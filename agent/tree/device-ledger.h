@@ -26,6 +26,10 @@
  * lasts while a domain has the other device by any of its definitions, and no domain has a part of
  * what the provider counts.
  *
+ * A device that is not proved to be clean since its last guest is withheld in the same way, from
+ * the claim on: a scheduler then cannot take it between the release and the cleaning (decision
+ * devices/clean). Placement keeps the allocation that it has.
+ *
  * A device that vanished in this boot and is back is offered again after it was present for the
  * hold. Each loss soon after a return doubles the hold, DEVICE_DOUBLINGS_MAX times at most. So a
  * device that comes and goes stays reserved, and Placement does not get every change. */
@@ -35,6 +39,7 @@
 #include "agent/tree/retained.h"
 #include "base/provider-tree.h"
 #include "claims/claim/claim.h"
+#include "claims/claim/unclean.h"
 #include "drivers/host/host-config.h"
 #include "drivers/host/snapshot.h"
 #include "drivers/host/vgpu-sizes.h"
@@ -69,6 +74,9 @@ typedef struct LedgerDevice {
          * These are not stored. */
         char blocker[UUID_TEXT_LENGTH + 1];
         char blocker_before[UUID_TEXT_LENGTH + 1];
+        /* Words about its cleaning, such as "not clean: …". They are "" for a clean device, and
+         * while its guest has it. They are not stored. */
+        char unclean[UNCLEAN_WORDS_SIZE];
 } LedgerDevice;
 
 typedef struct DeviceLedger {
@@ -96,7 +104,9 @@ typedef struct DeviceUpdateInput {
                                at once */
         const ClaimedDevice *claimed; /* devices that claims name, sorted by address; borrowed */
         size_t n_claimed;
-        bool claims_unknown;    /* claimed is incomplete: earlier findings of other devices stay */
+        const UncleanDevices *unclean; /* devices that are not proved to be clean; NULL: none */
+        bool claims_unknown; /* claimed is incomplete: earlier findings of other devices stay, and
+                                withheld devices that must be cleaned stay withheld */
         const HostConfig *host; /* the types of devices, and whether a provider counts a card or its
                                    functions; NULL: neither matters */
         const Retained *retained;   /* inventories in use in Placement; NULL: no Placement */
@@ -125,3 +135,7 @@ uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceUpdateIn
 /* Returns the devices that are not offered now, as in "host1_pci_0000_41_00_0 (missing)", joined by
  * commas; "" if all are offered. The caller frees it. NULL: memory is short. */
 char *device_ledger_describe_withheld(const DeviceLedger *ledger);
+
+/* Returns the devices that are being cleaned, or whose cleaning failed, in words joined by commas;
+ * "" if there are none. The caller frees it. NULL: memory is short. */
+char *device_ledger_describe_unclean(const DeviceLedger *ledger);

@@ -158,6 +158,18 @@ static void list_claimed(Claims *claims, ClaimedDevices *claimed, DeviceUpdateIn
         input->n_claimed = claimed->n_items;
 }
 
+/* Lists the devices that are not proved to be clean. */
+static void list_unclean(Claims *claims, UncleanDevices *unclean, DeviceUpdateInput *input)
+{
+        Error error;
+        int r = claims ? claims_list_unclean(claims, unclean, &error) : 0;
+
+        if (r < 0)
+                log_debug("Cannot read the unclean devices: %s", error.text);
+        input->claims_unknown |= r < 0;
+        input->unclean = unclean;
+}
+
 static DeviceUpdateInput now(const DeviceWatch *watch)
 {
         DeviceUpdateInput input = watch->input;
@@ -281,6 +293,7 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
                        const Retained *retained, ProviderTree *tree, Error *reterr)
 {
         _cleanup_(claimed_devices_done) ClaimedDevices claimed = { 0 };
+        _cleanup_(unclean_devices_done) UncleanDevices unclean = { 0 };
         DeviceUpdateInput input = now(watch);
         int r;
 
@@ -289,6 +302,7 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
         input.retained = trees->known ? retained : NULL;
         input.before = trees->before;
         list_claimed(claims, &claimed, &input);
+        list_unclean(claims, &unclean, &input);
         if (!trees->known)
                 return apply_to_copy(watch, trees, &input, tree, reterr);
         watch->looked_usec = input.now_usec;

@@ -193,19 +193,22 @@ static const char *branch(const TreePrinter *printer, size_t index, bool first)
         return last ? "  " : (utf8 ? "│ " : "| ");
 }
 
-/* Returns the words behind the name of a provider and their colour: " cordoned", " missing", "
- * held", or "". */
+/* Returns the words behind the name of a provider and their colour, for example " cordoned" and "
+ * cordoned, missing"; "" if the provider is offered. */
 static const char *find_mark(const json_t *provider, CtlColour *ret_colour)
 {
         const char *withheld = ctl_json_text(provider, "withheld");
-        bool missing = strcmp(withheld, "missing") == 0,
+        bool missing = strcmp(withheld, "missing") == 0, unclean = strcmp(withheld, "unclean") == 0,
              cordoned = json_is_true(json_object_get(provider, "cordoned"));
 
         *ret_colour = missing ? CTL_RED : cordoned || withheld[0] ? CTL_YELLOW : CTL_PLAIN;
         if (!withheld[0])
                 return cordoned ? " cordoned" : "";
-        return missing ? (cordoned ? " cordoned, missing" : " missing")
-                       : (cordoned ? " cordoned, held" : " held");
+        if (cordoned)
+                return missing   ? " cordoned, missing"
+                       : unclean ? " cordoned, not clean"
+                                 : " cordoned, held";
+        return missing ? " missing" : unclean ? " not clean" : " held";
 }
 
 /* Adds the first cell of a line. Lines below the name show the stem to the children. */

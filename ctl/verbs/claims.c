@@ -318,6 +318,23 @@ static void print_who(Ctl *ctl, const json_t *document)
                 ctl_claims_print_guests(document, &ctl->page);
 }
 
+/* Prints why no claim gets the devices of a word. Without the agent's status nothing is printed. */
+static void print_unclean(Ctl *ctl, const char *what)
+{
+        _cleanup_json_ json_t *status = NULL;
+        const json_t *item;
+        size_t i;
+
+        if (ctl_fetch(ctl, BUS_DOCUMENT_STATUS, STATUS_FORMAT, &status, NULL) < 0)
+                return;
+        json_array_foreach(json_object_get(status, "devices_unclean"), i, item) {
+                const char *text = json_string_value(item);
+
+                if (text && strcasestr(text, what))
+                        fprintf(ctl->page.output, "%s.\n", text);
+        }
+}
+
 /* Prints the claims and guests of a word. For scripts, the exit code is 1 if neither a claim nor a
  * guest has it. */
 static int verb_who(Ctl *ctl, Error *reterr)
@@ -337,6 +354,8 @@ static int verb_who(Ctl *ctl, Error *reterr)
         if (!ctl_wants_json(ctl) && !anybody && (r = check_name(ctl, what, reterr)) < 0)
                 return r;
         print_who(ctl, document);
+        if (!ctl_wants_json(ctl))
+                print_unclean(ctl, what);
         return anybody ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

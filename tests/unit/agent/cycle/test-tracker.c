@@ -188,6 +188,11 @@ void claim_list_done(ClaimList *list)
 {
 }
 
+int claims_list_unclean(Claims *claims, UncleanDevices *ret, Error *reterr)
+{
+        return 0;
+}
+
 int claims_list_identities(Claims *claims, ClaimedDevices *ret, Error *reterr)
 {
         return -ENODATA;

@@ -115,7 +115,7 @@ static void test_stamps_follow_changes(void **state)
 
         scratch_mkdir(folder, "agent");
         path = scratch_path(runtime, "prepare-wanted");
-        assert_int_equal(prepare_wanted_init(&wanted, runtime), 0);
+        assert_int_equal(prepare_wanted_init(&wanted, runtime, "prepare", "prepared"), 0);
         make_claim(&claim, &device, "0000:c2:00.4");
         prepare_wanted_note(&wanted, &config, snapshot, &claim);
         assert_int_equal(access(path, F_OK), -1);
@@ -150,11 +150,11 @@ static void test_nothing_is_written_without_a_folder(void **state)
         Claim claim;
 
         make_claim(&claim, &device, "0000:c1:00.4");
-        assert_int_equal(prepare_wanted_init(&none, NULL), 0);
+        assert_int_equal(prepare_wanted_init(&none, NULL, "prepare", "prepared"), 0);
         prepare_wanted_note(&none, &config, NULL, &claim);
         prepare_wanted_tend(&none, &config);
         assert_string_equal(none.stamp, "");
-        assert_int_equal(prepare_wanted_init(&gone, "/nonexistent/a:/b"), 0);
+        assert_int_equal(prepare_wanted_init(&gone, "/nonexistent/a:/b", "prepare", "prepared"), 0);
         assert_string_equal(gone.path, "/nonexistent/a/prepare-wanted");
         assert_string_equal(gone.record_path, "/nonexistent/a-prepare/prepared.json");
         prepare_wanted_note(&gone, &config, NULL, &claim);

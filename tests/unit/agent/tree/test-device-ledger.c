@@ -40,6 +40,7 @@ typedef struct Cycle {
 static const char *claimed_identity; /* the GPU's identity in a claim; NULL: no claim names the GPU;
                                         "": claims cannot be read */
 static const char *withheld_words;   /* NULL: missing, or back */
+static int unclean_state = -1;       /* state of the GPU's row; below 0: it has none */
 
 /* Answers of Placement in the next cycles: '?' unknown, 'h' allocated, 'f' free. After the last one
  * there is no Placement. */
@@ -116,6 +117,10 @@ static void run_cycle(DeviceLedger *ledger, const Cycle *cycle, unsigned hold_se
         const Inventory *record;
         _cleanup_json_ json_t *before = NULL, *after = NULL;
 
+        UncleanDevice row = { .address = "0000:41:00.0", .state = unclean_state };
+        const UncleanDevices rows = { .items = &row, .n_items = unclean_state >= 0 };
+
+        input.unclean = &rows;
         input.claims_unknown = claimed_identity && !claimed_identity[0];
         if (claimed_identity && claimed_identity[0]) {
                 strcpy(claimed.address, "0000:41:00.0");
@@ -476,6 +481,36 @@ static void test_a_blocked_device_is_withheld(void **state)
         device_ledger_done(&ledger);
 }
 
+/* A device is withheld from the claim on. The words come when its cleaning begins. */
+static void test_an_unclean_device_is_withheld(void **state)
+{
+        static const Cycle offered = { CARD_A, BOOT_1, CONFIG_1, true, "4/0", "", 0 };
+        static const Cycle withheld = { CARD_A, BOOT_1, CONFIG_1, true, "4/4", "", 1 };
+        static const char *const words[] = {
+                [UNCLEAN_HELD] = "",
+                [UNCLEAN_DIRTY] = "cn1_pci_0000_41_00_0 is not clean: cleaning since "
+                                  "1970-01-01 00:00:00 UTC",
+                [UNCLEAN_FAILED] = "cn1_pci_0000_41_00_0 is not clean: cleaning failed at "
+                                   "1970-01-01 00:00:00 UTC: ",
+        };
+        DeviceLedger ledger = DEVICE_LEDGER_INIT;
+
+        withheld_words = "";
+        run_cycle(&ledger, &offered, 0, "before");
+        for (unclean_state = 0; unclean_state < _UNCLEAN_STATE_MAX; unclean_state++) {
+                _cleanup_free_ char *text = NULL;
+
+                run_cycle(&ledger, &withheld, 0, words[unclean_state]);
+                text = device_ledger_describe_unclean(&ledger);
+                assert_string_equal(text, words[unclean_state]);
+                pass_through_json(&ledger);
+        }
+        unclean_state = -1;
+        run_cycle(&ledger, &offered, 0, "after");
+        withheld_words = NULL;
+        device_ledger_done(&ledger);
+}
+
 static void test_due_time_of_devices(void **state)
 {
         static const Cycle there = THERE("4/0", "", 1000), gone = GONE("4/4", "-", 1010),
@@ -669,6 +704,6 @@ TEST_MAIN(test_devices_after_a_reboot, test_a_listed_device_that_offers_nothing_
           test_a_device_that_a_consumer_holds_stays_withheld,
           test_the_operators_reservation_survives_another_total,
           test_flapping_device_stays_withheld, test_another_device,
-          test_a_blocked_device_is_withheld, test_due_time_of_devices, test_withheld_below_its_cell,
-          test_bad_json, test_a_uuid_that_another_provider_has,
-          test_hold_from_the_future_is_ignored)
+          test_a_blocked_device_is_withheld, test_an_unclean_device_is_withheld,
+          test_due_time_of_devices, test_withheld_below_its_cell, test_bad_json,
+          test_a_uuid_that_another_provider_has, test_hold_from_the_future_is_ignored)

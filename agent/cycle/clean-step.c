@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Decides by the state of the row, with one function for each state.
+ *
+ * Tests: tests/unit/agent/cycle/test-clean-step.c */
+
+#include "agent/cycle/clean-step.h"
+
+#include <stddef.h>
+
+static const char no_section[] = "no section [device_clean NAME] has it";
+static const char other_device[] = "another device is at its address";
+
+/* Returns the reason why no unit can be started for the device, or NULL. */
+static const char *find_obstacle(const CleanFacts *facts)
+{
+        return facts->is_other ? other_device : !facts->is_configured ? no_section : NULL;
+}
+
+/* Returns true if a claim or a guest has the device, or can have it. */
+static bool is_in_use(const CleanFacts *facts)
+{
+        return facts->is_claimed || facts->in_domain;
+}
+
+static CleanStep step_of_held(const CleanFacts *facts, const char **ret_reason)
+{
+        if (is_in_use(facts) || facts->guest_unread || !facts->poll_is_later || !facts->is_listed)
+                return CLEAN_KEEP;
+        *ret_reason = find_obstacle(facts);
+        return *ret_reason ? CLEAN_FAIL : CLEAN_BEGIN;
+}
+
+/* A result does not count while a guest has the device: it can be older than the guest. */
+static CleanStep step_of_dirty(const CleanFacts *facts, const char **ret_reason)
+{
+        if (is_in_use(facts))
+                return CLEAN_HOLD;
+        if (!facts->is_listed)
+                return CLEAN_KEEP;
+        *ret_reason = find_obstacle(facts);
+        if (*ret_reason || facts->result == CLEAN_RESULT_FAILED)
+                return CLEAN_FAIL;
+        return facts->result == CLEAN_RESULT_CLEAN ? CLEAN_END : CLEAN_KEEP;
+}
+
+/* The lifted cordon is a person's order, so another device at the address is cleaned. Without a
+ * section that person wants the device to be offered. A cordon that this process never saw is no
+ * evidence of that: cordon.json can be lost. */
+static CleanStep step_of_failed(const CleanFacts *facts)
+{
+        if (is_in_use(facts))
+                return CLEAN_HOLD;
+        if (facts->is_cordoned || facts->guest_unread || !facts->is_listed)
+                return CLEAN_KEEP;
+        if (facts->is_configured)
+                return CLEAN_BEGIN;
+        return facts->was_cordoned ? CLEAN_FORGET : CLEAN_KEEP;
+}
+
+CleanStep clean_next_step(int state, const CleanFacts *facts, const char **ret_reason)
+{
+        *ret_reason = NULL;
+        switch (state) {
+        case UNCLEAN_HELD:
+                return step_of_held(facts, ret_reason);
+        case UNCLEAN_DIRTY:
+                return step_of_dirty(facts, ret_reason);
+        default:
+                return step_of_failed(facts);
+        }
+}

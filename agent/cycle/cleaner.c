@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Each look has three parts. First, a device of a claim or a guest that has a section
+ * [device_clean NAME] but no row gets one: its section is new, or the guest came while the agent
+ * was down. So does a device that Nova reserved after one_time_use. Second, the facts of each row
+ * are collected. Third, its step is made.
+ *
+ * Order of the writes: a device is cordoned before its row says "failed", and a row is deleted
+ * before the tree offers the device. A crash in between repeats the step: the program's result
+ * stays in /run. After a reboot there is no result, and the units run again.
+ *
+ * LIMITATIONS: a guest that came and went while the agent was down leaves no trace.
+ *
+ * Tests: tests/integration/claims/test_clean.py */
+
+#include "agent/cycle/cleaner.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "agent/cycle/clean-step.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+#include "base/read-file.h"
+#include "base/text.h"
+#include "drivers/host/clean.h"
+#include "formats/format-names.h"
+
+#define TICK_USEC  (250 * USEC_PER_MSEC)
+#define STAMP_USEC (3 * USEC_PER_SEC)
+#define AGAIN_USEC (15 * USEC_PER_SEC)
+#define RECORD_MAX ((size_t)4 << 20)
+#define WHO        "compute-agent"
+
+struct Cleaner {
+        CleanerConfig config;
+        PrepareWanted wanted;
+        sd_event_source *timer;
+        uint64_t stamp_usec;   /* CLOCK_MONOTONIC of the last stamp */
+        json_t *record;        /* CLEANED_FORMAT; NULL: none */
+        StringSet cordons;     /* addresses whose cordon this process has seen */
+        bool logged_no_claims; /* a failure of the claim database was logged */
+};
+
+Cleaner *cleaner_free(Cleaner *cleaner)
+{
+        if (!cleaner)
+                return NULL;
+        sd_event_source_disable_unref(cleaner->timer);
+        prepare_wanted_done(&cleaner->wanted);
+        json_decref(cleaner->record);
+        string_set_done(&cleaner->cordons);
+        free(cleaner);
+        return NULL;
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        cleaner_tend(userdata);
+        return 0;
+}
+
+int cleaner_new(Cleaner **ret, const CleanerConfig *config)
+{
+        _cleanup_(cleaner_freep) Cleaner *cleaner = calloc(1, sizeof(Cleaner));
+        int r;
+
+        if (!cleaner)
+                return -ENOMEM;
+        cleaner->config = *config;
+        r = prepare_wanted_init(&cleaner->wanted, config->runtime, "clean", "cleaned");
+        if (r == 0)
+                r = sd_event_add_time(config->event, &cleaner->timer, CLOCK_MONOTONIC, 0, 0,
+                                      on_tick, cleaner);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(cleaner->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(cleaner);
+        return 0;
+}
+
+/* The record */
+
+static void read_record(Cleaner *cleaner)
+{
+        _cleanup_free_ char *text = NULL;
+        json_t *record = NULL;
+        const char *format;
+        size_t n;
+
+        if (cleaner->wanted.record_path &&
+            read_file_text(cleaner->wanted.record_path, RECORD_MAX, &text, &n, NULL) == 0 &&
+            json_parse(text, n, &record, NULL) == 0 &&
+            (json_read_string(record, "format", &format, NULL) < 0 ||
+             strcmp(format, CLEANED_FORMAT) != 0)) {
+                json_decref(record);
+                record = NULL;
+        }
+        json_decref(cleaner->record);
+        cleaner->record = record;
+}
+
+/* Returns the result for a row, borrowed, or NULL. */
+static const json_t *find_result(const Cleaner *cleaner, const UncleanDevice *row)
+{
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach(json_object_get(cleaner->record, "devices"), i, item) {
+                const char *address;
+                int64_t id;
+
+                if (json_read_i64(item, "row", &id, NULL) == 0 && id == row->id &&
+                    json_read_string(item, "address", &address, NULL) == 0 &&
+                    strcmp(address, row->address) == 0)
+                        return item;
+        }
+        return NULL;
+}
+
+static CleanResult read_result(const json_t *item)
+{
+        const char *state = item ? json_string_value(json_object_get(item, "state")) : NULL;
+
+        if (!state)
+                return CLEAN_RESULT_NONE;
+        return strcmp(state, "clean") == 0    ? CLEAN_RESULT_CLEAN
+               : strcmp(state, "failed") == 0 ? CLEAN_RESULT_FAILED
+                                              : CLEAN_RESULT_RUNNING;
+}
+
+/* Writes a stamp, unless the last one is younger than this. 0: in any case. */
+static void tend_stamp(Cleaner *cleaner, uint64_t age_usec)
+{
+        uint64_t now = clock_usec(CLOCK_MONOTONIC);
+
+        if (!cleaner->wanted.path || now < cleaner->stamp_usec + age_usec)
+                return;
+        cleaner->stamp_usec = now;
+        prepare_wanted_write(&cleaner->wanted);
+}
+
+/* Facts */
+
+/* Returns the device at an address. */
+static const SnapshotDevice *find_device(const Snapshot *snapshot, const char *address)
+{
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                if (strcmp(snapshot->devices[i].address, address) == 0)
+                        return &snapshot->devices[i];
+        return NULL;
+}
+
+/* Returns the expected device of a provider that counts this address, or NULL. */
+static const LedgerDevice *find_expected(const CleanerHost *host, const char *address)
+{
+        for (size_t i = 0; host->devices && i < host->devices->n_devices; i++)
+                if (string_set_contains(&host->devices->devices[i].members, address))
+                        return &host->devices->devices[i];
+        return NULL;
+}
+
+static bool is_in_domain(const Snapshot *snapshot, const char *address)
+{
+        for (size_t i = 0; i < snapshot->n_domains; i++)
+                if (snapshot_domain_has(&snapshot->domains[i], address, true))
+                        return true;
+        return false;
+}
+
+static bool has_unread_guest(const Snapshot *snapshot)
+{
+        for (size_t i = 0; i < snapshot->n_domains; i++)
+                if (snapshot->domains[i].unread)
+                        return true;
+        return false;
+}
+
+/* Yields the id of the living claim of an address, 0 without one. */
+static int find_claim(Claims *claims, const char *address, int64_t *ret, Error *reterr)
+{
+        _cleanup_(claim_list_done) ClaimList list = { 0 };
+        int r = claims_list(claims, CLAIMS_OF_DEVICE, address, &list, reterr);
+
+        if (r == 0)
+                *ret = list.n_claims > 0 ? list.claims[0]->id : 0;
+        return r;
+}
+
+static bool is_cordoned(const Cleaner *cleaner, const CleanerHost *host,
+                        const LedgerDevice *expected)
+{
+        return expected && host->tree &&
+               cordon_covers(cleaner->config.cordon, host->tree, &cleaner->config.root,
+                             &expected->provider);
+}
+
+/* Collects the facts about a row. Returns a negative errno of the claim database. */
+static int collect_facts(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row,
+                         CleanFacts *ret, Error *reterr)
+{
+        const SnapshotDevice *there = find_device(host->snapshot, row->address);
+        const LedgerDevice *expected = find_expected(host, row->address);
+        char now[DEVICE_IDENTITY_SIZE] = "";
+        int64_t claim = 0;
+        int r = find_claim(cleaner->config.service->claims, row->address, &claim, reterr);
+
+        if (r < 0)
+                return r;
+        if (there)
+                snapshot_device_identity(there, now);
+        *ret = (CleanFacts){
+                .is_claimed = claim != 0,
+                .in_domain = is_in_domain(host->snapshot, row->address),
+                .guest_unread = has_unread_guest(host->snapshot),
+                .poll_is_later = host->snapshot->begun_realtime_usec > row->since_usec,
+                .is_listed = there && expected && host->tree &&
+                             provider_tree_find(host->tree, &expected->provider),
+                .is_other = there && device_identity_differs(row->identity, now),
+                .is_configured = there && host_clean_find(host->config, there),
+                .is_cordoned = is_cordoned(cleaner, host, expected),
+                .result = read_result(find_result(cleaner, row)),
+        };
+        if (ret->is_cordoned)
+                (void)string_set_add(&cleaner->cordons, row->address);
+        ret->was_cordoned = string_set_contains(&cleaner->cordons, row->address);
+        return 0;
+}
+
+/* Steps */
+
+/* Writes the reason of a failure: one of the decision, or that of the result. */
+static void describe_reason(const json_t *result, const char *reason,
+                            char ret[static CLAIM_TEXT_MAX + 1])
+{
+        const char *text = reason ? reason : json_string_value(json_object_get(result, "reason"));
+
+        (void)claim_cut_text(text && text[0] ? text : "there is no proof", ret);
+        text_sanitize(ret, '?');
+}
+
+/* Returns the last lines of the unit that failed, "" if there are none. The caller frees it. NULL:
+ * memory is short. */
+static char *describe_lines(const json_t *result)
+{
+        char *text = NULL;
+        size_t size, i;
+        const json_t *line;
+        FILE *file = open_memstream(&text, &size);
+
+        if (!file)
+                return NULL;
+        json_array_foreach(json_object_get(result, "lines"), i, line)
+                fprintf(file, "%s%s", i == 0 ? ". The unit's last lines: " : " | ",
+                        json_string_value(line) ? json_string_value(line) : "");
+        if (!text_close(file, &text))
+                return NULL;
+        text_sanitize(text, '?');
+        return text;
+}
+
+/* Cordons the device, unless a person did that before. A failure is logged, and the row keeps the
+ * device withheld. */
+static void cordon_device(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row,
+                          const char *reason)
+{
+        const CleanerConfig *config = &cleaner->config;
+        Error error = ERROR_NULL;
+        _cleanup_free_ char *text = text_format("not proved to be clean: %s", reason);
+        char cut[CLAIM_TEXT_MAX + 1];
+        int r;
+
+        (void)claim_cut_text(text ? text : reason, cut);
+        r = cordon_set(config->cordon, host->tree, &config->root, row->address, cut, WHO,
+                       clock_usec(CLOCK_REALTIME), &error);
+        if (r < 0) {
+                log_warning("Cannot cordon device %s: %s. It stays withheld.", row->address,
+                            error_text(&error, r));
+                return;
+        }
+        claim_service_record(
+                config->service,
+                &(EventNote){ .kind = EVENT_CORDONED, .device = row->address, .reason = cut });
+        claim_service_set_closed(config->service, cordon_view(config->cordon).host,
+                                 cordon_view(config->cordon).devices);
+        (void)string_set_add(&cleaner->cordons, row->address);
+}
+
+static int fail(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row,
+                const CleanFacts *facts, const char *reason, Error *reterr)
+{
+        const json_t *result = reason ? NULL : find_result(cleaner, row);
+        _cleanup_free_ char *lines = describe_lines(result);
+        char words[CLAIM_TEXT_MAX + 1];
+        int r;
+
+        if (!lines)
+                return error_oom(reterr);
+        describe_reason(result, reason, words);
+        if (!facts->is_cordoned)
+                cordon_device(cleaner, host, row, words);
+        r = claims_set_unclean(cleaner->config.service->claims, row->id, row->state, UNCLEAN_FAILED,
+                               words, clock_usec(CLOCK_REALTIME), reterr);
+        if (r == 0)
+                log_event(LOG_ERR, MESSAGE_DEVICE_NOT_CLEAN,
+                          LOG_FIELDS(LOG_FIELD_DEVICE, row->address),
+                          "Device %s was not proved to be clean, and stays withheld until its "
+                          "cordon is lifted: %s%s",
+                          row->address, words, lines);
+        return r;
+}
+
+/* Starts the units. After a failure the row gets a new id, so the old result does not count. */
+static int begin(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row, Error *reterr)
+{
+        Claims *claims = cleaner->config.service->claims;
+        const SnapshotDevice *there = find_device(host->snapshot, row->address);
+        UncleanDevice again = *row;
+        uint64_t now = clock_usec(CLOCK_REALTIME);
+        int r;
+
+        again.since_usec = now;
+        again.state = UNCLEAN_DIRTY;
+        again.reason[0] = '\0';
+        if (there)
+                snapshot_device_identity(there, again.identity);
+        r = row->state == UNCLEAN_HELD ? claims_set_unclean(claims, row->id, UNCLEAN_HELD,
+                                                            UNCLEAN_DIRTY, "", now, reterr)
+                                       : claims_mark_unclean(claims, &again, reterr);
+        if (r == 0)
+                log_event(
+                        LOG_NOTICE, MESSAGE_DEVICE_CLEANING,
+                        LOG_FIELDS(LOG_FIELD_DEVICE, row->address),
+                        row->state == UNCLEAN_HELD
+                                ? "Device %s will be cleaned: claim %" PRIi64
+                                  " has ended, and no guest has it."
+                                : "Device %s will be cleaned again, because its cordon was lifted "
+                                  "(claim %" PRIi64 " was its last).",
+                        row->address, row->claim);
+        return r;
+}
+
+static int hold(Cleaner *cleaner, const UncleanDevice *row, Error *reterr)
+{
+        UncleanDevice again = *row;
+        int r;
+
+        again.since_usec = clock_usec(CLOCK_REALTIME);
+        again.state = UNCLEAN_HELD;
+        again.reason[0] = '\0';
+        r = claims_mark_unclean(cleaner->config.service->claims, &again, reterr);
+        if (r == 0)
+                log_event(LOG_WARNING, MESSAGE_DEVICE_USED_UNCLEAN,
+                          LOG_FIELDS(LOG_FIELD_DEVICE, row->address),
+                          "A guest has device %s, which was not proved to be clean since its last "
+                          "guest. It is cleaned after this guest.",
+                          row->address);
+        return r;
+}
+
+/* Deletes the row, so the next tree offers the device. */
+static int end(Cleaner *cleaner, const UncleanDevice *row, bool proved, Error *reterr)
+{
+        int r = claims_end_unclean(cleaner->config.service->claims, row->id, row->state, reterr);
+
+        if (r == 0)
+                log_event(
+                        LOG_NOTICE, MESSAGE_DEVICE_CLEAN,
+                        LOG_FIELDS(LOG_FIELD_DEVICE, row->address),
+                        proved ? "Device %s is clean: its units have succeeded. Its capacity is "
+                                 "offered again."
+                               : "Device %s is offered without a cleaning: its cordon was lifted, "
+                                 "and no section [device_clean NAME] has it.",
+                        row->address);
+        return r;
+}
+
+/* Makes the step of a row. Returns 1 if the row changed, 0 if not, or a negative errno. */
+static int make_step(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row,
+                     Error *reterr)
+{
+        const char *reason;
+        CleanFacts facts;
+        CleanStep step;
+        int r = collect_facts(cleaner, host, row, &facts, reterr);
+
+        if (r < 0)
+                return r;
+        step = clean_next_step(row->state, &facts, &reason);
+        switch (step) {
+        case CLEAN_KEEP:
+                return 0;
+        case CLEAN_HOLD:
+                r = hold(cleaner, row, reterr);
+                break;
+        case CLEAN_BEGIN:
+                r = begin(cleaner, host, row, reterr);
+                break;
+        case CLEAN_FAIL:
+                r = fail(cleaner, host, row, &facts, reason, reterr);
+                break;
+        case CLEAN_END:
+        case CLEAN_FORGET:
+                r = end(cleaner, row, step == CLEAN_END, reterr);
+                break;
+        }
+        /* A claim came between the facts and the write: the next look decides. */
+        return r == CLAIM_E_NOT_FOUND ? 0 : r < 0 ? r : 1;
+}
+
+/* Devices without a row */
+
+/* Returns whether Nova reserved the device after its only use, and nothing else withholds it. */
+static bool is_used_up(const CleanerHost *host, const SnapshotDevice *device)
+{
+        const LedgerDevice *expected = find_expected(host, device->address);
+
+        return expected && !expected->missing && !expected->withheld &&
+               expected->reserved >= expected->total &&
+               host_clean_is_one_time(host->config, device);
+}
+
+/* Adds a row for a device that needs one. Returns 1 if it did, 0 if not, or a negative errno. */
+static int add_row(Cleaner *cleaner, const CleanerHost *host, const SnapshotDevice *device,
+                   Error *reterr)
+{
+        Claims *claims = cleaner->config.service->claims;
+        bool in_domain = is_in_domain(host->snapshot, device->address), used_up;
+        UncleanDevice row = { .state = UNCLEAN_HELD, .since_usec = clock_usec(CLOCK_REALTIME) };
+        int r = find_claim(claims, device->address, &row.claim, reterr);
+
+        if (r < 0)
+                return r;
+        used_up = row.claim == 0 && !in_domain && is_used_up(host, device);
+        if (row.claim == 0 && !in_domain && !used_up)
+                return 0;
+        snprintf(row.address, sizeof(row.address), "%s", device->address);
+        snprintf(row.name, sizeof(row.name), "%.*s", UNCLEAN_NAME_SIZE - 1, device->name);
+        snapshot_device_identity(device, row.identity);
+        r = claims_mark_unclean(claims, &row, reterr);
+        if (r == 0 && used_up)
+                log_event(LOG_NOTICE, MESSAGE_DEVICE_CLEANING,
+                          LOG_FIELDS(LOG_FIELD_DEVICE, device->address),
+                          "Device %s must be cleaned: Placement has it reserved after "
+                          "one_time_use, and no guest has it.",
+                          device->address);
+        return r < 0 ? r : 1;
+}
+
+static int add_rows(Cleaner *cleaner, const CleanerHost *host, const UncleanDevices *rows,
+                    Error *reterr)
+{
+        int n = 0;
+
+        for (size_t i = 0; host->config->n_cleans > 0 && i < host->snapshot->n_devices; i++) {
+                const SnapshotDevice *device = &host->snapshot->devices[i];
+                int r;
+
+                if (unclean_devices_find(rows, device->address) ||
+                    !host_clean_find(host->config, device))
+                        continue;
+                r = add_row(cleaner, host, device, reterr);
+                if (r < 0)
+                        return r;
+                n += r;
+        }
+        return n;
+}
+
+/* The look */
+
+/* Arms the timer while a device is dirty, and sees to the stamp. A device can wait for a process,
+ * and a run can be killed after it saw the stamp, so stamps are written until there is a result. A
+ * run that is still at work only reads the rows again. */
+static void wait_for_results(Cleaner *cleaner, const UncleanDevices *rows, bool begun)
+{
+        const char *seen = json_string_value(json_object_get(cleaner->record, "wanted"));
+        bool dirty = false, urgent = !seen || strcmp(seen, cleaner->wanted.stamp) != 0;
+
+        for (size_t i = 0; i < rows->n_items; i++) {
+                const json_t *result = find_result(cleaner, &rows->items[i]);
+                const char *state = json_string_value(json_object_get(result, "state"));
+
+                if (rows->items[i].state != UNCLEAN_DIRTY)
+                        continue;
+                dirty = true;
+                urgent = urgent || !state || strcmp(state, "waiting") == 0;
+        }
+        if (dirty)
+                tend_stamp(cleaner, begun ? 0 : urgent ? STAMP_USEC : AGAIN_USEC);
+        (void)sd_event_source_set_time(cleaner->timer, clock_usec(CLOCK_MONOTONIC) + TICK_USEC);
+        (void)sd_event_source_set_enabled(cleaner->timer, dirty ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+/* Names cordoned and unclean devices in the words of a refusal for lack of capacity. */
+static void set_hint(Cleaner *cleaner, const CleanerHost *host)
+{
+        const CordonView view = cordon_view(cleaner->config.cordon);
+        _cleanup_free_ char *unclean =
+                host->devices ? device_ledger_describe_unclean(host->devices) : NULL;
+        _cleanup_free_ char *both = NULL;
+        const char *hint = view.devices;
+
+        if (unclean && unclean[0])
+                both = text_format("%s%s%s", view.devices ? view.devices : "",
+                                   view.devices ? "; " : "", unclean);
+        if (both)
+                hint = both;
+        claim_service_set_closed(cleaner->config.service, view.host, hint);
+}
+
+/* Makes one look. Returns the number of changed rows, or a negative errno. */
+static int look(Cleaner *cleaner, const CleanerHost *host, Error *reterr)
+{
+        _cleanup_(unclean_devices_done) UncleanDevices rows = { 0 }, after = { 0 };
+        Claims *claims = cleaner->config.service->claims;
+        int n, r = claims_list_unclean(claims, &rows, reterr);
+
+        if (r < 0)
+                return r;
+        n = r = add_rows(cleaner, host, &rows, reterr);
+        if (rows.n_items > 0)
+                read_record(cleaner);
+        for (size_t i = 0; r >= 0 && i < rows.n_items; i++) {
+                r = make_step(cleaner, host, &rows.items[i], reterr);
+                n += r;
+        }
+        if (r >= 0)
+                r = claims_list_unclean(claims, &after, reterr);
+        if (r < 0)
+                return r;
+        wait_for_results(cleaner, &after, n > 0);
+        if (host->config->n_cleans > 0 || after.n_items > 0)
+                set_hint(cleaner, host);
+        return n;
+}
+
+void cleaner_tend(Cleaner *cleaner)
+{
+        ClaimService *service = cleaner->config.service;
+        CleanerHost host = cleaner->config.look(cleaner->config.userdata);
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!service->claims || service->is_adopting || !host.snapshot || !host.tree)
+                return;
+        r = look(cleaner, &host, &error);
+        if (r < 0 && !cleaner->logged_no_claims)
+                log_warning("Cannot tend the devices that must be cleaned: %s. Retrying.",
+                            error_text(&error, r));
+        cleaner->logged_no_claims = r < 0;
+        claim_service_note_step(service, MIN(r, 0), &error);
+        if (r > 0)
+                claim_service_note_cards(service);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Brings devices back after their guests: decides with agent/cycle/clean-step.h, writes the rows of
+ * the claim database, and logs. The agent has no right to start a unit, and cannot see the open
+ * devices of other users. So it writes a stamp to /run/compute-agent/clean-wanted, which
+ * compute-agent-clean.path watches. The program compute-agent-prepare --clean reads the rows
+ * itself, starts the units, and writes its results to /run/compute-agent-clean/cleaned.json. Main
+ * thread; blocks on the disk. */
+
+#include <systemd/sd-event.h>
+
+#include "agent/guests/database.h"
+#include "agent/tree/cordon.h"
+#include "agent/tree/device-ledger.h"
+
+typedef struct Cleaner Cleaner;
+
+/* The host at the last cycle. Everything is borrowed; NULL: unknown. */
+typedef struct CleanerHost {
+        const HostConfig *config;
+        const Snapshot *snapshot;
+        const ProviderTree *tree;
+        const DeviceLedger *devices;
+} CleanerHost;
+
+typedef struct CleanerConfig {
+        sd_event *event;
+        ClaimService *service;
+        Cordon *cordon;
+        Uuid root;
+        CleanerHost (*look)(void *userdata);
+        void *userdata;
+        const char *runtime; /* see prepare_wanted_init() */
+} CleanerConfig;
+
+/* Makes a cleaner. config is copied, its members are borrowed. Returns -ENOMEM, or another errno of
+ * the event loop. */
+int cleaner_new(Cleaner **ret, const CleanerConfig *config);
+Cleaner *cleaner_free(Cleaner *cleaner);
+DEFINE_CLEANUP(Cleaner *, cleaner_free);
+
+/* Makes the next step of each device. Called at the end of each cycle. While a device is dirty, a
+ * timer reads the results between cycles. A device that is clean begins a cycle. */
+void cleaner_tend(Cleaner *cleaner);

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Devices are cleaned after their guests, with proof, before they are offered again.
+
+Placement and libvirtd are real. The unit manager is a script in place of systemctl, and a thread starts compute-agent-prepare --clean
+after each stamp, as compute-agent-clean.path does; tests/boot/test_clean.py has the real ones. COMPUTE_AGENT_CLEAN_ROUNDS sets the
+number of kills.
+"""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import threading
+import time
+import uuid
+
+from tests.env.agent import build_folder
+from tests.env.fakesys import Cell, Host, Pci
+from tests.env.libvirtd import guest_xml
+from tests.env.scratch import wait_until
+from tests.integration.claims.test_device_identity import IdentityCase
+
+A, B = '0000:41:00.0', '0000:42:00.0'
+PROVIDER_A, PROVIDER_B = 'compute-1_0000:41:00.0', 'compute-1_0000:42:00.0'
+SPEC = {'vendor_id': '144d', 'resource_class': 'CUSTOM_NVME'}
+CLEAN, PROVE = 'wipe@%s.service' % A, 'prove@%s.service' % A
+
+SYSTEMCTL = '''#!/bin/sh
+cd "${0%/*}/.."
+case "$1" in
+show) printf 'LoadState=loaded\\nType=oneshot\\nRemainAfterExit=no\\n' ;;
+cat) echo '[Unit]' ;;
+is-system-running) echo running ;;
+*)
+    # As systemd does: a unit that runs is waited for, not started twice.
+    exec 9>"lock-$3"
+    flock -n 9 || { flock 9; [ ! -e "fail-$3" ]; exit; }
+    echo "$3" >>started
+    while [ -e "hold-$3" ]; do sleep 0.05; done
+    [ -e "fail-$3" ] && exit 1
+    echo "$3" >>done ;;
+esac
+'''
+
+
+class CleanCase(IdentityCase):
+    make_host = staticmethod(lambda: Host(cells=[Cell(0, list(range(8)), 16 << 20)], pci=[
+        Pci(address, vendor=0x144d, device=0xa808, pci_class=0x010802, driver='vfio-pci', serial='S' + address[5:7]) for address in (A, B)]))
+    spec = SPEC
+    options = property(lambda self: {
+        'pci': {'device_spec': json.dumps(self.spec), 'report_in_placement': 'true'},
+        'device_clean nvme': {'device_addresses': A, 'clean': 'wipe@.service', 'prove': 'prove@.service'}})
+
+    def setUp(self):
+        self.units, self.run_folder = self.scratch.folder('units'), self.scratch.folder('run')
+        (self.run_folder / 'compute-agent').mkdir()
+        (self.units / 'bin').mkdir()
+        for name, text in (('systemctl', SYSTEMCTL), ('journalctl', '#!/bin/sh\necho "sanitize: device error 7"\n')):
+            (self.units / 'bin' / name).write_text(text)
+            (self.units / 'bin' / name).chmod(0o755)
+        self.sys, self.proc = self.scratch.folder('sys'), self.scratch.folder('proc')
+        for address in (A, B):
+            device = self.sys / 'bus/pci/devices' / address
+            device.mkdir(parents=True)
+            (device / 'vendor').write_text('0x144d\n')
+            (device / 'device').write_text('0xa808\n')
+            (device / 'iommu_group').symlink_to('../../kernel/iommu_groups/%s' % address[6])
+        self.stops, self.program = threading.Event(), None
+        os.environ['RUNTIME_DIRECTORY'] = str(self.run_folder / 'compute-agent')
+        self.addCleanup(os.environ.pop, 'RUNTIME_DIRECTORY')
+        super().setUp()
+        self.watcher = threading.Thread(target=self.watch)
+        self.watcher.start()
+        self.addCleanup(self.watcher.join)
+        self.addCleanup(self.stops.set)
+        for path in self.units.glob('hold-*'):
+            self.addCleanup(path.unlink, missing_ok=True)
+
+    def watch(self):
+        """Starts the program after each change of the stamp, as the path unit does."""
+        path, seen = self.run_folder / 'compute-agent/clean-wanted', None
+        env = {**os.environ, 'PATH': '%s:%s' % (self.units / 'bin', os.environ['PATH'])}
+        while not self.stops.wait(0.05):
+            now = path.read_text() if path.exists() else None
+            if now == seen:
+                continue
+            seen = now
+            with (self.scratch.path / 'clean.log').open('a') as log, \
+                    subprocess.Popen([build_folder() / 'compute-agent-prepare', '--clean', '--config', self.agent.config, '--sys', self.sys,
+                                      '--proc', self.proc, '--run', self.run_folder], env=env, stdout=log, stderr=log) as self.program:
+                while self.program.poll() is None and not self.stops.wait(0.02):
+                    pass
+                if self.program.poll() is None:
+                    self.program.kill()
+
+    def read(self, name):
+        path = self.units / name
+        return path.read_text().split() if path.exists() else []
+
+    def touch(self, name):
+        (self.units / name).touch()
+        self.addCleanup((self.units / name).unlink, missing_ok=True)
+
+    def row(self):
+        rows = self.rows()
+        return rows[0] if rows else None
+
+    def rows(self):
+        with contextlib.closing(sqlite3.connect(self.agent.state / 'claim.sqlite', timeout=10)) as db:
+            return db.execute('SELECT address, state, reason FROM unclean_devices ORDER BY address').fetchall()
+
+    def wait_state(self, state):
+        wait_until(lambda: (self.row() or (A, None))[1] == state, 30, 'the device to be %s' % state, step=0.05)
+
+    def nvme(self, consumer=None, code=0):
+        return self.claim('CUSTOM_NVME=1', consumer, code)
+
+
+class TestClean(CleanCase):
+    def test_reserved_from_the_claim_until_the_proof(self):
+        self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
+        claim = self.nvme()
+        self.assertEqual(claim['devices'][0]['address'], A)
+        self.wait_offers({PROVIDER_A: (1, 1), PROVIDER_B: (1, 0)})
+        self.assertEqual(self.agent.ctl('status', check=False).returncode, 0)
+        self.touch('hold-' + CLEAN)
+        self.agent.ctl('release', claim['id'])
+        self.wait_state('dirty')
+        wait_until(lambda: self.read('started') == [CLEAN], 10, 'the first unit', step=0.05)
+        # It is neither offered nor given to a claim while it is cleaned.
+        self.assertEqual(self.offers(), {PROVIDER_A: (1, 1), PROVIDER_B: (1, 0)})
+        other = self.nvme()
+        self.assertEqual(other['devices'][0]['address'], B)
+        self.nvme(code=1)
+        status = self.agent.ctl('status', check=False).stdout
+        self.assertIn('%s is not clean: cleaning since ' % PROVIDER_A, status)
+        self.assertIn('not clean: cleaning since', self.agent.ctl('who', A, check=False).stdout)
+        self.assertIn('not clean', self.agent.ctl('tree').stdout)
+        self.assertIn('not clean: cleaning since', self.agent.ctl('explain', '--resources', 'CUSTOM_NVME=1', check=False).stdout)
+        self.assertIn('not clean: cleaning since', self.agent.ctl('doctor', check=False).stdout)
+        self.assertIn('Device %s will be cleaned: claim %d has ended, and no guest has it.' % (A, claim['id']), self.agent.log())
+        began = time.monotonic()
+        (self.units / ('hold-' + CLEAN)).unlink()
+        wait_until(lambda: self.offers()[PROVIDER_A] == (1, 0), 10, 'the device to be offered', step=0.05)
+        self.assertLess(time.monotonic() - began, 2)
+        self.assertEqual(self.read('done'), [CLEAN, PROVE])
+        self.assertIsNone(self.row())
+        self.assertIn('Device %s is clean: its units have succeeded.' % A, self.agent.log())
+        self.assertEqual(self.nvme()['devices'][0]['address'], A)
+
+    def test_offered_within_two_seconds_of_the_release(self):
+        claim = self.nvme()
+        self.wait_offers({PROVIDER_A: (1, 1), PROVIDER_B: (1, 0)})
+        began = time.monotonic()
+        self.agent.ctl('release', claim['id'])
+        wait_until(lambda: self.offers()[PROVIDER_A] == (1, 0), 10, 'the device to be offered', step=0.05)
+        self.assertLess(time.monotonic() - began, 2)
+
+    def test_a_failed_proof_cordons_until_a_person_lifts_it(self):
+        claim = self.nvme()
+        self.touch('fail-' + PROVE)
+        self.agent.ctl('release', claim['id'])
+        self.wait_state('failed')
+        self.assertEqual(self.row()[2].split('.')[0], 'prove@0000:41:00')
+        log = self.agent.log()
+        self.assertIn('Device %s was not proved to be clean, and stays withheld until its cordon is lifted' % A, log)
+        self.assertIn("The unit's last lines: sanitize: device error 7", log)
+        status = self.agent.ctl('status', check=False).stdout
+        self.assertIn('%s cordoned by compute-agent since' % A, status)
+        self.assertIn('not clean: cleaning failed at', status)
+        self.agent.restart('synced')
+        self.agent.ctl('sync', check=False)
+        self.assertEqual(self.row()[1], 'failed')
+        self.assertEqual(self.offers()[PROVIDER_A], (1, 1))
+        # Lifting starts the cleaning again, and never offers the device before.
+        started = len(self.read('started'))
+        self.agent.ctl('uncordon', A)
+        wait_until(lambda: len(self.read('started')) >= started + 2, 10, 'both units')
+        self.wait_state('failed')
+        self.assertEqual(self.offers()[PROVIDER_A], (1, 1))
+        (self.units / ('fail-' + PROVE)).unlink()
+        self.agent.ctl('uncordon', A)
+        self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
+
+    def test_a_defined_guest_keeps_the_device(self):
+        consumer = str(uuid.uuid4())
+        claim = self.nvme(consumer)
+        self.libvirtd.define(guest_xml('g1', memory_mib=64, uuid=consumer, devices=[A]))
+        self.agent.ctl('sync')
+        self.agent.ctl('release', claim['id'])
+        for _ in range(3):
+            self.agent.ctl('sync', check=False)
+        self.assertNotEqual(self.row()[1], 'dirty')
+        self.assertEqual(self.read('started'), [])
+        self.libvirtd.virsh('undefine', 'g1')
+        self.agent.ctl('sync', check=False)
+        self.agent.release_all()  # the agent made another claim of the guest
+        self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
+        self.assertEqual(self.read('done'), [CLEAN, PROVE])
+
+    def test_a_process_that_has_it_open_delays_the_cleaning(self):
+        claim = self.nvme()
+        (self.proc / '77/fd').mkdir(parents=True)
+        (self.proc / '77/fd/9').symlink_to('/dev/vfio/1')
+        self.agent.ctl('release', claim['id'])
+        self.wait_state('dirty')
+        time.sleep(1)
+        self.assertEqual(self.read('started'), [])
+        self.assertEqual(self.offers()[PROVIDER_A], (1, 1))
+        (self.proc / '77/fd/9').unlink()
+        self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
+
+    def test_a_section_that_is_gone_does_not_offer_the_device(self):
+        claim = self.nvme()
+        self.agent.configure({'device_clean nvme': {'device_addresses': B}})
+        self.agent.ctl('reload')
+        self.agent.ctl('release', claim['id'])
+        self.wait_state('failed')
+        self.assertIn('no section [device_clean NAME] has it', self.row()[2])
+        self.assertEqual(self.read('started'), [])
+        self.agent.ctl('uncordon', A)
+        self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
+        self.assertIn('is offered without a cleaning: its cordon was lifted', self.agent.log())
+
+    def test_another_device_at_the_address_is_not_cleaned(self):
+        claim = self.nvme()
+        self.agent.stop()
+        self.libvirtd.remove_device(A)
+        self.libvirtd.plug_device(Pci(A, vendor=0x144d, device=0xa80a, pci_class=0x010802, driver='vfio-pci', serial='X'))
+        self.agent.start()
+        self.agent.ctl('release', claim['id'])
+        self.wait_state('failed')
+        self.assertEqual(self.row()[2], 'another device is at its address')
+        self.assertEqual(self.read('started'), [])
+
+
+class TestOneTimeUse(CleanCase):
+    """Nova reserves such a device for ever after its first use."""
+    spec = {'vendor_id': '144d', 'resource_class': 'CUSTOM_NVME', 'one_time_use': 'yes'}
+
+    def test_comes_back_after_a_guest(self):
+        consumer = str(uuid.uuid4())
+        self.libvirtd.define(guest_xml('g1', memory_mib=64, uuid=consumer, devices=[A]))
+        wait_until(lambda: self.row() is not None, 20, 'a row of the guest')
+        self.wait_offers({PROVIDER_A: (1, 1), PROVIDER_B: (1, 0)})
+        self.libvirtd.virsh('undefine', 'g1')
+        self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
+        self.assertEqual(self.read('done'), [CLEAN, PROVE])
+
+    def test_comes_back_if_placement_alone_knows_of_its_use(self):
+        provider = self.placement.tree_by_name(self.agent.root())[PROVIDER_A]
+        self.agent.stop()
+        record = provider['inventories']['CUSTOM_NVME']
+        self.placement.set_part(provider['uuid'], 'inventories', {'CUSTOM_NVME': {**record, 'reserved': 1}})
+        self.agent.start()
+        self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
+        self.assertEqual(self.read('done'), [CLEAN, PROVE])
+        self.assertIn('Placement has it reserved after one_time_use', self.agent.log())
+
+
+class TestKills(CleanCase):
+    """The agent and the program are killed at random moments. No device is given out twice or unclean."""
+
+    def test_kills(self):
+        seed = int(os.environ.get('COMPUTE_AGENT_SEED', time.time()))
+        chance = random.Random(seed)
+        for round_ in range(int(os.environ.get('COMPUTE_AGENT_CLEAN_ROUNDS', '4'))):
+            with self.subTest(seed=seed, round=round_):
+                self.play(chance)
+
+    def play(self, chance):
+        for name in ('started', 'done'):
+            (self.units / name).unlink(missing_ok=True)
+        claim = self.nvme()
+        self.assertEqual(claim['devices'][0]['address'], A)
+        wait_until(lambda: self.offers()[PROVIDER_A] == (1, 1), 20, 'the reservation', step=0.02)
+        held = chance.choice((None, None, CLEAN, PROVE))
+        if held:
+            (self.units / ('hold-' + held)).touch()
+        release = self.agent.begin('release', str(claim['id']))
+        time.sleep(chance.random() * 1.2)
+        what = chance.choice(('agent', 'program', 'both', 'reboot'))
+        program = self.program
+        if what != 'agent' and program and program.poll() is None:
+            program.kill()
+        if what != 'program':
+            self.agent.kill()
+        release.communicate()
+        if what == 'reboot':
+            shutil.rmtree(self.run_folder / 'compute-agent-clean', ignore_errors=True)
+        self.check()
+        for path in self.units.glob('hold-*'):
+            path.unlink()
+        if what != 'program':
+            self.agent.start()
+        self.agent.ctl('release', claim['id'], check=False)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and (self.offers()[PROVIDER_A] != (1, 0) or self.row()):
+            self.check()
+            time.sleep(0.02)
+        self.assertEqual((self.offers()[PROVIDER_A], self.row()), ((1, 0), None), what)
+        self.agent.ctl('sync', check=False)
+
+    def check(self):
+        """A device without a row has run both units since its claim, and no claim gets one with a row."""
+        if self.row() is None:
+            self.assertEqual(self.read('done')[-2:], [CLEAN, PROVE])
