@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The shipped examples that clean devices, over plain files in place of /sys and a script in place of nvme-cli."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from tests.env.case import EnvCase
+
+ROOT = Path(__file__).resolve().parents[3]
+A, B = '0000:41:00.0', '0000:41:00.1'
+NVME = '''#!/bin/sh
+echo "$*" >>"${0%/*}/called"
+case "$1" in
+id-ctrl) cat "${0%/*}/controller" ;;
+sanitize-log) echo "Sanitize Status                        (SSTAT) :  $(cat "${0%/*}/sstat")" ;;
+esac
+'''
+
+
+class ExampleCase(EnvCase):
+    def setUp(self):
+        self.sys, self.bin = self.scratch.folder('sys'), self.scratch.folder('bin')
+        self.devices = self.sys / 'bus/pci/devices'
+        for address in (A, B):
+            (self.devices / address).mkdir(parents=True)
+
+    def put(self, path, text):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def run_example(self, name, code=0):
+        done = subprocess.run([ROOT / 'systemd/clean' / name, A, self.sys], capture_output=True, text=True, check=False, timeout=60,
+                              env={**os.environ, 'PATH': '%s:%s' % (self.bin, os.environ['PATH'])})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+
+class TestReset(ExampleCase):
+    def offer(self, methods):
+        self.put(self.devices / A / 'reset_method', methods)
+        self.put(self.devices / A / 'reset', '')
+
+    def test_a_function_level_reset_comes_before_the_bus(self):
+        self.offer('bus flr\n')
+        self.assertIn('reset with flr', self.run_example('clean-reset'))
+        self.assertEqual((self.devices / A / 'reset').read_text(), '1\n')
+        self.assertEqual((self.devices / A / 'reset_method').read_text(), 'default\n')
+
+    def test_a_shared_bus_is_not_reset(self):
+        self.offer('bus\n')
+        (self.devices / B / 'driver').symlink_to('../../drivers/snd_hda_intel')
+        (self.sys / 'bus/pci/drivers/snd_hda_intel').mkdir(parents=True)
+        self.assertIn('would reset %s too' % B, self.run_example('clean-reset', 1))
+        self.assertEqual((self.devices / A / 'reset').read_text(), '')
+        (self.devices / B / 'driver').unlink()
+        self.assertIn('reset with bus', self.run_example('clean-reset'))
+
+    def test_no_known_method_is_a_failure(self):
+        self.assertIn('knows no reset', self.run_example('clean-reset', 1))
+        self.offer('\n')
+        self.assertIn('none of its reset methods is known', self.run_example('clean-reset', 1))
+
+
+class TestNvme(ExampleCase):
+    def setUp(self):
+        super().setUp()
+        (self.bin / 'nvme').write_text(NVME)
+        (self.bin / 'nvme').chmod(0o755)
+        (self.bin / 'wipefs').write_text('#!/bin/sh\ncat "${0%/*}/signatures" 2>/dev/null || true\n')
+        (self.bin / 'wipefs').chmod(0o755)
+        (self.sys / 'bus/pci/drivers/nvme').mkdir(parents=True)
+        (self.devices / A / 'driver').symlink_to('../../drivers/nvme')
+        (self.devices / A / 'nvme/nvme77').mkdir(parents=True)
+        (self.sys / 'block/nvme77n1/holders').mkdir(parents=True)
+        self.put(self.bin / 'sstat', '0x101\n')
+
+    def controller(self, sanicap, fna):
+        self.put(self.bin / 'controller', 'vid       : 0x144d\nfna       : %s\nsanicap   : %s\n' % (fna, sanicap))
+
+    def called(self):
+        return [line for line in (self.bin / 'called').read_text().splitlines() if not line.startswith(('id-ctrl', 'sanitize-log'))]
+
+    def test_sanitizes_by_capability(self):
+        for sanicap, action in (('0x7', 4), ('0x6', 2), ('0x4', 3)):
+            with self.subTest(sanicap=sanicap):
+                (self.bin / 'called').unlink(missing_ok=True)
+                self.controller(sanicap, '0')
+                self.run_example('clean-nvme')
+                self.assertEqual(self.called(), ['sanitize /dev/nvme77 --sanact=%d' % action])
+                self.run_example('prove-nvme')
+
+    def test_formats_without_sanitize(self):
+        for fna, erase in (('0x4', 2), ('0', 1)):
+            with self.subTest(fna=fna):
+                (self.bin / 'called').unlink(missing_ok=True)
+                self.controller('0', fna)
+                self.run_example('clean-nvme')
+                self.assertEqual(self.called(), ['format /dev/nvme77n1 --ses=%d --force' % erase])
+        self.run_example('prove-nvme')
+        self.put(self.bin / 'signatures', '0x438 ext4\n')
+        self.assertIn('still has signatures', self.run_example('prove-nvme', 1))
+
+    def test_a_failed_sanitize_and_later_writes_are_no_proof(self):
+        self.controller('0x2', '0')
+        for sstat, name, words in (('0x3', 'clean-nvme', 'sanitize failed'), ('0x3', 'prove-nvme', 'has not succeeded'),
+                                   ('0x1', 'prove-nvme', 'was written to'), ('0x2', 'prove-nvme', 'has not succeeded')):
+            self.put(self.bin / 'sstat', sstat)
+            self.assertIn(words, self.run_example(name, 1))
+
+    def test_a_disk_of_the_host_is_not_erased(self):
+        self.controller('0x2', '0')
+        (self.sys / 'block/nvme77n1/holders/dm-0').mkdir()
+        self.assertIn('nvme77n1 is used by dm-0', self.run_example('clean-nvme', 1))
+        self.assertEqual(self.called() if (self.bin / 'called').exists() else [], [])
