@@ -68,7 +68,7 @@ int prepare_take_lock(const PreparePaths *paths, const char *folder_name, Error 
                                           strerror(errno));
                 if (clock_usec(CLOCK_MONOTONIC) >= until)
                         return error_setf(reterr, EBUSY,
-                                          "Another compute-agent-prepare runs since a minute");
+                                          "Another compute-agent-prepare has run for a minute");
                 usleep(LOCK_POLL_USEC);
         }
         return TAKE_FD(fd);

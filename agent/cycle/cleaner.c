@@ -29,7 +29,7 @@
 #include "drivers/host/clean.h"
 #include "formats/format-names.h"
 
-#define TICK_USEC  (250 * USEC_PER_MSEC)
+#define TICK_USEC  (100 * USEC_PER_MSEC)
 #define STAMP_USEC (3 * USEC_PER_SEC)
 #define AGAIN_USEC (15 * USEC_PER_SEC)
 #define RECORD_MAX ((size_t)4 << 20)

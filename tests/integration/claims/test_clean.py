@@ -26,6 +26,8 @@ from tests.integration.claims.test_device_identity import IdentityCase
 A, B = '0000:41:00.0', '0000:42:00.0'
 PROVIDER_A, PROVIDER_B = 'compute-1_0000:41:00.0', 'compute-1_0000:42:00.0'
 SPEC = {'vendor_id': '144d', 'resource_class': 'CUSTOM_NVME'}
+# Seconds beyond the time of the units. A machine with more work than processors is slower.
+LIMIT = 2 * max(1, os.getloadavg()[0] / os.cpu_count())
 CLEAN, PROVE = 'wipe@%s.service' % A, 'prove@%s.service' % A
 
 SYSTEMCTL = '''#!/bin/sh
@@ -145,7 +147,7 @@ class TestClean(CleanCase):
         began = time.monotonic()
         (self.units / ('hold-' + CLEAN)).unlink()
         wait_until(lambda: self.offers()[PROVIDER_A] == (1, 0), 10, 'the device to be offered', step=0.05)
-        self.assertLess(time.monotonic() - began, 2)
+        self.assertLess(time.monotonic() - began, LIMIT)
         self.assertEqual(self.read('done'), [CLEAN, PROVE])
         self.assertIsNone(self.row())
         self.assertIn('Device %s is clean: its units have succeeded.' % A, self.agent.log())
@@ -157,7 +159,7 @@ class TestClean(CleanCase):
         began = time.monotonic()
         self.agent.ctl('release', claim['id'])
         wait_until(lambda: self.offers()[PROVIDER_A] == (1, 0), 10, 'the device to be offered', step=0.05)
-        self.assertLess(time.monotonic() - began, 2)
+        self.assertLess(time.monotonic() - began, LIMIT)
 
     def test_a_failed_proof_cordons_until_a_person_lifts_it(self):
         claim = self.nvme()
@@ -168,9 +170,8 @@ class TestClean(CleanCase):
         log = self.agent.log()
         self.assertIn('Device %s was not proved to be clean, and stays withheld until its cordon is lifted' % A, log)
         self.assertIn("The unit's last lines: sanitize: device error 7", log)
-        status = self.agent.ctl('status', check=False).stdout
-        self.assertIn('%s cordoned by compute-agent since' % A, status)
-        self.assertIn('not clean: cleaning failed at', status)
+        self.assertIn('%s cordoned by compute-agent since' % A, self.agent.ctl('status', check=False).stdout)
+        wait_until(lambda: 'not clean: cleaning failed at' in self.agent.ctl('status', check=False).stdout, 10, 'the words of the failure')
         self.agent.restart('synced')
         self.agent.ctl('sync', check=False)
         self.assertEqual(self.row()[1], 'failed')

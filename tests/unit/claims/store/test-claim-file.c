@@ -60,7 +60,7 @@ static void test_new_file(void **state)
         assert_sql(fixture->path, "PRAGMA journal_mode", "wal");
         assert_sql(fixture->path, "PRAGMA application_id", "1129074003");
         assert_sql(fixture->path, "SELECT count(*) || table_name || version FROM versions",
-                   "1claims9");
+                   "1claims10");
         assert_int_equal(fixture_open(fixture), CLAIMS_OPENED);
         fixture_close(fixture);
         assert_int_equal(fixture_count_files(fixture, "claim", NULL), 1);
@@ -270,7 +270,7 @@ static void assert_untouched(Fixture *fixture, int expected, const char *const w
 static void test_newer_file(void **state)
 {
         Fixture *fixture = *state;
-        static const char *const words[] = { "version 99", "up to 9",
+        static const char *const words[] = { "version 99", "up to 10",
                                              "Install the version that wrote it", NULL };
 
         make_store(fixture);

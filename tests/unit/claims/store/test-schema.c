@@ -96,7 +96,7 @@ static void test_upgrade(void **state)
         assert_version_1_rows(copy);
         assert_int_equal(stat(copy, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0600);
-        assert_sql(fixture->path, "SELECT version FROM versions", "9");
+        assert_sql(fixture->path, "SELECT version FROM versions", "10");
         assert_sql(fixture->path,
                    "SELECT group_concat(id || ' ' || instance_uuid || ' ' || vcpus || ' ' ||"
                    " memory_mb || ' ' || disk_gb || ' ' || resize_target || ' ' ||"
