@@ -7,8 +7,9 @@
  * for an option compares entries by rank_of(). Entries are in the order of reading, and the last
  * one wins. References are replaced once, in place, and the entry is then marked as expanded. A
  * reference from a value that is no secret to a secret is an error, because messages quote the
- * first value. Limits: references nest 16 deep, and an expanded value has at most 64 KiB. An entry
- * that a secret refers to is expanded with the permissions of the secret.
+ * first value. So secrets are expanded last: an entry that they alone refer to can contain a
+ * secret, but no later reference leads to it. Limits: references nest 16 deep, and an expanded
+ * value has at most 64 KiB.
  *
  * Tests: tests/unit/config/test-settings.c tests/unit/config/test-config.c */
 
@@ -410,7 +411,8 @@ static bool counts(const ConfigSettings *settings, const ConfigEntry *entry,
                config_settings_find(settings, entry->section, entry->key) == entry;
 }
 
-int config_expand(ConfigSettings *settings, Error *reterr)
+/* Replaces the references in all used values that are secrets, or in all that are not. */
+static int expand_kind(ConfigSettings *settings, bool secrets, Error *reterr)
 {
         for (size_t i = 0; i < settings->n_entries; i++) {
                 ConfigEntry *entry = &settings->entries[i];
@@ -418,12 +420,22 @@ int config_expand(ConfigSettings *settings, Error *reterr)
                 Expansion expansion = { .settings = settings,
                                         .is_secret = option && option->secret,
                                         .reterr = reterr };
-                int r = counts(settings, entry, option) ? expand_entry(&expansion, entry) : 0;
+                int r;
 
+                if (expansion.is_secret != secrets || !counts(settings, entry, option))
+                        continue;
+                r = expand_entry(&expansion, entry);
                 if (r < 0)
                         return config_entry_prefix(entry, r, reterr);
         }
         return 0;
+}
+
+int config_expand(ConfigSettings *settings, Error *reterr)
+{
+        int r = expand_kind(settings, false, reterr);
+
+        return r < 0 ? r : expand_kind(settings, true, reterr);
 }
 
 /* Sets an option to its default, in which references are replaced too. */

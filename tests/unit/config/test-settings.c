@@ -56,6 +56,8 @@ static void test_values(void **state)
                 { "[DEFAULT]\na = $b\nb = $$c\n[placement]\nusername = $a\n", "placement",
                   "username", "$c" },
                 { "[placement]\npassword = s3cr$$t\n", "placement", "password", "s3cr$t" },
+                { "[placement]\npassword = $a\ntoken = s\n[DEFAULT]\na = x${placement.token}\n",
+                  "placement", "password", "xs" },
                 { "[placement]\npassword = $admin_token\n[DEFAULT]\nadmin_token = t\n", "placement",
                   "password", "t" },
                 /* Options of other services stay unchanged. */
@@ -89,6 +91,11 @@ static void test_refused(void **state)
                   "x.conf:2: [DEFAULT] host: must not refer to the secret password" },
                 { HOST("$a") "a = ${keystone_authtoken.password}\n[keystone_authtoken]\npassword=s\n",
                   "x.conf:2: [DEFAULT] host: must not refer to the secret password" },
+                /* A secret that refers to the value first does not permit it. */
+                { "[placement]\npassword = $host\ntoken = s\n" HOST("${placement.token}"),
+                  "x.conf:5: [DEFAULT] host: must not refer to the secret token" },
+                { "[placement]\npassword = $a\ntoken = s\n" HOST("$a") "a = ${placement.token}\n",
+                  "x.conf:5: [DEFAULT] host: must not refer to the secret token" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
