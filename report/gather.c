@@ -10,6 +10,7 @@
  *
  * gather_consumers_new() begins with the second stage. When the service is too old for types of
  * consumers, each read that failed for it is repeated without the type, and all later ones omit it.
+ * A read is repeated once, and a service that is too old for the repeated read too is a failure.
  * A provider that was deleted makes the gathering fail with REPORT_E_CONFLICT, any other failure
  * with the outcome of reads.h. */
 
@@ -24,6 +25,7 @@ struct Gather {
         StringSet classes;  /* consumers with allocations of these are wanted */
         bool all;           /* every consumer is wanted */
         bool without_types; /* types are not needed, or the service is too old for them */
+        bool *sent_typed;   /* for each uuid: its last read asked for the type */
         Uuid *uuids;        /* the providers to read; in the second stage the consumers */
         size_t n_uuids;
         Reads *reads;
@@ -35,10 +37,11 @@ struct Gather {
 
 static PlacementRequest make_request(size_t i, void *userdata)
 {
-        const Gather *gather = userdata;
+        Gather *gather = userdata;
         const Uuid *uuid = &gather->uuids[i];
 
-        return gather->second ? placement_get_consumer(uuid, !gather->without_types)
+        gather->sent_typed[i] = gather->second && !gather->without_types;
+        return gather->second ? placement_get_consumer(uuid, gather->sent_typed[i])
                               : placement_get_provider_allocations(uuid);
 }
 
@@ -74,7 +77,7 @@ static int on_read(size_t i, int result, const SessionAnswer *answer, Error *err
 
         if (result == REPORT_DONE)
                 return take_answer(gather, i, answer, error);
-        if (result == REPORT_E_TOO_OLD && gather->second) {
+        if (result == REPORT_E_TOO_OLD && gather->sent_typed[i]) {
                 gather->without_types = true;
                 reads_repeat(gather->reads, i);
                 return REPORT_DONE;
@@ -101,6 +104,10 @@ static int start_reads(Gather *gather, Error *reterr)
         static const ReadsOps ops = { make_request, on_read, on_all_read };
 
         gather->reads = reads_free(gather->reads);
+        free(gather->sent_typed);
+        gather->sent_typed = calloc(gather->n_uuids, sizeof(bool));
+        if (!gather->sent_typed)
+                return error_oom(reterr);
         return reads_new(&gather->reads, gather->session, gather->n_uuids, &ops, gather, reterr);
 }
 
@@ -214,6 +221,7 @@ Gather *gather_free(Gather *gather)
         allocations_free(gather->seen);
         allocations_free(gather->consumers);
         free(gather->uuids);
+        free(gather->sent_typed);
         free(gather);
         return NULL;
 }

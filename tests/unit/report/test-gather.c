@@ -202,6 +202,22 @@ static void test_failed_reads(void **state)
         }
 }
 
+/* A service that rejects reads of consumers also without types gets two requests for each. */
+static void test_service_is_too_old_for_consumers(void **state)
+{
+        const Uuid consumers[] = { make_uuid("a"), make_uuid("b"), make_uuid("c") };
+        Fixture *fixture = *state;
+
+        fake_http_begin(SCRIPT(ANSWER("/allocations/", 406, TOO_OLD)), NAMES);
+        assert_int_equal(gather_consumers_new(&fixture->gather, fixture->session, consumers,
+                                              ARRAY_SIZE(consumers), on_done, fixture, NULL),
+                         0);
+        fake_http_wait(fixture->event, &fixture->n_calls, 1);
+        assert_int_equal(fixture->result, REPORT_E_TOO_OLD);
+        assert_null(fixture->consumers);
+        assert_true(fake_http_get_n_requests() <= 2 * ARRAY_SIZE(consumers));
+}
+
 /* The callback of a cancelled gathering never runs. */
 static void test_given_up(void **state)
 {
@@ -242,4 +258,5 @@ static void test_no_more_at_a_time_than_connections(void **state)
 }
 
 TEST_MAIN_WITH(set_up, tear_down, test_consumers_are_read_completely, test_failed_reads,
-               test_given_up, test_no_more_at_a_time_than_connections)
+               test_service_is_too_old_for_consumers, test_given_up,
+               test_no_more_at_a_time_than_connections)
