@@ -389,9 +389,9 @@ int mirror_write(Mirror *mirror, const Provider *written, PlacementPart part, in
         return 0;
 }
 
-int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation)
+int mirror_move(Mirror *mirror, const Uuid *moved, const Uuid *parent, int64_t generation)
 {
-        MirrorEntry *entry = find_entry(mirror, &moved->uuid);
+        MirrorEntry *entry = find_entry(mirror, moved);
         int r;
 
         if (!entry)
@@ -402,8 +402,8 @@ int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation)
                 entry->generation = -1;
         r = own_tree(mirror);
         if (r >= 0)
-                r = provider_tree_move(mirror->tree, provider_tree_find(mirror->tree, &moved->uuid),
-                                       &moved->parent);
+                r = provider_tree_move(mirror->tree, provider_tree_find(mirror->tree, moved),
+                                       parent);
         if (r < 0)
                 entry->generation = -1;
         return r;

@@ -97,7 +97,7 @@ int mirror_write(Mirror *mirror, const Provider *written, PlacementPart part, in
 
 /* Stores the new parent of a provider. The provider is stale if its generation differs (another
  * writer), and after -ENOENT, -ELOOP or -ENOMEM. */
-int mirror_move(Mirror *mirror, const Provider *moved, int64_t generation);
+int mirror_move(Mirror *mirror, const Uuid *moved, const Uuid *parent, int64_t generation);
 
 /* Removes a provider and its descendants. */
 void mirror_remove(Mirror *mirror, const Uuid *provider);

@@ -2,8 +2,10 @@
 
 /* Compares the desired tree with the mirror and makes the steps that remove the differences. The
  * phases are: names, creations, moves, the reshape, inventories with aggregates and traits,
- * deletions. So each step follows its prerequisites. Each provider of either tree has a Node, found
- * by uuid, with the steps that create, delete or move it.
+ * deletions. So each step follows its prerequisites. A creation that needs the name of another
+ * provider comes after the deletion of that one, and this after the moves of children that stay.
+ * Each provider of either tree has a Node, found by uuid, with the steps that create, delete or
+ * move it.
  *
  * The builder looks at two trees: desired, and the mirror's. A provider in only one of them is
  * created or deleted; one in both is compared part by part. find_old() and before() look into the
@@ -27,7 +29,8 @@
 typedef struct Node {
         const Provider *provider;
         size_t step; /* the step that creates or deletes it, or NO_STEP */
-        size_t move; /* the step that moves it, or NO_STEP */
+        size_t move; /* the step that moves it below its parent, or NO_STEP */
+        size_t away; /* the step that first moves it below an ancestor, or NO_STEP */
 } Node;
 
 /* The providers of a tree, sorted by uuid. */
@@ -151,8 +154,10 @@ static int table_init(NodeTable *table, const ProviderTree *tree)
                 return -ENOMEM;
         table->n_nodes = tree->n_providers;
         for (size_t i = 0; i < tree->n_providers; i++)
-                table->nodes[i] =
-                        (Node){ .provider = tree->by_uuid[i], .step = NO_STEP, .move = NO_STEP };
+                table->nodes[i] = (Node){ .provider = tree->by_uuid[i],
+                                          .step = NO_STEP,
+                                          .move = NO_STEP,
+                                          .away = NO_STEP };
         return 0;
 }
 
@@ -399,10 +404,9 @@ static size_t find_ensure(const StringSet *names, size_t first, const char *name
         return NO_STEP;
 }
 
-/* Adds the deletion of a provider, unless it has one. It waits for the deletion or move of its
- * children, if these steps exist already. The caller walks the mirror backwards, so all deletions
- * of children exist. Moves exist only in the last phase, not before an early deletion
- * (make_room_for_name()). The inventories are deleted first, unless the reshape removes them. */
+/* Adds the deletion of a provider, unless it has one. It waits for the deletions and moves of its
+ * children. All these steps exist: the caller walks the mirror backwards, and moves come before
+ * deletions. The inventories are deleted first, unless the reshape removes them. */
 static int add_delete(Builder *builder, const Provider *provider)
 {
         Node *node = table_find(&builder->deletes, &provider->uuid);
@@ -451,12 +455,63 @@ static int make_deletes(Builder *builder, const Uuid *below)
         return 0;
 }
 
+/* Adds a move of a provider of both trees. from: the uuid of its parent before. parent: the new
+ * one. */
+static int add_move_step(Builder *builder, const Provider *provider, const Uuid *from,
+                         const Provider *parent, size_t *ret)
+{
+        const Provider *was = provider_tree_find(builder->mirror, from);
+        char *summary =
+                text_format("below %s (was below %s)", parent->name, was ? was->name : from->text);
+
+        if (add_step(builder, PLAN_MOVE_PROVIDER, provider, provider->name, summary, ret) < 0)
+                return -ENOMEM;
+        builder->plan->steps[*ret].parent = parent->uuid;
+        return 0;
+}
+
+/* Returns the nearest ancestor in the mirror that is in desired too; NULL: there is none. */
+static const Provider *find_kept_ancestor(const Builder *builder, const Provider *provider)
+{
+        const Provider *ancestor = provider_tree_find(builder->mirror, &provider->parent);
+
+        while (ancestor && !provider_tree_find(builder->desired, &ancestor->uuid))
+                ancestor = provider_tree_find(builder->mirror, &ancestor->parent);
+        return ancestor;
+}
+
+/* Moves the kept children of a provider, and of its descendants that are deleted with it, below
+ * ancestors that stay. Their own parents can be providers that do not exist yet. A move below an
+ * ancestor never makes a loop. -EINVAL if no ancestor stays. */
+static int make_moves_away(Builder *builder, const Provider *holder)
+{
+        for (size_t i = 0; i < builder->mirror->n_providers; i++) {
+                const Provider *provider = builder->mirror->providers[i], *ancestor;
+                Node *node = table_find(&builder->creates, &provider->uuid);
+
+                if (!node || node->away != NO_STEP ||
+                    provider_tree_find(builder->desired, &provider->parent) ||
+                    !provider_tree_in_subtree(builder->mirror, provider, &holder->uuid))
+                        continue;
+                ancestor = find_kept_ancestor(builder, provider);
+                if (!ancestor)
+                        return error_setf(
+                                builder->reterr, EINVAL,
+                                "A new provider has the name of %s (%s), whose child %s must stay",
+                                holder->name, holder->uuid.text, provider->name);
+                if (add_move_step(builder, provider, &provider->parent, ancestor, &node->away) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 /* Deletes the provider of the mirror that has the name of a new one, with its descendants that are
  * not desired, before the creation. Names are unique in Placement. -EINVAL if the inventories must
- * first leave it in a reshape of allocations. */
+ * first leave it in a reshape of allocations, or from make_moves_away(). */
 static int make_room_for_name(Builder *builder, const Provider *provider)
 {
         const Provider *holder = provider_tree_find_name(builder->mirror, provider->name);
+        int r;
 
         if (!holder)
                 return 0;
@@ -465,7 +520,8 @@ static int make_room_for_name(Builder *builder, const Provider *provider)
                         builder->reterr, EINVAL,
                         "The new provider %s has the name of %s, which can only be deleted after the reshape",
                         provider->name, holder->uuid.text);
-        return make_deletes(builder, &holder->uuid);
+        r = make_moves_away(builder, holder);
+        return r < 0 ? r : make_deletes(builder, &holder->uuid);
 }
 
 /* Adds the creation of a provider, after that of its parent and after the deletion of the holder of
@@ -517,23 +573,18 @@ static size_t find_move_above(const Builder *builder, const Node *parent)
         return parent ? parent->move : NO_STEP;
 }
 
-/* Adds the move of a provider. The caller walks desired forwards, so the ancestors have their moves
- * already. */
-static int add_move(Builder *builder, const Provider *provider, const Provider *old)
+/* Adds the move of a provider below its parent. from: the uuid of its parent before. The caller
+ * walks desired forwards, so the ancestors have their moves already. */
+static int add_move(Builder *builder, Node *node, const Uuid *from)
 {
-        const Node *parent = table_find(&builder->creates, &provider->parent);
+        const Node *parent = table_find(&builder->creates, &node->provider->parent);
         size_t above = find_move_above(builder, parent);
-        const Provider *was = provider_tree_find(builder->mirror, &old->parent);
-        char *summary = text_format("below %s (was below %s)", parent->provider->name,
-                                    was ? was->name : old->parent.text);
-        size_t index;
 
-        if (add_step(builder, PLAN_MOVE_PROVIDER, provider, provider->name, summary, &index) < 0)
+        if (add_move_step(builder, node->provider, from, parent->provider, &node->move) < 0 ||
+            add_after(builder, node->move, node->away) < 0 ||
+            add_after(builder, node->move, parent->step) < 0)
                 return -ENOMEM;
-        table_find(&builder->creates, &provider->uuid)->move = index;
-        if (add_after(builder, index, parent->step) < 0)
-                return -ENOMEM;
-        return above == parent->step ? 0 : add_after(builder, index, above);
+        return above == parent->step ? 0 : add_after(builder, node->move, above);
 }
 
 static int make_moves(Builder *builder)
@@ -541,9 +592,14 @@ static int make_moves(Builder *builder)
         for (size_t i = 0; i < builder->desired->n_providers; i++) {
                 const Provider *provider = builder->desired->providers[i];
                 const Provider *old = find_old(builder, provider);
+                Node *node = table_find(&builder->creates, &provider->uuid);
+                Uuid from;
 
-                if (old && !uuid_equal(&old->parent, &provider->parent) &&
-                    add_move(builder, provider, old) < 0)
+                if (!old)
+                        continue;
+                from = node->away == NO_STEP ? old->parent
+                                             : builder->plan->steps[node->away].parent;
+                if (!uuid_equal(&from, &provider->parent) && add_move(builder, node, &from) < 0)
                         return -ENOMEM;
         }
         return 0;

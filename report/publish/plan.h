@@ -14,7 +14,8 @@
  *
  * A provider is emptied before it is deleted. Placement deletes a provider even if it was allocated
  * since the last read, but it refuses to empty it then. A deletion comes before a creation only if
- * the new provider has the name of the deleted one.
+ * the new provider has the name of the deleted one. Children that stay then move twice: before the
+ * deletion below an ancestor that stays, and later below their own parents.
  *
  * With allocations, all changes of inventories are in one PLAN_RESHAPE with them, after all
  * creations, and later steps depend on it. Without allocations, inventories that change together
@@ -42,6 +43,7 @@ typedef enum PlanOp {
 typedef struct PlanStep {
         PlanOp op;
         Uuid provider; /* null for classes, traits and the reshape */
+        Uuid parent;   /* of a move: the new parent */
         char *name;    /* name of the provider, class or trait; "" for the reshape */
         char *summary; /* for people, for example "VCPU 8, MEMORY_MB 16384 (was 15872)" */
         size_t *after; /* indexes of the steps that must have succeeded before this one starts */
@@ -67,8 +69,9 @@ typedef struct Plan {
  * With may_batch, inventories can be sent by the reshaper.
  *
  * Returns -EINVAL for a provider that would have to change its name, or would become or stop being
- * a root. Also for a reshape in which a new provider has the name of a deleted one. Returns -ENOMEM
- * when out of memory. */
+ * a root. Also for a new provider with the name of a deleted one, if a reshape must come first, or
+ * if children of the deleted one stay and no ancestor of it does. Returns -ENOMEM when out of
+ * memory. */
 int plan_make(const ProviderTree *desired, const Mirror *mirror, const Allocations *allocations,
               bool may_batch, Plan **ret, Error *reterr);
 

@@ -178,7 +178,7 @@ int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirr
                 *ret = placement_post_provider(provider);
                 return 0;
         case PLAN_MOVE_PROVIDER:
-                *ret = placement_put_provider(&provider->uuid, provider->name, &provider->parent);
+                *ret = placement_put_provider(&step->provider, step->name, &step->parent);
                 return 0;
         case PLAN_RESHAPE:
                 return make_reshape_request(plan, mirror, ret, reterr);
@@ -201,14 +201,14 @@ int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirr
 static int apply_place(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
                        Error *reterr)
 {
-        const Provider *provider = desired_of(plan, step);
         int64_t generation;
         int r = placement_read_provider_generation(body, &generation, reterr);
 
         if (r < 0)
                 return r;
-        return step->op == PLAN_CREATE_PROVIDER ? mirror_add(mirror, provider, generation)
-                                                : mirror_move(mirror, provider, generation);
+        return step->op == PLAN_CREATE_PROVIDER
+                       ? mirror_add(mirror, desired_of(plan, step), generation)
+                       : mirror_move(mirror, &step->provider, &step->parent, generation);
 }
 
 static int apply_put(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,

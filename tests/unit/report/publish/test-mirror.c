@@ -340,7 +340,8 @@ static void test_the_list_is_forgotten(void **state)
                         mirror_forget_all(next);
                         break;
                 default:
-                        (void)mirror_move(next, desired->providers[0], 3);
+                        (void)mirror_move(next, &desired->providers[0]->uuid,
+                                          &desired->providers[0]->parent, 3);
                 }
                 assert_int_equal(r, 0);
                 if (mirror_get_list(next))

@@ -148,6 +148,22 @@ static void test_table(void **state)
                 { "host | gpu<host VGPU=4 | part<gpu", "host | gpu#2<host VGPU=4",
                   "0 delete-provider part; 1 empty-provider gpu; 2 delete-provider gpu (1,0); "
                   "3 create-provider gpu (2); 4 put-inventories gpu (3)" },
+                /* Children of the holder that stay move first below an ancestor that stays. */
+                { "host | gpu<host VGPU=4 | part<gpu", "host | gpu#2<host | part<gpu",
+                  "0 move-provider part; 1 empty-provider gpu; 2 delete-provider gpu (1,0); "
+                  "3 create-provider gpu (2); 4 move-provider part (0,3)" },
+                { "host | gpu<host | part<gpu", "host | part<host | gpu#2<host",
+                  "0 move-provider part; 1 delete-provider gpu (0); 2 create-provider gpu (1)" },
+                { "host | a<host | gpu<a | b<gpu | c<b", "host | a<host | c<a | gpu#2<c",
+                  "0 move-provider c; 1 delete-provider b (0); 2 delete-provider gpu (1); "
+                  "3 create-provider gpu (2)" },
+                { "host | gpu<host | b<gpu | c<b", "host | gpu#2<host | c<gpu | b#2<c",
+                  "0 move-provider c; 1 delete-provider b (0); 2 delete-provider gpu (1); "
+                  "3 create-provider gpu (2); 4 create-provider b (1); 5 move-provider c (0,3)" },
+                /* Without its own move, a provider does not hide the moves above it. */
+                { "host | p<host | a<p | gpu<a | m<gpu", "host | a<host | m<a | p<m | gpu#2<p",
+                  "0 move-provider m; 1 delete-provider gpu (0); 2 create-provider gpu (1); "
+                  "3 move-provider a; 4 move-provider p (3)" },
                 /* Standard traits that Placement lacks, and invalid names, are omitted. */
                 { "host +HW_A", "host +HW_A +HW_MISSING", "" },
                 { "", "host +HW_MISSING", "0 create-provider host" },
@@ -218,6 +234,7 @@ static void test_refused(void **state)
         } cases[] = {
                 { "host | a<host", "host | a", "become a root" },
                 { "host | a", "host | a<host", "become a root" },
+                { "host | a<host", "host#2 | a<host", "whose child a must stay" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
