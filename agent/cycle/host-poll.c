@@ -3,8 +3,9 @@
 /* Translates the events of a driver, which polls in its own thread, to events of the tracker, and
  * keeps the last snapshot. The driver signals its events through a file descriptor. The patience
  * timer is on while a result is expected; when it ends, the poll is reported as failed with
- * ETIMEDOUT. The nodename of the first snapshot names the root provider, so a snapshot with another
- * nodename is rejected as a failed poll.
+ * ETIMEDOUT and the time since the first request without a result. The nodename of the first
+ * snapshot names the root provider, so a snapshot with another nodename is rejected as a failed
+ * poll.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -28,16 +29,25 @@ struct HostPoll {
         uint64_t patience_usec;
         uint64_t asked_usec; /* CLOCK_MONOTONIC of the last request */
         Snapshot *snapshot;
-        bool hangs; /* the last poll had no result in time */
+        bool hangs;                 /* the last poll had no result in time */
+        uint64_t silent_since_usec; /* while it hangs: CLOCK_MONOTONIC of the first such request */
         HostPollNotify notify;
         void *userdata;
 };
+
+/* Notes whether the last request had no result in time. */
+static void note_hanging(HostPoll *poll, bool hangs)
+{
+        if (hangs && !poll->hangs)
+                poll->silent_since_usec = poll->asked_usec;
+        poll->hangs = hangs;
+}
 
 /* Reports the end of the expected poll. */
 static void end_poll(HostPoll *poll, const Error *error)
 {
         (void)sd_event_source_set_enabled(poll->patience_timer, SD_EVENT_OFF);
-        poll->hangs = error->code == ETIMEDOUT;
+        note_hanging(poll, error->code == ETIMEDOUT);
         poll->notify(poll, HOST_POLL_ENDED, error, poll->userdata);
 }
 
@@ -112,8 +122,9 @@ static int on_patience_ended(sd_event_source *source, uint64_t usec, void *userd
         HostPoll *poll = userdata;
         Error error;
 
+        note_hanging(poll, true);
         error_setf(&error, ETIMEDOUT, "The hypervisor has not answered for %" PRIu64 " s",
-                   poll->patience_usec / USEC_PER_SEC);
+                   (clock_usec(CLOCK_MONOTONIC) - poll->silent_since_usec) / USEC_PER_SEC);
         end_poll(poll, &error);
         return 0;
 }
@@ -173,7 +184,7 @@ int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr)
         r = driver_poll(poll->driver, kind);
 
         if (r < 0) {
-                poll->hangs = r == -ETIMEDOUT;
+                note_hanging(poll, r == -ETIMEDOUT);
                 return error_setf(reterr, r, "Cannot poll the hypervisor: %s", strerror(-r));
         }
         if (poll->hangs)
