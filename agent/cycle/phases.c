@@ -265,12 +265,27 @@ static void end_poll(Tracker *tracker, bool earlier, const Error *error)
                                tracker->config.userdata);
 }
 
+/* Lets the next cycle begin after this pause, unless it begins earlier anyway. */
+static void hasten(Tracker *tracker, uint64_t pause_usec)
+{
+        uint64_t due_usec = 0;
+
+        if (sd_event_source_get_enabled(tracker->cycle_timer, NULL) > 0 &&
+            sd_event_source_get_time(tracker->cycle_timer, &due_usec) >= 0 &&
+            due_usec <= clock_usec(CLOCK_BOOTTIME) + pause_usec)
+                return;
+        tracker_arm_timer(tracker, pause_usec);
+}
+
 /* Sets the timer so that a cycle begins when the host has not changed for CHANGE_SETTLE_USEC, but
- * at most CHANGE_SETTLE_MAX_USEC after the first change. */
+ * at most CHANGE_SETTLE_MAX_USEC after the first change. Each change postpones the cycle, but not a
+ * cycle that was requested. */
 static void settle(Tracker *tracker)
 {
         uint64_t now = clock_usec(CLOCK_BOOTTIME), latest;
 
+        if (tracker->all)
+                return;
         if (tracker->changed_usec == 0)
                 tracker->changed_usec = now;
         latest = tracker->changed_usec + CHANGE_SETTLE_MAX_USEC;
@@ -300,7 +315,7 @@ void tracker_on_host_poll(HostPoll *poll, HostPollEvent event, const Error *erro
         case HOST_POLL_LOST:
                 note_poll(tracker, error);
                 if (idle)
-                        tracker_arm_timer(tracker, cycle_pace_poll_retry_usec(&tracker->pace));
+                        hasten(tracker, cycle_pace_poll_retry_usec(&tracker->pace));
                 break;
         case HOST_POLL_CHANGED:
                 tracker_note_cards(tracker);

@@ -55,7 +55,7 @@ struct Tracker {
         TrackerCycle cycle;
         CyclePace pace;
         bool again;            /* another cycle follows at once */
-        bool all;              /* the next poll reads everything */
+        bool all;              /* a cycle was requested, and its poll reads everything */
         bool full;             /* the next cycle reads all of Placement */
         uint64_t changed_usec; /* CLOCK_BOOTTIME of the first change since the last poll; 0: none */
         Retirement retirement;

@@ -659,6 +659,62 @@ static void test_a_request_during_a_cycle_gets_its_own(void **state)
         assert_string_equal(fake_reporter.did, "PRWPRW");
 }
 
+/* Returns the time at which the next cycle begins. */
+static uint64_t get_due(void)
+{
+        uint64_t usec;
+
+        assert_int_equal(sd_event_source_get_time(world.tracker->cycle_timer, &usec), 0);
+        assert_true(sd_event_source_get_enabled(world.tracker->cycle_timer, NULL) > 0);
+        return usec;
+}
+
+static void test_host_events_do_not_delay_a_requested_cycle(void **state)
+{
+        static const HostPollEvent events[] = { HOST_POLL_LOST, HOST_POLL_CHANGED };
+        Error error = ERROR_NULL;
+        uint64_t due;
+
+        start(&reporter_config, false);
+        run_cycle();
+        for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+                assert_int_equal(tracker_sync(world.tracker, TRACKER_SYNC, on_told, NULL), 0);
+                due = get_due();
+                error_setf(&error, ECONNRESET, "lost");
+                tracker_on_host_poll(NULL, events[i], &error, world.tracker);
+                assert_int_equal(get_due(), due);
+                run_until_told(world.n_told + 1);
+        }
+}
+
+/* Without a request, a loss begins a cycle after a pause, and a change begins it soon. */
+static void test_host_events_begin_a_cycle(void **state)
+{
+        Error error = ERROR_NULL;
+        uint64_t after_loss;
+
+        start(&reporter_config, false);
+        run_cycle();
+        assert_int_equal(sd_event_source_get_enabled(world.tracker->cycle_timer, NULL), 0);
+        error_setf(&error, ECONNRESET, "lost");
+        tracker_on_host_poll(NULL, HOST_POLL_LOST, &error, world.tracker);
+        after_loss = get_due();
+        tracker_on_host_poll(NULL, HOST_POLL_CHANGED, &ERROR_NULL, world.tracker);
+        assert_true(get_due() < after_loss);
+}
+
+/* The message has the time since the first request without an answer, not the limit of one poll. */
+static void test_message_has_the_time_without_an_answer(void **state)
+{
+        world.patience_usec = 600 * USEC_PER_MSEC;
+        world.poll_answer.type = DRIVER_EVENT_NONE;
+        start(&reporter_config, false);
+        assert_string_equal(run_cycle()->hypervisor_error.text,
+                            "The hypervisor has not answered for 0 s");
+        assert_string_equal(run_cycle()->hypervisor_error.text,
+                            "The hypervisor has not answered for 1 s");
+}
+
 /* If Placement is away at the start, the tree of an earlier run keeps the settings of the
  * operator. */
 static void test_without_placement_the_remembered_host_is_used(void **state)
@@ -785,6 +841,8 @@ static void test_a_cycle_copies_the_tree_twice(void **state)
 
 TEST_MAIN_WITH(set_up, tear_down, test_cycles, test_times_and_progress, test_a_known_host_is_served,
                test_a_cycle_waits_for_a_later_poll, test_a_request_during_a_cycle_gets_its_own,
+               test_host_events_do_not_delay_a_requested_cycle, test_host_events_begin_a_cycle,
+               test_message_has_the_time_without_an_answer,
                test_without_placement_the_remembered_host_is_used,
                test_a_root_under_another_name_is_refused, test_waiters,
                test_a_cycle_copies_the_tree_twice)
