@@ -36,9 +36,18 @@ int config_settings_read(ConfigSettings *settings, char *const paths[], Error *r
         return r;
 }
 
+/* Checks whether two names mean the same section. Upper and lower case are equal, and the number of
+ * blanks before NAME of [device_prepare NAME] does not matter. */
+static bool is_same_section(const char *a, const char *b)
+{
+        const char *name_a = config_prepare_name(a), *name_b = config_prepare_name(b);
+
+        return name_a && name_b ? strcasecmp(name_a, name_b) == 0 : strcasecmp(a, b) == 0;
+}
+
 static bool is_named(const ConfigEntry *entry, const char *section, const char *key)
 {
-        return strcasecmp(entry->key, key) == 0 && strcasecmp(entry->section, section) == 0;
+        return strcasecmp(entry->key, key) == 0 && is_same_section(entry->section, section);
 }
 
 const ConfigEntry *config_settings_find(const ConfigSettings *settings, const char *section,
@@ -147,7 +156,7 @@ const ConfigSection *config_settings_find_section(const ConfigSettings *settings
                                                   const char *section)
 {
         for (size_t i = settings->n_sections; i > 0; i--)
-                if (strcasecmp(settings->sections[i - 1].name, section) == 0)
+                if (is_same_section(settings->sections[i - 1].name, section))
                         return &settings->sections[i - 1];
         return NULL;
 }

@@ -50,6 +50,30 @@ static void test_drop_in_changes_an_option(void **state)
         assert_null(c->driver.host.prepares[0].driver_override);
 }
 
+/* The number of blanks and the case of letters do not make another section. */
+static void test_blanks_before_the_name_do_not_matter(void **state)
+{
+        static const char *const spellings[] = { "device_prepare a", "device_prepare  a",
+                                                 "device_prepare   A" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(spellings); i++) {
+                _cleanup_(config_freep) Config *c = NULL;
+                Fixture *f = *state;
+                char text[300];
+
+                snprintf(text, sizeof(text),
+                         "[device_prepare  a]\ndevice_addresses = $card\n"
+                         "virtual_functions = 8\n[%s]\ncard = 0000:c1:00.0\n"
+                         "virtual_functions = 16\nunit = x@.service\n",
+                         spellings[i]);
+                c = load_text(f, text);
+                assert_int_equal(c->driver.host.n_prepares, 1);
+                assert_string_equal(c->driver.host.prepares[0].device_addresses[0], "0000:c1:00.0");
+                assert_int_equal(c->driver.host.prepares[0].virtual_functions, 16);
+                assert_string_equal(c->driver.host.prepares[0].unit, "x@.service");
+        }
+}
+
 static void test_unknown_names_cause_a_warning(void **state)
 {
         Fixture *f = *state;
@@ -91,6 +115,9 @@ static void test_bad_sections_are_refused(void **state)
                 { A CARD "[device_prepare b]\n" CARD,
                   "x.conf:4: [device_prepare b] device_addresses: 0000:c1:00.0 already belongs to "
                   "[device_prepare a]" },
+                { A CARD "[device_prepare  a]\nvirtual_functions = -1\n",
+                  "x.conf:4: [device_prepare  a] virtual_functions: \"-1\": must be a whole number "
+                  "from 0 to 65535" },
                 { A CARD "virtual_functions = -1\n",
                   "x.conf:3: [device_prepare a] virtual_functions: \"-1\": must be a whole number "
                   "from 0 to 65535" },
@@ -112,5 +139,5 @@ static void test_bad_sections_are_refused(void **state)
 }
 
 TEST_MAIN_WITH(setup, teardown, test_sections_are_read, test_drop_in_changes_an_option,
-               test_unknown_names_cause_a_warning, test_references_are_replaced,
-               test_bad_sections_are_refused)
+               test_blanks_before_the_name_do_not_matter, test_unknown_names_cause_a_warning,
+               test_references_are_replaced, test_bad_sections_are_refused)
