@@ -129,29 +129,30 @@ static int try_credential(const ConfigOption *option, Config *config, Error *ret
         return set_from_credential(option, config, path, reterr);
 }
 
-/* Reads the entries of [pci] device_spec. An error in an entry begins with its place, an error
- * about all of them with the place of the last one. */
+/* Reads the entries of [pci] device_spec. Each entry is checked before the next one is read, so
+ * that an error begins with the place of the faulty entry. */
 static int load_pci_specs(Config *config, const ConfigSettings *settings, Error *reterr)
 {
         const ConfigOption *option = config_find_option(config_options, "pci", "device_spec");
+        HostConfig *host = &config->driver.host;
         _cleanup_free_ const ConfigEntry **list = NULL;
-        const ConfigEntry *entry = NULL;
         size_t n;
-        int r = 0;
 
         list = config_settings_list(settings, option, &n);
         if (!list)
                 return error_oom(reterr);
-        for (size_t i = 0; i < n && r == 0; i++) {
-                entry = list[i];
-                if (entry->value[0] == '\0')
+        for (size_t i = 0; i < n; i++) {
+                int r;
+
+                if (list[i]->value[0] == '\0')
                         continue;
-                r = pci_specs_add(&config->driver.host.pci_specs, entry->value, reterr);
+                r = pci_specs_add(&host->pci_specs, list[i]->value, reterr);
+                if (r == 0)
+                        r = pci_specs_check(&host->pci_specs, host->report_in_placement, reterr);
+                if (r < 0)
+                        return config_entry_prefix(list[i], r, reterr);
         }
-        if (r == 0 && entry)
-                r = pci_specs_check(&config->driver.host.pci_specs,
-                                    config->driver.host.report_in_placement, reterr);
-        return r < 0 ? config_entry_prefix(entry, r, reterr) : 0;
+        return 0;
 }
 
 /* Sets each option of a section from its credential, else from the files, else to its default.

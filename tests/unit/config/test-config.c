@@ -537,6 +537,25 @@ static void test_h5_repeated_device_spec(void **state)
         assert_null(c->device_specs[3]);
 }
 
+/* An error that depends on two options has the place of the faulty device_spec. */
+static void test_error_names_the_faulty_device_spec(void **state)
+{
+        static const struct {
+                const char *text, *expected;
+        } cases[] = {
+                { "[pci]\nreport_in_placement = true\ndevice_spec = {\"devname\": \"eth0\"}\n"
+                  "device_spec = {\"vendor_id\": \"10de\"}\ndevice_spec =\n",
+                  "x.conf:3: [pci] device_spec: devname \"eth0\": [pci] report_in_placement needs an "
+                  "address instead of a name" },
+                { "[pci]\ndevice_spec = {\"one_time_use\": true}\n"
+                  "passthrough_whitelist = {\"vendor_id\": \"10de\"}\n",
+                  "x.conf:2: [pci] device_spec: one_time_use needs [pci] report_in_placement = true" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                expect_refused(*state, cases[i].text, cases[i].expected);
+}
+
 static void test_drop_ins(void **state)
 {
         Fixture *f = *state;
@@ -766,6 +785,6 @@ TEST_MAIN_WITH(setup, teardown, test_defaults, test_hook_alone, test_defaults_of
                test_everything_set, test_placement, test_pasted_from_nova, test_log_level,
                test_refused, test_host_options_a4, test_vcpu_pin_set, test_several_times_over_files,
                test_messages_have_no_secrets, test_warnings, test_readable_secret, test_drop_ins,
-               test_h5_repeated_device_spec, test_named_file_missing, test_credentials,
-               test_bad_credentials, test_mdev_types, test_mdev_default_type, test_mdev_refused,
-               test_table, test_out_of_memory)
+               test_h5_repeated_device_spec, test_error_names_the_faulty_device_spec,
+               test_named_file_missing, test_credentials, test_bad_credentials, test_mdev_types,
+               test_mdev_default_type, test_mdev_refused, test_table, test_out_of_memory)
