@@ -696,7 +696,7 @@ int config_load_hook(Config **ret, const char *file, Error *reterr)
         if (r >= 0)
                 r = config_settings_read(&settings, config->files, reterr);
         if (r >= 0)
-                r = config_expand(&settings, reterr);
+                r = config_expand(&settings, "hook", reterr);
         if (r >= 0)
                 r = set_options(config, &settings, "hook", reterr);
         if (r >= 0)
@@ -745,7 +745,7 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
         if (r >= 0)
                 r = config_settings_follow_auth(&settings, reterr);
         if (r >= 0)
-                r = config_expand(&settings, reterr);
+                r = config_expand(&settings, NULL, reterr);
         if (r < 0)
                 return r;
         n_ignored = config_warn_unknown(&settings);

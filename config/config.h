@@ -111,9 +111,9 @@ typedef void (*ConfigWarning)(const char *text, void *userdata);
 int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
                 Error *reterr);
 
-/* Reads the same files, but uses only [hook]. A guest that starts waits for the hook, so values of
- * other sections are not checked. Errors of syntax and of references are errors in each section.
- * All members of the Config but files and those of [hook] are 0. */
+/* Reads the same files, but uses only [hook]. A guest that starts waits for the hook, so values and
+ * references of other sections are not checked. Errors of syntax are errors in each section. All
+ * members of the Config but files and those of [hook] are 0. */
 int config_load_hook(Config **ret, const char *file, Error *reterr);
 
 /* Replaces endpoint, token and auth_type of [placement] by those of a Placement behind a Unix

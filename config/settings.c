@@ -420,8 +420,9 @@ static bool counts(const ConfigSettings *settings, const ConfigEntry *entry,
                config_settings_find(settings, entry->section, entry->key) == entry;
 }
 
-/* Replaces the references in all used values that are secrets, or in all that are not. */
-static int expand_kind(ConfigSettings *settings, bool secrets, Error *reterr)
+/* Replaces the references in all used values of the section that are secrets, or in all that are
+ * not. section NULL: all sections. */
+static int expand_kind(ConfigSettings *settings, const char *section, bool secrets, Error *reterr)
 {
         for (size_t i = 0; i < settings->n_entries; i++) {
                 ConfigEntry *entry = &settings->entries[i];
@@ -431,7 +432,8 @@ static int expand_kind(ConfigSettings *settings, bool secrets, Error *reterr)
                                         .reterr = reterr };
                 int r;
 
-                if (expansion.is_secret != secrets || !counts(settings, entry, option))
+                if (expansion.is_secret != secrets || !counts(settings, entry, option) ||
+                    (section && !is_same_section(entry->section, section)))
                         continue;
                 r = expand_entry(&expansion, entry);
                 if (r < 0)
@@ -440,11 +442,11 @@ static int expand_kind(ConfigSettings *settings, bool secrets, Error *reterr)
         return 0;
 }
 
-int config_expand(ConfigSettings *settings, Error *reterr)
+int config_expand(ConfigSettings *settings, const char *section, Error *reterr)
 {
-        int r = expand_kind(settings, false, reterr);
+        int r = expand_kind(settings, section, false, reterr);
 
-        return r < 0 ? r : expand_kind(settings, true, reterr);
+        return r < 0 ? r : expand_kind(settings, section, true, reterr);
 }
 
 /* Sets an option to its default, in which references are replaced too. */

@@ -16,8 +16,8 @@ int config_settings_read(ConfigSettings *settings, char *const paths[], Error *r
  * there is no such section. */
 int config_settings_follow_auth(ConfigSettings *settings, Error *reterr);
 
-/* Replaces the references in the values that count for an option of this agent, as oslo.config
- * does:
+/* Replaces the references in the values of a section that count for an option of this agent, as
+ * oslo.config does. section NULL: all sections.
  *
  *   $name, ${name}    the option of that name in the same section, else in [DEFAULT]
  *   ${section.name}   the option of another section
@@ -26,9 +26,9 @@ int config_settings_follow_auth(ConfigSettings *settings, Error *reterr);
  * The references in the value of a referenced option are replaced too. An option that no file sets
  * has its default, if this agent knows the option. Other text after a dollar sign stays.
  *
- * Other values change only if a reference leads to them. Returns -EINVAL with words that name file,
+ * Values of other options and sections change only if a reference leads to them. Returns -EINVAL with words that name file,
  * line and option if a reference leads to no option or in a circle, or -ENOMEM. */
-int config_expand(ConfigSettings *settings, Error *reterr);
+int config_expand(ConfigSettings *settings, const char *section, Error *reterr);
 
 /* Returns the option that an entry sets: one of its section, or one of [placement] if the section
  * is auth_section. NULL: there is none. */

@@ -38,13 +38,17 @@ static void test_hook_alone(void **state)
         Error error = ERROR_NULL;
 
         scratch_write(f->folder, "x.conf",
-                      "[DEFAULT]\ncpu_allocation_ratio = many\n[placement]\nauth_type = x\n"
-                      "[hook]\nenabled = true\ntimeout = 7\n");
+                      "[DEFAULT]\ncpu_allocation_ratio = many\nhost = $nothing\n"
+                      "[placement]\nauth_type = x\nusername = $username\n"
+                      "[hook]\nenabled = true\ntimeout = $t\nt = 7\n");
         assert_true(config_load(&none, f->file, NULL, NULL, &error) < 0);
         assert_int_equal(config_load_hook(&c, f->file, &error), 0);
         assert_true(c->hook_enabled);
         assert_int_equal(c->hook_timeout_usec, 7 * USEC_PER_SEC);
         assert_int_equal(c->hook_when_away, CONFIG_HOOK_ALLOW);
+        scratch_write(f->folder, "x.conf", "[hook]\ntimeout = $nothing\n");
+        assert_int_equal(config_load_hook(&none, f->file, &error), -EINVAL);
+        assert_non_null(strstr(error.text, "[hook] timeout: refers to nothing"));
         scratch_write(f->folder, "x.conf", "[hook]\nenabled = perhaps\n");
         assert_int_equal(config_load_hook(&none, f->file, &error), -EINVAL);
         assert_non_null(strstr(error.text, "[hook] enabled"));

@@ -18,7 +18,7 @@ static char *expand(const char *text, const char *section, const char *key, Erro
 
         scratch_write(folder, "x.conf", text);
         assert_int_equal(config_file_read(&settings, path, NULL), 0);
-        r = config_expand(&settings, error);
+        r = config_expand(&settings, NULL, error);
         if (r < 0) {
                 words = strstr(error->text, "x.conf:");
                 memmove(error->text, words, strlen(words) + 1);
