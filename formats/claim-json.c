@@ -178,7 +178,7 @@ json_t *claim_to_json(const Claim *claim, const HostFacts *facts)
         const char *guest = guest_name(claim, facts, &length);
 
         return json_pack(
-                "{sI ss ss% ss sb ss ss sI sI sI ss so so ss ss so so ss* so so}", "id",
+                "{sI ss ss% ss sb ss ss sI sI sI ss so so ss ss so so ss so so}", "id",
                 (json_int_t)claim->id, "consumer", claim->consumer.text, "guest", guest, length,
                 "state", claim_state_to_text(claim->state), "resize_target",
                 (int)claim->resize_target, "project", claim->project_id, "user", claim->user_id,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "formats/claim-json.h"
+
+#include <limits.h>
+
 #include "tests/unit/test.h"
 
 static void test_whole(void **state)
@@ -134,6 +137,27 @@ static void test_allocations_stand_by_name(void **state)
                         sorted[i]);
 }
 
+static unsigned n_formats_left = UINT_MAX; /* calls of cpu_set_format() until it fails */
+
+/* Fails on demand, as if memory ran out. Linked with --wrap. */
+char *__real_cpu_set_format(const CpuSet *set);
+char *__wrap_cpu_set_format(const CpuSet *set);
+char *__wrap_cpu_set_format(const CpuSet *set)
+{
+        return n_formats_left-- == 0 ? NULL : __real_cpu_set_format(set);
+}
+
+/* Without memory for a member there is no document, instead of one without the member. */
+static void test_no_document_if_memory_runs_out(void **state)
+{
+        _cleanup_(claim_freep) Claim *claim = NULL;
+
+        assert_int_equal(claim_new(&claim), 0);
+        n_formats_left = 0;
+        assert_null(claim_to_json(claim, NULL));
+        n_formats_left = UINT_MAX;
+}
+
 /* A guest without a domain is named by its process or unit. */
 static void test_process(void **state)
 {
@@ -210,5 +234,5 @@ static void test_damaged_events(void **state)
                                  "\"allocations\":[{}],\"devices\":[],\"reason\":\"\"}");
 }
 
-TEST_MAIN(test_whole, test_beyond_the_domain, test_allocations_stand_by_name, test_process,
-          test_events, test_damaged_events)
+TEST_MAIN(test_whole, test_beyond_the_domain, test_allocations_stand_by_name,
+          test_no_document_if_memory_runs_out, test_process, test_events, test_damaged_events)
