@@ -2,7 +2,8 @@
 
 /* Writes and reads small files so that a crash at any point leaves the old file or the new one. A
  * writer creates PATH.SUFFIX, syncs it, gives it its name, and syncs the folder. Without the last
- * step a crash can undo the rename.
+ * step a crash can undo the rename, but until then the new file is in force. Other failures leave
+ * the old file.
  *
  * A file with content that cannot be used is set aside as PATH.corrupt. So the daemon starts
  * without it, and the operator can still examine it. A file that cannot be read stays, and the
@@ -19,6 +20,7 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/read-file.h"
 #include "base/text.h"
 
@@ -58,41 +60,55 @@ static int write_synced(const char *path, const char *text, mode_t mode)
         return fchmod(fd, mode) < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-/* Syncs the folder that has the file path. */
-static int sync_folder(const char *path)
+/* Opens the folder that has the file path. Returns its descriptor or a negative errno. */
+static int open_folder(const char *path)
 {
         _cleanup_free_ char *copy = strdup(path);
-        _cleanup_close_ int fd = -EBADF;
+        int fd;
 
         if (!copy)
                 return -ENOMEM;
         fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        return fsync(fd) < 0 ? -errno : 0;
+        return fd < 0 ? -errno : fd;
+}
+
+/* Syncs the folder after the file got its name. A failure is only logged, because the new file is
+ * in force for every reader: an error would let the caller believe in the old one. */
+static void sync_new_name(int folder, const char *path)
+{
+        if (fsync(folder) < 0)
+                log_warning("Cannot sync the folder of %s: %s. A power failure can undo the write.",
+                            path, strerror(errno));
 }
 
 int state_file_put(const char *path, const char *suffix, const char *text, mode_t mode,
                    bool replace)
 {
         _cleanup_free_ char *temporary = text_format("%s.%s", path, suffix);
+        _cleanup_close_ int folder = open_folder(path);
         int r;
 
-        if (!temporary)
-                return -ENOMEM;
+        if (!temporary || folder < 0)
+                return temporary ? folder : -ENOMEM;
         r = write_synced(temporary, text, mode);
         if (r == 0 && (replace ? rename(temporary, path) : link(temporary, path)) < 0)
                 r = -errno;
-        if ((r < 0 || !replace) && unlink(temporary) < 0 && r == 0)
-                r = -errno;
-        return r < 0 ? r : sync_folder(path);
+        if (r < 0 || !replace)
+                (void)unlink(temporary);
+        if (r == 0)
+                sync_new_name(folder, path);
+        return r;
 }
 
 int state_file_remove(const char *path)
 {
+        _cleanup_close_ int folder = open_folder(path);
+
+        if (folder < 0)
+                return folder == -ENOENT ? 0 : folder;
         if (unlink(path) < 0)
                 return errno == ENOENT ? 0 : -errno;
-        return sync_folder(path);
+        return fsync(folder) < 0 ? -errno : 0;
 }
 
 int state_file_write(const char *path, const json_t *json, Error *reterr)

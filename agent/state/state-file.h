@@ -10,9 +10,9 @@
 
 #include "base/error.h"
 
-/* Writes json to a file beside path, syncs it, renames it and syncs the folder. Returns a negative
- * errno with words on failure. The old file is then unchanged, unless only the sync of the folder
- * failed. */
+/* Writes json to a file beside path, syncs it, renames it and syncs the folder. Returns 0 if the
+ * new file is in force, as state_file_put() does, or a negative errno with words. The old file is
+ * then unchanged. */
 int state_file_write(const char *path, const json_t *json, Error *reterr);
 
 /* Reads a JSON object whose member "format" equals format. Returns -ENOENT without words if there
@@ -21,13 +21,16 @@ int state_file_write(const char *path, const json_t *json, Error *reterr);
 int state_file_read(const char *path, const char *format, json_t **ret, Error *reterr);
 
 /* Writes text to PATH.SUFFIX, syncs it, gives it its name and syncs the folder. replace: it takes
- * the place of an old file in one step. Otherwise an old file gives -EEXIST. Returns a negative
- * errno on failure. The old file is then unchanged, unless only the last step failed. */
+ * the place of an old file in one step. Otherwise an old file gives -EEXIST.
+ *
+ * Returns 0 if the new file is in force. If the folder cannot be synced then, this function logs a
+ * warning: after a power failure the old file can be in force again. Returns a negative errno if
+ * the old file is unchanged. */
 int state_file_put(const char *path, const char *suffix, const char *text, mode_t mode,
                    bool replace);
 
-/* Removes the file and syncs the folder. Returns a negative errno on failure; no file is success.
- */
+/* Removes the file and syncs the folder. Returns 0 if the file is gone, also after a crash, or if
+ * there was no file. After a negative errno the file can exist, or return after a crash. */
 int state_file_remove(const char *path);
 
 /* Reads the file and passes its content to read(). Returns 1, 0 if there is no file, or a negative

@@ -2,10 +2,12 @@
 
 #include "agent/state/state-file.h"
 
+#include <limits.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
 
@@ -68,6 +70,68 @@ static void test_old_file_stays_when_writing_fails(void **state)
         assert_true(state_file_write("/nowhere/at/all", json, NULL) == -ENOENT);
 }
 
+static unsigned n_syncs_left = UINT_MAX; /* calls of fsync() until it fails */
+
+/* Fails on demand, as a disk does. Linked with --wrap. */
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+        if (n_syncs_left-- != 0)
+                return __real_fsync(fd);
+        errno = EIO;
+        return -1;
+}
+
+/* The result says which file is in force. The first sync is that of the file, the second that of
+ * the folder after the rename. */
+static void test_result_says_which_file_is_in_force(void **state)
+{
+        static const struct {
+                bool replace;
+                unsigned n_syncs;
+                int result;
+                const char *content;
+        } cases[] = {
+                { true, 0, -EIO, "old" }, { true, 1, 0, "new" },  { true, 2, 0, "new" },
+                { false, 0, -EIO, NULL }, { false, 1, 0, "new" }, { false, 2, 0, "new" },
+        };
+
+        log_set_level(LOG_EMERG);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+                _cleanup_free_ char *path = scratch_path(folder, "s"), *content = NULL;
+                _cleanup_free_ char *temporary = scratch_path(folder, "s.x");
+
+                if (cases[i].replace)
+                        scratch_write(folder, "s", "old");
+                n_syncs_left = cases[i].n_syncs;
+                assert_int_equal(state_file_put(path, "x", "new", 0600, cases[i].replace),
+                                 cases[i].result);
+                n_syncs_left = UINT_MAX;
+                assert_int_equal(access(temporary, F_OK), -1);
+                if (!cases[i].content) {
+                        assert_int_equal(access(path, F_OK), -1);
+                        continue;
+                }
+                content = scratch_read(folder, "s");
+                assert_string_equal(content, cases[i].content);
+        }
+}
+
+static void test_removal_needs_the_sync_of_the_folder(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "s");
+
+        scratch_write(folder, "s", "old");
+        n_syncs_left = 0;
+        assert_int_equal(state_file_remove(path), -EIO);
+        n_syncs_left = UINT_MAX;
+        assert_int_equal(state_file_remove(path), 0);
+        assert_int_equal(state_file_remove("/nowhere/at/all"), 0);
+}
+
 static int read_number(const json_t *json, void *userdata, Error *reterr)
 {
         const json_t *number = json_object_get(json, "number");
@@ -119,4 +183,5 @@ static void test_a_second_process_is_refused(void **state)
 }
 
 TEST_MAIN(test_write_and_read, test_corrupt_is_set_aside, test_old_file_stays_when_writing_fails,
+          test_result_says_which_file_is_in_force, test_removal_needs_the_sync_of_the_folder,
           test_content_that_is_refused_is_set_aside, test_a_second_process_is_refused)
