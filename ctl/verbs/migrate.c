@@ -21,25 +21,21 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/folder-owner.h"
 #include "config/config.h"
 #include "ctl/ask/children.h"
+#include "ctl/ask/local-server.h"
 #include "ctl/print/status.h"
 #include "ctl/verbs/common.h"
 
-#define AGENT          "compute-agentd"
-#define SERVER         "uwsgi"
-#define SOCKET_NAME    "placement.sock"
-#define POLICY_NAME    "policy.yaml"
-#define PATIENCE_TRIES 600 /* tries with a pause of PAUSE_NSEC: at least a minute */
-#define ANSWER_SEC     5
-#define PAUSE_NSEC     (100L * 1000 * 1000)
+#define AGENT            "compute-agentd"
+#define SERVER           "uwsgi"
+#define SOCKET_NAME      "placement.sock"
+#define POLICY_NAME      "policy.yaml"
+#define START_LIMIT_USEC (60 * USEC_PER_SEC) /* until the private Placement answers */
 
 /* Exit codes. */
 typedef enum Outcome {
@@ -88,45 +84,17 @@ static pid_t start(const char *const argv[], const char *const environment[][2])
         _exit(127);
 }
 
-/* Checks whether the server answers with status 200. uwsgi accepts a connection before it has
- * loaded the application, and answers only after that. */
-static bool answers(const char *path)
-{
-        static const char question[] = "GET / HTTP/1.1\r\nHost: localhost\r\n"
-                                       "Connection: close\r\n\r\n";
-        static const char expected[] = "HTTP/1.1 200 ";
-        const struct timeval patience = { .tv_sec = ANSWER_SEC };
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        char answer[sizeof(expected)] = "";
-
-        if (fd < 0 || strlen(path) >= sizeof(address.sun_path))
-                return false;
-        strcpy(address.sun_path, path);
-        return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&
-               connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 &&
-               send(fd, question, strlen(question), MSG_NOSIGNAL) > 0 &&
-               recv(fd, answer, strlen(expected), MSG_WAITALL) > 0 && strcmp(answer, expected) == 0;
-}
-
-/* Waits until the server answers. Returns MIGRATE_PLACEMENT with words if the server ends, or after
- * PATIENCE_TRIES tries without an answer. A try can take ANSWER_SEC if the server accepts the
- * connection. */
+/* Waits until the server answers. Returns 0, or MIGRATE_PLACEMENT with words. */
 static int wait_for_server(Private *private, Error *reterr)
 {
-        const struct timespec pause = { .tv_nsec = PAUSE_NSEC };
+        int r = local_server_wait(private->socket, private->pid, START_LIMIT_USEC);
 
-        for (int i = 0; i < PATIENCE_TRIES; i++) {
-                if (answers(private->socket))
-                        return 0;
-                if (waitpid(private->pid, NULL, WNOHANG) == private->pid) {
-                        private->pid = 0;
-                        break;
-                }
-                (void)nanosleep(&pause, NULL);
-        }
-        error_setf(reterr, EIO,
-                   "The private Placement did not start. See the output of " SERVER "");
+        if (r == 0)
+                return 0;
+        if (r == -ECHILD)
+        private->pid = 0;
+        error_setf(reterr, EIO, "The private Placement %s. See the output of " SERVER,
+                   r == -ECHILD ? "did not start" : "has not answered for a minute");
         return MIGRATE_PLACEMENT;
 }
 
