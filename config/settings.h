@@ -26,8 +26,9 @@ int config_settings_follow_auth(ConfigSettings *settings, Error *reterr);
  * The references in the value of a referenced option are replaced too. An option that no file sets
  * has its default, if this agent knows the option. Other text after a dollar sign stays.
  *
- * Values of other options and sections change only if a reference leads to them. Returns -EINVAL with words that name file,
- * line and option if a reference leads to no option or in a circle, or -ENOMEM. */
+ * Values of other options and sections change only if a reference leads to them. Returns -EINVAL
+ * with words that name file, line and option if a reference leads to no option or in a circle, or
+ * -ENOMEM. */
 int config_expand(ConfigSettings *settings, const char *section, Error *reterr);
 
 /* Returns the option that an entry sets: one of its section, or one of [placement] if the section
