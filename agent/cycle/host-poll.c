@@ -2,10 +2,10 @@
 
 /* Translates the events of a driver, which polls in its own thread, to events of the tracker, and
  * keeps the last snapshot. The driver signals its events through a file descriptor. The patience
- * timer is on while a result is expected; when it ends, the poll is reported as failed with
- * ETIMEDOUT and the time since the first request without a result. The nodename of the first
- * snapshot names the root provider, so a snapshot with another nodename is rejected as a failed
- * poll.
+ * timer is on while a result is expected. When it ends, the poll is reported as failed with
+ * ETIMEDOUT. The message has the time since the first request without a result. The nodename of the
+ * first snapshot names the root provider, so a snapshot with another nodename is rejected as a
+ * failed poll.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 

@@ -43,7 +43,7 @@ typedef enum PlanOp {
 typedef struct PlanStep {
         PlanOp op;
         Uuid provider; /* null for classes, traits and the reshape */
-        Uuid parent;   /* of a move: the new parent */
+        Uuid parent;   /* new parent of a move; else null */
         char *name;    /* name of the provider, class or trait; "" for the reshape */
         char *summary; /* for people, for example "VCPU 8, MEMORY_MB 16384 (was 15872)" */
         size_t *after; /* indexes of the steps that must have succeeded before this one starts */
@@ -69,9 +69,9 @@ typedef struct Plan {
  * With may_batch, inventories can be sent by the reshaper.
  *
  * Returns -EINVAL for a provider that would have to change its name, or would become or stop being
- * a root. Also for a new provider with the name of a deleted one, if a reshape must come first, or
- * if children of the deleted one stay and no ancestor of it does. Returns -ENOMEM when out of
- * memory. */
+ * a root. Also returns -EINVAL for a new provider with the name of a deleted one in two cases: a
+ * reshape must come first, or a child of the deleted one stays and none of its ancestors does.
+ * Returns -ENOMEM when out of memory. */
 int plan_make(const ProviderTree *desired, const Mirror *mirror, const Allocations *allocations,
               bool may_batch, Plan **ret, Error *reterr);
 
