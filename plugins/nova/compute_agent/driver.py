@@ -197,17 +197,21 @@ class DevicesMixin:
             raise make('the server has devices of this host (%s)' %
                        ', '.join(classes))
 
-    def check_can_live_migrate_destination(self, context, instance, *args,
-                                           **kwargs):
+    # Nova compares the arguments of these with those of its own drivers.
+
+    def check_can_live_migrate_destination(
+            self, context, instance, src_compute_info, dst_compute_info,
+            block_migration=False, disk_over_commit=False):
         self._refuse_with_devices(instance, _precheck_error)
         return super().check_can_live_migrate_destination(
-            context, instance, *args, **kwargs)
+            context, instance, src_compute_info, dst_compute_info,
+            block_migration, disk_over_commit)
 
-    def check_can_live_migrate_source(self, context, instance, *args,
-                                      **kwargs):
+    def check_can_live_migrate_source(
+            self, context, instance, dest_check_data, block_device_info=None):
         self._refuse_with_devices(instance, _precheck_error)
         return super().check_can_live_migrate_source(
-            context, instance, *args, **kwargs)
+            context, instance, dest_check_data, block_device_info)
 
     def suspend(self, context, instance):
         # The guest runs on after this error.

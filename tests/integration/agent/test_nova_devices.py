@@ -4,6 +4,7 @@
 Nova (Debian's python3-nova) is real. dbus-send and the agent are fakes here, and real in tests/cloud/test_devices.py.
 """
 
+import inspect
 import json
 import unittest
 from pathlib import Path
@@ -221,14 +222,20 @@ class TestDriver(OptionsCase):
             nova_reboots.assert_called_once_with(None, self.other, [])
 
     def test_live_migration_and_suspension_are_refused(self):
-        for check in (self.driver.check_can_live_migrate_source, self.driver.check_can_live_migrate_destination):
+        for check in (lambda: self.driver.check_can_live_migrate_source(None, self.server, None),
+                      lambda: self.driver.check_can_live_migrate_destination(None, self.server, None, None)):
             with self.assertRaises(exception.MigrationPreCheckError) as caught:
-                check(None, self.server, None)
+                check()
             self.assertIn('the server has devices of this host (CUSTOM_CARD, CUSTOM_VGPU)', caught.exception.format_message())
         self.assertRaises(exception.InstanceFaultRollback, self.driver.suspend, None, self.server)
         with mock.patch.object(libvirt_driver.LibvirtDriver, 'check_can_live_migrate_source') as nova_checks:
             self.driver.check_can_live_migrate_source(None, self.other, 1)
-        nova_checks.assert_called_once_with(None, self.other, 1)
+        nova_checks.assert_called_once_with(None, self.other, 1, None)
+
+    def test_arguments_of_public_methods_are_novas(self):
+        for name in ('init_host', 'suspend', 'check_can_live_migrate_source', 'check_can_live_migrate_destination'):
+            self.assertEqual(*(inspect.getfullargspec(getattr(one, name))
+                               for one in (driver.LibvirtDriver, libvirt_driver.LibvirtDriver)), name)
 
     def test_mdevs_belong_to_the_agent_where_nova_has_no_types(self):
         with mock.patch.object(libvirt_driver.LibvirtDriver, '_get_all_assigned_mediated_devices', return_value={MDEV: SERVER}):
