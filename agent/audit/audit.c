@@ -375,6 +375,22 @@ static bool is_enough(const AuditRun *run, const Claim *claim, const Consumer *c
                guest_size_covers(audit_size_here(run->input, consumer), domain);
 }
 
+/* Returns true if the claim has a device of the provider that is cleaned after its guest. All
+ * capacity of that provider is reserved from the claim on. */
+static bool is_cleaned_later(const AuditRun *run, const Claim *claim, const Uuid *provider)
+{
+        for (size_t i = 0; i < claim->n_devices; i++) {
+                const HostPci *pci =
+                        uuid_equal(&claim->devices[i].provider, provider)
+                                ? host_facts_find_pci(run->input->facts, claim->devices[i].address)
+                                : NULL;
+
+                if (pci && pci->must_be_cleaned)
+                        return true;
+        }
+        return false;
+}
+
 /* Adds a finding for a lost device of the claim, or else for the consumer's first allocation whose
  * inventory is absent or has no capacity. DISK_GB does not need capacity if a sharing provider has
  * this class. */
@@ -393,6 +409,7 @@ static int inspect_withdrawn(AuditRun *run, const Claim *claim, const Consumer *
 
                         if (inventory &&
                             (inventory_capacity(inventory) > 0 ||
+                             is_cleaned_later(run, claim, &held->provider) ||
                              (run->input->disk_is_shared && strcmp(class, "DISK_GB") == 0)))
                                 continue;
                         return add(run, AUDIT_WITHDRAWN, AUDIT_REMEDY_NONE, "", &consumer->uuid,

@@ -373,7 +373,7 @@ static int end(Cleaner *cleaner, const UncleanDevice *row, bool proved, Error *r
                         LOG_FIELDS(LOG_FIELD_DEVICE, row->address),
                         proved ? "Device %s is clean: its units have succeeded. Its capacity is "
                                  "offered again."
-                               : "Device %s is offered without a cleaning: its cordon was lifted, "
+                               : "Device %s is offered without a cleaning. Its cordon was lifted, "
                                  "and no section [device_clean NAME] has it.",
                         row->address);
         return r;

@@ -224,7 +224,7 @@ class TestClean(CleanCase):
         self.assertEqual(self.read('started'), [])
         self.agent.ctl('uncordon', A)
         self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
-        self.assertIn('is offered without a cleaning: its cordon was lifted', self.agent.log())
+        self.assertIn('is offered without a cleaning. Its cordon was lifted', self.agent.log())
 
     def test_another_device_at_the_address_is_not_cleaned(self):
         claim = self.nvme()

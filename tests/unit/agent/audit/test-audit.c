@@ -262,6 +262,34 @@ static void test_table(void **state)
         }
 }
 
+/* A device that is cleaned after its guest has no capacity while the guest has it. */
+static void test_device_that_is_cleaned(void **state)
+{
+        for (int must_be_cleaned = 0; must_be_cleaned <= 1; must_be_cleaned++) {
+                char none[] = "", name[] = "d", address[] = "0000:41:00.0";
+                HostPci pci = { .name = name,
+                                .address = address,
+                                .provider = address,
+                                .resource_class = "VGPU",
+                                .must_be_cleaned = must_be_cleaned };
+                const ClaimDevice device = { .provider = make_uuid("gone"),
+                                             .suffix = none,
+                                             .name = name,
+                                             .address = address,
+                                             .mdev_type = none };
+                _cleanup_(end) GuestIndex index;
+
+                begin(&index);
+                index.facts.facts.pci = &pci;
+                index.facts.facts.n_pci = 1;
+                audit_consumer(index.consumers, 'g', "INSTANCE", GUEST " VGPU=1@gone");
+                assert_int_equal(
+                        claim_add_device(add_claim(&index, 'g', GUEST " VGPU=1@gone"), &device), 0);
+                facts_guest(&index.facts, 'g', "")->running = true;
+                look_twice(&index, "cleaned", must_be_cleaned ? "" : "withdrawn none");
+        }
+}
+
 /* Consumers and claims can be on their way for the grace time. */
 static void test_in_flight(void **state)
 {
@@ -603,7 +631,7 @@ static void test_a_named_consumer_is_released(void **state)
         }
 }
 
-TEST_MAIN(test_table, test_in_flight, test_resized, test_migrations,
+TEST_MAIN(test_table, test_device_that_is_cleaned, test_in_flight, test_resized, test_migrations,
           test_consumers_that_can_be_migrations, test_new_claim_of_unconfirmed_resize,
           test_hindrances, test_a_claim_that_follows, test_a_consumer_that_was_just_written,
           test_a_named_consumer_is_released)
