@@ -308,28 +308,40 @@ static int note_floating(const CpuPlan *plan, const SnapshotDomain *first, size_
         return 0;
 }
 
-int cpu_guests_find(const Snapshot *guests, CpuPlan *plan, Error *ret_words)
+/* Calls cpu_guest_floats() for each guest that runs and can be read. Returns the number of those
+ * that float over the CPUs, and the first of them (borrowed; unchanged if there is none). */
+static int count_floating(const Snapshot *guests, const CpuSet *over, CpuSet *floated,
+                          const SnapshotDomain **ret_first)
 {
-        _cleanup_(cpu_set_done) CpuSet floated = CPU_SET_INIT;
-        const SnapshotDomain *first = NULL;
-        size_t n_guests = 0;
+        int n = 0;
 
-        for (size_t i = 0; i < guests->n_domains; i++) {
-                const SnapshotDomain *domain = &guests->domains[i];
+        for (size_t i = guests->n_domains; i > 0; i--) {
+                const SnapshotDomain *domain = &guests->domains[i - 1];
                 int r;
 
                 if (domain->state == DOMAIN_SHUTOFF || domain->unread)
                         continue;
-                r = cpu_guest_floats(domain, &plan->dedicated, &floated);
+                r = cpu_guest_floats(domain, over, floated);
                 if (r < 0)
                         return r;
-                if (r > 0 && !first)
-                        first = domain;
-                n_guests += r > 0;
+                if (r > 0)
+                        *ret_first = domain;
+                n += r;
         }
+        return n;
+}
+
+int cpu_guests_find(const Snapshot *guests, CpuPlan *plan, Error *ret_words)
+{
+        _cleanup_(cpu_set_done) CpuSet floated = CPU_SET_INIT;
+        const SnapshotDomain *first = NULL;
+        int n_guests = count_floating(guests, &plan->dedicated, &floated, &first);
+
+        if (n_guests < 0)
+                return n_guests;
         remove_pinned(guests, &floated);
         cpu_set_done(&plan->floated);
         plan->floated = TAKE_STRUCT(floated);
-        return cpu_set_count(&plan->floated) > 0 ? note_floating(plan, first, n_guests, ret_words)
-                                                 : 0;
+        n_guests = count_floating(guests, &plan->floated, NULL, &first);
+        return n_guests > 0 ? note_floating(plan, first, (size_t)n_guests, ret_words) : n_guests;
 }

@@ -203,6 +203,13 @@ static void test_floating_guests_withhold_dedicated_cpus(void **state)
                 { GUEST("1", "running", ", 'vcpus': 1, 'cpus': '0-6'") "," GUEST(
                           "2", "shutoff", ", 'vcpus': 1, 'pins': [" PINNED("0", "4") "]"),
                   "5-6", "g1" },
+                /* a guest that floats only over pinned CPUs is not named */
+                { GUEST("1", "running", ", 'vcpus': 1, 'cpus': '4'") "," GUEST(
+                          "2", "running",
+                          ", 'vcpus': 1, 'cpus': '5'") "," GUEST("3", "running",
+                                                                 ", 'vcpus': 1, 'pins': [" PINNED(
+                                                                         "0", "4") "]"),
+                  "5", "The guest g2" },
                 { GUEST("1", "running", ", 'vcpus': 1, 'cpus': '5'") "," GUEST("2", "running",
                                                                                ", 'vcpus': 1"),
                   "4-7", "2 guests (g1, …)" },
