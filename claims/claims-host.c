@@ -22,15 +22,6 @@
 #include "base/text.h"
 #include "claims/claims-internal.h"
 
-/* Yields the host that results from the tree and the claims. Returns a negative errno with
- * words. */
-static int merge_host(Claims *claims, const ProviderTree *tree, HostView **ret, Error *reterr)
-{
-        int r = claims_load_view(claims, reterr);
-
-        return r < 0 ? r : host_view_merge(ret, claims->view, tree, reterr);
-}
-
 /* Withholds the provider that has the uuid of a device's provider, but another name. Another writer
  * renamed it, and the device is not offered (drivers/tree/child-provider.h). */
 static int withhold_renamed(HostView *view, const Uuid *root, const char *node, const char *device)
@@ -65,6 +56,22 @@ static int withhold_all_renamed(const Claims *claims, HostView *view)
         return 0;
 }
 
+/* Yields the host that results from the tree and the claims, with renamed providers withheld.
+ * Returns a negative errno with words. */
+static int merge_host(Claims *claims, const ProviderTree *tree, HostView **ret, Error *reterr)
+{
+        _cleanup_(host_view_freep) HostView *view = NULL;
+        int r = claims_load_view(claims, reterr);
+
+        if (r == 0)
+                r = host_view_merge(&view, claims->view, tree, reterr);
+        if (r == 0 && withhold_all_renamed(claims, view) < 0)
+                r = error_oom(reterr);
+        if (r == 0)
+                *ret = TAKE_PTR(view);
+        return r;
+}
+
 /* Makes one attempt to store the tree. An unchanged host is not written. */
 static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *reterr)
 {
@@ -73,8 +80,6 @@ static int set_providers_once(Claims *claims, const ProviderTree *tree, Error *r
 
         if (r < 0)
                 return r;
-        if (withhold_all_renamed(claims, wanted) < 0)
-                return error_oom(reterr);
         if (host_view_same_host(claims->view, wanted))
                 return 0;
         return store_write_host(claims, wanted, NULL, 0, reterr);
@@ -85,7 +90,9 @@ static bool names(const char *text, const char *address)
 {
         const char *found = strcasestr(text, address);
 
-        return found && (found == text || !isxdigit((unsigned char)found[-1]));
+        while (found && found > text && isxdigit((unsigned char)found[-1]))
+                found = strcasestr(found + 1, address);
+        return found;
 }
 
 /* Adds the devices whose addresses are in text, the column "pci" of a claim of schema version 1.
@@ -131,7 +138,11 @@ static int place_claim(Claims *claims, StoreUnplaced *claim, Error *reterr)
                 return r;
         claim->devices = devices.devices;
         claim->n_devices = devices.n_devices;
-        return store_place(claims, claim, &fit, reterr);
+        r = store_place(claims, claim, &fit, reterr);
+        if (r == 0)
+                log_debug("Claim %" PRIi64 " of schema version 1 was counted on this host",
+                          claim->id);
+        return r;
 }
 
 /* Places the claims of schema version 1, which hold amounts of the node as a whole, with or without
@@ -152,8 +163,6 @@ static int place_unplaced(Claims *claims, Error *reterr)
                 if (attempts.result < 0)
                         return attempts.result;
                 after = claim.id;
-                log_debug("Claim %" PRIi64 " of schema version 1 was counted on this host",
-                          claim.id);
         }
 }
 

@@ -155,6 +155,9 @@ static void test_device_of_renamed_provider_is_not_offered(void **state)
         assert_int_equal(claims_set_providers(fixture->claims, tree, NULL), 0);
         assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", NULL), CLAIM_E_NO_CAPACITY);
         assert_text(fixture->error.text, "mine is withheld");
+        /* A reshape keeps it withheld. */
+        assert_int_equal(claims_shift(fixture->claims, tree, NULL, 0, NULL), 0);
+        assert_int_equal(fixture_claim(fixture, "vm1", "VGPU=1", NULL), CLAIM_E_NO_CAPACITY);
         provider_tree_free(tree);
 
         tree = make_tree("host VCPU=8");
