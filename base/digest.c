@@ -2,7 +2,8 @@
 
 /* Makes and compares digests. The hash is BLAKE2b without a key, as RFC 7693 defines it. Names are
  * those of the RFC: h is the state, v the work vector, m the message block, and sigma the order of
- * its words in each round. Words are little-endian. A text must be shorter than 2^64 bytes. */
+ * its words in each round. Words are little-endian. A text must be shorter than 2^64 bytes. A
+ * comparison is not constant-time, because a digest protects no secret. */
 
 #include "base/digest.h"
 
@@ -37,7 +38,7 @@ static inline uint64_t rotate(uint64_t word, unsigned n)
         return (word >> n) | (word << (64 - n));
 }
 
-/* Mixes two words of the block into four words of v. */
+/* The function G of the RFC. x and y are words of the block, the others are words of v. */
 static inline void mix(uint64_t *a, uint64_t *b, uint64_t *c, uint64_t *d, uint64_t x, uint64_t y)
 {
         *a += *b + x;

@@ -4,10 +4,10 @@
  * claim. For a new database it first adds actions that create claims of consumers
  * (RECONCILE_PLACE), or asks for the read that they need. At the end it sorts the actions, and
  * lists providers with too much usage. Each comparison adds actions and problems, and changes
- * nothing else. A claim has an item in the memory if it is confirmed and has no guest, if its guest
- * was resized, or if it has a resize target beside it. The next call gets the memory. Only
- * reconcile_make() replaces it, at its end, so a failure leaves it unchanged. All times come from
- * the start of the poll, not from the clock. */
+ * nothing else. The memory has items of confirmed claims without a guest, and of claims with a
+ * resize target beside them. It also has items of claims whose guest was resized or has fewer
+ * devices. The next call gets the memory. Only reconcile_make() replaces it, at its end, so a
+ * failure leaves it unchanged. All times come from the start of the poll, not from the clock. */
 
 #include "claims/reconcile.h"
 
@@ -107,8 +107,8 @@ static bool was_reported(const Claim *claim)
                                              claim->write_state == CLAIM_WRITE_WRITTEN);
 }
 
-/* Returns true if the claim was made, confirmed or yielded since the poll began: the poll might not
- * show its guest. */
+/* Returns true if the claim was made, confirmed or returned to a caller since the poll began: the
+ * poll might not show its guest. */
 static bool is_recent(const Work *work, const Claim *claim)
 {
         for (size_t i = 0; i < work->input->n_recent; i++)
@@ -157,10 +157,11 @@ typedef struct Guestless {
         ReconcileMissing missing;
         ConsumerPlace place;  /* place of the claim's consumer */
         bool stopped;         /* it has a guest, which does not run */
-        bool confirmed, aged; /* aged: gone or unconfirmed for too long */
+        bool confirmed, aged; /* aged: its guest is missing, or it is unconfirmed, for too long */
 } Guestless;
 
-/* Collects the facts about a claim without a guest. An answer of Placement counts as asked now. */
+/* Collects the facts about a claim without a guest. If Placement has answered about its consumer,
+ * the time of the last answer is now. */
 static Guestless make_guestless(const Work *work, const Claim *claim, bool stopped)
 {
         uint64_t now = work->now_usec;
@@ -461,7 +462,8 @@ static int handle_guest(Work *work, const Claim *claim, const HostDomain *domain
                 return is_confirmed_by(work, claim, domain)
                                ? add_of_claim(work, RECONCILE_CONFIRM, claim, domain)
                                : 0;
-        /* The guest of two claims matches one or the other. */
+        /* A guest with two claims is not compared with either: it has the amounts of only one of
+         * them. */
         if (domain->unread || guest_index_has_claim(&work->index, &claim->consumer, claim))
                 return 0;
         if (claim_follows(claim) && work->input->access != RECONCILE_NO_PLACEMENT)
@@ -520,8 +522,8 @@ static int inspect_unread(Work *work, const Claim *claim)
                        : 0;
 }
 
-/* Handles one claim. With recorded facts, only devices, expiring claims and claims that identify
- * their guest themselves are compared. */
+/* Handles one claim. If the facts are recorded (ReconcileInput.recorded), they have no guests. Then
+ * only devices, expiring claims and claims that identify their guest themselves are compared. */
 static int inspect_claim(Work *work, const Claim *claim)
 {
         bool moving = !uuid_empty(&claim->guest);
@@ -591,8 +593,9 @@ static bool is_move_of(const Work *work, const Consumer *consumer, const HostDom
                size.memory_mb == domain->memory_mb;
 }
 
-/* Marks one answer for each guest that can be moving to another host: its migration gets no claim
- * beside the guest's. */
+/* A guest can be moving to another host. For each such guest, marks one consumer that can be its
+ * migration. place_consumers() makes no claim of this consumer, because the claim of the guest
+ * counts its amounts. */
 static void mark_migrations(const Work *work, bool *counted)
 {
         for (size_t i = 0; !work->input->recorded && i < work->input->facts->n_domains; i++)

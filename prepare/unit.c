@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs systemctl and journalctl as child processes. A read has a limit of time and size.
+/* Starts the units that clean devices, and reads their last lines from the journal, by running
+ * systemctl and journalctl as child processes. prepare_unit_check() rejects a unit whose successful
+ * start does not prove that it ran. prepare_unit_start() does not wait for the unit. Each read of
+ * an output ends at a time limit, and the output is cut at OUTPUT_MAX.
  *
  * Tests: tests/unit/prepare/test-clean.c tests/boot/test_clean.py */
 
@@ -30,7 +33,8 @@ char *prepare_unit_name(const char *template, const char *address)
         return text_format("%.*s@%s.service", (int)(at - template), template, address);
 }
 
-/* Reads from a pipe until its end, the limit or the deadline. Returns -ETIMEDOUT or -ENOMEM. */
+/* Reads from a pipe until its end or up to OUTPUT_MAX bytes. Returns -ETIMEDOUT after COMMAND_USEC,
+ * -ENOMEM, or the error of read(). */
 static int read_output(int fd, char **ret)
 {
         uint64_t until = clock_usec(CLOCK_MONOTONIC) + COMMAND_USEC;
@@ -72,7 +76,8 @@ static int start(char *const argv[], int output, pid_t *ret)
         return 0;
 }
 
-/* Runs a command and yields its standard output, owned by the caller. Its exit code is ignored. */
+/* Runs a command, waits for its end, and yields its standard output, owned by the caller. Kills it
+ * if the read fails. The exit code is ignored. */
 static int run(char *const argv[], char **ret)
 {
         _cleanup_close_ int reader = -EBADF;
@@ -105,7 +110,7 @@ static bool has_line(const char *text, const char *line)
         return false;
 }
 
-/* Checks whether a line of a unit's text begins so. */
+/* Checks whether a line of a unit's text begins with prefix. */
 static bool has_option(const char *text, const char *prefix)
 {
         for (const char *place = text; (place = strstr(place, prefix)); place++)
@@ -114,7 +119,8 @@ static bool has_option(const char *text, const char *prefix)
         return false;
 }
 
-/* A condition that does not hold makes systemctl succeed although the unit did not run. */
+/* Rejects a unit with a condition. If a condition does not hold, systemctl succeeds although the
+ * unit did not run. */
 static int check_text(const char *unit, Error *reterr)
 {
         char *argv[] = { (char *)"systemctl", (char *)"cat", (char *)unit, NULL };

@@ -25,7 +25,7 @@ struct Refresh {
         RefreshDone done;
         void *userdata;
 
-        /* Members of a refresh of providers. */
+        /* Used by refresh_new() alone. */
         Mirror *mirror;        /* the current mirror, borrowed */
         const Mirror *partial; /* the result of a failed refresh, borrowed; NULL: none */
         Uuid root;
@@ -37,7 +37,7 @@ struct Refresh {
         size_t n_stale;
         Reads *reads; /* _PLACEMENT_PART_MAX consecutive items for each provider of stale */
 
-        /* Members of a refresh of names. */
+        /* Used by refresh_names_new() alone. */
         Mirror *trait_mirror; /* borrowed; gets the answers about traits and classes */
         StringSet traits, classes;
         size_t first_trait, next_trait; /* range of the traits in the request under way */
@@ -118,7 +118,8 @@ static int start_reads(Refresh *refresh, Error *reterr)
 }
 
 /* Checks that Placement has the root under the configured name. An empty list is fine: the host is
- * new. REPORT_E_REFUSED for another name, -EBADMSG for a tree without its root. */
+ * new. Returns REPORT_E_REFUSED for another name. Returns -EBADMSG for a tree without its root,
+ * which on_list() reports as REPORT_E_UNAVAILABLE. */
 static int check_root(const Refresh *refresh, const PlacementProviders *providers, Error *reterr)
 {
         const PlacementProvider *root = NULL;
@@ -142,9 +143,10 @@ static int check_root(const Refresh *refresh, const PlacementProviders *provider
 /* Checks whether the mirror can be wrong about a provider that has the generation of the list. A
  * provider that was deleted and created again can have its old generation, but then the list has
  * another last-modified. So a mirror that this process read is doubtful if all generations are
- * equal and last-modified differs. If a generation differs, that change explains the other
- * last-modified. A mirror that was restored from an earlier process has no digest of the list. It
- * is doubtful unless it has the providers, generations and last-modified of the list. */
+ * equal and last-modified differs. If a generation differs, the change of that provider explains
+ * the other last-modified, so the mirror is not doubtful. A mirror that was restored from an
+ * earlier process has no digest of the list. It is doubtful unless it has the providers,
+ * generations and last-modified of the list. */
 static bool is_doubtful(const Refresh *refresh, bool is_current, uint64_t modified_sec)
 {
         const PlacementSeen *last = mirror_get_list(refresh->mirror);

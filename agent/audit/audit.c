@@ -34,7 +34,7 @@ typedef struct AuditRun {
         AuditEvidence evidence;
         const AuditMemory *memory;
         AuditMemory next;   /* memory for the next audit */
-        const char *server; /* evidence of AUDIT_REMEDY_RELEASE_SHARE for the present consumer */
+        const char *server; /* evidence that the present consumer has no living server */
         Audit *audit;
 } AuditRun;
 
@@ -81,7 +81,7 @@ void audit_memory_done(AuditMemory *memory)
         *memory = (AuditMemory){ 0 };
 }
 
-/* Returns the evidence that a remedy harms no living server. */
+/* Returns the reason why the remedy harms no living server; "" for AUDIT_REMEDY_NONE. */
 static const char *evidence_of(const AuditRun *run, AuditRemedy remedy)
 {
         static const char *const texts[_AUDIT_REMEDY_MAX] = {
@@ -135,7 +135,7 @@ static int skip_recent(AuditRun *run)
         return 0;
 }
 
-/* Writes the consumer's allocations from this tree to the file. */
+/* Writes the consumer's allocations from this tree as text to file, a stream in memory. */
 static int write_share(const AuditInput *input, const Consumer *consumer, FILE *file)
 {
         const char *separator = "";
@@ -218,7 +218,8 @@ static int remember(AuditRun *run, const Consumer *consumer, bool unowned)
 }
 
 /* Returns true if the consumer is in its state for less than the grace time, or has no allocation
- * here. */
+ * here. Such a consumer without claim and guest is skipped. A finding about the claim of such a
+ * consumer has no remedy. */
 static bool is_new(const AuditRun *run, const Consumer *consumer)
 {
         const struct AuditSeen *seen = find_seen(&run->next, &consumer->uuid);
@@ -235,8 +236,8 @@ static bool is_named(const AuditInput *input, const Consumer *consumer)
 }
 
 /* Decides whether the consumer's server is alive. An operator who names the consumer decides that
- * it is not, against all evidence of the host. text gets the evidence, unless the consumer is
- * new. */
+ * it is not, against all evidence of the host. A new consumer counts as alive, and text stays
+ * unchanged. Otherwise text gets the evidence. */
 static AuditServerState judge(const AuditRun *run, const Consumer *consumer,
                               char text[static AUDIT_EVIDENCE_SIZE])
 {
@@ -375,8 +376,8 @@ static bool is_enough(const AuditRun *run, const Claim *claim, const Consumer *c
                guest_size_covers(audit_size_here(run->input, consumer), domain);
 }
 
-/* Returns true if the claim has a device of the provider that is cleaned after its guest. All
- * capacity of that provider is reserved from the claim on. */
+/* Returns true if the claim has a device of the provider that is cleaned after its guest. Such a
+ * provider has no capacity from the claim until it is clean, so this is no finding. */
 static bool is_cleaned_later(const AuditRun *run, const Claim *claim, const Uuid *provider)
 {
         for (size_t i = 0; i < claim->n_devices; i++) {
@@ -524,9 +525,9 @@ static int inspect_missing(AuditRun *run, const Claim *claim)
                 domain->name, domain->running ? "runs" : "is defined", claim->id);
 }
 
-/* Checks a guest with two claims, once for the pair. claims/reconcile.h ends one of them, if guest
- * and Placement contradict it. A pair is listed if both claims are confirmed, the second one is not
- * young, and no migration can explain the pair. */
+/* Checks a guest with two claims, once for the pair. The comparison of claims and guests ends a
+ * claim that guest and Placement contradict (claims/reconcile.h). A pair is listed if both claims
+ * are confirmed, the second one is not young, and no migration can explain the pair. */
 static int inspect_resized(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         const Claim *first = guest_index_claim(&run->evidence.index, &claim->consumer),

@@ -7,8 +7,8 @@
  * no document yet counts as a reader.
  *
  * Claims, ended claims and events can be very many, so a Listing writes these three documents in
- * steps. Their old text is freed at a change, and each change counts as a difference, because no
- * job makes them only to compare. */
+ * steps. Their old text is freed at a change. They are too large to be made only for a comparison,
+ * so each change counts as a difference. */
 
 #include "agent/bus/documents.h"
 
@@ -63,7 +63,8 @@ static bool take_signal(BusDocumentText *text)
 {
         bool due = text->is_due && text->differs;
 
-        /* The reader has the current text, so the next change is due for it. */
+        /* The text is equal, so its reader has the current text. The next change makes a signal
+         * due. */
         text->is_read = text->is_read || (text->is_due && !due);
         text->is_due = text->differs = false;
         return due;
@@ -452,7 +453,8 @@ static int step(BusJob *job, sd_bus_error *error)
         return MIN(r, 0);
 }
 
-/* Passes a job for the document to the gate. Returns 1: the answer will follow. */
+/* Queues a job that makes the document in steps (agent/bus/gate.h). Returns 1: the answer will
+ * follow. */
 static int begin_listing(BusDocuments *documents, BusDocument document, sd_bus_message *call)
 {
         Listing *listing = calloc(1, sizeof(Listing));

@@ -4,8 +4,9 @@
  * the one that the agent wants, and the one that Placement has now (remote). Left equal to wanted,
  * and remote different, means that another writer has undone the value. Only providers that left
  * and wanted have, the host's root and its descendants, are compared. An overwritten value is an
- * Overwrite ("part"), which counts the overwrites and has the end of its pause. The parts are a
- * small unsorted array, so searches are linear. */
+ * Overwrite ("part"), which counts the overwrites and has the end of its pause. During the pause,
+ * overwrites_yield() changes the tree to publish to the other writer's value, so that the agent
+ * does not rewrite it. The parts are a small unsorted array, so searches are linear. */
 
 #include "agent/cycle/overwrites.h"
 
@@ -75,7 +76,8 @@ static uint64_t pause_usec(unsigned n)
 }
 
 /* Counts an overwrite of a value, and begins its pause from the OVERWRITES_MAX-th overwrite on.
- * During the pause the difference is expected and does not count. how describes the change. */
+ * During the pause the difference is expected and does not count. how: text about the change, for
+ * overwrites_describe(). */
 static int note(Overwrites *overwrites, OverwriteKind kind, const Provider *provider,
                 const char *name, const char *how, uint64_t now_usec)
 {
@@ -234,7 +236,7 @@ int overwrites_update(Overwrites *overwrites, const ProviderTree *wanted,
         return r;
 }
 
-/* Gives the provider the trait if remote has it, and removes it otherwise. */
+/* Makes the provider have the trait exactly if remote has it. */
 static int yield_trait(Provider *provider, const Provider *remote, const char *name)
 {
         if (string_set_contains(&remote->traits, name))
@@ -253,7 +255,8 @@ static int yield_inventory(Provider *provider, const Provider *remote, const cha
         return 0;
 }
 
-/* Changes the value of the part in tree to that of remote. */
+/* Changes the value of the part in tree to that of remote, so that the plan has no request for
+ * it. */
 static int yield_value(const Overwrite *part, ProviderTree *tree, const ProviderTree *remote)
 {
         Provider *provider = provider_tree_find(tree, &part->uuid);

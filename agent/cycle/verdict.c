@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Makes the verdict from the facts of a cycle. Each kind of reason is a row of a table with
- * severity, words, command and advice. The enum and the table have the order of severity, and
- * verdict_make() adds reasons in that order. So the first reason is the worst one, and the verdict
- * has its state. A kind is added at most once. If several cases have one kind, its text lists them,
- * or has the first case and the number of the others. All functions are pure. */
+ * severity, words, command and advice. The enum and the table have the order of severity. The
+ * functions of verdict_make() must add reasons in that order, because callers take the first reason
+ * for the worst one. The verdict has the worst state of all reasons. A kind is added at most once.
+ * If several cases have one kind, its text lists them, or has the first case and the number of the
+ * others. All functions are pure. */
 
 #include "agent/cycle/verdict.h"
 
@@ -243,7 +244,7 @@ static uint64_t get_used(const HostView *view, const LedgerDevice *device)
 }
 
 /* Returns true if claims use a part of the device, or if consumers in Placement do. The consumers
- * are known only for inventories whose holders were read (agent/tree/retained.h). */
+ * are known only if the allocations from its provider were read (agent/tree/retained.h). */
 static bool is_held(const CycleFacts *facts, const LedgerDevice *device)
 {
         return get_used(facts->view, device) > 0 ||
@@ -343,8 +344,9 @@ static void inspect_others(const CycleFacts *facts, Verdict *verdict)
                     text);
 }
 
-/* Returns the number of pending writes, removals and moves in the states synced, left to nova and
- * stale, else 0. In the other states Placement is not used, and the state is the reason. */
+/* Returns the number of pending writes, removals and moves that a reason can be about. Returns 0
+ * unless the state is synced, left to nova or stale. In the other states Placement is not used, and
+ * the state is the reason. */
 static uint64_t count_pending_writes(const CycleFacts *facts)
 {
         SyncState state = facts->status->sync_state;
@@ -398,7 +400,7 @@ static void inspect_config(const CycleFacts *facts, Verdict *verdict)
                     format_more(more, warnings->n_items));
 }
 
-/* Adds the warnings and the pending reasons, in the order of the kinds. */
+/* Adds the other warnings, and the reasons with VERDICT_PENDING. */
 static void inspect_rest(const CycleFacts *facts, Verdict *verdict)
 {
         const TrackerStatus *status = facts->status;

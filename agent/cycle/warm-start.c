@@ -4,7 +4,10 @@
  * with which a start need not read everything (warm-start.h). The member "content" has this state.
  * The member "checksum" is the digest of the text of "content". jansson writes equal values as
  * equal texts if keys are sorted. So the reader writes the content as text again, and compares the
- * digests. */
+ * digests. A file with another digest is damaged, and nothing of it is used.
+ *
+ * Two functions decide by the content whether the start needs no audit, and when the next full read
+ * of Placement is due. */
 
 #include "agent/cycle/warm-start.h"
 

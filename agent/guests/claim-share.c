@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finds, removes and compares the share of this host in a consumer. Decides whether the share is
- * left over from the agent's own write (claim_share_is_ours()). A provider is the host's own if it
- * is in the subtree of the root of the claims' view. All functions work on lists of allocations
- * that the caller read; none reads Placement.
+/* Finds, removes and compares the share of this host in a consumer: the consumer's allocations from
+ * the host's own providers. Decides whether the share is left over from the agent's own write
+ * (claim_share_is_ours()). A provider is the host's own if it is in the subtree of the root of the
+ * claims' view. All functions work on lists of allocations that the caller read; none reads
+ * Placement.
  *
  * The second half completes a claim of a guest: a Build has the claim, Placement's allocations and
  * the share so far. Each resource class is taken once, from the claim or from Placement. The rules
@@ -92,8 +93,8 @@ bool claim_share_is(const Claim *claim, const Consumer *consumer)
 }
 
 /* Returns the latest time of Placement's clock at which a write that is sent now can arrive; 0: not
- * known. Only an answer about a new consumer has the current time. The time of an existing one is
- * that of its last write. */
+ * known. The answer about a new consumer has the current time. The answer about an existing one has
+ * the time of its last write, which shows no limit. */
 static uint64_t until_sec(const Consumer *consumer)
 {
         return consumer->generation < 0 && consumer->modified_sec > 0
@@ -148,10 +149,10 @@ static bool holds_the_same(const HostView *view, size_t root, const Consumer *co
         return claim_share_is(claim, consumer);
 }
 
-/* Decides about a consumer whose generation can be that of the agent's write. A consumer that
- * existed before is recognised by the time of its last write. A new one is recognised by the latest
- * time at which the agent's write can have arrived. It must also have at least the amounts of claim
- * (NULL: not known). Without known times only the amounts decide. */
+/* Decides about a consumer whose generation can be that of the agent's write. With known times, a
+ * consumer that existed before the write is recognised by the time of its last write alone. A new
+ * consumer must not be written later than the agent's write can have arrived. It must also have at
+ * least the amounts of claim (NULL: not known). Without known times only these amounts decide. */
 static bool may_be_ours(const ClaimReported *reported, const Claim *claim, const Consumer *consumer)
 {
         if (reported->until_sec > 0 && consumer->modified_sec > 0) {
@@ -178,12 +179,12 @@ bool claim_share_is_ours(const HostView *view, const char *node, const ClaimRemo
                 return false;
         if (consumer->generation <= written)
                 return may_be_ours(&left->reported, claim, consumer);
-        /* The consumer was written after the agent. Only a writer that changed other hosts alone
-         * leaves the agent's part. */
+        /* Another client wrote the consumer after the agent. The share is still the agent's only if
+         * that client changed allocations from other hosts, and no allocation of this host. */
         return moved && (!claim || holds_the_same(view, root, consumer, claim));
 }
 
-/* Sets a text that is NULL to given, or to otherwise if given is empty. */
+/* Sets a text that is not known yet. If given is NULL or empty, otherwise is the value. */
 static int set_text(char **text, const char *given, const char *otherwise)
 {
         if (*text)

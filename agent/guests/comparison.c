@@ -55,7 +55,9 @@ bool clock_jump_is_before(const ClockJump *jump, uint64_t usec)
 {
         uint64_t since = jump->to_usec > jump->gap_usec ? jump->to_usec - jump->gap_usec : 0;
 
-        /* Since the jump the clock has shown since..to_usec, and before it at most from_usec. */
+        /* At most gap_usec has passed since the jump, so the clock showed since..to_usec after it.
+         * Before it, the clock showed at most from_usec. A time that is possible after the jump
+         * counts as such. */
         return usec <= jump->from_usec && !(usec >= since && usec <= jump->to_usec);
 }
 
@@ -92,8 +94,8 @@ static void note_expired(ClaimService *service, uint64_t ended_usec)
 }
 
 /* Moves the expiry of claims with the clock, so that each one expires the same time after its
- * creation. A claim that was made after the last look has the new clock's time already, unless its
- * time of creation shows otherwise. */
+ * creation. A claim that was made after the last look usually has times of the new clock. It is
+ * moved only if its time of creation is from before the jump. */
 static void move_expiry(ClaimService *service, const ClockJump *jump)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -335,7 +337,8 @@ static void set_held(ClaimComparison *comparison, uint64_t stamp, Allocations *h
         comparison->held_stamp = stamp;
 }
 
-/* Returns true if a claim follows the amounts of another writer. */
+/* Returns true if a living claim takes over the amounts that another writer sets in Placement
+ * (claim_follows()). */
 static bool has_follower(ClaimService *service)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -352,14 +355,15 @@ static bool has_follower(ClaimService *service)
  * since their allocations were read last. */
 static bool wants_held(ClaimService *service, uint64_t stamp)
 {
-        /* A complete read, which a new database needs, includes these allocations. */
+        /* A new database gets a complete read, which includes these allocations. So they are not
+         * read alone. */
         if (!service->claims || !service->comparison.is_due || !service->tree_is_stored ||
             stamp == service->comparison.held_stamp || claim_service_is_unread(service))
                 return false;
         if (has_follower(service))
                 return true;
-        /* A later claim starts with Placement's current amounts, so nothing older has to be
-         * read. */
+        /* No claim needs the allocations of this stamp. A claim that follows later is made with the
+         * amounts that Placement has then. */
         set_held(&service->comparison, stamp, NULL);
         return false;
 }
@@ -388,7 +392,8 @@ void claim_service_look_again(ClaimService *service)
 
 /* Comparison */
 
-/* Returns true if capacity is requested, and the poll began after the request. */
+/* Returns true if claim_service_ask_all() requested free capacity, and the poll began after
+ * that. */
 static bool is_urgent(const ClaimComparison *comparison)
 {
         return comparison->urgent_usec > 0 &&
@@ -402,7 +407,7 @@ struct ComparisonRun {
         ClaimService *service;
         sd_event_source *next;  /* begins the next turn */
         Reporter *reporter;     /* NULL: Placement is not asked */
-        ReconcileAccess access; /* access to Placement of the comparison that runs */
+        ReconcileAccess access; /* whether the comparison can read Placement */
         ClaimReconcile *run;    /* NULL: no comparison runs */
         uint64_t n_opened;      /* ClaimService.n_opened when it began */
         uint64_t stamp;         /* stamp of the providers whose allocations are read:
@@ -526,7 +531,7 @@ static int continue_run(ComparisonRun *run)
                 Error error = ERROR_NULL;
                 int r;
 
-                /* The file was closed since the last turn. */
+                /* The claim database was closed since the last turn; it can be open again. */
                 if (!run->service->claims || run->n_opened != run->service->n_opened) {
                         end_run(run, false);
                         break;

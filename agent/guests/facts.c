@@ -36,7 +36,8 @@ static const char *keep(HostFacts *facts, const char *word)
         return NULL;
 }
 
-/* Adds the devices that can create mdevs, with the number that is left. */
+/* Adds the devices that can create mdevs, each with the number of mdevs that it can still
+ * create. */
 static int add_devices(const MdevPlan *plan, HostFacts *facts)
 {
         for (size_t i = 0; i < plan->n_offers; i++) {
@@ -63,7 +64,8 @@ static int add_devices(const MdevPlan *plan, HostFacts *facts)
 }
 
 /* Adds the PCI devices of the [pci] section, with their resource classes, if they are reported in
- * Placement. Devices of a physical network, and vGPU functions without a vGPU, are left out. */
+ * Placement. Devices of a physical network are left out. So are virtual functions that can become a
+ * vGPU, but have no type of vGPU now. */
 static void add_pci(const HostConfig *config, const Snapshot *snapshot, HostFacts *facts)
 {
         for (size_t i = 0; config->report_in_placement && i < snapshot->n_devices; i++) {
@@ -122,8 +124,9 @@ static void add_function(const VgpuCard *card, size_t index, const VgpuFunction 
         }
 }
 
-/* Moves the cards of the plan to the facts, and adds their functions. No function is marked as
- * taken: taken_mark_card() marks them by the claims, which can be newer than the poll. */
+/* Moves the vGPU cards that mdev_plan_make() found to the facts, and adds their functions. No
+ * function is marked as taken: taken_mark_card() marks them by the claims, which can be newer than
+ * the poll. */
 static void add_vgpus(MdevPlan *plan, HostFacts *facts)
 {
         facts->cards = plan->cards.items;

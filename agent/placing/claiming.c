@@ -3,8 +3,10 @@
 /* Runs the task of a claim that a caller requests, from the read of its consumer to the answer.
  * Allocations that another writer placed on this host are verified and claimed. Allocations that an
  * earlier claim left are claimed or replaced. Without any, the fit chooses, the choice is claimed
- * as pending, and it is written to Placement. Without Placement, the claim is made by the known
- * state, and written later if necessary. agent/placing/queue.h describes all steps.
+ * as pending, and it is written to Placement. A host without Placement claims by its own state.
+ * During an outage of Placement, a new claim is made by the known state and written later. That
+ * needs claim_mode auto and the permission of [agent] nova. agent/placing/queue.h describes all
+ * steps.
  *
  * A pending claim ends in one of two ways if its write fails. claims_withdraw() is for a write that
  * certainly did not happen: nothing must be removed from Placement. claims_release() is for a write
@@ -17,7 +19,8 @@
 #include "agent/placing/task.h"
 #include "base/log.h"
 
-/* Placing for claims that are made without asking Placement. */
+/* Placing for answers that write nothing to Placement and read nothing from it: on a host without
+ * Placement, and for a consumer that has its claim. */
 static const ClaimPlacing local = { .write_state = CLAIM_WRITE_NONE };
 
 static void write_chosen(ClaimTask *task);
@@ -91,7 +94,7 @@ static void claim_without_placement(ClaimTask *task, const Error *error)
 
 /* Writing */
 
-/* The way in which a pending claim ends: claims_withdraw() or claims_release(). */
+/* The function that ends a pending claim: claims_withdraw() or claims_release(). */
 typedef int (*ClaimEnd)(Claims *claims, int64_t id, const char *reason, Error *reterr);
 
 /* Ends the pending claim with this function. why is the reason in the history. */
@@ -172,8 +175,8 @@ static void fail_for_others(ClaimTask *task, const Error *error)
         Claims *claims = task->queue->config.service->claims;
         Error words = *error;
 
-        /* The removal of a released claim is pending, or was done after Placement reported its free
-         * capacity. */
+        /* A removal will free capacity, or has freed some after Placement reported its free
+         * capacity. So another attempt can succeed. */
         if (claims &&
             (is_leaving(claims) || task->claiming.n_removals != task->queue->n_removals) &&
             claim_task_retry(task))
@@ -206,8 +209,8 @@ static void on_capacity(int result, ConsumersAnswer *answer, const Error *error,
 
 /* Reads the free capacity in Placement, and counts an attempt. Returns true if the request was
  * sent: on_capacity() then continues. The request names a class and amount of the choice,
- * preferably of a provider of this host. Returns false if the allocations are in Placement already,
- * or after the last attempt. */
+ * preferably of a provider of this host. Returns false if nothing was sent. That is so if the
+ * refused write only repeated allocations of Placement, after the last attempt, and on failure. */
 static bool ask_for_capacity(ClaimTask *task)
 {
         Claims *claims = task->queue->config.service->claims;
@@ -349,10 +352,10 @@ static ClaimPlacing placing_of_consumer(const ClaimTask *task, const HostView *v
         };
 }
 
-/* Finds allocations that an earlier claim of the consumer left and that must be removed. Ends
- * pending removals of the consumer that have nothing to remove, or must not remove it. Returns true
- * if there are such allocations. *ret is the claim that left them; NULL: it is no longer in the
- * database. The caller frees it. */
+/* Finds allocations that an earlier claim of the consumer left and that must be removed. Ends those
+ * pending removals of the consumer that find no allocations, or only allocations that must stay.
+ * Returns true if there are such allocations. *ret is the claim that left them; NULL: it is no
+ * longer in the database. The caller frees it. */
 static bool find_leftover(ClaimTask *task, Claims *claims, Claim **ret)
 {
         ClaimRemoval removal = { 0 };

@@ -8,10 +8,11 @@
  * again. A reshape that is only shown ends after the decision. An undo makes the decision from the
  * image of the last reshape (image.c).
  *
- * If another client changes a consumer during the round, the request fails as a whole (facts E6).
- * The next round then reads and decides again, also after the first refusals. The pauses between
- * rounds grow, with jitter, until patience_usec has passed. No half of a reshape is ever sent.
- * systemd gets a longer time-out before each further round.
+ * If another client changes a consumer during the round, the request fails as a whole (doc/facts.md
+ * E6). The next round then reads and decides again. A request that Placement refuses is repeated in
+ * the same way, until MAX_REFUSALS of them were refused. The pauses between rounds grow, with
+ * jitter, until patience_usec has passed. No half of a reshape is ever sent. systemd gets a longer
+ * time-out before each further round.
  *
  * The state machine of a round is a chain of callbacks: on_timer(), on_refreshed(), on_gathered(),
  * on_published(). Each of them starts the next step. After an error it calls end_round(), which
@@ -47,7 +48,7 @@
 #define PENDING_FILE "reshape-pending.json"
 #define DONE_FILE    "reshape.json"
 
-/* The reshape that runs. */
+/* The data of the running reshape. Exists from reshape_control_begin() to finish(). */
 typedef struct Reshaper {
         ReshapeControl *control;
         ReshapeKind kind;
@@ -74,6 +75,7 @@ typedef struct Reshaper {
         bool cancelled;
 } Reshaper;
 
+/* The schedule, files and results of all reshapes. */
 struct ReshapeControl {
         sd_event *event;
         char *state_dir;
@@ -256,8 +258,8 @@ static void finish(Reshaper *reshaper, int result, const Error *error)
         ProviderTree *tree = TAKE_PTR(reshaper->tree);
 
         note_end(reshaper, result, &words);
-        /* Without an answer of Placement the reshape of the start, or a requested one, remains
-         * due. */
+        /* Without an answer of Placement the reshape remains due, both the one at the start of the
+         * agent and a requested one. */
         if (!report_outcome_is_away(result))
                 control->state.at_start &= reshaper->kind == RESHAPE_SHOW;
         else if (reshaper->was_asked && !control->asked)
@@ -422,8 +424,9 @@ static void drop_unchanged(ReshapeImage *image)
         }
 }
 
-/* Returns the guests of migrations among the consumers (see migration-match.h), owned by the
- * caller. Returns NULL and no aliases if memory is short. */
+/* Finds the migrations among the consumers: an alias relates the consumer of a migration to its
+ * guest (migration-match.h). The caller owns the result. Sets *ret_n to 0 and returns NULL if
+ * memory is short. */
 static ReshapeAlias *find_aliases(const Reshaper *reshaper, const Allocations *consumers,
                                   size_t *ret_n)
 {
@@ -438,8 +441,9 @@ static ReshapeAlias *find_aliases(const Reshaper *reshaper, const Allocations *c
         return aliases;
 }
 
-/* Lets the driver make the new shape. The tree maker borrows moved, others and aliases during the
- * call, and edits moved. The members of the verdict are therefore reset after it. */
+/* Lets the driver make the new shape. The verdict passes moved, others and aliases to the tree
+ * maker, which edits moved. The verdict borrows them only during the call, so its members are reset
+ * afterwards. */
 static int decide_forward(Reshaper *reshaper, Allocations *moved, const Allocations *others,
                           Error *reterr)
 {
@@ -501,7 +505,7 @@ static int publish(Reshaper *reshaper, const Allocations *consumers, Error *rete
         return r < 0 ? error_setf(reterr, r, "Cannot send the reshape: %s", strerror(-r)) : 0;
 }
 
-/* Continues the round with the consumers that were read. Takes them from the reporter. */
+/* Continues the round with the consumers that were read, which it takes over from the reporter. */
 static void on_gathered(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Reshaper *reshaper = userdata;

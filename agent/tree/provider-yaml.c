@@ -279,7 +279,8 @@ static int read_identification(const Reader *reader, const yaml_node_t *node,
         return entry->name ? 0 : -ENOMEM;
 }
 
-/* Returns true if an earlier entry has the same target in the same form. */
+/* Returns true if an earlier entry has the same target in the same form. read_entry() then reports
+ * the second entry, and it is skipped. */
 static bool is_target_taken(const ProviderYaml *yaml, const ProviderYamlEntry *entry)
 {
         for (size_t i = 0; i < yaml->n_entries; i++)

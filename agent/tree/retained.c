@@ -2,9 +2,9 @@
 
 /* Retains inventories that the host lost while consumers have allocations from them. A RetainedItem
  * is created when an inventory is retained for the first time. The item is active as long as the
- * inventory is retained. Afterwards the item stays until a tree of Placement does not have all of
- * the inventory reserved any more. Only then the former reserved amount is not needed. The items
- * are stored in a file.
+ * inventory is retained. Afterwards the item stays as long as Placement's tree shows the inventory
+ * with reserved equal to total. Until then, the former reserved amount is needed. The items are
+ * stored in a file.
  *
  * Answers about allocations follow a cycle of three lists. The list "wanted" collects providers
  * while a tree is made. retained_ask() copies "wanted" to "asked", and retained_set_holders() moves
@@ -428,7 +428,8 @@ static void log_begin(const Retained *retained, const RetainedItem *item,
                                           item->resource_class, holders));
 }
 
-/* Records that an inventory is retained, and logs the first time. */
+/* Makes the item of a retained inventory active. Creates the item if necessary, and logs each time
+ * when a retention begins. */
 static int note(Retained *retained, const RetainedTrees *trees, const Provider *provider,
                 const InventoryRecord *record)
 {
@@ -458,7 +459,7 @@ static int retain(Retained *retained, const RetainedTrees *trees, const Provider
                 return r;
         capped.reserved = capped.total;
         r = provider_set_inventory(after, record->resource_class, &capped);
-        if (r < 0) /* -EINVAL: Placement's inventory is invalid and cannot be sent */
+        if (r < 0) /* an invalid inventory of Placement cannot be sent, so it is not retained */
                 return r == -ENOMEM ? r : 0;
         if (!trees->known || (use == RETAINED_USE_UNKNOWN &&
                               !find_item(retained, &provider->uuid, record->resource_class)))
@@ -520,7 +521,8 @@ static void settle(Retained *retained, const RetainedTrees *trees, const Provide
         retained->n_items = n;
 }
 
-/* Retains the inventories of one provider that tree lacks, unless no consumer has an allocation. */
+/* Retains the inventories of one provider that tree lacks and from which consumers have, or might
+ * have, allocations. */
 static int apply_to(Retained *retained, const RetainedTrees *trees, const Provider *provider,
                     ProviderTree *tree)
 {

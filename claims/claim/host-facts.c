@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finds parts of the facts of a poll. All results are borrowed from the facts. Folders and
- * functions are sorted, and searched with a binary search. The other lists are searched from the
- * start.
+/* Finds devices, mdevs, guests, cells, PCI functions and folders of Nova (one for each server) in
+ * the facts of a poll. All results are borrowed from the facts. Folders and functions are sorted,
+ * and searched with a binary search. The other lists are searched from the start.
  *
  * Tests: tests/unit/claims/fit/test-device-choice.c tests/unit/agent/guests/test-facts.c */
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finds providers of a view of the host, bounds their capacity, and merges the tree of a new poll
- * with the providers that claims still use. The providers are found by uuid with a binary search,
- * since "places" has the order of tree->by_uuid. A tree lists parents before their children; the
- * merge relies on that. The tree of a view does not change after the view was made. The store fills
- * in rows and usages, and claims/ sets withheld providers and the limits of devices.
+/* Finds providers of a view of the host, and those that a claim can use. Bounds their capacity, and
+ * merges the tree of a new poll with the providers that claims still use. The providers are found
+ * by uuid with a binary search, since "places" has the order of tree->by_uuid. A tree lists parents
+ * before their children; the merge relies on that. The tree of a view does not change after the
+ * view was made. The store fills in rows and usages. host_view_merge() and claims/ mark withheld
+ * providers, and claims/ sets the limits of devices.
  *
  * Tests: tests/unit/claims/claim/test-host-view.c */
 
@@ -123,8 +124,8 @@ static int bound_provider(HostView *view, size_t index, const Resources *left)
         return 0;
 }
 
-/* Copies the usage of each provider. The first loop clears all pointers, so that the caller can
- * release bound after a failure. */
+/* Copies the usage of each provider. The first loop clears all pointers, so that host_view_bound()
+ * can release bound after a failure. Its caller then gets no result. */
 static int copy_usage(HostView *bound, const HostView *view)
 {
         for (size_t i = 0; i < view->n_providers; i++) {
@@ -137,8 +138,8 @@ static int copy_usage(HostView *bound, const HostView *view)
         return 0;
 }
 
-/* Bounds the providers below the root of node by capacity. With others_full it also fills all other
- * providers. */
+/* Bounds the providers below the root of node by capacity. With others_full, all other providers
+ * have no free capacity. */
 static int bound_all(HostView *view, const char *node, const Consumer *capacity, bool others_full)
 {
         size_t root;
@@ -212,8 +213,8 @@ void host_view_usable(const HostView *view, const char *node, bool usable[])
 }
 
 /* Finds the provider of tree that continues a provider of seen: the one with its uuid, or one of
- * the same name with a new uuid. In the second case Placement has another uuid for it than this
- * host chose. */
+ * the same name with a new uuid. The uuid is new if Placement already has the provider under
+ * another uuid than the one that this host chose. */
 static const Provider *find_successor(const HostView *seen, const Provider *provider,
                                       const ProviderTree *tree)
 {
@@ -225,8 +226,8 @@ static const Provider *find_successor(const HostView *seen, const Provider *prov
         return successor && !provider_tree_find(seen->tree, &successor->uuid) ? successor : NULL;
 }
 
-/* Marks the providers of seen that the new tree lacks and that must stay. Returns true if there is
- * one. */
+/* Marks the providers of seen that the new tree lacks and that must stay, because claims use them
+ * or a provider below them. Returns true if there is one. */
 static bool mark_kept(const HostView *seen, const ProviderTree *tree, bool kept[])
 {
         bool any = false;

@@ -39,9 +39,9 @@ static const RequestGroup *item_group(const FitProblem *problem, const FitItem *
         return &problem->request->groups[item->group];
 }
 
-/* Returns the first hurdle that the item fails at on the provider, in the order of Hurdle. The
- * classes and amounts are compared before host and traits. So HURDLE_HOST and HURDLE_TRAIT, which
- * come earlier in the order, replace a failure of amounts. */
+/* Returns the first hurdle, in the order of Hurdle, at which the item fails on the provider. The
+ * amounts are compared first, but HURDLE_HOST and HURDLE_TRAIT come earlier in the order. So one of
+ * these two replaces a failure of amounts. */
 static Failure find_failure(const FitProblem *problem, const FitItem *item, size_t provider)
 {
         Failure failure = { .hurdle = HURDLE_NONE };
@@ -124,8 +124,9 @@ static const char *find_unusable_reason(const FitProblem *problem, const FitItem
                                                             : "is not part of this node";
 }
 
-/* Adds the number of devices that guests have, and then the number of blocked devices and the
- * device that blocks them. Blocked devices are not counted among those of guests. */
+/* Adds the number of devices that guests have, and then the number of blocked devices. A blocked
+ * device is free, but cannot be used while a guest or claim has another device or a part of it. The
+ * text names that device. Blocked devices are not counted among those of guests. */
 static void explain_devices(const FitCapacity *capacity, char *text, size_t size)
 {
         uint64_t n_blocked = capacity->devices ? capacity->devices->n_blocked : 0;
@@ -272,7 +273,8 @@ static int explain_total(const FitProblem *problem, size_t resource_class, Error
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* Finds a class that no provider has, or reports that the host was not polled yet. */
+/* Returns CLAIM_E_UNKNOWN_CLASS with words if no provider has a class. The words differ if there
+ * are no providers, because the host was not polled yet. */
 static int explain_classes(const FitProblem *problem, Error *reterr)
 {
         for (size_t i = 0; i < problem->n_classes; i++)
@@ -413,8 +415,9 @@ static const char *find_lacking(const FitProblem *problem)
         return lacking ? problem->traits->items[__builtin_ctzll(lacking)] : NULL;
 }
 
-/* Adds the verdict of one provider. lacking: the result of find_lacking(). For an item of the
- * unsuffixed group it is the failure of a provider that has no other one. */
+/* Adds the verdict of one provider. lacking: a trait that no suitable provider has
+ * (find_lacking()), or NULL. It is the failure of an item of the unsuffixed group that would
+ * otherwise fit on the provider. */
 static int add_verdict(const FitProblem *problem, const FitItem *item, size_t provider,
                        const char *lacking, FitVerdicts *verdicts)
 {

@@ -2,12 +2,13 @@
 
 /* Searches host cells for a guest with a layout. Sets of host cells are tried in the order of their
  * ranks, with backtracking. A set is extended only as long as each of its host cells can have a
- * guest cell of its own. That is a matching, grown by augmenting paths, and such sets are a
- * matroid. So the first descent ends at a complete set without going back. The matching in the
- * order of ranks is made only for the set that fits. Each set is tried with fit_trial_run(), which
- * places the classes that are not counted by cell. The same trial runs once before the search,
- * without a set. Its words explain amounts that fit nowhere. The function fit_force_numa() counts a
- * guest whose cells are known, without a search. */
+ * guest cell of its own. That is a matching, grown by augmenting paths. Such sets are a matroid:
+ * all sets that cannot be extended have the same size. So the first descent ends at a complete set,
+ * or there is none. The matching in the order of ranks is made only for the set that fits. Each set
+ * is tried with fit_trial_run(), which places the classes that are not counted by cell. The same
+ * trial runs once before the search, without a set. Its words explain amounts that fit nowhere. The
+ * function fit_force_numa() counts a guest whose cells are known, without a search. The function
+ * fit_explain_numa() lists the verdict of each host cell for each guest cell. */
 
 #include "claims/fit/numa.h"
 
@@ -31,7 +32,7 @@ typedef struct NumaSearch {
         const NumaHost *host;
         const ResourceRequest *request;
         const char *node;
-        ResourceRequest rest;                       /* the part of the request for fit_groups() */
+        ResourceRequest rest;                       /* request without classes counted by cell */
         NumaVerdict *verdicts;                      /* guest cell * n_capacities + capacity */
         size_t *order;                              /* capacities by rank */
         bool *chosen;                               /* by capacity: in the current set */
@@ -110,8 +111,8 @@ static int order_amounts(uint64_t a, uint64_t b, bool most_first)
         return (a > b) == most_first ? -1 : 1;
 }
 
-/* Orders cells by free memory without the ratio. Sums avoid negative numbers if memory is
- * overcommitted. */
+/* Orders cells by free memory, without the allocation ratio. Compares sums, because the difference
+ * is negative for a cell with overcommitted memory. */
 static int order_memory(const NumaCapacity *x, const NumaCapacity *y, bool pack)
 {
         return order_amounts(x->cell->memory_mb + y->memory_used_mb,
@@ -218,9 +219,9 @@ static int search_init(NumaSearch *search)
         return 0;
 }
 
-/* Assigns the capacity to a guest cell, and moves other assignments if needed. The first fixed
- * guest cells keep theirs. seen: bits of the guest cells that were visited. Returns false if there
- * is no such assignment. */
+/* Assigns the capacity to a guest cell, and moves other assignments if needed. fixed: number of
+ * guest cells, from the first, whose assignments stay. seen: bits of the guest cells that were
+ * visited. Returns false if there is no such assignment. */
 static bool augment(NumaSearch *search, size_t capacity, size_t fixed, uint64_t *seen)
 {
         for (size_t i = fixed; i < search->request->numa.n_cells; i++) {
@@ -237,8 +238,8 @@ static bool augment(NumaSearch *search, size_t capacity, size_t fixed, uint64_t 
         return false;
 }
 
-/* Returns true if the chosen capacities that the first fixed guest cells do not have can be
- * assigned to the others. */
+/* Assigns the chosen capacities that are still free to the guest cells from fixed on; the guest
+ * cells before it keep theirs. Returns false if that is impossible. */
 static bool match_others(NumaSearch *search, size_t fixed)
 {
         for (size_t i = fixed; i < search->request->numa.n_cells; i++)
@@ -391,8 +392,7 @@ static int search_pass(NumaSearch *search, NumaAffinity affinity)
 
 /* Result of a search. */
 
-/* Returns the class as a text of resources, which lives as long as these; NULL if it is not
- * there. */
+/* Returns the name of the class as resources owns it; NULL if resources lacks the class. */
 static const char *borrow_class(const Resources *resources, const char *resource_class)
 {
         for (size_t i = 0; i < resources->n_items; i++)
@@ -437,8 +437,8 @@ static int add_cell_pieces(const NumaHost *host, const NumaCapacity *capacity,
         return 0;
 }
 
-/* Makes the pieces of fit_groups() borrow their classes from the request. Before, they borrow from
- * its copy, which is freed. */
+/* Makes the pieces of fit_trial_run() borrow the names of their classes from the caller's request.
+ * At first they borrow from search->rest, which is freed with the search. */
 static void borrow_classes(const NumaSearch *search, Fit *fit)
 {
         for (size_t i = 0; i < fit->n_pieces; i++) {

@@ -185,7 +185,8 @@ static int add_held(void *context, int64_t key, void *row)
         return 0;
 }
 
-/* Adds a row to the provider at index of the view. The results are those of StoreAdd. */
+/* Adds a row to the provider at index of the view. Returns 0, 1 or a negative errno, as StoreAdd
+ * does (claims/store/frame.h). */
 typedef int (*ProviderAdd)(HostView *view, size_t index, void *row);
 
 /* The parts of providers, whose queries have the id of the provider in the first column. Claims
@@ -239,10 +240,10 @@ static int read_parts(Claims *claims, HostView *view, bool is_new, Error *reterr
         return r;
 }
 
-/* Yields counters of the writes so far, by other connections and by this one. The second counter is
- * -1 while store_take_turn() holds the write lock, which means an attempt after a lost race.
- * load_view() then reads the view in each case. A group that is undone resets the stamp of the view
- * (store_forget_stamp()). */
+/* Yields counters of the writes so far, by other connections and by this one. After a lost race,
+ * store_take_turn() holds the write lock for the next attempt. The second counter is then -1, so
+ * that load_view() always reads the view. A rollback of a group of changes forgets the stamp of the
+ * view (store_forget_stamp()). */
 static int read_stamp(Claims *claims, int64_t *ret_others, int64_t *ret_us, Error *reterr)
 {
         *ret_us = claims->has_turn ? -1
@@ -311,7 +312,7 @@ bool store_is_view_current(const Claims *claims)
 }
 
 /* Adds the amounts of an inserted fit to the view. Like the insert, increments the generation of
- * each provider once, at the first piece of the fit on this provider. Does nothing for a claim with
+ * each provider once, even if several classes of the fit are on it. Does nothing for a claim with
  * cells or held CPUs; the view must then be read again. */
 void store_follow_insert(Claims *claims, const Fit *fit, const Layout *layout)
 {
@@ -399,7 +400,6 @@ static int write_provider(Claims *claims, const HostView *wanted, size_t index, 
                               VALUES(id, row->generation, provider->name, provider->parent.text,
                                      can_host, row->withheld, provider->uuid.text),
                               CLAIM_E_RACE, reterr);
-        /* Another writer inserted it first. */
         if (r == -EEXIST)
                 return CLAIM_E_RACE;
         if (r != 0)

@@ -88,8 +88,8 @@ static int start(CtlChild *child, CtlChildRun run, uint64_t timeout_usec)
         return child->fds[PIDFD] < 0 ? -errno : 0;
 }
 
-/* Reads a file of the child from its start. Returns NULL if it could not be read or memory ran
- * out. */
+/* Reads a file of the child from its start. A failed read cuts the text. Returns NULL if the size
+ * is unknown or memory ran out. */
 static char *read_file(int fd)
 {
         off_t size = lseek(fd, 0, SEEK_END);
@@ -197,8 +197,8 @@ int ctl_children_run(CtlChild *children, size_t n, CtlChildRun run, size_t n_at_
 
 /* The helper. */
 
-#define PROGRAM   "computectl-helper" /* agent/helper/main.c */
-#define WORDS_MAX 4                   /* words of an order */
+#define PROGRAM   "computectl-helper" /* built from agent/helper/main.c */
+#define WORDS_MAX 4                   /* most arguments of an order */
 
 /* The orders of the helper: the words for a failure, and the format of the document that it
  * prints. */

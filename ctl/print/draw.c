@@ -9,9 +9,9 @@
  * their height, so everything is drawn at least twice. A Drawing with "measures" set writes nothing
  * and only returns heights. Invariant: all runs return the same heights.
  *
- * LIMITATIONS: The CPUs of a guest that is pinned to none are not drawn; the legend marks it as not
- * pinned. A CPU shows only the first guest that is pinned to it. At most 256 slots of a device are
- * drawn. */
+ * LIMITATIONS: No CPU has the colour of a guest without pinned CPUs; the legend marks such a guest
+ * as not pinned. Its bound memory and its devices are drawn in its colour. A CPU shows only the
+ * first guest that is pinned to it. At most 256 slots of a device are drawn. */
 
 #include "ctl/print/draw.h"
 
@@ -105,7 +105,8 @@ static void write_escaped(CtlPage *page, const char *foreign, size_t n)
         }
 }
 
-/* Draws a rectangle. class: its style. fill: its colour; NULL: that of the class. */
+/* Draws a rectangle of a CSS class. fill: its colour; NULL: that of the class. The classes "page"
+ * and "part" have no round corners. */
 static void draw_box(Drawing *drawing, const char *class, const char *fill, int x, int y, int width,
                      int height)
 {
@@ -382,7 +383,7 @@ static int draw_cpus(Drawing *drawing, const SnapshotCell *cell, int left, int t
 /* Memory. */
 
 /* Draws the memory of a cell: its size, its huge pages, and a bar with a part for each guest. The
- * first page size is the ordinary one and is left out. */
+ * first item of the list of page sizes counts as the ordinary size and is left out. */
 static int draw_memory(Drawing *drawing, const SnapshotCell *cell, int left, int top)
 {
         char size[CTL_TEXT_MAX], pages[CTL_TEXT_MAX] = "", page[CTL_TEXT_MAX];
@@ -700,7 +701,8 @@ static int draw_title(Drawing *drawing, size_t n_columns)
         return MARGIN + 44;
 }
 
-/* Draws everything. Returns the height of the picture. */
+/* Draws the title, cells, other devices, usage and guests below each other. Returns the height of
+ * the picture. */
 static int draw_all(Drawing *drawing, size_t n_columns)
 {
         const Snapshot *snapshot = drawing->snapshot;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Prints the identity of this host in Placement for "computectl identity" (document:
- * IDENTITY_FORMAT), and derives the exit code. Pure, except that it writes to the page's output.
+ * IDENTITY_FORMAT), and derives the exit code. It is 1 if a change was rejected, and for "check" if
+ * the identity is not good. Pure, except that it writes to the page's output.
  *
  * "show" prints the known facts, "adopt" and "rename" print the changes, and "check" prints only
  * the verdict with its advice. Invariant: if "adopt" or "rename" was rejected, the reason is

@@ -4,9 +4,9 @@
  * its devices. Pure.
  *
  * The output is a fragment: memory, CPUs, NUMA tuning, pages and cells for <domain>, then a
- * <hostdev> for each device. The elements for <domain> appear only if the claim has a layout;
- * without memory in it these are only <vcpu> and <cputune>. Invariant: names from the document are
- * reduced to letters that need no escaping. Limit: a PCI address that cannot be parsed has no
+ * <hostdev> for each device. The elements for <domain> appear only if the claim has a layout. If
+ * the layout has no memory, only <vcpu> and <cputune> appear. Invariant: names from the document
+ * are reduced to letters that need no escaping. Limit: a PCI address that cannot be parsed has no
  * <hostdev>. */
 
 #include "ctl/print/xml.h"
@@ -36,7 +36,8 @@ static void print_name(const char *name, FILE *output)
         }
 }
 
-/* Adds the CPU set of a member to a set. A text that cannot be parsed counts as empty. */
+/* Adds the CPU set in a member of a JSON object to a set. A text that cannot be parsed counts as
+ * empty. */
 static void add_set(const json_t *object, const char *member, CpuSet *to, CtlPage *page)
 {
         _cleanup_(cpu_set_done) CpuSet set = CPU_SET_INIT;
@@ -176,7 +177,8 @@ static void print_layout(const json_t *claim, CtlPage *page)
         if (memory_mb > 0)
                 fprintf(page->output, "<memory unit='MiB'>%" PRIu64 "</memory>\n", memory_mb);
         print_cpus(claim, page);
-        /* Without requested memory, the memory of the guest can be in any cell. */
+        /* Without requested memory, the memory of the guest can be in any cell, so no element binds
+         * it. */
         if (memory_mb == 0)
                 return;
         print_numatune(cells, page);

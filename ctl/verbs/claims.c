@@ -164,7 +164,7 @@ static int list_claims(Ctl *ctl, bool history, json_t **ret, Error *reterr)
         return 0;
 }
 
-/* Prints the problems. The exit code tells whether there are any. */
+/* Prints the problems. Returns CTL_AUDIT_FINDINGS if there are any, else EXIT_SUCCESS. */
 static int list_problems(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
@@ -253,7 +253,8 @@ static const json_t *find_claim(const json_t *document, uint64_t id)
         return NULL;
 }
 
-/* Prints one claim, also an ended one. */
+/* Prints the claim with the given number, which can have ended. Returns -ENOENT with words if there
+ * is none. */
 static int verb_show(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;

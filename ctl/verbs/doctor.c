@@ -29,8 +29,8 @@
 #define PREPARED_PATH "/run/compute-agent-prepare/prepared.json"
 #define PREPARED_MAX  ((size_t)4 << 20)
 
-/* Reads the unit for a check of the configuration. Returns unit, or NULL if systemd cannot be
- * asked. */
+/* Reads the systemd unit of the service, whose settings the check of the configuration uses.
+ * Returns unit, or NULL if systemd cannot be asked. */
 static const CtlUnit *find_unit(Ctl *ctl, CtlUnit *unit)
 {
         return ctl_read_unit(ctl, unit) < 0 ? NULL : unit;
@@ -102,7 +102,8 @@ static json_t *read_prepared(void)
         return TAKE_PTR(document);
 }
 
-/* Borrows the report of the configuration. It must outlive the facts. */
+/* Stores the results of the check of the configuration. facts borrows from report, which must
+ * outlive it. */
 static void take_report(CtlFacts *facts, const CtlConfigReport *report)
 {
         facts->config = report->config;
@@ -164,7 +165,7 @@ static int examine_hardware(Ctl *ctl, json_t **ret, Error *reterr)
         _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
         int r = 0;
 
-        if (!ctl->options.config) /* the helper reads a file that is not the service's */
+        if (!ctl->options.config) /* a file of --config is only read by the helper */
                 r = ctl_config_examine(NULL, find_unit(ctl, &unit), &report, reterr);
         if (r >= 0 && report.error.code)
                 r = error_setf(reterr, report.error.code, "%s", report.error.text);

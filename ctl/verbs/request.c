@@ -16,7 +16,7 @@
 #include "base/inventory.h"
 #include "ctl/print/json.h"
 
-/* Copies the suffix of "SUFFIX:rest". colon: in text. */
+/* Copies the part of text before colon, which points into text. The caller frees the copy. */
 static int split_suffix(const char *text, const char *colon, char **ret_suffix, Error *reterr)
 {
         char *suffix = strndup(text, (size_t)(colon - text));
@@ -315,7 +315,8 @@ int ctl_request_check(const CtlRequest *request, Error *reterr)
         return r;
 }
 
-/* Finds a provider of the tree by its name. */
+/* Yields the uuid of the provider with this name. Returns -EINVAL with words if the tree has
+ * none. */
 static int find_provider(const json_t *tree, const char *name, Uuid *ret, Error *reterr)
 {
         const json_t *provider = ctl_json_find(json_object_get(tree, "providers"), "name", name);

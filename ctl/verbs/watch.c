@@ -69,8 +69,7 @@ typedef struct Watch {
         sd_event_source *tick;
         sd_bus *bus;         /* NULL: must be opened again */
         Screen screen;       /* open only on a terminal */
-        uint64_t fetch_usec; /* CLOCK_MONOTONIC; time of the next fetch; UINT64_MAX: after a signal
-                              */
+        uint64_t fetch_usec; /* CLOCK_MONOTONIC; UINT64_MAX: no fetch is planned */
         json_t *status, *tree, *claims;
         char *last_line; /* the line that was printed last */
         Error error;     /* why the loop ended; code 0: without an error */
@@ -94,7 +93,7 @@ static void write_all(const char *text, size_t n)
                 if (m < 0 && errno == EINTR)
                         continue;
                 if (m < 0)
-                        return; /* a closed terminal sends SIGHUP */
+                        return; /* a closed terminal also sends SIGHUP, which ends the loop */
                 text += m;
                 n -= (size_t)m;
         }
@@ -271,7 +270,7 @@ static uint64_t now_usec(const Watch *watch)
         return usec;
 }
 
-/* Fetches after usec, or earlier if that is planned. */
+/* Plans a fetch in usec microseconds, unless an earlier one is planned. */
 static void fetch_in(Watch *watch, uint64_t usec)
 {
         uint64_t when = now_usec(watch) + usec, next;

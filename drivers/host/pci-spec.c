@@ -33,7 +33,7 @@
 
 #define REGEX_LENGTH_MAX 128    /* bytes of a pattern */
 #define MATCH_LIMIT      100000 /* steps of a match */
-/* depth of nested backtracking */
+/* limit of PCRE2 for nested backtracking in a match */
 #define DEPTH_LIMIT    1000
 #define HEAP_LIMIT_KIB 1024
 
@@ -243,8 +243,8 @@ void pci_specs_done(PciSpecs *specs)
 
 /* Numbers */
 
-/* Parses a hexadecimal number with or without 0x. Spaces around it are ignored. "*" is ANY.
- * Errors begin with what. */
+/* Parses a hexadecimal number with or without 0x. Spaces around it are ignored. "*" is ANY. what:
+ * name of the value, with which an error begins. */
 static int read_hex(const char *text, size_t n, const char *what, uint32_t max, int32_t *ret,
                     Error *reterr)
 {
@@ -489,7 +489,8 @@ static bool is_standard_class(const char *name)
         return false;
 }
 
-/* Decides by the prefix, because the set of standard traits depends on the release of Placement. */
+/* Returns true for the name of a standard trait. Decides by the prefix, because the set of standard
+ * traits depends on the release of Placement. */
 static bool is_standard_trait(const char *name)
 {
         static const char *const prefixes[] = { "HW_", "COMPUTE_", "STORAGE_", "MISC_", "OWNER_" };
@@ -645,7 +646,8 @@ int pci_specs_add(PciSpecs *specs, const char *text, Error *reterr)
         return 0;
 }
 
-/* Checks rules that depend on a second option, after the whole configuration was read. */
+/* Checks the rules that depend on report_in_placement. Called after the whole configuration was
+ * read. */
 int pci_specs_check(const PciSpecs *specs, bool report_in_placement, Error *reterr)
 {
         for (size_t i = 0; i < specs->n_items; i++) {
@@ -670,7 +672,8 @@ static bool spec_matches(const PciSpec *spec, const SnapshotDevice *device)
 {
         if (spec->devname)
                 return false;
-        /* a remote manager identifies the function by the serial number of the card */
+        /* The manager of such a function runs outside of this host, and identifies the function by
+         * the serial number of its card. */
         if (spec->remote_managed && !device->has_card_serial)
                 return false;
         if ((spec->vendor_id != ANY && (uint32_t)spec->vendor_id != device->vendor_id) ||

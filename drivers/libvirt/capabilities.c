@@ -5,8 +5,10 @@
  * a CPU model, which this file also formats.
  *
  * The functions get a text and fill structs. They check the form of numbers and the limits of
- * lists, but not whether the host makes sense; the code that uses a snapshot decides that. Elements
- * that an older libvirt lacks are optional.
+ * lists, but not whether the host makes sense; the code that uses a snapshot decides that. For a
+ * malformed text they return -EBADMSG with words. Elements that an older libvirt lacks are
+ * optional. Two small functions edit the features by cpu_model_extra_flags, and name the CPU model
+ * of an architecture.
  *
  * Tests: tests/unit/drivers/libvirt/test-capabilities.c */
 
@@ -28,7 +30,7 @@ static int read_cpu(const XmlNode *node, SnapshotCpu *cpu, Error *reterr)
         if (r < 0)
                 return r;
         cpu->id = (unsigned)id;
-        cpu->socket_id = -1; /* libvirt omits it for offline CPUs */
+        cpu->socket_id = -1; /* libvirt omits socket_id for offline CPUs */
         r = xml_optional_int(xml_attribute(node, "socket_id"), "socket_id", &cpu->socket_id,
                              reterr);
         if (r < 0)
@@ -156,7 +158,7 @@ void guest_capabilities_done(GuestCapabilities *capabilities)
         *capabilities = (GuestCapabilities){ 0 };
 }
 
-/* Adds the text to the set, unless it is empty. */
+/* Adds a copy of the text to the set; an empty text is ignored. what names the text in errors. */
 static int add_copy(const char *text, const char *what, StringSet *ret, Error *reterr)
 {
         _cleanup_free_ char *copy = NULL;

@@ -40,7 +40,8 @@ static int note_failure(Snapshot *facts, virConnectPtr connection, const char *w
                         *reterr = error;
                 return r;
         }
-        /* without permission all calls fail: one problem without a name is enough */
+        /* Without permission all calls fail. The error then gets no name of a model or
+         * architecture, so equal problems are listed once. */
         if (r != -EACCES)
                 error_prefixf(&error, r, "%.60s", name);
         if (!unsupported)
@@ -78,7 +79,8 @@ static int add_baseline(Snapshot *facts, virConnectPtr connection, const char *a
 static int read_host_features(Snapshot *facts, virConnectPtr connection,
                               const GuestCapabilities *capabilities, Error *reterr)
 {
-        /* libvirt has no baseline for CPUs without a model */
+        /* libvirt has no baseline for a CPU without a model and for aarch64. The features of the
+         * capabilities are used instead. */
         if (capabilities->cpu_model[0] && strcmp(capabilities->cpu_arch, "aarch64") != 0) {
                 int r = add_baseline(facts, connection, capabilities->cpu_arch,
                                      capabilities->cpu_model, capabilities->cpu_vendor,

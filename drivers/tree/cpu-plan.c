@@ -73,7 +73,8 @@ static int check_options(const HostConfig *config, Error *reterr)
         return 0;
 }
 
-/* Parses the sets. Without any of the options the plan is empty. */
+/* Parses the sets. Without any of the options the plan is empty here, and cpu_plan_make() adds all
+ * online CPUs. */
 static int read_plan(const HostConfig *config, CpuPlan *plan, Error *reterr)
 {
         bool pinned = is_set(config->vcpu_pin_set);
@@ -113,7 +114,7 @@ typedef struct Split {
         const char *resource_class;
         const CpuSet *usable;  /* guests can use these */
         const CpuSet *present; /* CPUs of the host; empty: unknown */
-        bool can_power_down;   /* Nova might have powered down the offline ones */
+        bool can_power_down;   /* advise cpu_power_management for offline CPUs */
 } Split;
 
 /* Moves the CPUs that guests cannot use out of the set. If the present CPUs are unknown, none is
@@ -247,7 +248,7 @@ bool cpu_plan_dedicates(const CpuPlan *plan, const CpuSet *cpus)
 
 /* Guests without pins */
 
-/* Adds the CPUs that both sets have. */
+/* Adds the CPUs that are in both cpus and over to ret. */
 static int add_common(const CpuSet *cpus, const CpuSet *over, CpuSet *ret)
 {
         CPU_SET_FOREACH(cpu, cpus)

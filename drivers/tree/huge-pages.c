@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Parses reserved_huge_pages, names the resource classes of hugepages, and finds the size of the
+/* Parses reserved_huge_pages, rejects two entries for the same pages, and finds the number of
+ * reserved pages of a cell. Also names the resource classes of hugepages, and finds the size of the
  * host's ordinary pages. These are the smallest pages of any cell; all larger ones are hugepages.
  *
  * An entry has the parts node, size and count, in any order and each once. Blanks around words are
- * allowed, as in oslo.config. A size without a unit is in KiB. All functions parse the texts
- * again; nothing is cached.
+ * allowed, as in oslo.config. A size without a unit is in KiB. All functions parse the texts again;
+ * nothing is cached.
  *
  * Tests: tests/unit/drivers/tree/test-huge-pages.c */
 #include "drivers/tree/huge-pages.h"
@@ -20,8 +21,8 @@
  * host lists no ordinary pages. */
 #define ORDINARY_MAX_KIB 64
 
-/* Parses the digits at *text, and moves *text behind them. Text after the digits is no error
- * here. */
+/* Parses a decimal number, and moves *text to the character after it. Returns -EINVAL without a
+ * digit and for an overflow. */
 static int read_number(const char **text, uint64_t *ret)
 {
         uint64_t value = 0;

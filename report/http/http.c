@@ -2,16 +2,17 @@
 
 /* Implements the HTTP client: a queue of transfers, their start within the limits of lanes.h, and
  * their callbacks. An HttpTransfer is queued, then active (curl has it), then ended (it waits for
- * its callback). Each turn of the loop runs one callback: the first directly, the others from a
- * deferred event source. A callback can free the client, so nothing of the client is read after
- * that.
+ * its callback). Each turn of the loop runs one callback. on_settled() runs the first one without
+ * another turn, and a deferred event source runs the others. A callback can free the client.
+ * http_client_free() then marks the transfer whose callback runs, so that deliver() returns false,
+ * and nothing of the client is read after it.
  *
  * Curl itself could queue requests above a number of connections, but their time-out would already
  * run in curl's queue. So the queue is here.
  *
- * A request can stall: a server that gives each connection a worker does not read it while its
- * workers serve idle connections (report/http/lanes.h). Then idle connections are closed until the
- * request is answered, and the lanes shrink. No request is sent twice for that. */
+ * A request can stall at a server that gives each connection a worker. If all workers wait at idle
+ * connections, no worker reads the request (report/http/lanes.h). Then idle connections are closed
+ * until the request is answered, and the lanes shrink. No request is sent twice for that. */
 
 #include "report/http/http.h"
 
@@ -238,7 +239,8 @@ static void active_ended(HttpTransfer *transfer, CURLcode code)
         transfer_end(transfer, code);
 }
 
-/* Receives the end of a handle from the loop, or the end of all of them. */
+/* Receives the end of one transfer from the loop. With easy NULL the loop is broken, and all active
+ * transfers end. */
 static void on_ended(CURL *easy, CURLcode code, void *userdata)
 {
         HttpClient *client = userdata;

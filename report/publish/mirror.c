@@ -22,7 +22,7 @@
 typedef struct MirrorEntry {
         Uuid uuid;
         int64_t generation; /* -1: stale */
-        int64_t listed;     /* generation in the list that the mirror was made of; -1: none */
+        int64_t listed;     /* generation in the list of providers; -1: it was not in the list */
         bool is_new;        /* the agent created it since the last refresh */
         /* Bits and generations of the parts that were read since the provider became stale. */
         unsigned parts_read;
@@ -248,8 +248,8 @@ static const Mirror *choose_source(const Mirror *mirror, const Mirror *partial,
 }
 
 /* Adds a provider to the next mirror: a copy of the provider in source, or, if source is NULL, a
- * stale provider. With learns the source is an unfinished refresh, so the names of the provider are
- * stored too. */
+ * stale provider. learns: source is an unfinished refresh, whose names were not copied, so those of
+ * the provider are stored. */
 static int add_next(Mirror *next, const PlacementProvider *item, const Mirror *source, bool learns,
                     Error *reterr)
 {
@@ -397,7 +397,8 @@ int mirror_move(Mirror *mirror, const Uuid *moved, const Uuid *parent, int64_t g
         if (!entry)
                 return -ENOENT;
         mirror->list_known = false;
-        /* A move does not change the generation, so another one comes from another writer. */
+        /* A move leaves the generation unchanged. If it differs, another writer changed the
+         * provider. */
         if (entry->generation != generation)
                 entry->generation = -1;
         r = own_tree(mirror);
@@ -488,8 +489,8 @@ int mirror_learn_trait(Mirror *mirror, const char *name, bool exists)
         return exists ? learn(known, missing, name) : learn(missing, known, name);
 }
 
-/* Adds the name unless Placement is known to have it. *ret_unknown is set if the name was never
- * looked up. */
+/* Adds the name to ret, unless Placement is known to have it. *ret_unknown is set if the name was
+ * never looked up. */
 static int add_unknown(const StringSet *known, const StringSet *missing, const char *name,
                        StringSet *ret, bool *ret_unknown)
 {

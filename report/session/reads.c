@@ -4,8 +4,9 @@
  * order, with as many at a time as the session has connections. A repeated read begins before reads
  * that have not begun yet. A read is in one of three states: not begun, under way (call is not
  * NULL), or over. The final callback runs when no read is under way. After a failure no further
- * read begins, so the callback runs after the answers of the reads under way. A repeat clears
- * "over" and moves next back, so the following begin_reads() starts that read again.
+ * read begins, so the callback runs after the answers of the reads under way. reads_repeat() makes
+ * a read "not begun" again. Worse outcomes replace better ones in the order of
+ * report_outcome_worse().
  *
  * Tests: tests/unit/report/test-gather.c tests/unit/report/test-reporter.c */
 
@@ -25,7 +26,7 @@ struct Reads {
         void *userdata;
         Read *items;
         size_t n_items, n_running, n_over;
-        size_t next; /* all reads before this index have begun */
+        size_t next; /* begin_reads() continues at this index; a repeat moves it back */
         int result;
         Error error;
 };

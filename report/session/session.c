@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Sends the requests to Placement: gets a pass from auth, checks [agent] nova, adds the headers,
- * judges and parses each answer, and counts. A SessionCall is one request until its callback. A
- * call without a transfer is held: it waits for a pass of auth, or for a busy server (the gate). A
- * call that is rejected when it is made is held too, until the loop runs its callback. When the
- * pass changes or a busy server shuts the gate, the calls that http has not started yet are taken
- * back and held. Held calls are sent from a deferred event source, oldest first. Invariant: a call
- * starts over after a 401 at most once. After the answer of a busy server it starts over as often
- * as the pace permits. A callback can free the session, so each function that runs one does it
- * last. */
+/* Sends the requests to Placement: gets a pass (the header that authenticates) from auth, rejects
+ * requests that [agent] nova forbids, adds the headers, judges and parses each answer, and counts.
+ * A SessionCall is one request until its callback. A call without a transfer is held: it waits for
+ * a pass of auth, or for a busy server (the gate). A call that is rejected when it is made is held
+ * too, until the loop runs its callback. When the pass changes or a busy server shuts the gate, the
+ * calls that http has not started yet are taken back and held. Held calls are sent from a deferred
+ * event source, oldest first. Invariant: a call starts over after a 401 at most once. After the
+ * answer of a busy server it starts over as often as the credit of report/session/pace.h permits. A
+ * callback can free the session, so each function that runs one does it last. */
 
 #include "report/session/session.h"
 
@@ -79,7 +79,8 @@ static int on_gate_open(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/* Holds all calls that have not started until the end of the wait that the pace decided. */
+/* Holds all calls that have not started until pace.shut_until_usec, the end of the wait for the
+ * busy server. */
 static void shut_gate(Session *session)
 {
         (void)sd_event_source_set_time(session->gate, session->pace.shut_until_usec);
@@ -345,8 +346,9 @@ static int send_http(SessionCall *call, const AuthPass *pass, Error *reterr)
         return 0;
 }
 
-/* Sends the call. Returns 0, -EAGAIN if it stays held, REPORT_E_REFUSED if [agent] nova forbids it,
- * a ReportOutcome of auth_get(), or a negative errno. */
+/* Sends the call. Returns 0, or -EAGAIN if it stays held. Returns REPORT_E_REFUSED if [agent] nova
+ * forbids it, a ReportOutcome of auth_get(), or another negative errno. session_send() returns only
+ * 0 or a negative errno; the callback gets the positive results. */
 static int try_send(SessionCall *call, Error *reterr)
 {
         Session *session = call->session;
@@ -446,7 +448,7 @@ void session_begin_attempt(Session *session)
         snprintf(session->request_id, sizeof(session->request_id), "X-Openstack-Request-Id: req-%s",
                  uuid.text);
         session->statistics.retry_after_usec = 0;
-        session->pace.credit = 0; /* successes of another attempt do not count */
+        session->pace.credit = 0; /* only successes of this attempt permit a wait */
 }
 
 const SessionStatistics *session_get_statistics(const Session *session)
