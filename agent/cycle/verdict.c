@@ -47,8 +47,8 @@ typedef enum Kind {
         KIND_HEALTH_FAILED,
         KIND_NOT_POLLED,
         KIND_SETTLING,
-        KIND_UNCLEAN,
         KIND_PENDING,
+        KIND_UNCLEAN,
         KIND_PENDING_WRITES,
         _KIND_MAX,
 } Kind;
@@ -421,7 +421,6 @@ static void inspect_rest(const CycleFacts *facts, Verdict *verdict)
         if (facts->cordons.by_rules)
                 add(verdict, KIND_DEVICE_UNHEALTHY, "Withheld: %s", facts->cordons.by_rules);
         inspect_withheld(facts, verdict);
-        inspect_unclean(facts, verdict);
         inspect_retained(facts, verdict);
         if (facts->cordons.by_persons)
                 add(verdict, KIND_DEVICE_CORDONED, "Cordoned: %s", facts->cordons.by_persons);
@@ -435,6 +434,7 @@ static void inspect_rest(const CycleFacts *facts, Verdict *verdict)
                 add(verdict, KIND_SETTLING, "%s", status->settling.text);
         else if (status->sync_state == SYNC_PENDING)
                 add(verdict, KIND_PENDING, "A change is not published yet");
+        inspect_unclean(facts, verdict);
         if (count_pending_writes(facts) > 0 &&
             !(facts->pending_writes_error && facts->pending_writes_error[0]))
                 add(verdict, KIND_PENDING_WRITES,

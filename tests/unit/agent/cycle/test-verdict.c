@@ -23,6 +23,7 @@ typedef struct Case {
         const char *pending_writes_error;
         CordonView cordons;
         HealthView health;
+        const char *unclean; /* state of the device in words; NULL: it is clean */
         size_t n_disagreements, n_findings;
         bool config_warning;
 } Case;
@@ -71,6 +72,11 @@ static const Case cases[] = {
           "health warning", .sync = SYNC_SYNCED, .health.error = "no journal" },
         { "standalone, nothing is published, but the host is cordoned", "service warning",
           .sync = SYNC_STANDALONE, .cordons.host = "by ann" },
+        { "a device is being cleaned", "devices pending", .sync = SYNC_SYNCED,
+          .unclean = "not clean" },
+        { "Placement is equal to this host, but a device is cordoned (and 1 more)",
+          "devices warning; devices pending", .sync = SYNC_SYNCED, .unclean = "not clean",
+          .cordons.by_persons = "gone by compute-agent" },
         /* Parts of the host that are not reported */
         { "not all of this host is reported", "host degraded", .sync = SYNC_STANDALONE,
           .part_error = "guest x cannot be read" },
@@ -142,6 +148,7 @@ static void judge(const Case *c, Verdict *ret)
         char *warning = (char *)"x.conf:1: unknown option [agent] x, ignoring";
         const StringSet warnings = { .items = &warning, .n_items = c->config_warning };
 
+        snprintf(device.unclean, sizeof(device.unclean), "%s", c->unclean ? c->unclean : "");
         set_error(&status.sync_error, c->sync_error);
         set_error(&status.hypervisor_error, c->hypervisor_error);
         set_error(&status.part_error, c->part_error);
