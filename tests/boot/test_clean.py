@@ -4,13 +4,14 @@
 The device is invented: the static driver lists it to the agent, and plain files below /cards are its /sys.
 """
 
+import contextlib
 import json
 import uuid
 
 from tests.boot.case import BootCase
 from tests.boot.machine import UNIT
 from tests.env.hosts import recorded_host
-from tests.env.scratch import wait_until
+from tests.env.scratch import EnvError, wait_until
 
 CLEAN, PATH = 'compute-agent-clean.service', 'compute-agent-clean.path'
 DISK = '0000:81:00.0'
@@ -85,6 +86,13 @@ class Clean(BootCase):
         wait_until(lambda: self.count_clean() > before, 120, 'the device to be offered')
         wait_until(lambda: not self.unclean(), 60, 'the status without the device')
 
+    def serves(self):
+        """Returns whether the agent runs in the machine, also before the end of the boot."""
+        with contextlib.suppress(EnvError):
+            self.machine.answers()
+            return bool(self.machine.leader) and self.machine.show('ActiveState')['ActiveState'] == 'active'
+        return False
+
     def test_1_units_run_and_the_device_is_offered(self):
         before = self.count_clean()
         self.use()
@@ -112,7 +120,8 @@ class Clean(BootCase):
         self.use()
         wait_until(lambda: self.file('wiped').count(DISK) == count + 1, 90, 'the unit')
         self.machine.kill()
-        self.machine.start()
+        self.machine.start(wait=False)  # it is "starting" as long as the unit runs
+        wait_until(self.serves, 120, 'the agent after the boot')
         self.machine.wait_state('synced')
         wait_until(lambda: self.file('wiped').count(DISK) == count + 2, 90, 'the unit after the boot')
         self.machine.run('rm', '/var/tmp/hold')

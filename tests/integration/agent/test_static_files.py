@@ -98,7 +98,7 @@ class TestOtherState(InstalledCase):
     def test_state_dir(self):
         named = [path.relative_to(self.root).parts[-1] for path in self.root.rglob('*')
                  if path.is_file() and path.suffix not in ('.xml', '.png') and '/srv/lib/compute' in path.read_text()]
-        self.assertEqual(sorted(named), ['compute-agent-prepare.service', 'compute-agent.catalog'] + 3 * ['compute-agent.conf'] +
+        self.assertEqual(sorted(named), ['compute-agent-clean.service', 'compute-agent-prepare.service', 'compute-agent.catalog'] + 3 * ['compute-agent.conf'] +
                          ['compute-agent.conf.5', 'compute-agent.service'])
         unit = (self.root / 'usr/lib/systemd/system/compute-agent.service').read_text()
         self.assertIn('ReadWritePaths=/srv/lib/compute-agent\n', unit)
