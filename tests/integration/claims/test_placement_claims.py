@@ -557,13 +557,16 @@ class TestWide(PlacementClaimCase):
             '--group', '_D%02d:CUSTOM_WIDE=1' % i, *(['--required', '_D%02d:%s' % (i, trait)] if trait else []))]
 
     def test_a_wide_claim_is_one_read_and_one_write(self):
+        earlier = '-'
         for n in (8, self.n_devices):
             with self.subTest(n):
                 consumer = str(uuid.uuid4())
                 mark = self.placement.mark()
                 claim = self.claim('VCPU=1', consumer, *self.groups(n))
-                self.assertEqual(self.requests(mark), [('GET', '/allocations/' + consumer),
-                                                       ('PUT', '/allocations/' + consumer)])
+                # The removal of the earlier claim can be logged after its effect was read.
+                requests = [request for request in self.requests(mark) if not request[1].endswith(earlier)]
+                self.assertEqual(requests, [('GET', '/allocations/' + consumer), ('PUT', '/allocations/' + consumer)])
+                earlier = consumer
                 held = self.held(consumer)
                 self.assertEqual(held.pop(self.root), {'VCPU': 1})
                 self.assertEqual(len(held), n)
