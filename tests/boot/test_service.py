@@ -22,7 +22,7 @@ KILLS = int(os.environ.get('COMPUTE_AGENT_KILLS', '12'))
 REFUSED = 'Access denied|Interactive authentication'
 READS = {'Describe', 'Explain'}
 DOCUMENTS = ('status', 'tree', 'host', 'claims', 'history', 'events', 'problems', 'plan', 'audit')
-CHANGES = {'Claim', 'Confirm', 'Extend', 'Abort', 'Release', 'ReleaseAllocations', 'MoveClaim',
+CHANGES = {'Claim', 'ClaimPlaced', 'Confirm', 'Extend', 'Abort', 'Release', 'ReleaseAllocations', 'MoveClaim',
            'PrepareGuest', 'GuestStarted', 'GuestReleased', 'Sync', 'SyncFull', 'Reload', 'GetReshape', 'Reshape',
            'UndoReshape', 'GetRetire', 'Retire', 'UndoRetire', 'Audit', 'Heal', 'HealConsumer',
            'Cordon', 'Uncordon', 'Cancel'}
@@ -43,7 +43,8 @@ def some_arguments(signature):
 
 
 # Valid arguments of methods that check them before the rights of the caller.
-SENSIBLE = {'Claim': ['sa(sa{st}asas)a{sv}', '00000000-0000-4000-8000-000000000001', '1', '', '1', 'VCPU', '1', '0', '0', '0']}
+SENSIBLE = {'Claim': ['sa(sa{st}asas)a{sv}', '00000000-0000-4000-8000-000000000001', '1', '', '1', 'VCPU', '1', '0', '0', '0'],
+            'ClaimPlaced': ['sas', '00000000-0000-4000-8000-000000000001', '1', 'CUSTOM_X']}
 
 setUpModule = BootCase.boot_and_serve
 

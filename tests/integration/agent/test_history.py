@@ -151,7 +151,7 @@ class TestHistory(AgentCase):
                                      disk_gb INTEGER, pci TEXT, resize_target INTEGER, created_at TEXT);
                 INSERT INTO claims VALUES (7, 'h', 'h', '%s', 1, 40, 0, '[]', 0, '2014-05-01T10:20:30')""" % guest)
         agent.start('synced')
-        self.assertIn('Upgraded from version 1 to 9 with 1 of 1 claims', agent.log())
+        self.assertIn('Upgraded from version 1 to 10 with 1 of 1 claims', agent.log())
         self.assertEqual([(one['id'], one['consumer']) for one in agent.claims()], [(7, str(guest))])
         self.assertEqual(self.events(agent), [])
         agent.ctl('release', 7)
