@@ -231,18 +231,18 @@ static Reading *find_reading(HealthObserver *observer, const HealthRule *rule, c
 }
 
 /* Compares a counter with its last reading. A counter that fell is that of another device. */
-static int read_counter(HealthObserver *observer, HealthCase *evidence)
+static int read_counter(HealthObserver *observer, HealthCase evidence)
 {
         uint64_t value, before;
         Reading *reading;
         char words[160];
         bool is_new;
-        int r = health_sysfs_read_aer(observer->sysfs, evidence->address, evidence->rule->evidence,
+        int r = health_sysfs_read_aer(observer->sysfs, evidence.address, evidence.rule->evidence,
                                       &value);
 
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
-        reading = find_reading(observer, evidence->rule, evidence->address, &is_new);
+        reading = find_reading(observer, evidence.rule, evidence.address, &is_new);
         if (!reading)
                 return -ENOMEM;
         before = is_new ? value : reading->value;
@@ -251,45 +251,45 @@ static int read_counter(HealthObserver *observer, HealthCase *evidence)
                 return 0;
         snprintf(words, sizeof(words),
                  "%s: the counter of %s PCIe errors grew from %" PRIu64 " to %" PRIu64,
-                 evidence->address,
-                 evidence->rule->evidence == HEALTH_AER_FATAL ? "fatal" : "non-fatal", before,
+                 evidence.address,
+                 evidence.rule->evidence == HEALTH_AER_FATAL ? "fatal" : "non-fatal", before,
                  value);
-        evidence->line = words;
+        evidence.line = words;
         for (uint64_t i = 0; r == 0 && i < MIN(value - before, (uint64_t)HEALTH_COUNT_MAX); i++)
-                r = note_bad(observer, evidence);
+                r = note_bad(observer, &evidence);
         return r;
 }
 
 /* Compares a link with its capability. A link that is as before and good is no news. */
-static int read_link(HealthObserver *observer, HealthCase *evidence)
+static int read_link(HealthObserver *observer, HealthCase evidence)
 {
-        bool width = evidence->rule->evidence == HEALTH_LINK_WIDTH, is_new, was_good;
+        bool width = evidence.rule->evidence == HEALTH_LINK_WIDTH, is_new, was_good;
         HealthLink link;
         Reading *reading;
         char words[160];
-        int r = health_sysfs_read_link(observer->sysfs, evidence->address, evidence->rule->evidence,
+        int r = health_sysfs_read_link(observer->sysfs, evidence.address, evidence.rule->evidence,
                                        &link);
 
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
-        reading = find_reading(observer, evidence->rule, evidence->address, &is_new);
+        reading = find_reading(observer, evidence.rule, evidence.address, &is_new);
         if (!reading)
                 return -ENOMEM;
         was_good = !is_new && reading->value;
         reading->value = link.current >= link.expected;
         if (width)
                 snprintf(words, sizeof(words), "%s: the PCIe link has %u of %u lanes",
-                         evidence->address, link.current, link.expected);
+                         evidence.address, link.current, link.expected);
         else
                 snprintf(words, sizeof(words), "%s: the PCIe link runs at %u.%u of %u.%u GT/s",
-                         evidence->address, link.current / 10, link.current % 10,
-                         link.expected / 10, link.expected % 10);
-        evidence->line = words;
+                         evidence.address, link.current / 10, link.current % 10, link.expected / 10,
+                         link.expected % 10);
+        evidence.line = words;
         if (!reading->value)
-                return note_bad(observer, evidence);
-        return was_good || evidence->rule->lift != HEALTH_LIFT_RECOVERY
+                return note_bad(observer, &evidence);
+        return was_good || evidence.rule->lift != HEALTH_LIFT_RECOVERY
                        ? 0
-                       : note_good(observer, *evidence);
+                       : note_good(observer, evidence);
 }
 
 /* Applies the rules of the kinds that are due to one device. */
@@ -308,8 +308,7 @@ static int read_device(HealthObserver *observer, const char *address, bool aer, 
 
                 if (rule->evidence == HEALTH_LINE || !(is_aer(rule) ? aer : links))
                         continue;
-                r = is_aer(rule) ? read_counter(observer, &evidence)
-                                 : read_link(observer, &evidence);
+                r = is_aer(rule) ? read_counter(observer, evidence) : read_link(observer, evidence);
         }
         return r;
 }
