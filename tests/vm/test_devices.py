@@ -32,12 +32,6 @@ device_settle_sec = 1
 device_spec = {"address": {"domain": "0000", "bus": "41", "slot": "00", "function": "[1-7]"}, "resource_class": "%s", "managed": "no"}
 report_in_placement = true
 ''' % VF_CLASS
-PREPARED = '''[device_prepare nvme]
-device_addresses = %s
-virtual_functions = %d
-driver_override = vfio-pci
-''' % (NVME, VFS_MAX)
-PREPARE_UNITS = ('compute-agent-prepare.service', 'compute-agent-prepare.path')
 
 
 def libvirt_name(address):
@@ -159,47 +153,6 @@ class TestHost(VmCase):
             text = self.vm.read('/sys/devices/system/node/node%d/meminfo' % node)
             kib = int(re.search(r'MemTotal:\s+(\d+) kB', text).group(1))
             self.assertAlmostEqual(provider['inventories']['MEMORY_MB']['total'], kib / 1024, delta=1)  # the sum is exact
-
-
-class TestRebootOfPreparedCard(VmCase):
-    """compute-agent-prepare makes the functions again at a boot, before libvirtd starts guests."""
-
-    def driver(self, address):
-        return self.vm.run('readlink', '/sys/bus/pci/devices/%s/driver' % address, check=False).stdout.strip().rpartition('/')[2]
-
-    def started(self, unit):
-        return int(self.vm.show('ExecMainStartTimestampMonotonic', unit=unit)['ExecMainStartTimestampMonotonic'])
-
-    def restore(self):
-        self.vm.run('systemctl', 'disable', '--now', *PREPARE_UNITS)
-        self.vm.configure(CONFIG)
-        self.vm.run('systemctl', 'reload', UNIT)
-        self.make_vfs(0)
-
-    def test_the_function_of_a_confirmed_claim_is_ready_before_libvirtd(self):
-        self.addCleanup(self.restore)
-        self.vm.configure(CONFIG + PREPARED)
-        self.vm.run('systemctl', 'reload', UNIT)
-        self.vm.run('systemctl', 'enable', '--now', *PREPARE_UNITS)
-        self.wait_inventory(NVME, {VF_CLASS: (VFS_MAX, 0)})
-        consumer = str(uuid.uuid4())
-        claim, hostdev = self.claim(consumer, VF_CLASS)
-        address = claim['devices'][0]['address']
-        self.assertEqual(self.driver(address), 'vfio-pci')
-        self.define('prepared', consumer, hostdev)
-        self.start('prepared', claim)
-        # A run beside a guest changes nothing.
-        self.vm.run('systemctl', 'start', PREPARE_UNITS[0])
-        self.assertEqual(self.vm.run('virsh', 'domstate', 'prepared').stdout.strip(), 'paused')
-
-        before = self.claims()
-        self.vm.reboot()
-        self.wait_inventory(NVME, {VF_CLASS: (VFS_MAX, 1)})
-        done = [entry for entry in self.vm.journal('--boot', unit=PREPARE_UNITS[0]) if '%d virtual functions: done' % VFS_MAX in entry['MESSAGE']]
-        self.assertLess(int(done[0]['__MONOTONIC_TIMESTAMP']), min(self.started('libvirtd.service'), self.started(UNIT)))
-        self.assertEqual(self.driver(address), 'vfio-pci')
-        self.vm.run('virsh', 'start', 'prepared', '--paused', timeout=SECONDS)
-        self.assertEqual(self.claims(), [{**before[0], 'boot_id': self.claims()[0]['boot_id']}])
 
 
 class TestVirtualFunctions(VmCase):
