@@ -82,8 +82,9 @@ int claims_set_providers(Claims *claims, const ProviderTree *tree, Error *reterr
 int claims_set_node(Claims *claims, const char *node);
 
 /* Makes tree the host, and moves amounts between providers in the same transaction. Unlike
- * claims_set_providers() it does not place claims of schema version 1. Ignores the moves of claims that have ended, and amounts that a claim no longer
- * holds. Returns -EBUSY if the file is locked. */
+ * claims_set_providers() it does not place claims of schema version 1. Ignores the moves of claims
+ * that have ended, and amounts that a claim no longer holds. Returns -EBUSY if the file is locked.
+ */
 int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shifts,
                  size_t n_shifts, Error *reterr);
 
