@@ -14,7 +14,7 @@ FOLDER = '/usr/share/doc/compute-agent/'
 CONFIG = '/etc/compute-agent/compute-agent.conf'
 TOKEN = '/etc/compute-agent/placement-token'
 PROXY = '/lib/systemd/systemd-socket-proxyd'
-PROGRAMS = {'computectl', 'systemctl', 'compute-agentd', 'journalctl', 'sudo', 'install', 'cp', 'ln', 'openstack', 'virsh', 'apt', 'cd', 'rm',
+PROGRAMS = {'computectl', 'systemctl', 'compute-agentd', 'journalctl', 'sudo', 'install', 'cp', 'ln', 'mkdir', 'openstack', 'virsh', 'apt', 'cd', 'rm',
             'mv', 'editor', 'git', './demo', './check', './autogen.sh'}
 
 # Commands that do not run here, and the test that runs them instead.
