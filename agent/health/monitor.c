@@ -264,8 +264,10 @@ static int withhold(HealthMonitor *monitor, const HealthHost *host, const char *
 static int report(HealthMonitor *monitor, const char *device, const HealthMessage *finding,
                   const char *why)
 {
-        if (health_record_add(&monitor->record, device, finding) < 0)
+        if (health_record_add(&monitor->record, device, finding) < 0) {
+                show(monitor, false); /* the oldest report can be gone */
                 return -ENOMEM;
+        }
         log_event(LOG_WARNING, MESSAGE_DEVICE_REPORTED, LOG_FIELDS(LOG_FIELD_DEVICE, device),
                   "Health rule %s reports device %s: %s%s%s", finding->rule, device, finding->line,
                   why ? ". Not withheld: " : "", why ? why : "");

@@ -244,6 +244,8 @@ bool health_record_end_boot(HealthRecord *record, const char *boot_id)
                 if (!record->reports[i - 1].lasts &&
                     strcmp(record->reports[i - 1].boot_id, boot_id) != 0)
                         drop_report(record, i - 1);
+        if (record->n_reports == n)
+                return false;
         update_words(record);
-        return record->n_reports < n;
+        return true;
 }

@@ -22,7 +22,7 @@ typedef struct HealthRecord {
         HealthReport reports[HEALTH_REPORTS_MAX];
         size_t n_reports;
         HealthSightings sightings;
-        char *words; /* the reports; "": none */
+        char *words; /* the reports; "": none; replaced by each call that changes the reports */
 } HealthRecord;
 
 /* Loads the state. A file that cannot be read is set aside, and nothing is known then: *reterr has
