@@ -62,7 +62,7 @@ typedef struct Task {
         PrepareDirty dirty;
         const HostClean *section; /* borrowed; NULL: none */
         TaskState state;
-        pid_t pid;           /* of systemctl, while a unit runs */
+        pid_t pid;           /* process of systemctl while a unit runs */
         char *unit;          /* the unit of the state; NULL: none */
         uint64_t until_usec; /* CLOCK_MONOTONIC end of its time */
         char reason[PREPARE_REASON_SIZE];

@@ -47,7 +47,7 @@ typedef struct PrepareCard {
         char address[PCI_ADDRESS_SIZE];
         bool exists, has_driver;
         uint64_t n_virtual, max_virtual; /* sriov_numvfs, sriov_totalvfs */
-        uint64_t offset, stride; /* of the functions' routing ids (SR-IOV); stride 0: not known */
+        uint64_t offset, stride; /* routing ids of the functions (SR-IOV); stride 0: unknown */
         PrepareFunction *functions;
         size_t n_functions, n_allocated;
         bool unit_done;                       /* the unit of the card succeeded in this pass */

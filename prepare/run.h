@@ -10,9 +10,9 @@
 typedef enum PrepareOutcome {
         PREPARE_DONE = 0,  /* everything is as wanted */
         PREPARE_FAILED,    /* a card or a function is not as wanted; the others are */
-        PREPARE_UNTOUCHED, /* not completed, in most cases before the first change: the claims could
-                              not be read, they or the cards changed too often, or another run did
-                              not end */
+        PREPARE_UNTOUCHED, /* the run was not completed, in most cases before its first change: the
+                              claims could not be read, they or the cards changed too often, or
+                              another run did not end */
 } PrepareOutcome;
 
 /* Makes the cards as the configuration and the living claims want them, and logs each change and

@@ -92,7 +92,7 @@ int linux_list(const char *path, StringSet *ret)
  * and udev sends another one after it has set up the device. Every user can receive both. */
 
 #define GROUP_KERNEL 1
-#define GROUP_UDEV   2 /* has no events on a host without udev */
+#define GROUP_UDEV   2 /* a host without udev sends no events to it */
 /* longest event, in bytes; the rest is cut off */
 #define MESSAGE_MAX 16384
 

@@ -31,8 +31,8 @@ typedef struct PciView {
         bool refused;                   /* its provider stays unchanged */
         bool one_time_use;
         uint64_t n_devices; /* devices that match, or that a domain has */
-        /* Those of these devices that a domain has. A device that only the persistent definition of
-         * a running domain has does not count. */
+        /* Number of these devices that domains have. A device that only the persistent definition
+         * of a running domain has does not count. */
         uint64_t n_used;
         char resource_class[RESOURCE_CLASS_MAX +
                             1]; /* "" if only devices without a spec are left */
