@@ -48,8 +48,8 @@ typedef enum Kind {
         KIND_NOT_POLLED,
         KIND_SETTLING,
         KIND_PENDING,
-        KIND_UNCLEAN,
         KIND_PENDING_WRITES,
+        KIND_UNCLEAN,
         _KIND_MAX,
 } Kind;
 
@@ -139,15 +139,15 @@ static const struct {
         [KIND_SETTLING] = { VERDICT_PENDING, "devices", "not published yet: a device is missing",
                             "computectl discover",
                             "Wait, or check that the driver of the device is loaded and that lspci lists the card. After [agent] device_settle_sec the host is published with that device withheld" },
-        [KIND_UNCLEAN] = { VERDICT_PENDING, "devices", "a device is being cleaned",
-                           "journalctl -u compute-agent-clean",
-                           "Wait. A device whose cleaning failed is cordoned too: repair it, and lift the cordon. The agent then cleans it again" },
         [KIND_PENDING] = { VERDICT_PENDING, "placement", "a change is not published yet",
                            "computectl plan", "Wait, or run \"computectl sync\"" },
         [KIND_PENDING_WRITES] = { VERDICT_PENDING, "placement",
                                   "not all claims are reported to Placement yet",
                                   "computectl audit",
                                   "The agent retries in each cycle. \"computectl audit\" compares claims and Placement" },
+        [KIND_UNCLEAN] = { VERDICT_OK, "devices", "a device is being cleaned",
+                           "journalctl -u compute-agent-clean",
+                           "Wait. A device whose cleaning failed is cordoned too: repair it, and lift the cordon. The agent then cleans it again" },
 };
 
 _Static_assert(ARRAY_SIZE(kinds) == _KIND_MAX && _KIND_MAX <= VERDICT_REASONS_MAX,
@@ -290,7 +290,8 @@ static void inspect_withheld(const CycleFacts *facts, Verdict *verdict)
                 add(verdict, KIND_WITHHELD, "Not offered: %s", text);
 }
 
-/* Adds a reason if devices are cleaned after their guests, or could not be cleaned. */
+/* Adds a reason if devices are cleaned after their guests. It does not change the verdict: Placement
+ * is equal to the host, and a device whose cleaning failed is cordoned. */
 static void inspect_unclean(const CycleFacts *facts, Verdict *verdict)
 {
         _cleanup_free_ char *text =
@@ -434,12 +435,12 @@ static void inspect_rest(const CycleFacts *facts, Verdict *verdict)
                 add(verdict, KIND_SETTLING, "%s", status->settling.text);
         else if (status->sync_state == SYNC_PENDING)
                 add(verdict, KIND_PENDING, "A change is not published yet");
-        inspect_unclean(facts, verdict);
         if (count_pending_writes(facts) > 0 &&
             !(facts->pending_writes_error && facts->pending_writes_error[0]))
                 add(verdict, KIND_PENDING_WRITES,
                     "%" PRIu64 " claim%s not reported to Placement yet",
                     count_pending_writes(facts), text_plural(count_pending_writes(facts)));
+        inspect_unclean(facts, verdict);
 }
 
 /* Adds the reason for a failed poll, with command and advice of the driver. */
@@ -476,8 +477,11 @@ const char *verdict_summary(const Verdict *verdict, char *text, size_t size)
 {
         const VerdictReason *worst = verdict->reasons;
         char more[MORE_MAX];
+        size_t n = 0;
 
-        (void)format_more(more, verdict->n_reasons);
+        for (size_t i = 0; i < verdict->n_reasons; i++)
+                n += verdict->reasons[i].state != VERDICT_OK;
+        (void)format_more(more, n);
         if (verdict->state == VERDICT_OK)
                 snprintf(text, size, "%s", verdict->synced);
         else if (verdict->state == VERDICT_WARNING)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Makes the verdict on this host: a state, and the reasons if the state is not OK. "computectl
- * status", "doctor", their exit codes, the metrics and systemd's status line all use it. Pure. */
+/* Makes the verdict on this host: a state and its reasons. With the state OK a reason is only
+ * information. "computectl status", "doctor", their exit codes, the metrics and systemd's status
+ * line all use it. Pure. */
 
 #include "agent/cycle/tracker.h"
 
@@ -20,7 +21,7 @@ const char *verdict_state_to_text(VerdictState state); /* the STATE_… of forma
 /* A reason. The strings are static, except for text. */
 typedef struct VerdictReason {
         const char *check;         /* subject, as "doctor" names it, for example "placement" */
-        VerdictState state;        /* never OK */
+        VerdictState state;        /* OK: information only */
         const char *summary;       /* end of a sentence, for example "the host cannot be polled" */
         const char *command;       /* command that shows more */
         const char *advice;        /* advice for the operator */
@@ -32,7 +33,7 @@ typedef struct VerdictReason {
 #define VERDICT_SUMMARY_MAX 256
 #define VERDICT_LINE_MAX    1024
 
-/* The state, which is that of the worst reason, and all reasons. */
+/* The state, which is that of the worst reason or OK, and all reasons. */
 typedef struct Verdict {
         VerdictState state;
         const char *synced;                         /* Placement compared with the host, in words */
@@ -45,7 +46,7 @@ typedef struct Verdict {
 void verdict_make(const CycleFacts *facts, Verdict *ret);
 
 /* Writes a sentence without its full stop: the state of Placement, or the summary of the worst
- * reason and the number of other reasons. Returns text, which has size bytes. */
+ * reason and the number of other reasons that are not OK. Returns text, which has size bytes. */
 const char *verdict_summary(const Verdict *verdict, char *text, size_t size);
 
 /* Writes the summary, the numbers of providers, claims and pending writes, and the text of the

@@ -149,8 +149,10 @@ static int add_reason(json_t *findings, const json_t *reason)
 {
         const char *text = ctl_json_text(reason, "text"), *check = ctl_json_text(reason, "check"),
                    *advice = ctl_json_text(reason, "advice"),
-                   *state = strcmp(ctl_json_text(reason, "state"), STATE_DEGRADED) == 0 ? "bad"
-                                                                                        : "warning";
+                   *verdict = ctl_json_text(reason, "state"),
+                   *state = strcmp(verdict, STATE_DEGRADED) == 0 ? "bad"
+                            : strcmp(verdict, STATE_OK) == 0     ? "ok"
+                                                                 : "warning";
         _cleanup_free_ char *summary = strdup(ctl_json_text(reason, "summary"));
 
         if (!summary)
