@@ -238,6 +238,27 @@ static int run_helper(void *data)
         return 127;
 }
 
+/* Returns the words of a failure: those of the order and the last line of the child's errors, which
+ * is cut off. The earlier lines stay in errors. */
+static int fail_order(const char *failure, char *errors, Error *reterr)
+{
+        static const char prefix[] = "computectl: ";
+        char *line;
+
+        for (size_t n = strlen(errors); n > 0 && errors[n - 1] == '\n'; n--)
+                errors[n - 1] = '\0';
+        line = strrchr(errors, '\n');
+        line = line ? line + 1 : errors;
+        if (strncmp(line, prefix, strlen(prefix)) == 0)
+                error_setf(reterr, EIO, "%s: %s", failure, line + strlen(prefix));
+        else if (line[0])
+                error_setf(reterr, EIO, "%s: %s", failure, line);
+        else
+                error_setf(reterr, EIO, "%s", failure);
+        line[0] = '\0';
+        return -EIO;
+}
+
 int ctl_helper_ask(const char *order, const char *const words[], const char *config, json_t **ret,
                    Error *reterr)
 {
@@ -259,10 +280,10 @@ int ctl_helper_ask(const char *order, const char *const words[], const char *con
                                   path, strerror(errno));
         r = ctl_children_run(&child, 1, run_helper, 1, 0, reterr);
         if (r >= 0) {
-                fputs(child.errors, stderr);
                 r = child.code != 0
-                            ? error_setf(reterr, EIO, "%s", orders[i].failure)
+                            ? fail_order(orders[i].failure, child.errors, reterr)
                             : ctl_json_read_document(child.output, orders[i].format, ret, reterr);
+                fputs(child.errors, stderr);
         }
         ctl_children_done(&child, 1);
         return r;

@@ -50,7 +50,7 @@ void ctl_find_program(char path[static PATH_MAX], const char *name, const char *
  *   identity  order, flags, name of the host ("": unknown), cloud    IDENTITY_FORMAT
  *
  * words: the arguments of the order, NULL-terminated; NULL: none. config: a configuration file;
- * NULL: that of the host. Blocks until the program ends, and prints its errors. Negative errno with
- * words. */
+ * NULL: that of the host. Blocks until the program ends, and prints its errors, except that the last
+ * line of a failed program ends the words in reterr. Returns 0 or a negative errno with words. */
 int ctl_helper_ask(const char *order, const char *const words[], const char *config, json_t **ret,
                    Error *reterr);

@@ -80,6 +80,9 @@ static void test_failures(void **state)
         } cases[] = {
                 { "echo '{}'; exit 1", "Cannot poll the host", -EIO },
                 { "kill -9 $$", "Cannot poll the host", -EIO },
+                { "echo a >&2; echo 'computectl: no libvirtd' >&2; exit 1",
+                  "Cannot poll the host: no libvirtd", -EIO },
+                { "echo 'not found' >&2; exit 127", "Cannot poll the host: not found", -EIO },
                 { "echo '{\"format\": \"another/1\"}'", "has format \"another/1\"", -EBADMSG },
                 { "echo '{'", "Cannot parse the reply", -EBADMSG },
         };
