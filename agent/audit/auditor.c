@@ -116,8 +116,8 @@ void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,
         auditor->asked_heal = auditor->asked_heal || request == AUDITOR_REQUEST_HEAL;
         if (request == AUDITOR_REQUEST_HEAL_CONSUMER)
                 auditor->asked_consumer = *consumer;
-        if (request != AUDITOR_REQUEST_AUDIT && by)
-                auditor->by = *by;
+        if (request != AUDITOR_REQUEST_AUDIT)
+                auditor->by = by ? *by : (EventAuthor){ 0 };
 }
 
 void auditor_require(Auditor *auditor)

@@ -366,6 +366,13 @@ static int upgrade(const ClaimFile *file, Sqlite *sqlite, int64_t version, Error
         transaction = sqlite;
         /* Another process can have upgraded it already, where folders cannot be locked. */
         r = check_version(sqlite, &now, reterr);
+        if (r == 0 && now != version) {
+                error_setf(reterr, EIO,
+                           "Another process upgraded it from version %" PRIi64 " to %" PRIi64,
+                           version, now);
+                if (reterr)
+                        reterr->code = 0;
+        }
         if (r < 0 || now != version)
                 return r;
         r = count_claims(sqlite, &before, reterr);
