@@ -4,8 +4,12 @@
 Placement and libvirtd are real. dbus-send calls the agent as the driver for Nova does (plugins/nova).
 """
 
+import concurrent.futures
 import json
+import os
+import random
 import subprocess
+import time
 import uuid
 
 from tests.env.agent import Agent
@@ -19,13 +23,10 @@ CLASS = 'CUSTOM_A100'
 ERROR = 'Error org.computeagent.Agent1.Error.'
 
 
-class TestClaimPlaced(EnvCase):
-    """Two cards for passthrough. Guests start with them (tests/shims/host.c)."""
+class PlacedCase(EnvCase):
+    """A host with devices for passthrough. Guests start with them (tests/shims/host.c)."""
 
-    @staticmethod
-    def make_host():
-        return Host(cells=[Cell(0, list(range(8)), 16 << 20)], pci=[
-            Pci(address, vendor=0x10de, device=0x20b0, pci_class=0x030200, driver='vfio-pci') for address in CARDS])
+    spec = {'vendor_id': '10de', 'product_id': '20b0', 'resource_class': CLASS}
 
     def setUp(self):
         self.libvirtd = Libvirtd(self.make_host(), self.scratch, shared=self.scratch.folder('shared'))
@@ -33,12 +34,12 @@ class TestClaimPlaced(EnvCase):
         self.libvirtd.start()
         self.agent = Agent(self.scratch, self.placement, self.libvirtd.uri, self.bus, {
             'agent': {'device_hold_sec': 1, 'device_settle_sec': 1},
-            'pci': {'device_spec': json.dumps({'vendor_id': '10de', 'product_id': '20b0', 'resource_class': CLASS}),
-                    'report_in_placement': 'true'}})
+            'pci': {'device_spec': json.dumps(self.spec), 'report_in_placement': 'true'}})
         self.agent.start('synced')
         self.addCleanup(self.agent.stop)
-        tree = self.placement.tree_by_name(self.agent.root())
-        self.providers = [tree['compute-1_' + address]['uuid'] for address in CARDS]
+
+    def provider(self, address):
+        return self.placement.tree_by_name(self.agent.root())['compute-1_' + address]['uuid']
 
     def call(self, consumer, *classes):
         return subprocess.run(['dbus-send', '--bus=' + self.bus.address, '--print-reply=literal', '--reply-timeout=30000',
@@ -64,6 +65,19 @@ class TestClaimPlaced(EnvCase):
         server = str(uuid.uuid4())
         self.placement.place(server, {self.agent.root(): {'VCPU': vcpus}, **{one: {CLASS: 1} for one in providers}})
         return server
+
+
+class TestClaimPlaced(PlacedCase):
+    """Two cards, each with a provider of its own."""
+
+    @staticmethod
+    def make_host():
+        return Host(cells=[Cell(0, list(range(8)), 16 << 20)], pci=[
+            Pci(address, vendor=0x10de, device=0x20b0, pci_class=0x030200, driver='vfio-pci') for address in CARDS])
+
+    def setUp(self):
+        super().setUp()
+        self.providers = [self.provider(address) for address in CARDS]
 
     def test_each_call_returns_the_same_claim(self):
         server = self.place(self.providers[1])
@@ -135,3 +149,50 @@ class TestClaimPlaced(EnvCase):
         self.addCleanup(self.placement.start)
         self.assertEqual(self.attach(known)['id'], claim['id'])
         self.refused(unknown, 'Placement', '')
+
+
+class TestKills(PlacedCase):
+    """The agent is killed at random moments while servers start on a card whose functions have one provider.
+
+    COMPUTE_AGENT_PLACED_ROUNDS is the number of kills.
+    """
+
+    spec = {'vendor_id': '8086', 'product_id': '154c', 'resource_class': CLASS}
+
+    @staticmethod
+    def make_host():
+        functions = ['0000:81:02.%x' % number for number in range(6)]
+        return Host(cells=[Cell(0, list(range(8)), 16 << 20)], pci=[
+            Pci('0000:81:00.0', total_vfs=6, vfs=functions),
+            *(Pci(address, device=0x154c, driver='iavf', physfn='0000:81:00.0') for address in functions)])
+
+    def test_kills(self):
+        seed = int(os.environ.get('COMPUTE_AGENT_SEED', time.time()))
+        chance = random.Random(seed)
+        card, servers = self.provider('0000:81:00.0'), {}
+        for round_ in range(int(os.environ.get('COMPUTE_AGENT_PLACED_ROUNDS', '4'))):
+            with self.subTest(seed=seed, round=round_):
+                for server in [one for one in servers if chance.random() < 0.5]:
+                    self.placement.delete(server)
+                    del servers[server]
+                for _number in range(chance.randint(1, 6 - len(servers)) if len(servers) < 6 else 0):
+                    servers[self.place(card, vcpus=1)] = None
+                self.play(chance, servers)
+
+    def play(self, chance, servers):
+        """Lets all servers start while the agent is killed. servers: {server: its device, or None}, which is updated."""
+        with concurrent.futures.ThreadPoolExecutor(len(servers) or 1) as pool:
+            calls = {server: pool.submit(self.call, server) for server in servers}
+            time.sleep(chance.random() * 0.4)
+            self.agent.kill()
+        for server, call in calls.items():
+            if call.result().returncode == 0:
+                device, = json.loads(call.result().stdout)['devices']
+                self.assertIn(servers[server], (None, device['address']))
+                servers[server] = device['address']
+        self.agent.start('synced')
+        for server, before in servers.items():
+            device, = self.attach(server)['devices']
+            self.assertIn(before, (None, device['address']), 'a device that was returned before')
+            servers[server] = device['address']
+        self.assertEqual(len(set(servers.values())), len(servers), servers)

@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Devices are cleaned after their guests, with proof, before they are offered again.
 
-Placement and libvirtd are real. The unit manager is a script in place of systemctl, and a thread starts compute-agent-prepare --clean
-after each stamp, as compute-agent-clean.path does; tests/boot/test_clean.py has the real ones. COMPUTE_AGENT_CLEAN_ROUNDS sets the
-number of kills.
+Placement and libvirtd are real, and the unit manager is a script (tests/env/clean_units.py). COMPUTE_AGENT_CLEAN_ROUNDS sets the number
+of kills.
 """
 
 import contextlib
 import json
 import os
 import random
-import shutil
 import sqlite3
-import subprocess
-import threading
 import time
 import uuid
 
-from tests.env.agent import build_folder
+from tests.env.clean_units import CleanUnits
 from tests.env.fakesys import Cell, Host, Pci
 from tests.env.libvirtd import guest_xml
 from tests.env.scratch import wait_until
@@ -30,23 +26,6 @@ SPEC = {'vendor_id': '144d', 'resource_class': 'CUSTOM_NVME'}
 LIMIT = 2 * max(1, os.getloadavg()[0] / os.cpu_count())
 CLEAN, PROVE = 'wipe@%s.service' % A, 'prove@%s.service' % A
 
-SYSTEMCTL = '''#!/bin/sh
-cd "${0%/*}/.."
-case "$1" in
-show) printf 'LoadState=loaded\\nType=oneshot\\nRemainAfterExit=no\\n' ;;
-cat) echo '[Unit]' ;;
-is-system-running) echo running ;;
-*)
-    # As systemd does: a unit that runs is waited for, not started twice.
-    exec 9>"lock-$3"
-    flock -n 9 || { flock 9; [ ! -e "fail-$3" ]; exit; }
-    echo "$3" >>started
-    while [ -e "hold-$3" ]; do sleep 0.05; done
-    [ -e "fail-$3" ] && exit 1
-    echo "$3" >>done ;;
-esac
-'''
-
 
 class CleanCase(IdentityCase):
     make_host = staticmethod(lambda: Host(cells=[Cell(0, list(range(8)), 16 << 20)], pci=[
@@ -57,50 +36,11 @@ class CleanCase(IdentityCase):
         'device_clean nvme': {'device_addresses': A, 'clean': 'wipe@.service', 'prove': 'prove@.service'}})
 
     def setUp(self):
-        self.units, self.run_folder = self.scratch.folder('units'), self.scratch.folder('run')
-        (self.run_folder / 'compute-agent').mkdir()
-        (self.units / 'bin').mkdir()
-        for name, text in (('systemctl', SYSTEMCTL), ('journalctl', '#!/bin/sh\necho "sanitize: device error 7"\n')):
-            (self.units / 'bin' / name).write_text(text)
-            (self.units / 'bin' / name).chmod(0o755)
-        self.sys, self.proc = self.scratch.folder('sys'), self.scratch.folder('proc')
-        for address in (A, B):
-            device = self.sys / 'bus/pci/devices' / address
-            device.mkdir(parents=True)
-            (device / 'vendor').write_text('0x144d\n')
-            (device / 'device').write_text('0xa808\n')
-            (device / 'iommu_group').symlink_to('../../kernel/iommu_groups/%s' % address[6])
-        self.stops, self.program = threading.Event(), None
-        os.environ['RUNTIME_DIRECTORY'] = str(self.run_folder / 'compute-agent')
-        self.addCleanup(os.environ.pop, 'RUNTIME_DIRECTORY')
+        self.manager = CleanUnits(self.scratch, {address: (0x144d, 0xa808) for address in (A, B)})
+        self.units, self.read = self.manager.folder, self.manager.read
+        self.addCleanup(self.manager.stop)
         super().setUp()
-        self.watcher = threading.Thread(target=self.watch)
-        self.watcher.start()
-        self.addCleanup(self.watcher.join)
-        self.addCleanup(self.stops.set)
-        for path in self.units.glob('hold-*'):
-            self.addCleanup(path.unlink, missing_ok=True)
-
-    def watch(self):
-        """Starts the program after each change of the stamp, as the path unit does."""
-        path, seen = self.run_folder / 'compute-agent/clean-wanted', None
-        env = {**os.environ, 'PATH': '%s:%s' % (self.units / 'bin', os.environ['PATH'])}
-        while not self.stops.wait(0.05):
-            now = path.read_text() if path.exists() else None
-            if now == seen:
-                continue
-            seen = now
-            with (self.scratch.path / 'clean.log').open('a') as log, \
-                    subprocess.Popen([build_folder() / 'compute-agent-prepare', '--clean', '--config', self.agent.config, '--sys', self.sys,
-                                      '--proc', self.proc, '--run', self.run_folder], env=env, stdout=log, stderr=log) as self.program:
-                while self.program.poll() is None and not self.stops.wait(0.02):
-                    pass
-                if self.program.poll() is None:
-                    self.program.kill()
-
-    def read(self, name):
-        path = self.units / name
-        return path.read_text().split() if path.exists() else []
+        self.manager.start(self.agent.config)
 
     def touch(self, name):
         (self.units / name).touch()
@@ -204,14 +144,14 @@ class TestClean(CleanCase):
 
     def test_a_process_that_has_it_open_delays_the_cleaning(self):
         claim = self.nvme()
-        (self.proc / '77/fd').mkdir(parents=True)
-        (self.proc / '77/fd/9').symlink_to('/dev/vfio/1')
+        (self.manager.proc / '77/fd').mkdir(parents=True)
+        (self.manager.proc / '77/fd/9').symlink_to('/dev/vfio/1')
         self.agent.ctl('release', claim['id'])
         self.wait_state('dirty')
         time.sleep(1)
         self.assertEqual(self.read('started'), [])
         self.assertEqual(self.offers()[PROVIDER_A], (1, 1))
-        (self.proc / '77/fd/9').unlink()
+        (self.manager.proc / '77/fd/9').unlink()
         self.wait_offers({PROVIDER_A: (1, 0), PROVIDER_B: (1, 0)})
 
     def test_a_section_that_is_gone_does_not_offer_the_device(self):
@@ -284,14 +224,14 @@ class TestKills(CleanCase):
         release = self.agent.begin('release', str(claim['id']))
         time.sleep(chance.random() * 1.2)
         what = chance.choice(('agent', 'program', 'both', 'reboot'))
-        program = self.program
+        program = self.manager.program
         if what != 'agent' and program and program.poll() is None:
             program.kill()
         if what != 'program':
             self.agent.kill()
         release.communicate()
         if what == 'reboot':
-            shutil.rmtree(self.run_folder / 'compute-agent-clean', ignore_errors=True)
+            self.manager.forget()
         self.check()
         for path in self.units.glob('hold-*'):
             path.unlink()
