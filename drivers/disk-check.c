@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads the size of the disk and the folders of servers on a thread. The poll thread starts it,
- * waits for a limited time, and takes the answer under the lock.
+ * waits for a limited time, and takes the answer under the lock. One run of the thread reads first
+ * the size, by rbd_read() or statvfs(), and then the folders. If one of them hangs, there is no
+ * answer to either; if one fails, the other is still valid.
  *
  * DiskCheck is shared: the driver and the running thread each own a reference. At most one
  * thread runs for a DiskCheck. An answer that comes after the poll thread stopped waiting stays
@@ -112,9 +114,10 @@ static int read_names(DIR *dir, Uuid **uuids, size_t *n)
         }
 }
 
-/* Reads the folder names below path into a list that is sorted and has no duplicates. A path
- * that is empty or does not exist has no folders. On an error it is unknown which servers have a
- * folder: -ENOMEM, or another -errno with an error text that names the option. */
+/* Reads the folder names below path into a list that is sorted and has no duplicates. A path that
+ * is empty or does not exist has no folders. On an error it is unknown which servers have a folder.
+ * The error is -E2BIG, -ENOMEM or that of opendir() or readdir(), with an error text that names the
+ * option, and *ret is untouched. */
 static int read_folders(const char *path, Uuid **ret, size_t *ret_n, Error *reterr)
 {
         _cleanup_(closedirp) DIR *dir = path[0] ? opendir(path) : NULL;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads the size of the file system with the disks of guests, and the folders of servers below
- * [DEFAULT] instances_path. It uses a thread, because a mount whose server is away can hang for
- * ever. The poll thread waits for the answer for a limited time only.
+/* Reads the size of the disks of guests, and the folders of servers below [DEFAULT] instances_path.
+ * The size is that of the file system of instances_path. With images_type = rbd and no
+ * images_storage_pool it is that of the Ceph cluster (drivers/host/rbd.h). It uses a thread,
+ * because a mount whose server is away can hang for ever. The poll thread waits for the answer for
+ * a limited time only.
  *
  * One thread runs at a time: a new one starts only after the last one has returned. Both sides
  * own a reference, so a thread that hangs can outlive the driver. Two threads must not call
@@ -15,12 +17,14 @@
 
 typedef struct DiskCheck DiskCheck;
 
-/* Copies the configured places. -ENOMEM. */
+/* Copies the configured places: instances_path, and the Ceph pool if the size is that of a cluster.
+ * -ENOMEM. */
 int disk_check_new(DiskCheck **ret, const HostConfig *config);
 DiskCheck *disk_check_unref(DiskCheck *check); /* NULL-safe, returns NULL; any thread */
 
 /* Replaces *check by before if both have the same places. A reload thus starts no second thread
- * beside one that hangs. Both can be NULL. */
+ * beside one that hangs. *check then owns a new reference to before, and its old one is released.
+ * Both can be NULL. */
 void disk_check_inherit(DiskCheck **check, DiskCheck *before);
 
 /* Starts a check and waits up to timeout_usec. It does not wait while the thread of an earlier run
@@ -28,6 +32,7 @@ void disk_check_inherit(DiskCheck **check, DiskCheck *before);
  * which must not have them yet.
  *
  * Without an answer in time it uses a late answer of the run before. If there is none, both errors
- * are ETIMEDOUT, or the error of the start of the thread. With an error, disk_total_bytes is the
- * last size that was read, or 0. Sets nothing if check is NULL or no place is configured. */
+ * are ETIMEDOUT, or the error of the start of the thread. After folders_error the list is empty.
+ * With an error, disk_total_bytes is the last size that was read, or 0. Sets nothing if check is
+ * NULL or no place is configured. */
 void disk_check_run(DiskCheck *check, uint64_t timeout_usec, Snapshot *snapshot);

@@ -58,9 +58,10 @@ void driver_reshape_done(DriverReshape *reshape);
 /* Clears the results of an earlier call. "kept" stays. */
 void driver_reshape_clear(DriverReshape *reshape);
 
-/* Returns the uuid of the domain that the consumer is, or belongs to. The result is borrowed. */
+/* Returns the uuid of the domain that the consumer belongs to by an alias, or else consumer itself.
+ * The result is borrowed, and is not necessarily a domain of this host. */
 const Uuid *driver_reshape_guest(const DriverReshape *reshape, const Uuid *consumer);
 
-/* Copies both texts. -ENOMEM. */
+/* Appends a problem with copies of both texts. -ENOMEM. */
 int driver_reshape_add_problem(DriverReshape *reshape, const Uuid *consumer,
                                const char *resource_class, const char *reason);

@@ -52,7 +52,8 @@ typedef enum DriverPollKind {
 typedef enum DriverEventType {
         DRIVER_EVENT_NONE,
         DRIVER_EVENT_SNAPSHOT,    /* a poll succeeded; snapshot is set */
-        DRIVER_EVENT_POLL_FAILED, /* a poll failed; error is set. The next poll connects again */
+        DRIVER_EVENT_POLL_FAILED, /* a poll failed; error is set. The next poll connects again if
+                                   * the connection broke */
         DRIVER_EVENT_LOST,        /* the connection broke between polls; error is set */
         DRIVER_EVENT_CHANGED,     /* the hypervisor reports a change; poll soon */
         _DRIVER_EVENT_TYPE_MAX,

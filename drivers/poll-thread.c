@@ -228,8 +228,8 @@ static int wait_for_word(const Poller *poller)
         }
 }
 
-/* Waits for a request or a stop. Returns true for a request, and marks the poll as running;
- * false ends the service of this poller. */
+/* Waits for a request or a stop. Returns true for a request, and marks the poll as running; false
+ * ends the service of this poller, after a stop or an error of poll() or of the eventfd. */
 static bool wait_for_order(Poller *poller, DriverPollKind *ret_kind)
 {
         for (;;) {

@@ -13,8 +13,9 @@
  * waits for none of its calls. If both drivers have the same address, the new one polls after
  * the last call of the old one has returned.
  *
- * Errors: -ENOENT for an unknown name, -EINVAL with the name of the option for a configuration
- * that the driver rejects, -ENOMEM, -EAGAIN. */
+ * An unknown name is -ENOENT. A configuration that the driver rejects is -EINVAL, with the name of
+ * the option. Other errors are -ENOMEM, and -EMFILE or -EAGAIN if the descriptors or the thread
+ * cannot be created. After an error, before stays in use. */
 int driver_new(Driver **ret, const char *name, const DriverConfig *config, Driver *before,
                Error *reterr);
 

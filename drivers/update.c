@@ -30,7 +30,8 @@ static void update_done(TreeUpdate *update)
         free(update->heir.inventories);
 }
 
-/* Limits each reserved amount to its total. Adds the reasons to problem. */
+/* Limits the reserved amounts of VCPU, MEMORY_MB and DISK_GB to their totals. Adds the reasons to
+ * problem. */
 static void limit_amounts(HostAmounts *amounts, Error *problem)
 {
         ClassAmount *const all[] = { &amounts->vcpu, &amounts->memory, &amounts->disk };
@@ -74,9 +75,10 @@ static bool is_never_there(const HostConfig *config, const Error *disk_error)
 }
 
 /* Replaces the root's inventories, all of which belong to the driver (facts C2). A class with a
- * total of 0 is left out (facts G4.7). If the size of the disk is unknown, DISK_GB keeps the value
- * that the root has, or else the last measured size. Both are a problem, except when the root has
- * no DISK_GB and the folder is missing. -ENOMEM. */
+ * total of 0 is left out (facts G4.7), and so is one that numa_in_placement puts into cells. If
+ * the size of the disk is unknown, DISK_GB keeps the value that the root has, or else the last
+ * measured size. Both are a problem, except when the root has no DISK_GB and the folder is
+ * missing. -ENOMEM. */
 static int update_root(TreeUpdate *update, Error *reterr)
 {
         const HostConfig *config = update->config;

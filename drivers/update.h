@@ -21,7 +21,8 @@
  *
  * DRIVER_UPDATED_IN_PART, with an error text: a part of the host is left out or limited. Examples
  * are devices whose configuration cannot be obeyed, an unknown size of the disk, and a reserved
- * amount above the total. Also if a consumer cannot be moved; its class then stays where it is.
+ * amount above the total. Also if a consumer cannot be moved; its class then stays where it is, and
+ * the text names only this consumer. The tree is then valid and complete except for these parts.
  *
  * Errors: -ENOENT if nodename is not in the tree, -EINVAL with an error text if host and
  * configuration do not fit, -ENOMEM. Tree and consumers are then undefined. */

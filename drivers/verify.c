@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Compares the configuration with the hardware of the host. Each verify_…() function compares one
- * part and appends warnings to Findings. The function verify_update() makes the plans of an update,
- * and appends an error for each reason why the update would reject the host or leave out a part. It
- * comes first, because its plan of CPUs is used by other functions.
+ * part and appends warnings to Findings. The function verify_update() checks the configuration and
+ * makes the plans of an update. It appends an error for each reason why the update would reject the
+ * host or leave out a part. An error of driver_config_check() or of the plan of CPUs ends it, so
+ * later reasons appear only after that error is corrected. It comes first, because its plan of CPUs
+ * is used by other functions. After such an error that plan can be empty, and the warnings about
+ * CPUs are then missing.
  *
  * A finding names the option to change. For an error, this is the option of the table "options"
  * that comes first in its text, or "". Every function returns -ENOMEM or 0; a finding is never an
@@ -229,8 +232,9 @@ static int verify_cells(const HostConfig *config, const Snapshot *snapshot, cons
         return 0;
 }
 
-/* Warns if DISK_GB is missing although the host should report it. A missing folder is a case of
- * its own, because it can be intended. */
+/* Warns of a size that could not be read, or of a size below 1 GiB if the host should report
+ * DISK_GB. A missing folder counts as a size below 1 GiB, because it can be intended, and so does a
+ * storage pool that could not be read. */
 static int verify_disk(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         bool rbd = config->images_type == HOST_IMAGES_RBD && !config->images_storage_pool;
@@ -700,9 +704,9 @@ static int verify_types(const HostConfig *config, const Snapshot *snapshot, Find
         return r;
 }
 
-/* Warns if no device matches, of entries without a device, of functions without the common vGPU
- * type, and of too many providers of one class. Providers of one class are neighbours in the sorted
- * set. */
+/* Warns, with report_in_placement only, if no device matches at all. If some match, it warns of
+ * entries without a device, of functions without the common vGPU type, and of too many providers of
+ * one class. Providers of one class are neighbours in the sorted set. */
 static int verify_pci(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         _cleanup_(string_set_done) StringSet providers = STRING_SET_INIT;

@@ -278,7 +278,8 @@ static int read_hex(const char *text, size_t n, const char *what, uint32_t max, 
 
 /* Texts of the JSON object */
 
-/* Sets *ret to the borrowed string, or to NULL if the key is missing. Rejects other types. */
+/* Sets *ret to the borrowed string, or to NULL if the key is missing or null. Rejects other
+ * types. */
 static int read_text(const json_t *object, const char *key, const char **ret, Error *reterr)
 {
         const json_t *value = json_object_get(object, key);
@@ -336,7 +337,8 @@ static int read_bool(const json_t *object, const char *key, bool *value, Error *
 
 /* Address */
 
-/* Parses "domain:bus:slot.function". Parts that are missing on the left match every number. */
+/* Parses "domain:bus:slot.function". Parts that are missing on the left, blank, or "*" match every
+ * number, and so does a missing function. */
 static int read_glob(const char *text, PciSpec *spec, Error *reterr)
 {
         const char *dot = strchr(text, '.'), *end = dot ? dot : text + strlen(text);

@@ -53,7 +53,8 @@ int pci_specs_add(PciSpecs *specs, const char *text, Error *reterr);
 int pci_specs_check(const PciSpecs *specs, bool report_in_placement, Error *reterr);
 
 /* Returns the first spec that matches the device, borrowed, or NULL. Devices that are not PCI
- * functions have none. */
+ * functions have none. A spec with a devname matches no device, because the snapshot has no such
+ * names. */
 const PciSpec *pci_specs_find(const PciSpecs *specs, const SnapshotDevice *device);
 
 /* Writes the configured resource class in Placement's form, or CUSTOM_PCI_<vendor>_<product>. */

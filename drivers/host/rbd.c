@@ -2,7 +2,8 @@
 
 /* Runs "ceph df" as a child process, parses its output, and keeps the answer or the error for
  * RBD_KEEP_USEC. The child has its own process group, so that a kill also ends its children. Both
- * outputs are read until they and the child end, or RBD_TIMEOUT_USEC is over.
+ * outputs are read until they and the child end. If RBD_TIMEOUT_USEC is over before, or one output
+ * exceeds RBD_OUTPUT_MAX, the process group is killed and the run has failed.
  *
  * Standard error is untrusted text that can contain a key. An error text quotes at most its last
  * line, and nothing if that line mentions a key. Each child that was started is reaped before the
@@ -201,7 +202,8 @@ static int read_some(Child *child, size_t i)
         return 0;
 }
 
-/* Reads both texts up to their end, and waits for the end of the child. -ETIMEDOUT, -EFBIG. */
+/* Reads both texts up to their end, and waits for the end of the child. -ETIMEDOUT, -EFBIG,
+ * -ENOMEM, or an error of poll() or read(). The child can still run after an error. */
 static int read_all(Child *child)
 {
         uint64_t end_usec = clock_usec(CLOCK_MONOTONIC) + RBD_TIMEOUT_USEC;

@@ -243,12 +243,13 @@ static inline void snapshot_unrefp(Snapshot **snapshot)
         snapshot_unref(*snapshot);
 }
 
-/* Sorts the lists, as the last step of a poll. Two polls of an unchanged host are then equal. Cells
- * are sorted by id, emulators by architecture and machine, devices by name, and their mdev types by
- * id. Mdevs are sorted by parent and uuid, domains by uuid, their pins by guest CPU and their cells
- * by id. CPUs and pages of a cell, and the devices of a domain, keep their order. Devices without a
- * serial number get that of their physical function. -EBADMSG if something is listed twice,
- * -ENOMEM. */
+/* Sorts the lists, as the last step of a poll. Two polls of an unchanged host are then equal.
+ * Cells are sorted by id, emulators by architecture and machine, devices by name, and their mdev
+ * types by id. Mdevs are sorted by parent and uuid, domains by uuid, their pins by guest CPU and
+ * their cells by id. CPUs and pages of a cell, and the devices of a domain, keep their order.
+ * Devices without a serial number get that of their physical function. Sets of texts lose their
+ * duplicates. -EBADMSG with an error text if another item is listed twice, -ENOMEM; the lists
+ * are then partly sorted. */
 int snapshot_seal(Snapshot *snapshot, Error *reterr);
 
 /* Replaces a text of the snapshot by a copy of value. -ENOMEM. */
@@ -278,10 +279,11 @@ void snapshot_device_done(SnapshotDevice *device);
 void snapshot_mdev_done(SnapshotMdev *mdev);
 void snapshot_domain_done(SnapshotDomain *domain);
 
-/* Returns whether the resources of the device can change without an event. A driver that is
- * bound late adds mdev types and virtual functions, and a removed mdev frees an instance. This
- * is true for parents of mdevs, graphics cards, accelerators and physical functions. It is false
- * for network cards, whose functions cause events, and for a virtual function with a driver. */
+/* Returns whether the resources of the device can change without an event. A driver that is bound
+ * late adds mdev types and virtual functions, and a removed mdev frees an instance. A device with
+ * mdev types always changes silently. Without them, a virtual function with a driver does not;
+ * graphics cards, accelerators and physical functions do. Network cards do not, because their
+ * functions cause events. */
 bool snapshot_device_changes_silently(const SnapshotDevice *device);
 
 /* Returns the id of the vGPU type that a virtual function has now, borrowed; NULL: none. */
@@ -314,10 +316,10 @@ int snapshot_emulator_copy(SnapshotEmulator *ret, const SnapshotEmulator *emulat
 /* Sets every text that is NULL to "". -ENOMEM. */
 int snapshot_device_complete(SnapshotDevice *device);
 
-/* Write and read the JSON form. snapshot_to_json() returns a new reference, or NULL if out of
- * memory. snapshot_from_json() checks all types and limits, and yields a sealed snapshot. It
- * returns -EBADMSG with the path of the wrong member, or -ENOMEM. Most members are optional, so
- * that an operator can write a host by hand. Unknown members are ignored, so that an older program
- * can read a newer file. */
+/* Write and read the JSON form. The function snapshot_to_json() returns a new reference, or NULL if
+ * out of memory or if a text is not UTF-8. snapshot_from_json() checks all types and limits, and
+ * yields a sealed snapshot. It returns -EBADMSG with the path of the wrong member, or -ENOMEM. Most
+ * members are optional, so that an operator can write a host by hand. Unknown members are ignored,
+ * so that an older program can read a newer file. */
 json_t *snapshot_to_json(const Snapshot *snapshot);
 int snapshot_from_json(const json_t *object, Snapshot **ret, Error *reterr);

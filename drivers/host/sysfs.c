@@ -58,8 +58,8 @@ bool sysfs_is_gone(int r)
  *
  * Linux removes an offline CPU from the cpulist of its node, and removes its topology. libvirt
  * lists the CPUs that were online when libvirtd first read them. The links cpuN below nodeM in
- * sysfs stay, so they identify the cell. The siblings and the socket of such a CPU are unknown.
- * It gets a core of its own and no socket. */
+ * sysfs stay, so they identify the cell. The siblings and the socket of such a CPU are unknown. It
+ * gets a core of its own and no socket. A CPU that no node links stays without a cell. */
 
 /* Returns whether the node of the cell has a link to the CPU. */
 static bool has_link(const char *sys, const SnapshotCell *cell, unsigned cpu)

@@ -13,8 +13,8 @@
  * -EFBIG above SYSFS_TEXT_MAX, -ENOMEM, and the errors of read_file_start(). */
 int sysfs_read(const char *path, char **ret);
 
-/* Returns true for an error that means: no file, no device, or a device that does not answer.
- * There is then nothing to report. */
+/* Returns true for an error that means: no file, no device, or a device that does not answer
+ * (-EIO). There is then nothing to report. */
 bool sysfs_is_gone(int r);
 
 /* Adds present CPUs that no cell lists to their cells, by the links below

@@ -50,12 +50,12 @@ void vgpu_sizes_done(VgpuSizes *sizes);
  * A100-1-5C"), whose number depends on the MIG layout and not only on the framebuffer. */
 uint64_t vgpu_framebuffer_of_name(const char *name);
 
-/* Adds what the snapshot proves. *ret_changed: a size is new or larger. Sizes above
- * VGPU_SIZES_MAX are ignored. -ENOMEM. */
+/* Adds what the snapshot proves. *ret_changed: a size is new or larger. New sizes are ignored when
+ * there are VGPU_SIZES_MAX already. After -ENOMEM some sizes are added. */
 int vgpu_sizes_note(VgpuSizes *sizes, const Snapshot *snapshot, bool *ret_changed);
 
-/* Returns the framebuffer of a type of the device in MiB, by its name or as remembered. 0 if it is
- * unknown. */
+/* Returns the framebuffer of a type of the device in MiB, by its name or else as remembered. 0 if
+ * it is unknown. sizes can be NULL, here and below. */
 uint64_t vgpu_sizes_of_type(const VgpuSizes *sizes, const SnapshotDevice *device,
                             const MdevType *type);
 
@@ -65,7 +65,9 @@ uint64_t vgpu_sizes_of_card(const VgpuSizes *sizes, const SnapshotDevice *device
 /* Replaces ret by a copy. -ENOMEM leaves it unchanged. */
 int vgpu_sizes_copy(VgpuSizes *ret, const VgpuSizes *sizes);
 
-/* Write and read the JSON form, an array. Return a new reference or NULL, and -EBADMSG or -ENOMEM
- * with words. */
+/* Write and read the JSON form, an array of the sizes. The function vgpu_sizes_to_json() returns a
+ * new reference, or NULL if out of memory. The function vgpu_sizes_from_json() sets ret, whose old
+ * content is not freed. It skips sizes of 0, above 16 TiB, and beyond VGPU_SIZES_MAX. -EBADMSG or
+ * -ENOMEM with an error text, and ret is untouched. */
 json_t *vgpu_sizes_to_json(const VgpuSizes *sizes);
 int vgpu_sizes_from_json(const json_t *array, VgpuSizes *ret, Error *reterr);

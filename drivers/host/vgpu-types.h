@@ -18,12 +18,14 @@
 
 #define VGPU_TYPES_FOLDER "/sys/bus/pci/devices"
 
-/* Adds the types in the texts of the two files to the device. Ignores lines without a type; the
- * file has a heading. Pure. -ENOMEM. */
+/* Adds the types in the texts of the two files to the device, and marks it as a vGPU function.
+ * Ignores lines without a type; the file has a heading. Pure. After -ENOMEM the device has some of
+ * the types. */
 int vgpu_types_parse(const char *creatable, const char *current, SnapshotDevice *device);
 
 /* Reads the files of a virtual function of NVIDIA below folder. Other devices stay unchanged, and
- * so does a device whose driver lacks the files. Returns -ENOMEM, or another -errno with an error
- * text if the files exist but cannot be read, or if the driver does not answer. Such a device,
- * except after -ENOMEM, is marked as unread. */
+ * so does a device that has mdev types already or whose driver lacks creatable_vgpu_types. A
+ * missing current_vgpu_type means that the function is no vGPU now. Returns -ENOMEM, or another
+ * -errno with an error text if the files exist but cannot be read, or if the driver does not
+ * answer. Such a device, except after -ENOMEM, is marked as unread. */
 int vgpu_types_read(const char *folder, SnapshotDevice *device, Error *reterr);

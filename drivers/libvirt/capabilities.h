@@ -46,7 +46,7 @@ char *cpu_model_format(const char *arch, const char *model, const char *vendor,
                        const StringSet *features);
 
 /* Adds the names of the features in such XML to ret, except those with the policy "disable" or
- * "forbid". -EBADMSG with an error text, -ENOMEM. */
+ * "forbid". Errors are -EBADMSG with an error text and -ENOMEM; ret can then have some of them. */
 int cpu_model_read_features(const char *text, StringSet *ret, Error *reterr);
 
 /* Applies [libvirt] cpu_model_extra_flags: "+x" and "x" add a feature, "-x" removes it. Upper case

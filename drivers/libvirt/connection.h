@@ -33,7 +33,9 @@ typedef struct LibvirtConnection {
 
 /* Opens a connection. Call libvirt_event_loop_start() before. VIR_CONNECT_RO in flags requests a
  * read-only connection; if that fails, a writable one is opened. The connection takes its own
- * reference to the mailbox. Negative errno with an error text. */
+ * reference to the mailbox. An event or a keepalive that the hypervisor lacks is no error. Without
+ * one of the events of domains or devices, the cache keeps none of that kind. Negative errno with
+ * an error text. */
 int libvirt_connection_open(LibvirtConnection **ret, const LibvirtConfig *config, unsigned flags,
                             Mailbox *mailbox, Error *reterr);
 

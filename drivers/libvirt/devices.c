@@ -4,7 +4,9 @@
  * each other device costs one call. A poll without a listing reads only the devices that change
  * silently. A device that vanishes is skipped, and one that cannot be read is a problem of the
  * snapshot. A failed read marks the device in the cache, so the next poll lists the devices again.
- * Facts that only sysfs has are added to each copy.
+ * A failed listing, or a lookup that fails although the device is not gone, ends the poll. Mdevs
+ * that sysfs no longer has are removed at the end. Facts that only sysfs has are added to each
+ * copy.
  *
  * Tests: tests/unit/drivers/libvirt/test-poll.c tests/unit/drivers/libvirt/test-driver.c */
 
@@ -61,7 +63,8 @@ static int add_mdev(DevicePoll *poll, const SnapshotMdev *mdev)
         return 0;
 }
 
-/* Reads the device into the cache. Returns 1 if it was read, 0 if it is gone or unreadable. */
+/* Reads the device into the cache. Returns 1 if it was read, 0 if it is gone or unreadable, and a
+ * negative errno if the poll must end. */
 static int read_device(DevicePoll *poll, virNodeDevicePtr handle, const char *name,
                        const NodeDevice **ret, Error *reterr)
 {

@@ -11,9 +11,10 @@
 #define DOMAIN_CELLS_MAX             1024
 #define DOMAIN_HUGE_PAGE_DEFAULT_KIB 2048
 
-/* Fills ret, except its state, which the XML does not have, and its config members. Skips
- * devices whose PCI domain has more than 16 bits. The caller frees ret with
- * snapshot_domain_done(). -EBADMSG with an error text, or -ENOMEM. */
+/* Fills ret, except its state, which the XML does not have, and its config members. Skips devices
+ * whose PCI address does not fit, for example with a domain of more than 16 bits. The lists are in
+ * the order of the XML; snapshot_seal() sorts them. The caller frees ret with
+ * snapshot_domain_done(). -EBADMSG with an error text, or -ENOMEM, with ret untouched. */
 int domain_parse(const char *text, SnapshotDomain *ret, Error *reterr);
 
 /* Replaces the config members of a running domain by those of its persistent definition, config.

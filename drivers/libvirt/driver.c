@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Implements the driver "libvirt": a connection, a poll for each request, and facts that are read
- * once for each connection. Three threads take part, beside the one of drivers/disk-check.c.
+ * once for each connection and again for DRIVER_POLL_ALL. A poll connects again only if the
+ * connection is missing or broken. Facts that cannot be read fail the first poll of a connection,
+ * and are a problem of the snapshot later. Three threads take part, beside the one of
+ * drivers/disk-check.c.
  *
  * The main thread requests polls and takes their results from the mailbox (drivers/poll-thread.h).
  * The virt thread connects if necessary, polls, and posts a snapshot or a failure. It makes all
@@ -139,8 +142,8 @@ static int read_pool(virConnectPtr connection, const char *name, uint64_t *ret_b
         return r;
 }
 
-/* Polls and adds the facts. The storage pool, if one is configured, replaces the size of the
- * file system. */
+/* Polls and adds the facts. The storage pool, if one is configured, replaces the size of the file
+ * system. If it cannot be read, disk_error has the reason and the size is 0. */
 static int poll_link(const LibvirtState *state, const Link *link, DriverPollKind kind,
                      Snapshot **ret, Error *reterr)
 {

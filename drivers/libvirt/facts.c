@@ -52,7 +52,8 @@ static int note_failure(Snapshot *facts, virConnectPtr connection, const char *w
 
 /* CPU features */
 
-/* Adds the features of a model with these additional features. */
+/* Adds the features of a model with these additional features. A model or feature with a name that
+ * libvirt cannot have adds nothing. */
 static int add_baseline(Snapshot *facts, virConnectPtr connection, const char *arch,
                         const char *model, const char *vendor, const StringSet *beside,
                         Error *reterr)
@@ -76,6 +77,8 @@ static int add_baseline(Snapshot *facts, virConnectPtr connection, const char *a
                        : r;
 }
 
+/* Adds the features of the host's own CPU: its baseline, or the features of the capabilities if
+ * libvirt has no baseline or the call gave no features. */
 static int read_host_features(Snapshot *facts, virConnectPtr connection,
                               const GuestCapabilities *capabilities, Error *reterr)
 {

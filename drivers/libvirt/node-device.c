@@ -74,7 +74,8 @@ static int read_functions(const XmlNode *pci, SnapshotDevice *device, Error *ret
                                device->physical_function, reterr);
 }
 
-/* Reads a PCI function. An address that does not fit leaves is_pci false. */
+/* Reads a PCI function. An address that does not fit leaves is_pci false. The device is then of the
+ * kind "other", unless it is a parent of mdevs. */
 static int read_pci(const XmlNode *pci, SnapshotDevice *device, Error *reterr)
 {
         uint64_t class_code = 0;

@@ -14,7 +14,8 @@
 #include "drivers/disk-check.h"
 #include "drivers/libvirt/poll-cache.h"
 
-/* Polls and returns a sealed snapshot. disk can be NULL; otherwise it runs for at most
- * DISK_CHECK_TIMEOUT_USEC. Negative errno with an error text. */
+/* Polls and returns a sealed snapshot, without the facts of drivers/libvirt/facts.h. disk can be
+ * NULL; otherwise the poll waits for it for at most DISK_CHECK_TIMEOUT_USEC. Negative errno with an
+ * error text, and the cache is then empty. */
 int libvirt_poll(virConnectPtr connection, PollCache *cache, DriverPollKind kind, DiskCheck *disk,
                  Snapshot **ret, Error *reterr);

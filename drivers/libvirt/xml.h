@@ -50,19 +50,19 @@ int xml_copy(const char *text, const char *what, char **ret, Error *reterr);
 /* Copies the text of the child with this name in the same way. */
 int xml_copy_child(const XmlNode *parent, const char *name, char **ret, Error *reterr);
 
-/* Parses a number, decimal or 0x…, with white space around it. -EBADMSG if it is malformed or
- * above max. */
+/* Parses a number, decimal or 0x…, with white space around it. -EBADMSG if it is missing, malformed
+ * or above max. */
 int xml_number(const char *text, uint64_t max, const char *what, uint64_t *ret, Error *reterr);
 
 /* Parses a number in the same way. An empty text leaves *value unchanged. */
 int xml_optional_number(const char *text, uint64_t max, const char *what, uint64_t *value,
                         Error *reterr);
 
-/* Parses a number that fits an int in the same way. */
+/* Parses a number from 0 to INT32_MAX in the same way. */
 int xml_optional_int(const char *text, const char *what, int *value, Error *reterr);
 
-/* Reads the four numbers of an address through how, which is xml_attribute() or
- * xml_child_text(). Writes "" if the address does not fit. -EBADMSG. */
+/* Reads the four numbers of an address through how, which is xml_attribute() or xml_child_text().
+ * Writes "" if the address does not fit. -EBADMSG if a number is missing or malformed. */
 int xml_pci_address(const XmlNode *node, const char *(*how)(const XmlNode *, const char *),
                     char ret[static PCI_ADDRESS_SIZE], Error *reterr);
 
@@ -71,9 +71,10 @@ int xml_pci_address(const XmlNode *node, const char *(*how)(const XmlNode *, con
 int xml_make_array(const XmlNode *parent, const char *name, size_t max, size_t item_size, void *ret,
                    Error *reterr);
 
-/* Converts an amount of memory to KiB, rounded down. unit is one of libvirt's units; "" is KiB. */
+/* Converts an amount of memory to KiB, rounded down. unit is one of libvirt's units; "" is KiB.
+ * Another unit, or a number that is missing, malformed or too large, is -EBADMSG. */
 int xml_scaled_kib(const char *text, const char *unit, uint64_t *ret, Error *reterr);
 
 /* Converts the amount of memory in a node to KiB. Its attribute "unit" is the unit; KiB if it is
- * missing. 0 for a NULL node. */
+ * missing. 0 for a NULL node. Errors as above. */
 int xml_memory_kib(const XmlNode *node, uint64_t *ret, Error *reterr);

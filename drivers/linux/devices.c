@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads PCI functions, vDPA devices, parents of mdevs and mdevs from sysfs, in this order. The PCI
- * functions are in the order of their addresses, which is also that of their names; find_device()
- * searches them. Parents of mdevs that are not PCI functions follow.
+/* Reads PCI functions, vDPA devices, mdevs and parents of mdevs from sysfs, in this order, and then
+ * removes mdevs that ended during the poll. The PCI functions are in the order of their addresses,
+ * which is also that of their names; find_device() searches them. Parents of mdevs that are not PCI
+ * functions follow.
  *
  * A function that cannot have changed since the last poll is copied from it. A bad file leaves out
  * its device and adds a problem; a device that vanishes during the poll is skipped. The poll fails
@@ -417,8 +418,8 @@ static void free_type(MdevType *type)
         free(type->name);
 }
 
-/* Reads the types of a parent, unless it has types already: from the last snapshot, or those of
- * vGPUs. */
+/* Reads the types of a parent, unless it has the types of a vGPU function already. A bad type is
+ * left out alone, with a problem. */
 static int read_types(LinuxReader *reader, const char *parent, SnapshotDevice *device,
                       Error *reterr)
 {

@@ -4,10 +4,15 @@
  * which also receives kernel events. The last snapshot is kept. While no event comes, parts that
  * cannot change without one are copied from it, for LIFE_USEC at most. A failed poll counts as an
  * event. After a snapshot with problems the next poll reads everything. An event during a poll
- * counts for the next one.
+ * counts for the next one. DRIVER_POLL_ALL, and a host whose kernel events cannot be received, copy
+ * nothing.
+ *
+ * Facts that only libvirt knows are missing. Guests are unknown. With a storage pool the size of
+ * the disk is unknown, which is a disk_error. The features of the host's CPU are left out if the
+ * configuration gives guests another CPU model or extra flags.
  *
  * The readers have unit tests (tests/unit/drivers/linux/test-reader.c). This file asks the kernel
- * and the resolver, so only an integration test covers it. Guests are unknown.
+ * and the resolver, so only an integration test covers it.
  *
  * Tests: tests/integration/driver/test_linux.py */
 

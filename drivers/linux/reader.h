@@ -65,11 +65,13 @@ int linux_read_number(const char *path, uint64_t max, uint64_t *ret);
 /* Returns r and sets an error text with the last path. */
 int linux_fail(const LinuxReader *reader, int r, Error *reterr);
 
-/* Adds a problem with the last path, unless r says that the file is gone. Returns 0, or -ENOMEM
- * with an error text. */
+/* Adds a problem with the last path, unless r says that the file is gone. Returns 0 for every r
+ * except -ENOMEM, also for success. -ENOMEM with an error text. */
 int linux_note(LinuxReader *reader, int r, Error *reterr);
 
-/* Lists the names in a folder, sorted. A folder that does not exist has none. -errno. */
+/* Adds the names in a folder, sorted, except those that begin with a dot. A folder that is gone
+ * (sysfs_is_gone()) has none. -EFBIG above SNAPSHOT_LIST_MAX, -ENOMEM, or another -errno; ret can
+ * then have some of them. */
 int linux_list(const char *path, StringSet *ret);
 
 /* Opens a socket that is readable when the kernel, or udev after it, reports that a device or

@@ -6,9 +6,12 @@
  * For each class that leaves a provider, reshape_moves_make() collects a Move for each consumer
  * that has some of it. rules.c decides where the amount goes. If one consumer cannot be placed, all
  * moves of the class are undone, and the class keeps the inventories of the old tree
- * (keep_class()). Moves.usage is the sum of all consumers, which limits the amount that a provider
- * can take. At the end, classes that are still used get their old records back (keep_used()), and
- * limits grow to the allocated amounts (relax_limits()), so that Placement accepts the reshape.
+ * (keep_class()). So do the classes into which it would have turned. Moves.usage is the sum of all
+ * consumers, which limits the amount that a provider can take. At the end, classes that are still
+ * used get their old records back (keep_used()), and limits grow to the allocated amounts
+ * (relax_limits()), so that Placement accepts the reshape. If a class stays, new providers that
+ * have become empty are removed. Without consumers (reshape->consumers is NULL) nothing moves:
+ * either every class that would move is in reshape->kept, or the result is DRIVER_RESHAPE_NEEDED.
  *
  * A move keeps the amount of a consumer, except that the mdevs of the guest count for mediated
  * devices (facts C5.1). CPUs can become dedicated, and a class can get a new name. Generations are

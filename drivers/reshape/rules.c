@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Implements the rules for allocations whose inventory leaves a provider. reshape_rule_find()
- * selects the rule for a class of a provider. reshape_rule_place() decides where the amount of one
- * consumer goes.
+ * selects the rule for a class of a provider: the first one that applies, in the order of its code,
+ * and none for a class that stays. reshape_rule_place() decides where the amount of one consumer
+ * goes.
  *
- * CPUs and memory go to the cells to which the guest's domain pins them (GuestCells). An amount
- * without a pin goes where it fits best. No provider gets more than its inventory allows, except
- * VCPU that stays on its provider. The functions read the trees before and after the update and
- * change neither; only "parts" is written.
+ * CPUs and memory go to the cells to which the guest's domain pins them (GuestCells), or to the
+ * root for classes that belong there. An amount without a pin goes where it fits best. No provider
+ * gets more than its inventory allows, except VCPU that stays on its provider. The functions read
+ * the trees before and after the update and change neither; only "parts" is written.
  *
  * Tests: tests/unit/drivers/reshape/test-moves.c */
 

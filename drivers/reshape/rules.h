@@ -51,8 +51,8 @@ bool reshape_rule_concerns(const TreeUpdate *update, const ReshapeItem *item);
 int reshape_rule_place(const TreeUpdate *update, ReshapeRule rule, const ReshapeItem *item,
                        Consumer *parts, Error *reterr);
 
-/* Returns the class of the vGPUs of the card to which RESHAPE_RULE_CARD moves the provider's
- * class, borrowed. */
+/* Returns the class of the vGPUs of the card to which RESHAPE_RULE_CARD moves the provider's class,
+ * borrowed. Call it only if reshape_rule_find() returned this rule. */
 const char *reshape_card_class(const TreeUpdate *update, const Provider *from);
 
 /* Returns the configured new name of a class, borrowed, or NULL. */

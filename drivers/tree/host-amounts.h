@@ -34,7 +34,8 @@ void host_amounts_make(const HostConfig *config, const Snapshot *snapshot, const
                        HostAmounts *ret);
 
 /* Limits the reserved amount to the total. Returns -EINVAL with an error text if it was larger,
- * because Placement would reject the record together with all other classes. */
+ * because Placement would reject the record together with all other classes. A total of 0 has no
+ * record, so it changes nothing and returns 0. */
 int class_amount_limit(ClassAmount *amount, Error *reterr);
 
 /* Returns the record of an amount that is not 0. The allocation ratio is the configured one.

@@ -2,7 +2,8 @@
 
 /* Reports and sets the traits of the root, as in Nova's libvirt driver. Each note_…() function
  * reports the traits of one list with their state to a visitor. host_traits_update() sets or
- * removes the traits whose state is known. A trait that the snapshot shows is on. A trait that the
+ * removes the traits whose state is known. All traits but those of the CPU are unknown if the
+ * snapshot has no emulators. Otherwise a trait that the snapshot shows is on. A trait that the
  * snapshot does not show is unknown while the part that decides it is incomplete, and off
  * otherwise.
  *
@@ -108,8 +109,8 @@ static void note(Traits *traits, const char *trait, TraitState state)
                 traits->r = traits->visit(trait, state, traits->userdata);
 }
 
-/* Reports a trait that is on if an emulator has the ability. It is off only if all emulators
- * were read. */
+/* Reports a trait with the state "on" if the argument is true. It is off only if all emulators were
+ * read, and unknown if there is no emulator. */
 static void note_emulated(Traits *traits, const char *trait, bool on)
 {
         note(traits, trait,

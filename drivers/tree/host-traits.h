@@ -4,8 +4,10 @@
 /* Traits of the root provider (facts C8): of the CPU, of the emulators, and of the driver. Pure.
  *
  * Each trait of these lists is set or removed; every other trait of the root belongs to another
- * writer and stays (facts C10). If the snapshot lacks CPU features or emulators, the traits that
- * follow from them stay unchanged. The reporter handles traits that Placement does not know. */
+ * writer and stays (facts C10). If the snapshot has no CPU features, the traits of features stay
+ * unchanged. If it has no emulators, all traits but those of the CPU stay unchanged, even those
+ * that follow from the configuration. If one of these lists is incomplete, its traits are set but
+ * not removed. The reporter handles traits that Placement does not know. */
 
 #include "base/provider-tree.h"
 #include "drivers/host/host-config.h"

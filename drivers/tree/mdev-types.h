@@ -16,5 +16,5 @@ const HostMdevType *mdev_type_of_device(const HostConfig *config, const Snapshot
 
 /* Returns the set of indices into config->mdev_types that a virtual function may have. These are
  * the types that list its address, or else those that list its physical function, or else the first
- * one without addresses. */
+ * one without addresses. Types after the first VGPU_TYPES_MAX are ignored. */
 VgpuTypeSet vgpu_types_allowed(const HostConfig *config, const SnapshotDevice *function);

@@ -3,8 +3,8 @@
 /* Edits the providers of encrypted memory. A table has one provider for each model of AMD SEV. The
  * number of contexts of a model is the largest one that any emulator reports. A model without
  * contexts loses its provider, if the provider belongs to the agent. SEV-SNP uses the contexts of
- * SEV-ES, so a host with SEV-SNP has no contexts of SEV-ES. If the emulators are unknown, nothing
- * changes.
+ * SEV-ES, so a host with SEV-SNP has no contexts of SEV-ES. A host of another architecture than
+ * x86_64 has no contexts. If the emulators are unknown, nothing changes.
  *
  * A context is one guest, so max_unit is 1. The providers are children of the root, with Nova's
  * names and traits.

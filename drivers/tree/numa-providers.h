@@ -21,7 +21,8 @@
 const Provider *numa_parent(const HostConfig *config, const ProviderTree *tree,
                             const Provider *root, int numa_node);
 
-/* Returns whether the class is at the root: one of the classes that cells can have, or DISK_GB. */
+/* Returns whether the class is at the root. The class is one of those that cells can have, or
+ * DISK_GB. */
 bool numa_is_at_root(const HostConfig *config, const char *resource_class);
 
 /* Checks whether the host can be reported by cells. Returns 0 if cells are not configured, -EINVAL

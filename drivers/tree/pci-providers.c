@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Edits the providers of PCI devices. A view is made first: for each provider that the host should
- * have, the devices that count on it. Then providers with the agent's trait but without a view are
- * removed, and the others are created or updated. With report_in_placement off, nothing is changed,
- * and each provider that exists is a problem.
+ * have, the devices that count on it. Then providers with the trait COMPUTE_MANAGED_PCI_DEVICE but
+ * without a view are removed, and the others are created or updated. A provider that another writer
+ * renamed stays. With report_in_placement off, nothing is changed, and each provider that exists is
+ * a problem.
  *
  * Virtual functions count on the provider of their physical function, so a view has either the
  * physical function or virtual functions of one class with the same traits. A device that a domain
- * has never loses its provider. A view with a contradiction is refused: its provider stays
- * unchanged, and a problem names the reason.
+ * has, also in a persistent definition, never loses its provider. A view with a contradiction is
+ * refused: its provider stays unchanged, and a problem names the reason.
  *
  * Tests: tests/unit/drivers/tree/test-pci-providers.c */
 
