@@ -12,7 +12,8 @@
  * reshape without types leaves them unchanged, and Placement needs a fifth longer to send a
  * consumer with its type.
  *
- * LIMITATIONS: a consumer with allocations of sharing providers only is not found. */
+ * LIMITATIONS: a consumer with allocations of sharing providers only is not found. A consumer whose
+ * allocations end between both reads is in neither set. */
 
 #include "base/allocation.h"
 #include "base/progress.h"

@@ -5,9 +5,10 @@
  *
  * For providers it sends one GET of the tree. Then it reads the inventories, traits and aggregates
  * of the providers whose generation changed, in parallel. A provider that changes between these
- * reads is read again, a bounded number of times. At the end the callback gets the new mirror,
- * which replaces the old one. After a failure the old mirror stays, and the next refresh continues
- * with the part that was read.
+ * reads is read again, a bounded number of times. If it still changes, or was deleted after the
+ * list, the result is REPORT_E_CONFLICT. At the end the callback gets the new mirror, which
+ * replaces the old one. After a failure the old mirror stays, and the next refresh continues with
+ * the part that was read.
  *
  * For names it asks which traits and resource classes Placement has. */
 
@@ -32,10 +33,10 @@ int refresh_new(Refresh **ret, Session *session, Mirror *mirror, const Mirror *p
                 const Uuid *root, const char *root_name, RefreshDone done, void *userdata,
                 Error *reterr);
 
-/* Starts a refresh of names: asks whether Placement has these traits and classes (copied; at least
- * one name) and stores the answers in the mirror. All classes are one request, because Placement
- * lists them only together. The callback gets no next mirror. mirror and session are borrowed.
- * -ENOMEM. */
+/* Starts a refresh of names: asks whether Placement has these traits and classes (copied; at
+ * least one name) and stores the answers in the mirror. All classes are one request, because
+ * Placement lists them only together. The callback gets no next mirror. After a failure the
+ * answers that came before it stay in the mirror. mirror and session are borrowed. -ENOMEM. */
 int refresh_names_new(Refresh **ret, Session *session, Mirror *mirror, const StringSet *traits,
                       const StringSet *classes, RefreshDone done, void *userdata, Error *reterr);
 

@@ -66,9 +66,9 @@ void reporter_set_deleted(Reporter *reporter, ReporterDeleted deleted, void *use
 
 /* Updates the mirror: one GET /resource_providers?in_tree=, then reads of the providers whose
  * generation changed. If the tree has aggregates, the refresh also reads the sharing providers when
- * they are due (sharing.h). An unknown root leaves an empty tree, and publish will create it.
- * REPORT_E_REFUSED if Placement has the root under another name. -EBUSY while an attempt is under
- * way, -ENOMEM. */
+ * they are due (sharing.h). A failure of that read does not fail the refresh. An unknown root
+ * leaves an empty tree, and publish will create it. REPORT_E_REFUSED if Placement has the root
+ * under another name. -EBUSY while an attempt is under way, -ENOMEM. */
 int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata);
 
 /* Returns the knowledge about Placement for reporter_restore() of a later process, as a new
@@ -107,9 +107,10 @@ int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider);
  * reporter_take_gathered().
  *
  * ahead (NULL: none) is the tree that the caller will probably publish next; it is sealed and
- * referenced. The steps that need no consumers (plan_make_groundwork()) run at the same time, and
- * the publication repeats those that fail. -EBUSY and -ENODATA as for reporter_publish(),
- * -ENOMEM. */
+ * referenced. The steps that need no consumers (plan_make_groundwork()) run at the same time,
+ * and the publication repeats those that fail. Only a failure that would meet every request ends
+ * the gathering because of them. -EBUSY and -ENODATA as for reporter_publish(), -ENODATA also
+ * for an empty tree, -ENOMEM. */
 int reporter_gather(Reporter *reporter, const StringSet *classes, const ProviderTree *ahead,
                     ReporterDone done, void *userdata);
 

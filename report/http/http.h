@@ -45,7 +45,7 @@ typedef struct HttpResponse {
 typedef enum HttpResult {
         HTTP_DONE = 0,
         HTTP_E_UNREACHABLE = 1, /* no connection, a time-out, an incomplete answer */
-        HTTP_E_TLS,             /* an unusable certificate or key */
+        HTTP_E_TLS,             /* an unusable certificate or key, or a failed TLS handshake */
         HTTP_E_BAD_ANSWER,      /* the answer is no HTTP, or is too large */
         _HTTP_RESULT_MAX,
 } HttpResult;
@@ -59,8 +59,9 @@ typedef struct HttpTransfer HttpTransfer; /* a request under way */
 typedef void (*HttpDone)(int result, const HttpResponse *response, const Error *error,
                          void *userdata);
 
-/* Makes a client, without a connection. The loop is referenced. -EINVAL with words for an unusable
- * configuration, -ENOMEM. */
+/* Makes a client, without a connection. The loop is referenced, and the strings of config are
+ * borrowed, except the endpoint. -EINVAL with words for an unusable configuration, -ENOMEM, or an
+ * errno of sd-event. */
 int http_client_new(HttpClient **ret, sd_event *event, const HttpConfig *config, Error *reterr);
 
 /* Sets the endpoint of requests that start from now on, queued ones included. Does nothing if it is
@@ -72,8 +73,8 @@ HttpClient *http_client_free(HttpClient *client);
 DEFINE_CLEANUP(HttpClient *, http_client_free);
 
 /* Sends a request or queues it. The handle in *ret_transfer is valid until the callback runs or the
- * transfer is cancelled. Both done and ret_transfer can be NULL. Returns -EINVAL for an invalid
- * path or header, or -ENOMEM.
+ * transfer is cancelled. Both done and ret_transfer can be NULL. The client must have an endpoint.
+ * Returns -EINVAL for an invalid path or header, or -ENOMEM.
  *
  * Curl sends a request once more if the server closes a kept connection without a byte of an
  * answer. Then the server can receive a write twice. */

@@ -4,11 +4,11 @@
 /* Decides how many requests are sent to a server at a time. Pure.
  *
  * No server announces how many it serves, so the number is measured. It is one at first, and grows
- * by one with each answer that came while the limit was used up. It shrinks when the server turns
- * out to serve fewer. Some servers give each connection a worker for as long as it is open. A
- * request on one connection more than there are workers stalls, even if all other connections are
- * idle. So a request that waits long for its first byte on a new connection, while other
- * connections are served, is a sign of such a crowd. Then http.c closes idle connections; the
+ * by one with each successful answer that came while the limit was used up. It shrinks when the
+ * server turns out to serve fewer. Some servers give each connection a worker for as long as it is
+ * open. A request on one connection more than there are workers stalls, even if all other
+ * connections are idle. So a request that waits long for its first byte on a new connection, while
+ * other connections are served, is a sign of such a crowd. Then http.c closes idle connections; the
  * number shrinks to the served connections and does not grow for a minute.
  *
  * Writes have a limit of their own. It is two at first and grows by one after as many successes as
@@ -34,7 +34,8 @@ bool http_lanes_may_start(const HttpLanes *lanes, size_t n_active, size_t n_writ
 /* Returns how long a request can wait for its first byte before it counts as stalled. */
 uint64_t http_lanes_get_patience_usec(const HttpLanes *lanes, bool writes);
 
-/* Notes an answer that came after usec. n_active and n_writes include its own request. */
+/* Notes an answer that came after usec. failed: its status is 500 or more. A request without an
+ * answer is not noted. n_active and n_writes include its own request. */
 void http_lanes_note_answer(HttpLanes *lanes, bool writes, bool failed, uint64_t usec,
                             size_t n_active, size_t n_writes, uint64_t now_usec);
 

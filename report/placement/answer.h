@@ -3,7 +3,7 @@
 
 /* Placement's answers as values. Pure. The bodies come from the network. A body of another form
  * gives -EBADMSG with words, and leaves ret unchanged. Only placement_read_provider_allocations()
- * can have added some of the allocations then. */
+ * can have added some of the allocations then. Every reader can also return -ENOMEM. */
 
 #include <jansson.h>
 

@@ -84,7 +84,7 @@ ReportWritten report_outcome_of_write(int outcome, int status)
 }
 
 /* Treats 204, and 400 and 409 of Placement, as access, because Placement reads the body only with
- * the role. */
+ * the role. A 403 of any server, and 404 and 406 of Placement, are no access. */
 ReshaperAccess reshaper_access_of(int status, bool from_placement)
 {
         if (status == 204)

@@ -13,12 +13,14 @@ typedef struct PlacementRequest PlacementRequest;
 typedef enum ReportOutcome {
         REPORT_DONE = 0,
         REPORT_E_UNREACHABLE = 1, /* no connection, a time-out, an incomplete answer: retry later */
-        REPORT_E_UNAVAILABLE,     /* 5xx, 429, an answer that is not Placement's: retry later */
+        REPORT_E_UNAVAILABLE,     /* 5xx, 408, 429, a redirect, an answer that is not Placement's:
+                                   * retry later */
         REPORT_E_UNAUTHORIZED,    /* 401 */
         REPORT_E_FORBIDDEN,       /* 403: a role is missing */
         REPORT_E_TOO_OLD,         /* the service lacks a necessary microversion */
-        REPORT_E_CONFLICT, /* 409 placement.concurrent_update: the mirror forgot that part; start
-                            * again with a refresh */
+        REPORT_E_CONFLICT, /* 409 placement.concurrent_update: the mirror forgot that part. Also a
+                            * provider that changed or vanished during a read. Start again with a
+                            * refresh */
         REPORT_E_IN_USE,   /* an allocated inventory or provider could not be removed; all other
                             * steps were done (after a rejected reshape: none) */
         REPORT_E_DUPLICATE_NAME, /* a provider of another tree has the name */
@@ -26,19 +28,19 @@ typedef enum ReportOutcome {
         _REPORT_OUTCOME_MAX,
 } ReportOutcome;
 
-/* Returns the outcome of a request without an answer, from an HttpResult except HTTP_DONE or from a
- * negative errno. */
+/* Returns the outcome of a request without an answer, from an HttpResult except HTTP_DONE. A
+ * failure of TLS is REPORT_E_UNREACHABLE. A negative errno is returned as it is. */
 int report_outcome_of_http(int result);
 
 /* Returns a word for logs and metrics, for example "unreachable"; "failed" for a negative errno. */
 const char *report_outcome_to_text(int outcome);
 
-/* Checks whether the other requests of a plan would fail too, because the service is away or
- * rejects this client. */
+/* Checks whether the other requests of a plan would fail too, because the service is away or too
+ * old, or rejects this client. True also for a negative errno. */
 bool report_outcome_is_fatal(int outcome);
 
-/* Checks whether Placement cannot be read: there is no service, or it does not accept this
- * client. */
+/* Checks whether Placement cannot be read: there is no service, or it does not accept this client
+ * (401). */
 bool report_outcome_is_away(int outcome);
 
 /* The result of a write of allocations by PUT or POST /allocations. */

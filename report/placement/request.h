@@ -69,7 +69,7 @@ PlacementRequest placement_get_provider_allocations(const Uuid *provider);
 PlacementRequest placement_get_consumer(const Uuid *consumer, bool with_type);
 
 /* Lists the items with these names; query ends with "in:". Uses as many names from *first on as fit
- * into a path, and moves *first behind the last one. */
+ * into a path, at least one, and moves *first behind the last one. */
 PlacementRequest placement_get_in(const char *route, const char *query, const StringSet *names,
                                   size_t *first);
 

@@ -14,6 +14,13 @@
  * inventory.inuse: the classes in use keep their old records, and the other classes are sent again.
  * The outcome is REPORT_E_IN_USE.
  *
+ * 404 of Placement: a provider that the step empties or deletes is gone already, so the step has
+ * succeeded. A provider that the step writes was deleted by another writer, which is a conflict.
+ *
+ * A move that needs a newer microversion than the service has is REPORT_E_REFUSED, and the provider
+ * keeps its parent. After any other rejection the mirror also forgets all names, because a known
+ * class or trait might be gone.
+ *
  * duplicate_name: the provider with that name is looked up. If it is the provider itself, the
  * outcome is a conflict. The allocations of another provider are counted for the message.
  *

@@ -36,7 +36,8 @@ static inline bool name_holder_is_empty(const NameHolder *holder)
         return holder->counted && holder->n_consumers == 0;
 }
 
-/* Writes a text such as "3 consumers hold something of it, last changed 2025-01-06 12:00 UTC". */
+/* Writes a text such as "3 consumers have allocations of it, last changed 2025-01-06 12:00 UTC".
+ * The time is left out if it is unknown. */
 void name_holder_describe(const NameHolder *holder, char *text, size_t size);
 
 /* Writes a message with the possible solutions. wants_root: the name is for the root of this host,

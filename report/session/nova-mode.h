@@ -27,8 +27,10 @@ typedef enum NovaAction {
 
 const char *nova_mode_to_text(NovaMode mode); /* the value of the option */
 
-/* Returns NULL if the action is allowed. Otherwise returns the reason and an advice, as a text that
- * can follow a colon. */
+/* Returns NULL if the action is allowed. Otherwise returns the reason and an advice, as a static
+ * text that can follow a colon. NOVA_OBSERVE refuses every action. NOVA_BESIDE refuses to publish,
+ * reshape, rename, and cordon the host or a device whose reserved Nova overwrites. NOVA_NONE and
+ * NOVA_TOP refuse nothing. */
 const char *nova_mode_refuses(NovaMode mode, NovaAction action);
 
 /* Decides about a request; GET always passes. This is coarser than the decision about an action: in
