@@ -5,7 +5,8 @@
  * reply or the time limit. A call never starts the agent.
  *
  * Errors are words for people: those of the agent, or an advice. CTL_NOT_RUNNING means that there
- * is no bus, or no agent on it. */
+ * is no bus, or no agent on it. -E2BIG means that the agent could not decide a request within its
+ * limit of work. */
 
 #include <systemd/sd-bus.h>
 
@@ -39,7 +40,8 @@ void ctl_authorization_stop(pid_t pid);
 
 /* Opens a connection to the system bus of this host, or of host "[user@]host[:port]" if that is not
  * NULL. A connection to another host uses ssh, which can ask for a password, and
- * systemd-stdio-bridge on that host. The caller closes with sd_bus_flush_close_unref(). */
+ * systemd-stdio-bridge on that host. Returns CTL_NOT_RUNNING if this host has no bus. The caller
+ * closes with sd_bus_flush_close_unref(). */
 int ctl_bus_open(sd_bus **ret, const char *host, Error *reterr);
 
 /* Calls a method with arguments as sd_bus_message_append() takes them. *ret is the text of the
@@ -49,13 +51,14 @@ int ctl_bus_open(sd_bus **ret, const char *host, Error *reterr);
 int ctl_bus_call(sd_bus *bus, const char *method, uint64_t timeout_usec, char **ret, Error *reterr,
                  const char *types, ...);
 
-/* Reads a document of Describe() and checks its format; format NULL: the document is an array. The
- * caller owns the reference. */
+/* Reads a document of Describe(). Returns -EBADMSG if it has another format; format NULL: the
+ * document is an array. The caller owns the reference. */
 int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json_t **ret,
                      Error *reterr);
 
 /* Finds the control group of a unit that the service manager on that bus runs. A name without a
- * suffix is that of a service. The caller frees the text. */
+ * suffix is that of a service. Returns -ESRCH if the unit does not run. The caller frees the
+ * text. */
 int ctl_bus_control_group(sd_bus *bus, const char *unit, char **ret, Error *reterr);
 
 /* Creates a claim and returns it (CLAIM_FORMAT). Without a consumer, returns whether the request

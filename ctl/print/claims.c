@@ -80,6 +80,7 @@ static CtlColour state_colour(const char *state)
                                                 : CTL_PLAIN;
 }
 
+/* Adds a time as its distance from now, for example "3min ago". "-": the claim has no such time. */
 static void add_time_cell(CtlTable *table, uint64_t usec, const CtlStyle *style)
 {
         char text[CTL_TEXT_MAX];
@@ -283,6 +284,7 @@ static const char *provider_name(const json_t *claim, const char *uuid)
         return allocation ? ctl_json_text(allocation, "name") : uuid;
 }
 
+/* Adds one line of the table of groups. */
 static void add_mapping_line(CtlTable *table, const char *suffix, const char *provider,
                              const char *device)
 {
@@ -480,6 +482,7 @@ void ctl_problems_print(const json_t *document, CtlPage *page)
         ctl_table_print_items(problems, columns, ARRAY_SIZE(columns), add_problem, page);
 }
 
+/* Adds a line for the answer of one provider to one part of a request (FitVerdict). */
 static void add_verdict(CtlTable *table, const json_t *verdict, const CtlStyle *style)
 {
         const char *term = ctl_json_text(verdict, "term");
@@ -561,6 +564,8 @@ static void write_held(const json_t *event, FILE *stream)
                         device_name(device));
 }
 
+/* Adds a line for an event. A roomy page shows the local time, and a narrow one the age. The
+ * consumer replaces a missing name of the guest. */
 static void add_event(CtlTable *table, const json_t *event, const CtlStyle *style)
 {
         const char *author = ctl_json_text(event, "author"), *guest = ctl_json_text(event, "guest"),

@@ -44,7 +44,8 @@ CtlStyle ctl_style_detect(FILE *output);
 /* Returns the escape sequence that begins a colour; "" without colours. Static. */
 const char *ctl_colour(const CtlStyle *style, CtlColour colour);
 
-/* Checks whether lines have space for whole uuids. */
+/* Checks whether lines have space for whole uuids: at 130 columns or more, without a limit of the
+ * width, and with "all". */
 bool ctl_style_is_roomy(const CtlStyle *style);
 
 /* Returns the colour of a usage bar. An inventory that is withheld or cordoned has no capacity. Its

@@ -18,7 +18,8 @@ typedef enum CtlStatusExit {
         CTL_STATUS_NOT_WELL = 4, /* pending, warning or degraded */
 } CtlStatusExit;
 
-/* Makes the document for an agent that does not answer. why: the reason in words. */
+/* Makes the document for an agent that does not answer. why: the reason in words. The caller owns
+ * the reference. NULL: memory ran out. */
 json_t *ctl_status_make_not_running(const char *why);
 
 CtlStatusExit ctl_status_exit(const json_t *status);

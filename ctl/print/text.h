@@ -35,5 +35,6 @@ const char *ctl_text_bar(char buffer[static CTL_TEXT_MAX], uint64_t used, uint64
                          unsigned n, bool utf8);
 
 /* Returns the word of table (NULL-terminated) that was probably meant: one that begins with word,
- * or that differs in at most two letters. NULL: there is none. Borrowed. */
+ * or that differs from it in at most two letters. The number of differences must be below the
+ * length of word. NULL: there is none. A word of 32 letters or more has none. Borrowed. */
 const char *ctl_text_nearest(const char *word, const char *const *table);

@@ -9,5 +9,7 @@
 #include "base/error.h"
 #include "ctl/print/page.h"
 
-/* Prints the tree. Returns -EBADMSG with words for another document, or -ENOMEM. */
+/* Prints the tree. An empty tree is "No providers.", or nothing without a legend. Returns -EBADMSG
+ * with words for another document and for more than 64 levels, or -ENOMEM. A failure prints
+ * nothing. */
 int ctl_tree_print(const json_t *tree, CtlPage *page, Error *reterr);

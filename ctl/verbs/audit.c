@@ -4,8 +4,9 @@
  * its document. "heal" lets the agent apply the remedies of an audit. If a person at the terminal
  * must confirm, "heal" first shows the findings of an audit and asks, and the repair is a second
  * audit. "heal CONSUMER" repairs one consumer and prints only its findings. The exit code of
- * "audit" and "heal" is that of ctl_audit_exit(), except that "heal CONSUMER" returns 0 if nothing
- * was found. "consumers" returns 0.
+ * "audit" and "heal" is that of ctl_audit_exit(), except for "heal CONSUMER" without a finding. It
+ * returns 0 if the consumer has nothing on this host, and fails if a claim or a guest here makes
+ * its allocations correct. "consumers" returns 0. "audit --all" also prints the table of consumers.
  *
  * Tests: tests/integration/agent/test_audit.py tests/integration/agent/test_heal_guests.py */
 

@@ -55,7 +55,7 @@ int ctl_ask(Ctl *ctl, const json_t *document, CtlPrint print, const char *questi
 void ctl_note_old_spelling(const Ctl *ctl, const char *old, const char *now);
 
 /* Redirects the output to the pager, if one is wanted. The caller must have fetched everything, so
- * that errors stay readable. Closes the bus. */
+ * that errors stay readable. Closes the bus, even if no pager starts. */
 void ctl_open_pager(Ctl *ctl);
 
 /* Ends the output and waits until the reader has quit. */

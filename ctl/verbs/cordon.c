@@ -6,6 +6,9 @@
  * A retirement is refused while guests, or providers that another service created below the host,
  * are there. "retire" asks a person at the terminal first.
  *
+ * "cordon" and "uncordon" return 1 if Placement does not have the change yet, but "retire --undo"
+ * returns 0 then. "drain" returns 3 while claims are left. "retire" returns 3 if it is refused.
+ *
  * Tests: tests/integration/agent/test_cordon.py tests/integration/agent/test_retire.py */
 
 #include "ctl/verbs/verbs.h"

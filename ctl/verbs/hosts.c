@@ -20,8 +20,9 @@
 
 #define AT_ONCE 32 /* children that run at the same time, each with a session of ssh */
 
-/* Returns the worse of two exit codes. The order from good to bad is 0, 4 (a finding), 5 (no answer
- * in time), 3 (the agent is down, or something is left), and all others (the verb failed). */
+/* Returns the worse of two exit codes. The order from good to bad is 0, 4 (a finding), 5 (the agent
+ * could not decide within its limit of work), 3 (the agent is down, or something is left), and all
+ * others (the verb failed). */
 static int worse(int a, int b)
 {
         static const int order[] = { 0, 4, 5, 3 };

@@ -53,7 +53,6 @@ typedef struct Private {
         pid_t pid; /* 0: does not run */
 } Private;
 
-/* Ends the server and removes its folder. */
 static void private_done(Private *private)
 {
         if (private->pid > 0) {

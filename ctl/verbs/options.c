@@ -131,7 +131,6 @@ void ctl_options_done(CtlOptions *options)
 
 /* Adds a host, unless it was added before. A name that begins with "-" would be an option of
  * ssh. */
-
 static int add_host(CtlHosts *hosts, const char *name, size_t length, Error *reterr)
 {
         if (length == 0 || name[0] == '-')
