@@ -25,6 +25,7 @@
 #define CLASS_DISPLAY     0x03
 #define CLASS_ACCELERATOR 0x12
 
+/* Lists all sets of texts of an emulator, which snapshot_seal() sorts. */
 #define EMULATOR_SETS(e)                                                                  \
         &(e)->disk_buses, &(e)->video_models, &(e)->filesystem_drivers, &(e)->tpm_models, \
                 &(e)->tpm_backends, &(e)->tpm_versions
@@ -76,6 +77,7 @@ static int order_mdev_types(const void *a, const void *b)
         return strcmp(((const MdevType *)a)->id, ((const MdevType *)b)->id);
 }
 
+/* Compares by parent first, so that the mdevs of one device are adjacent (snapshot_mdevs_of()). */
 static int order_mdevs(const void *a, const void *b)
 {
         const SnapshotMdev *x = a, *y = b;
@@ -127,6 +129,7 @@ static void put_in_order(StringSet *set)
         set->n_allocated = MAX(set->n_allocated, n);
 }
 
+/* Sorts the emulators and all sets of texts. Only an emulator that is listed twice is an error. */
 static int seal_emulators(Snapshot *snapshot, Error *reterr)
 {
         const SnapshotEmulator *twice;
@@ -228,6 +231,7 @@ char *snapshot_device_name(const char *subsystem, const char *name)
         return text;
 }
 
+/* Keeps at most DEVICE_IDENTITY_SIZE bytes. Bytes that are no printable UTF-8 become "?". */
 int snapshot_device_set_serial(SnapshotDevice *device, const char *serial)
 {
         char *copy = strndup(serial, DEVICE_IDENTITY_SIZE);
@@ -300,6 +304,7 @@ int snapshot_seal(Snapshot *snapshot, Error *reterr)
         return seal_domains(snapshot, reterr);
 }
 
+/* Compares the name that is searched with that of a device. */
 static int order_name(const void *key, const void *item)
 {
         return strcmp(key, ((const SnapshotDevice *)item)->name);
@@ -384,6 +389,8 @@ MdevType *snapshot_find_mdev_type(const SnapshotDevice *device, const char *id)
         return NULL;
 }
 
+/* Accepts only the full form: a domain of four digits, a bus, a slot up to 1f and a function up to
+ * 7. */
 int pci_address_parse(const char *text, char ret[PCI_ADDRESS_SIZE])
 {
         static const char shape[] = "xxxx:xx:xx.x";

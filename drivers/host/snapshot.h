@@ -317,9 +317,9 @@ int snapshot_emulator_copy(SnapshotEmulator *ret, const SnapshotEmulator *emulat
 int snapshot_device_complete(SnapshotDevice *device);
 
 /* Write and read the JSON form. The function snapshot_to_json() returns a new reference, or NULL if
- * out of memory or if a text is not UTF-8. snapshot_from_json() checks all types and limits, and
- * yields a sealed snapshot. It returns -EBADMSG with the path of the wrong member, or -ENOMEM. Most
- * members are optional, so that an operator can write a host by hand. Unknown members are ignored,
- * so that an older program can read a newer file. */
+ * out of memory or if a text is not UTF-8. The function snapshot_from_json() checks all types and
+ * limits, and yields a sealed snapshot. It returns -EBADMSG with the path of the wrong member, or
+ * -ENOMEM. Most members are optional, so that an operator can write a host by hand. Unknown members
+ * are ignored, so that an older program can read a newer file. */
 json_t *snapshot_to_json(const Snapshot *snapshot);
 int snapshot_from_json(const json_t *object, Snapshot **ret, Error *reterr);

@@ -21,6 +21,8 @@
 #include "base/array.h"
 #include "drivers/libvirt/xml.h"
 
+/* Reads a CPU of a cell. Only its id is mandatory. Without siblings its set of siblings is
+ * empty. */
 static int read_cpu(const XmlNode *node, SnapshotCpu *cpu, Error *reterr)
 {
         uint64_t id;
@@ -82,6 +84,7 @@ static int read_pages(const XmlNode *node, SnapshotCell *cell, Error *reterr)
         return 0;
 }
 
+/* Reads a cell with its pages and CPUs. Only its id is mandatory. */
 static int read_cell(const XmlNode *node, SnapshotCell *cell, Error *reterr)
 {
         uint64_t id;
@@ -169,6 +172,7 @@ static int add_copy(const char *text, const char *what, StringSet *ret, Error *r
         return string_set_add(ret, copy) < 0 ? error_oom(reterr) : 0;
 }
 
+/* Reads the CPU of the host. Features without a name are ignored. */
 static int read_cpu_model(const XmlNode *cpu, GuestCapabilities *capabilities, Error *reterr)
 {
         int r;
@@ -273,6 +277,7 @@ static bool is_supported(const XmlNode *node)
         return node && strcmp(xml_attribute(node, "supported"), "no") != 0;
 }
 
+/* Finds <enum name='…'>. NULL: an older libvirt does not write it. */
 static const XmlNode *find_enum(const XmlNode *parent, const char *name)
 {
         XML_FOREACH(choice, parent, "enum")
@@ -301,6 +306,7 @@ static int read_enum(const XmlNode *parent, const char *name, StringSet *ret, Er
         return 0;
 }
 
+/* Checks whether an enum has this value. An enum that is missing or not supported has none. */
 static int enum_has(const XmlNode *parent, const char *name, const char *value, bool *ret,
                     Error *reterr)
 {
@@ -358,6 +364,7 @@ static int read_sev(const XmlNode *features, SnapshotEmulator *emulator, Error *
                         &emulator->sev_snp, reterr);
 }
 
+/* Reads the whole document. Only the architecture is mandatory. */
 static int read_all(const XmlNode *root, SnapshotEmulator *emulator, Error *reterr)
 {
         const XmlNode *loader = xml_child(xml_child(root, "os"), "loader");

@@ -117,8 +117,7 @@ static int ensure_link(const LibvirtState *state, Link *link, DriverPollKind kin
         return r;
 }
 
-/* Reads the size of libvirt's storage pool with this name, in bytes. Negative errno with the
- * name of the option. */
+/* Reads the size of a storage pool in bytes. The words of an error name the option. */
 static int read_pool(virConnectPtr connection, const char *name, uint64_t *ret_bytes, Error *reterr)
 {
         virStoragePoolPtr pool = virStoragePoolLookupByName(connection, name);

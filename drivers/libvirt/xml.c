@@ -64,6 +64,7 @@ static void begin_element(void *context, const xmlChar *name, const xmlChar *pre
                               n_defaulted, attributes);
 }
 
+/* Ends an element that begin_element() added, or goes up one level of skipped elements. */
 static void end_element(void *context, const xmlChar *name, const xmlChar *prefix,
                         const xmlChar *uri)
 {
@@ -76,6 +77,7 @@ static void end_element(void *context, const xmlChar *name, const xmlChar *prefi
                 xmlSAX2EndElementNs(context, name, prefix, uri);
 }
 
+/* Adds text, including white space between elements. Text in a skipped element is dropped. */
 static void add_text(void *context, const xmlChar *text, int length)
 {
         const xmlParserCtxt *parser = context;
@@ -164,6 +166,7 @@ const XmlNode *xml_root(const XmlDocument *document)
         return xmlDocGetRootElement(document);
 }
 
+/* Returns the first element with this name among the node and its next siblings, or NULL. */
 static const XmlNode *find_from(const XmlNode *node, const char *name)
 {
         for (; node; node = node->next)

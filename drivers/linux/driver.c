@@ -11,10 +11,7 @@
  * the disk is unknown, which is a disk_error. The features of the host's CPU are left out if the
  * configuration gives guests another CPU model or extra flags.
  *
- * The readers have unit tests (tests/unit/drivers/linux/test-reader.c). This file asks the kernel
- * and the resolver, so only an integration test covers it.
- *
- * Tests: tests/integration/driver/test_linux.py */
+ * Tests: tests/integration/driver/test_linux.py tests/unit/drivers/linux/test-reader.c */
 
 #include "drivers/linux/driver.h"
 
@@ -137,8 +134,7 @@ static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
                 snapshot->began_usec = clock_usec(CLOCK_MONOTONIC);
                 if (state->uevents >= 0 && uevents_read(state->uevents))
                         state->changed = true;
-                /* after problems nothing is copied, so that each part is tried and reported again
-                 */
+                /* after problems nothing is copied, so that each part is tried again */
                 if (kind != DRIVER_POLL_ALL && state->last && state->last->problems.n_items == 0)
                         reader.last = state->last;
                 reader.quiet = reader.last && state->uevents >= 0 && !state->changed &&

@@ -177,6 +177,8 @@ static int add_all_configured(const Input *input, VgpuCard *card,
         return 0;
 }
 
+/* Adds a function to its card, with its types and whether a domain has it. take_claimed() adds
+ * later what claims have. */
 static int add_function(const Input *input, VgpuCard *card, const SnapshotDevice *device)
 {
         VgpuFunction function = {
