@@ -3,10 +3,10 @@
 /* Gets tokens from Keystone, gives the session the present one, and decides when another one is
  * requested. With auth_type none or admin_token there is no Keystone, and the pass never changes.
  *
- * A token has two times, renew_usec and end_usec. Both are counted from the request for the token
- * (asked_usec) by CLOCK_BOOTTIME, which cannot be set and which counts the time that a host sleeps.
- * From renew_usec on, the next use starts a renewal in the background, and the old token is used
- * until the new one arrives. From end_usec on, the old token is not sent any more.
+ * A token has two times, renew_usec and end_usec, counted from the request for it (asked_usec). All
+ * times here are of CLOCK_BOOTTIME, which cannot be set and which counts the time that a host
+ * sleeps. From renew_usec on, the next use starts a renewal in the background, and the old token is
+ * used until the new one arrives. From end_usec on, the old token is not sent any more.
  *
  * After a failure no token is requested until retry_usec. Usually the pause is a second, or the
  * Retry-After of the answer up to ten minutes. If Keystone rejects the credential, the pause is a
@@ -19,9 +19,8 @@
  * a minute. Without an answer to the GET, the rejection counts.
  *
  * Invariants: at most one exchange is under way. A token is used until its end, also if its renewal
- * fails, unless Placement rejects it. A rejected token that Placement never accepted, and that was
- * not due for renewal, is replaced only after a pause. Placement would probably reject the next one
- * too. */
+ * fails, unless Placement rejects it. A rejected token that was never accepted and was not due for
+ * renewal is replaced after a pause, because the next one would probably be rejected too. */
 
 #include "report/keystone/auth.h"
 
@@ -54,8 +53,7 @@ struct Auth {
         char *base_url;
         HttpClient *http;       /* client for Keystone; NULL: no Keystone is used */
         HttpTransfer *transfer; /* the exchange under way */
-        uint64_t asked_usec;    /* CLOCK_BOOTTIME, as all times here; time of the last request for a
-                                   token */
+        uint64_t asked_usec;    /* time of the last request for a token */
 
         KeystoneToken token; /* header NULL: no token */
         uint64_t serial;     /* number of the present token */
@@ -64,16 +62,13 @@ struct Auth {
         bool doubted;            /* Placement was not at the endpoint of the token */
         uint64_t may_doubt_usec; /* the endpoint cannot be doubted again before this time */
 
-        int failure; /* ReportOutcome or negative errno of the last failure; 0: none since the last
-                        token */
+        int failure; /* last failure: ReportOutcome or negative errno; 0: none since the token */
         Error error;
         uint64_t retry_usec; /* no exchange starts before this time */
-        bool locks; /* Keystone rejected the credential and counts that; the pause cannot be
-                       shortened */
+        bool locks; /* Keystone counted a rejected credential; the pause cannot be shortened */
         uint64_t refused_pause_usec;  /* the last pause after Keystone rejected the credential; 0
                                          after Placement accepted a token */
-        uint64_t unusable_pause_usec; /* the last pause after Placement rejected a new token, or
-                                         after the answer of another server */
+        uint64_t unusable_pause_usec; /* last pause after a rejected token or for another server */
 };
 
 static uint64_t now_usec(const Auth *auth)
@@ -93,13 +88,10 @@ Auth *auth_free(Auth *auth)
         return NULL;
 }
 
-/* Checks whether the token can still be sent. */
 static bool is_alive(const Auth *auth)
 {
         return auth->token.header && now_usec(auth) < auth->end_usec;
 }
-
-/* The exchange. */
 
 /* Replaces the token and computes its times. The lifetime is Keystone's, counted from the request,
  * so the clocks of the two hosts need not agree. A short-lived token is renewed in its last quarter
@@ -162,8 +154,7 @@ static void end_exchange(Auth *auth, int result, const Error *error, uint64_t pa
         auth->listener(auth->userdata);
 }
 
-/* Receives the answer to GET of the base URL, after a rejection. Without an answer the rejection
- * counts. */
+/* Receives the answer to GET of the base URL, after a rejection. */
 static void on_version(int result, const HttpResponse *response, const Error *error, void *userdata)
 {
         Auth *auth = userdata;
@@ -184,8 +175,7 @@ static void on_version(int result, const HttpResponse *response, const Error *er
                 next_pause(&auth->unusable_pause_usec, UNUSABLE_FIRST_USEC, UNUSABLE_MAX_USEC));
 }
 
-/* Asks whether the server that rejected the credential is Keystone, because a proxy can reject
- * too. */
+/* Asks whether the server that rejected the credential is Keystone, or only a proxy. */
 static bool ask_for_version(Auth *auth, const Error *refusal)
 {
         static const char *const headers[] = { "Accept: application/json", NULL };
@@ -244,8 +234,6 @@ static int start_exchange(Auth *auth, Error *reterr)
                                 },
                                 on_answer, auth, &auth->transfer, reterr);
 }
-
-/* Passes. */
 
 static int hand_out(const Auth *auth, AuthPass *ret)
 {
@@ -376,7 +364,6 @@ static int set_header(Auth *auth, const char *token, Error *reterr)
         return auth->token.header ? 0 : error_oom(reterr);
 }
 
-/* Checks the options and makes the client for Keystone. */
 static int make_http(Auth *auth, const HttpConfig *http, Error *reterr)
 {
         const KeystoneConfig *keystone = auth->config.keystone;

@@ -339,6 +339,7 @@ PlacementRequest placement_put_consumer(const Consumer *consumer, const RequestM
         return request;
 }
 
+/* Sends the types only if all consumers have one, because the request has one microversion. */
 PlacementRequest placement_post_consumers(const Allocations *consumers, bool old)
 {
         bool typed = !old && consumers_typed(consumers);
@@ -350,6 +351,7 @@ PlacementRequest placement_post_consumers(const Allocations *consumers, bool old
         return request;
 }
 
+/* Asks for one candidate only, because the summaries cover the whole tree anyway. */
 PlacementRequest placement_get_capacity(const Uuid *root, const char *resource_class,
                                         uint64_t amount)
 {

@@ -24,6 +24,8 @@ static json_t *inventories_to_json(const Provider *provider)
         return TAKE_PTR(object);
 }
 
+/* Writes a provider. Its generation is there twice: as in Placement's list, and as in the answers
+ * about the parts. NULL: memory ran out, also in a part. */
 static json_t *provider_to_json(const Mirror *mirror, const Provider *provider)
 {
         json_int_t generation = mirror_get_generation(mirror, &provider->uuid);
@@ -59,6 +61,8 @@ json_t *mirror_to_json(const Mirror *mirror)
                          string_set_to_json(&names->missing_traits));
 }
 
+/* Checks that the two generations are equal, and reads the three parts of a provider that the list
+ * already added. */
 static int read_provider(Mirror *mirror, const json_t *item, Error *reterr)
 {
         int64_t listed, generation;
@@ -76,6 +80,7 @@ static int read_provider(Mirror *mirror, const json_t *item, Error *reterr)
         return r;
 }
 
+/* Reads a list of names that Placement lacks, and tells each one to the mirror. */
 static int read_missing(Mirror *mirror, const json_t *json, const char *key,
                         int (*learn)(Mirror *mirror, const char *name, bool exists), Error *reterr)
 {
