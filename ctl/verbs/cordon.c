@@ -153,7 +153,7 @@ static int undo_retire(Ctl *ctl, Error *reterr)
                 json_pack("{sb sb ss}", "retired", 0, "published", why[0] == '\0', "error", why),
                 "The host is no longer retired%s%s.\nIt stays cordoned. To accept claims again, run \"computectl uncordon\".\n",
                 why[0] ? ". Not published yet: " : "", why);
-        return 0;
+        return why[0] ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 static int call_retire(Ctl *ctl, const char *method, json_t **ret, Error *reterr)
