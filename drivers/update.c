@@ -199,8 +199,12 @@ int provider_update(const HostConfig *config, const Snapshot *snapshot, const Vg
         if (r < 0)
                 return r;
         moved = reshape_moves_make(&update, reshape, &moving);
-        if (moved != DRIVER_UPDATED && reterr)
-                *reterr = moving;
+        if (moved != DRIVER_UPDATED && reterr) {
+                if (moved == DRIVER_UPDATED_IN_PART && r == DRIVER_UPDATED_IN_PART)
+                        error_join(reterr, &moving);
+                else
+                        *reterr = moving;
+        }
         if (moved == DRIVER_RESHAPE_NEEDED)
                 return restore(tree, before, reterr);
         return moved != DRIVER_UPDATED ? moved : r;

@@ -233,15 +233,17 @@ static int verify_cells(const HostConfig *config, const Snapshot *snapshot, cons
 }
 
 /* Warns of a size that could not be read, or of a size below 1 GiB if the host should report
- * DISK_GB. A missing folder counts as a size below 1 GiB, because it can be intended, and so does a
- * storage pool that could not be read. */
+ * DISK_GB. A missing folder counts as a size below 1 GiB, because it can be intended. */
 static int verify_disk(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         bool rbd = config->images_type == HOST_IMAGES_RBD && !config->images_storage_pool;
 
         if (snapshot->disk_error.code && snapshot->disk_error.code != ENOENT &&
-            snapshot->disk_error.code != ENOTDIR && !config->images_storage_pool)
-                return findings_warn(findings, rbd ? "[libvirt] images_type" : "instances_path",
+            snapshot->disk_error.code != ENOTDIR)
+                return findings_warn(findings,
+                                     config->images_storage_pool ? "[libvirt] images_storage_pool"
+                                     : rbd                       ? "[libvirt] images_type"
+                                                                 : "instances_path",
                                      "%s", snapshot->disk_error.text);
         if (snapshot->disk_total_bytes >> 30 > 0 || config->report_local_disk == HOST_LOCAL_DISK_NO)
                 return 0;

@@ -238,8 +238,8 @@ int snapshot_device_set_serial(SnapshotDevice *device, const char *serial)
 
         if (!copy)
                 return -ENOMEM;
-        text_sanitize(copy, '?');
         text_trim_cut(copy);
+        text_sanitize(copy, '?');
         free(device->serial);
         device->serial = copy;
         return 0;

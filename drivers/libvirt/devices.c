@@ -122,18 +122,20 @@ static int poll_device(DevicePoll *poll, virNodeDevicePtr handle, Error *reterr)
 static int read_again(DevicePoll *poll, const NodeDevice **device, Error *reterr)
 {
         _cleanup_free_ char *name = strdup((*device)->device.name);
+        Error error = ERROR_NULL;
         virNodeDevicePtr handle;
         int r;
 
         if (!name)
                 return error_oom(reterr);
         handle = virNodeDeviceLookupByName(poll->connection, name);
-        if (!handle)
-                return libvirt_error_is_gone()
-                               ? 0
-                               : error_prefixf(reterr,
-                                               libvirt_error(reterr, "Cannot find a device"),
-                                               "%.60s", name);
+        if (!handle && libvirt_error_is_gone())
+                return 0;
+        if (!handle) {
+                r = libvirt_error(&error, "Node device");
+                error_prefixf(&error, r, "Device %.60s cannot be read", name);
+                return libvirt_leave_out(poll->connection, poll->snapshot, r, &error, reterr);
+        }
         r = read_device(poll, handle, name, device, reterr);
         virNodeDeviceFree(handle);
         return r;

@@ -128,6 +128,8 @@ static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
         Error error = ERROR_NULL;
         int r = snapshot_new(&snapshot);
 
+        if (r < 0)
+                error_oom(&error);
         if (r == 0) {
                 reader.snapshot = snapshot;
                 snapshot->begun_realtime_usec = clock_usec(CLOCK_REALTIME);

@@ -132,7 +132,7 @@ int memory_encryption_update(TreeUpdate *update, Error *reterr)
         for (Model model = 0; r == 0 && model < _MODEL_MAX; model++) {
                 if (contexts[model] > 0)
                         r = offer(update, model, contexts[model], reterr);
-                else
+                else if (!update->snapshot->emulators_incomplete)
                         withdraw(update, model);
         }
         return r;

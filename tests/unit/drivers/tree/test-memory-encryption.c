@@ -54,6 +54,7 @@ static void test_models_c6(void **state)
                   INVENTORY_MAX_AMOUNT, 0, 0 },
                 /* unknown emulators: nothing changes */
                 { "'arch': 'x86_64'", INVENTORY_MAX_AMOUNT, 0, 0 },
+                { "'emulators_incomplete': true, " HOST(""), INVENTORY_MAX_AMOUNT, 0, 0 },
                 { "'arch': 'aarch64', 'emulators': [{'arch': 'x86_64', 'machine': 'q35'" SEV_ES
                   "}]",
                   0, 0, 0 },
