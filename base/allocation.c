@@ -5,7 +5,9 @@
  * Lookups are binary searches, and two equal consumers list equal parts in the same order. An
  * allocation without a resource class is never stored: the last class that is set to 0 removes the
  * allocation. Amounts are added with a check for overflow, because they come from Placement and
- * from callers. All functions are pure. */
+ * from callers. A failed change of one class changes nothing, but a failed change of several keeps
+ * its first part. Nothing checks names of classes, or that a provider exists. No function blocks or
+ * has state. */
 
 #include "base/allocation.h"
 

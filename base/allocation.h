@@ -47,9 +47,11 @@ DEFINE_CLEANUP(Consumer *, consumer_free);
 /* Copies a consumer under the same uuid. -ENOMEM. */
 int consumer_copy(Consumer **ret, const Consumer *consumer);
 
+/* Makes a set without consumers. -ENOMEM. */
 int allocations_new(Allocations **ret);
 Allocations *allocations_free(Allocations *allocations);
 DEFINE_CLEANUP(Allocations *, allocations_free);
+/* Copies the set and all its consumers. -ENOMEM. */
 int allocations_copy(Allocations **ret, const Allocations *allocations);
 
 /* Sets *ret to the consumer of this uuid, or creates it with generation -1. *ret is borrowed, and
@@ -78,13 +80,13 @@ bool consumer_is_same_project(const Consumer *a, const Consumer *b);
 /* Returns the amount of a class on a provider; 0: no allocation. */
 uint64_t consumer_get(const Consumer *consumer, const Uuid *provider, const char *resource_class);
 
-/* Adds to the amount of a class on a provider; 0 is allowed and changes nothing. -ENOMEM,
- * -EOVERFLOW. */
+/* Adds to the amount of a class on a provider; 0 is allowed and changes nothing. -ENOMEM or
+ * -EOVERFLOW; then nothing is changed. */
 int consumer_add(Consumer *consumer, const Uuid *provider, const char *resource_class,
                  uint64_t amount);
 
 /* Sets the amount of a class on a provider. 0 removes the class, and the last class removes the
- * allocation. -ENOMEM. */
+ * allocation. -ENOMEM; then nothing is changed. */
 int consumer_set(Consumer *consumer, const Uuid *provider, const char *resource_class,
                  uint64_t amount);
 
@@ -93,7 +95,7 @@ int consumer_set(Consumer *consumer, const Uuid *provider, const char *resource_
 int consumer_add_all(Consumer *consumer, const Allocation *allocations, size_t n);
 int consumer_set_all(Consumer *consumer, const Allocation *allocations, size_t n);
 
-/* Removes all allocations and keeps the rest. */
+/* Removes all allocations and keeps uuid, project, user, type, generation and time. */
 void consumer_clear(Consumer *consumer);
 
 /* Returns the sum of a class over all providers. Saturates at UINT64_MAX. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* CPU sets as bitmaps of 64-bit words. The array ends with the highest word that a set ever
- * needed, so two equal sets can have different lengths; word_at() reads missing words as zeros.
- * The parser collects included and excluded CPUs separately and subtracts at the end, so the
- * order of the items in a text does not matter. */
+/* CPU sets as bitmaps of 64-bit words. The array ends with the highest word that a set ever needed,
+ * so two equal sets can have different lengths; word_at() reads missing words as zeros. A removal
+ * never shrinks the array. A set has no CPU from CPU_SET_MAX on: cpu_set_add() rejects it without a
+ * change. The parser collects included and excluded CPUs separately and subtracts at the end, so
+ * the order of the items in a text does not matter. Its errors quote the text from the wrong item
+ * on. */
 
 #include "base/cpu-set.h"
 

@@ -3,7 +3,8 @@
 /* Makes and compares digests. The hash is BLAKE2b without a key, as RFC 7693 defines it. Names are
  * those of the RFC: h is the state, v the work vector, m the message block, and sigma the order of
  * its words in each round. Words are little-endian. A text must be shorter than 2^64 bytes. A
- * comparison is not constant-time, because a digest protects no secret. */
+ * digest of size 0 means that nothing is known, so it matches nothing. A comparison is not
+ * constant-time, because a digest protects no secret. */
 
 #include "base/digest.h"
 

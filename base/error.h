@@ -27,8 +27,8 @@ typedef struct Error {
  * characters and bytes that are not UTF-8 become '?'. The arguments can point into reterr. */
 int error_setf(Error *reterr, int code, const char *format, ...) _printf_(3, 4);
 
-/* Puts "prefix: " in front of the text that a callee stored, or of strerror(-r) if it stored
- * none. Returns r. */
+/* Puts "prefix: " in front of the text that a callee stored, or of strerror(-r) if it stored none.
+ * Sets the code to -r. Returns r, a negative errno. */
 int error_prefixf(Error *reterr, int r, const char *format, ...) _printf_(3, 4);
 
 /* Appends the text of more to the text of all, with "; " between two failures. The code of the

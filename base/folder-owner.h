@@ -12,11 +12,13 @@
 
 #include "base/error.h"
 
-/* Gives this process the user and the groups of the folder's owner, without a way back. Does
- * nothing if the process is not root, if root owns the folder, or if the folder does not exist.
- * The caller must read files that only root can read (secrets) before, and no other thread can
- * run yet. Returns 1 if the user changed, 0 if not, or a negative errno with words: then the
- * caller must stop. Blocks on the user database. */
+/* Gives this process the user and the groups of the folder's owner, without a way back. The groups
+ * are those of the user database. A user that the database does not have gets the folder's group
+ * only. Keeps the signal that the process gets when its parent ends. Does nothing if the process is
+ * not root, if root owns the folder, or if the folder does not exist. The caller must read files
+ * that only root can read (secrets) before, and no other thread can run yet. Returns 1 if the user
+ * changed, 0 if not, or a negative errno with words: then the caller must stop, because a part of
+ * the change can be done. Blocks on the user database. */
 int folder_owner_become(const char *folder, Error *reterr);
 
 /* Returns 1 with the user that folder_owner_become() would change to, 0 if it would do nothing,

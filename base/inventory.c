@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Capacity, limits and fit of one inventory record, and the rule for names of resource classes.
- * Everything is computed as Placement computes it (facts E4, E5), with 64-bit amounts and a
- * double for the ratio. Amounts of a valid record are below 2^31, but the ratio can be 3e38, so
- * a capacity saturates at UINT64_MAX. Pure. */
+ * Everything is computed as Placement computes it (facts E4, E5), with 64-bit amounts and a double
+ * for the ratio. Amounts of a valid record are below 2^31, but the ratio can be 3e38, so a capacity
+ * saturates at UINT64_MAX. Only inventory_invalid_field() and resource_class_valid() check the
+ * limits of Placement's schema; the arithmetic accepts each record, so a caller checks foreign
+ * records first. No function allocates, logs or stores an error. Pure. */
 
 #include "base/inventory.h"
 

@@ -61,8 +61,8 @@ InventoryFit inventory_fit(const Inventory *inventory, uint64_t used, uint64_t a
  * INVENTORY_FITS. */
 const char *inventory_fit_term(InventoryFit fit);
 
-/* Writes the reason, for example "5 requested, but 3 of 16 are free" or "5 is not a multiple of
- * step_size 2". Returns text, which has size bytes. */
+/* Writes the reason of inventory_fit() for the same arguments, for example "5 requested, but 3 of
+ * 16 are free" or "5 is not a multiple of step_size 2". Returns text, which has size bytes. */
 const char *inventory_fit_explain(InventoryFit fit, const Inventory *inventory, uint64_t used,
                                   uint64_t amount, char *text, size_t size);
 

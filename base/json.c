@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Parses JSON, reads members of objects, and converts inventories, amounts and sets of names to and
- * from JSON. Readers check presence and type of a member and name it in the error. They reject what
- * the rest of the program cannot represent: duplicate keys, a string with U+0000, a negative
- * amount, and a record outside of Placement's limits. A reader of a whole object builds a local
- * copy and replaces *ret only on success. */
+ * from JSON. Readers check presence and type of a member and name it in the error, which is
+ * -EBADMSG for all wrong texts. They reject what the rest of the program cannot represent:
+ * duplicate keys, a string with U+0000, a negative amount, and a record outside of Placement's
+ * limits. A reader of a whole object builds a local copy and replaces *ret only on success. */
 
 #include "base/json.h"
 

@@ -31,8 +31,10 @@ int log_level_from_text(const char *text);
 /* Returns the name of a level, NULL: there is no such level. */
 const char *log_level_to_text(int level);
 
-/* Writes one message at any level. The id (of base/message-ids.h) and the fields can be NULL. The
- * fields are name, value, …, NULL; a NULL value omits its field. */
+/* Writes one message, also at a level that is not shown: log_event() compares the level. Can block
+ * on the journal or on standard error. Failures are not reported. The id (of base/message-ids.h)
+ * and the fields can be NULL. The fields are name, value, …, NULL; a NULL value omits its field.
+ * Text on standard error has no id and no fields. */
 void log_write(int level, const char *file, int line, const char *func, const char *message_id,
                const char *const fields[], const char *format, ...) _printf_(7, 8);
 

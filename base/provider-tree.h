@@ -45,6 +45,7 @@ typedef struct ProviderTree {
         Provider **by_name; /* the same, sorted by name, which never changes */
 } ProviderTree;
 
+/* Makes an empty tree with one owner. -ENOMEM. */
 int provider_tree_new(ProviderTree **ret);
 
 /* Releases one reference. The last one frees the tree. */
@@ -56,25 +57,27 @@ DEFINE_CLEANUP(ProviderTree *, provider_tree_free);
  * changes of one provider are not detected. */
 ProviderTree *provider_tree_ref(const ProviderTree *tree);
 
-/* Makes a deep copy with one owner. */
+/* Makes a deep copy with one owner and the same order. -ENOMEM. */
 int provider_tree_copy(ProviderTree **ret, const ProviderTree *tree);
 
 /* Compares providers, names, parents, inventories, traits and aggregates; the order of providers
  * does not matter. */
 bool provider_tree_equal(const ProviderTree *a, const ProviderTree *b);
 
-/* Adds a provider; parent NULL makes a root. The name is copied. The new provider (borrowed) goes
- * to *ret_provider, which can be NULL. Returns -EEXIST if the tree has the name or the uuid.
- * Returns -ENOENT if it does not have the parent. Returns -EINVAL if the name is empty or longer
- * than PROVIDER_NAME_MAX, or if the uuid is empty. Returns -ENOMEM when out of memory. */
+/* Adds a provider at the end; parent NULL, or an empty uuid, makes a root. The name is copied. The
+ * new provider (borrowed) goes to *ret_provider, which can be NULL. Returns -EEXIST if the tree has
+ * the name or the uuid. Returns -ENOENT if it does not have the parent. Returns -EINVAL if the name
+ * is empty or longer than PROVIDER_NAME_MAX, or if the uuid is empty. Returns -ENOMEM when out of
+ * memory. */
 int provider_tree_add(ProviderTree *tree, const Uuid *uuid, const char *name, const Uuid *parent,
                       Provider **ret_provider, Error *reterr);
 
 /* Removes the provider and its descendants. Returns false if the tree does not have it. */
 bool provider_tree_remove(ProviderTree *tree, const Uuid *uuid);
 
-/* Moves a provider with its descendants below another parent. Returns -ENOENT if the tree does not
- * have the parent, -ELOOP if the parent is the provider or one of its descendants, or -ENOMEM. */
+/* Moves a provider of the tree with its descendants below another parent, and to the end of the
+ * array. Returns -ENOENT if the tree does not have the parent, -ELOOP if the parent is the provider
+ * or one of its descendants, or -ENOMEM; then nothing is changed. Cannot make a root. */
 int provider_tree_move(ProviderTree *tree, Provider *provider, const Uuid *parent);
 
 /* Returns the provider, borrowed, or NULL; in O(log n). */
@@ -98,6 +101,7 @@ int provider_set_inventory(Provider *provider, const char *resource_class,
 /* Removes the record of a class. Returns false if the provider does not have the class. */
 bool provider_remove_inventory(Provider *provider, const char *resource_class);
 
+/* Removes all records. */
 void provider_clear_inventories(Provider *provider);
 
 /* Compares uuid, name, parent, inventories, traits and aggregates. */

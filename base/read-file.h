@@ -9,11 +9,12 @@
 
 /* Reads up to size bytes from the beginning of a file. Other users can own the folder, so a file
  * that is not regular is rejected, and a FIFO without a writer does not block the call. Returns
- * -EISDIR, -EINVAL, or the errno of open() or read(). ret_mode can be NULL. */
+ * -EISDIR for a folder, -EINVAL for another file that is not regular, or the errno of open(),
+ * fstat() or read(). Follows links. ret_mode can be NULL. */
 int read_file_start(const char *path, void *bytes, size_t size, size_t *ret_length,
                     mode_t *ret_mode);
 
-/* Reads a whole file of at most max bytes as a string, which the caller frees. Returns -EFBIG for a
- * larger file, -EISDIR or -EINVAL for a file that is not regular, else the errno of open() or
- * read(). Stores no words. */
+/* Reads a whole file of at most max bytes as a string, which the caller frees. The string ends with
+ * a NUL and can contain others. Returns -EFBIG for a larger file, -ENOMEM, or an error of
+ * read_file_start(); then *ret is unchanged. Stores no words. */
 int read_file_text(const char *path, size_t max, char **ret, size_t *ret_length, mode_t *ret_mode);

@@ -89,9 +89,9 @@ typedef struct NumaOptions {
 bool numa_options_given(const NumaOptions *options);
 
 /* Makes the layout of a guest with these amounts (of the group without a suffix). The policy can
- * turn VCPU into PCPU in resources. Without options there is no layout, unless the amounts have
- * PCPU: dedicated CPUs need a layout of one cell. -EINVAL with words, or -ENOMEM; then resources
- * and ret, which must be NUMA_REQUEST_INIT, stay unchanged. */
+ * turn VCPU into PCPU in resources. Without options there is no layout, and ret stays as it is,
+ * unless the amounts have PCPU: dedicated CPUs need a layout of one cell. -EINVAL with words, or
+ * -ENOMEM; then resources and ret, which must be NUMA_REQUEST_INIT, stay unchanged. */
 int numa_request_make(const NumaOptions *options, Resources *resources, NumaRequest *ret,
                       Error *reterr);
 
@@ -126,11 +126,12 @@ void resource_request_done(ResourceRequest *request);
 int resource_request_copy(ResourceRequest *ret, const ResourceRequest *request);
 
 /* Sets *ret to the group of a suffix, and creates it if needed. *ret is borrowed until the next
- * call. Returns -EINVAL with words for an invalid suffix, or -ENOMEM. */
+ * call that adds or removes a group. Returns -EINVAL with words for an invalid suffix, or
+ * -ENOMEM. */
 int resource_request_group(ResourceRequest *request, const char *suffix, RequestGroup **ret,
                            Error *reterr);
 
-/* Removes the group with this index. */
+/* Removes the group with this index. Later groups move down by one. Lists of subtrees stay. */
 void resource_request_remove(ResourceRequest *request, size_t group);
 
 /* Adds same_subtree=A,B,…. -EINVAL with words for fewer than two suffixes, an invalid suffix, or

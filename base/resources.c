@@ -3,7 +3,9 @@
 /* Edits, compares, parses and formats amounts by resource class, in an array that is sorted by
  * class (base/array.h). A class with the amount 0 is never stored, so two equal sets have equal
  * arrays. The parser accepts "CLASS=AMOUNT" and Placement's "CLASS:AMOUNT" and is strict: it
- * rejects an amount of 0, a class that is given twice, and a text without any class. */
+ * rejects an amount of 0 or above INVENTORY_MAX_AMOUNT, an invalid name, a class that is given
+ * twice, blanks, and a text without any class. It keeps the caller's old amounts on failure. Other
+ * functions accept each name and each amount of 64 bits. */
 
 #include "base/resources.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Amounts by resource class ("VCPU": 2, "MEMORY_MB": 2048), the "resources" object of Placement.
- * Sorted by class. */
+ * Sorted by class. Functions that edit do not check the names of classes; the parser does. */
 
 #include "base/error.h"
 
@@ -36,8 +36,9 @@ bool resources_equal(const Resources *a, const Resources *b);
 int resources_copy(Resources *ret, const Resources *resources);
 
 /* Parses "VCPU=2,VGPU=1" or "VCPU:2,VGPU:1" (the form of Placement's query strings). Amounts are 1
- * to 2147483647, and each class occurs once. ret must be initialised and is unchanged on failure.
- * -EINVAL with words, -ENOMEM. */
+ * to 2147483647, and each class occurs once. An empty text, an empty item and blanks are errors.
+ * Replaces *ret, which must be initialised and is unchanged on failure. -EINVAL with words,
+ * -ENOMEM. */
 int resources_parse(const char *text, Resources *ret, Error *reterr);
 
 /* Returns a text such as "VCPU=2,VGPU=1", or NULL when out of memory. The caller frees it. */

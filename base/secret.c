@@ -4,7 +4,8 @@
  * cut from regions of 256 KiB. The process never unmaps a region. One list for each size has the
  * free blocks. A larger block has pages of its own, which are unmapped when it is freed. Each block
  * begins with a header that has its size. A freed block is wiped, so a free block has zeros behind
- * its header.
+ * its header. A free block serves only requests of its size, and is never split or joined. Pages
+ * whose MADV_DONTDUMP fails are still used.
  *
  * The small blocks save time: libcurl allocates a buffer of 16 KiB and one byte for each request.
  * Mapping and unmapping its pages took a quarter of the client's CPU time.
@@ -12,8 +13,9 @@
  * The state (lists and region) is global because libcurl's allocation functions have no context
  * argument. A mutex protects it.
  *
- * In a build with a sanitizer the blocks come from the heap and are wiped too. There the sanitizer
- * detects use after free, and its leak search covers only memory that it knows. */
+ * In a build with the address, memory or thread sanitizer the blocks come from the heap and are
+ * wiped too, but core dumps have them. There the sanitizer detects use after free, and its leak
+ * search covers only memory that it knows. */
 
 #include "base/secret.h"
 

@@ -15,8 +15,8 @@
 _printf_(1, 2) char *text_format(const char *format, ...);
 _printf_(1, 0) char *text_vformat(const char *format, va_list ap);
 
-/* Closes a stream of open_memstream() and returns its text, which the caller frees. Returns NULL if
- * the text could not be written. */
+/* Closes a stream of open_memstream() and returns its text, which the caller frees. If the text
+ * could not be written, frees it and returns NULL. */
 char *text_close(FILE *stream, char *const *text);
 
 /* Replaces control characters (C0, DEL, C1) and bytes outside of well-formed UTF-8 (RFC 3629) by
@@ -30,7 +30,7 @@ size_t text_sequence_length(const char *text);
 /* Removes an incomplete UTF-8 sequence from the end of a text that was cut. */
 void text_trim_cut(char *text);
 
-/* Wipes and frees a text. NULL is allowed. Returns NULL. */
+/* Wipes a text up to its NUL and frees it. NULL is allowed. Returns NULL. */
 char *text_free_secret(char *secret);
 DEFINE_CLEANUP(char *, text_free_secret);
 
@@ -43,7 +43,8 @@ static inline const char *text_plural(uint64_t n)
 /* Compares two elements of an array of texts, for qsort() and bsearch(). */
 int text_order(const void *a, const void *b);
 
-/* Returns the number of characters (Unicode code points) of UTF-8 text. */
+/* Returns the number of characters (Unicode code points) of UTF-8 text. In other text, counts all
+ * bytes but those from 0x80 to 0xbf. */
 size_t text_count_characters(const char *text);
 
 /* Frees an array of owned strings that ends with NULL. NULL is allowed. Returns NULL. */

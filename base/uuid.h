@@ -16,7 +16,8 @@ typedef struct Uuid {
 
 #define UUID_NULL ((Uuid){ "" })
 
-/* Parses a uuid with dashes (8-4-4-4-12) in any case. -EINVAL leaves *ret unchanged. */
+/* Parses a uuid with dashes (8-4-4-4-12) in any case, and nothing before or behind it. -EINVAL,
+ * also for NULL, leaves *ret unchanged. */
 int uuid_from_text(const char *text, Uuid *ret);
 
 /* Makes a uuid from its sixteen bytes, in the order of the text. */

@@ -2,9 +2,11 @@
 
 /* Counts the vGPUs of one card, and chooses a function for a claim. sum_up() passes over the
  * functions and sums up the state of the whole card (Sums): the framebuffer in use and the types.
- * vgpu_card_count() passes over them again for one type. Sizes that are unknown lead to the lower
- * bound and never to a guess: a vGPU too few is published later, a vGPU too many fails when its
- * guest starts. All functions are pure.
+ * vgpu_card_count() passes over them again for one type. If a size is unknown, the limit of the
+ * type (max_instances) is trusted, and without a limit the result is the lower bound. A vGPU too
+ * few is published later, but a vGPU too many fails when its guest starts. The largest number on
+ * the empty card (total) is never below the vGPUs that exist or can be created now. The functions
+ * must be sorted by address. No function blocks or has state.
  *
  * Tests: tests/unit/base/test-vgpu-card.c */
 

@@ -8,16 +8,19 @@
  * A taken function belongs to a claim or a guest, whether its type is set in the hardware or not.
  * An idle one has a type, but neither claim nor guest, and a claim can get it as it is. On a
  * prepared card it is unavailable until another program has removed its type. A free function has
- * neither type, claim nor guest.
+ * neither type, claim nor guest. A function whose type the configuration does not allow for it,
+ * without claim and guest, is neither idle nor free: no claim gets it.
  *
  * A free function can become each type that the configuration allows for it and that the hardware
  * lists as creatable. A card can create as many vGPUs of a type as its remaining framebuffer holds.
- * Without sizes, one more is certain, because the hardware lists the type.
+ * If a size is unknown, the limit of the type on one card (max_instances) decides instead. Without
+ * that limit too, one more is certain, because the hardware lists the type. One more is not certain
+ * while a claim waits for its type.
  *
  * In homogeneous mode all vGPUs of a card have one type, and the hardware shows that only after the
  * first type is set. Therefore a claimed type that is not set yet excludes all other types. If the
- * hardware shows two types at the same time, the card is in heterogeneous mode, and nothing is
- * excluded. */
+ * hardware shows two types at the same time (two set, or one set and another one listed), the card
+ * is in heterogeneous mode, and nothing is excluded. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,11 +72,13 @@ typedef struct VgpuCard {
 /* Frees the members and zeroes the struct. */
 void vgpu_card_done(VgpuCard *card);
 
-/* Makes a copy that borrows what the card borrows. -ENOMEM. */
+/* Makes a copy that owns its types and functions, and borrows the texts that the card borrows.
+ * -ENOMEM leaves *ret zeroed. */
 int vgpu_card_copy(const VgpuCard *card, VgpuCard *ret);
 
-/* Sets *ret to the index of the type with this id, and adds the type if it is missing. *ret is
- * VGPU_TYPE_NONE if the card has VGPU_TYPES_MAX other types. Returns 0 or -ENOMEM. */
+/* Sets *ret to the index of the type with this id. Adds the type if it is missing, without class,
+ * size and limit. *ret is VGPU_TYPE_NONE if the card has VGPU_TYPES_MAX other types. Returns 0, or
+ * -ENOMEM with VGPU_TYPE_NONE. */
 int vgpu_card_ensure_type(VgpuCard *card, const char *id, int *ret);
 
 /* Returns the index of the type, or VGPU_TYPE_NONE. */
@@ -82,8 +87,9 @@ int vgpu_card_find_type(const VgpuCard *card, const char *id);
 /* Returns the function with this PCI address, or NULL. O(log n). */
 VgpuFunction *vgpu_card_find(const VgpuCard *card, const char *address);
 
-/* Marks a function as taken. type: the type of the claim; "" or unknown: it is not known. An
- * address of another card is ignored. */
+/* Marks a function as taken. type: the type of the claim. "" leaves claimed_type unchanged, and a
+ * type that the card does not have makes it VGPU_TYPE_NONE. An address of another card is
+ * ignored. */
 void vgpu_card_take(VgpuCard *card, const char *address, const char *type);
 
 /* Numbers of functions of one type. */
@@ -99,5 +105,6 @@ typedef struct VgpuCount {
 VgpuCount vgpu_card_count(const VgpuCard *card, int type);
 
 /* Returns the function that the next claim of the type gets, borrowed: an idle one, or else a free
- * one, each with the lowest address. NULL if the card has none. O(functions). */
+ * one, each with the lowest address. NULL if the card has none, or if it has only free ones and
+ * n_creatable is 0. O(functions). */
 VgpuFunction *vgpu_card_choose(const VgpuCard *card, int type);
