@@ -52,7 +52,7 @@ typedef enum ClaimState {
 } ClaimState;
 
 const char *claim_state_to_text(
-        ClaimState state); /* "pending", "claimed", "confirmed", "released" */
+        ClaimState state); /* "pending", "claimed", "confirmed", "released"; else "unknown" */
 
 /* State of writing the claim to Placement, as far as this agent writes it. */
 typedef enum ClaimWriteState {
@@ -181,7 +181,7 @@ Claim *claim_free(Claim *claim);
 DEFINE_CLEANUP(Claim *, claim_free);
 
 /* Adds the amount of a class that one group got from a provider. Returns -ENOMEM or -EOVERFLOW on
- * failure. */
+ * failure; the provider can be in the claim then, without the amount or the mapping. */
 int claim_add(Claim *claim, const Uuid *provider, const char *provider_name, const char *suffix,
               const char *resource_class, uint64_t amount);
 
@@ -194,7 +194,8 @@ static inline bool claim_device_is_function(const ClaimDevice *device)
         return uuid_empty(&device->mdev) && device->mdev_type[0] && device->address[0];
 }
 
-/* Returns true if the claim has this PCI device as a whole. */
+/* Returns true if the claim has the PCI function at the address itself, whole or as a vGPU, and not
+ * only an mdev of it. */
 bool claim_has_pci(const Claim *claim, const char *address);
 
 bool claim_has_mdev(const Claim *claim, const Uuid *mdev);
@@ -207,7 +208,8 @@ bool claim_is_of_guest_alone(const Claim *claim);
 /* Returns the sum of a class over all providers, UINT64_MAX on overflow. */
 uint64_t claim_sum(const Claim *claim, const char *resource_class);
 
-/* Returns the amount of a class that the claim's request has, over all its groups. 0 if none. */
+/* Returns the amount of a class in the text of the claim's request, over all its groups. 0 if none,
+ * UINT64_MAX on overflow. */
 uint64_t claim_requested(const Claim *claim, const char *resource_class);
 
 /* Returns true if the claim's devices or cells determine the provider of the class. With cells that

@@ -65,6 +65,6 @@ typedef struct EventList {
         size_t n_allocated;
 } EventList;
 
-/* Appends a zeroed event. Returns -ENOMEM on failure. */
+/* Appends a zeroed event, borrowed until the next call. Returns -ENOMEM on failure. */
 int event_list_add(EventList *list, Event **ret);
 void event_list_done(EventList *list);

@@ -134,7 +134,8 @@ typedef struct HostFacts {
 /* Returns true if a device of the host counts as the class. */
 bool host_facts_has_class(const HostFacts *facts, const char *resource_class);
 
-/* Finds a part of the facts. Returns a borrowed pointer, or NULL. */
+/* Finds a part of the facts. Returns a borrowed pointer, or NULL. A device is found by libvirt's
+ * name. */
 const HostDevice *host_facts_find_device(const HostFacts *facts, const char *name);
 const HostMdev *host_facts_find_mdev(const HostFacts *facts, const Uuid *uuid);
 const HostDomain *host_facts_find_domain(const HostFacts *facts, const Uuid *uuid);
@@ -143,14 +144,16 @@ const HostDomain *host_facts_find_domain(const HostFacts *facts, const Uuid *uui
  * server. Returns false if the folders are unknown. */
 bool host_facts_has_folder(const HostFacts *facts, const Uuid *server);
 
+/* Returns the host cell with this id, borrowed, or NULL. */
 const HostCell *host_facts_find_cell(const HostFacts *facts, unsigned id);
 /* Returns false if the host lists no PCI function at this address. Returns true if the functions
  * are unknown. */
 bool host_facts_lists_function(const HostFacts *facts, const char *address);
+/* Returns the first entry of the PCI function that guests can get, borrowed, or NULL. */
 const HostPci *host_facts_find_pci(const HostFacts *facts, const char *address);
 
 /* Returns the PCI address of the physical function of a virtual function, borrowed; "" for all
- * other devices. */
+ * other devices, and if the functions are unknown. */
 const char *host_facts_physical_function(const HostFacts *facts, const char *address);
 
 /* Returns the identity of the device at the address; "" if it is unknown or none is there. */

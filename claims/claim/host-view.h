@@ -72,9 +72,10 @@ bool host_view_shares(const HostView *view, size_t index);
  * withheld providers. Returns false if there is none. */
 bool host_view_root(const HostView *view, const char *node, size_t *ret_index);
 
-/* Makes a view in which each provider of node's own tree has at most the amounts of capacity left.
- * With others_full, the sharing providers have no capacity left. The result borrows all but the
- * usage. The caller releases it with host_view_unbind(). Returns -ENOMEM on failure. */
+/* Makes a view in which each provider of node's own tree has at most the amounts of capacity left;
+ * a class that capacity lacks has nothing left. With others_full, all other providers have no
+ * capacity left. Without a root nothing is bounded. The result borrows all but the usage. The
+ * caller releases it with host_view_unbind(). Returns -ENOMEM on failure. */
 int host_view_bound(HostView *ret, const HostView *view, const char *node, const Consumer *capacity,
                     bool others_full);
 void host_view_unbind(HostView *bound);
@@ -89,7 +90,8 @@ void host_view_usable(const HostView *view, const char *node, bool usable[]);
  * withheld and keep their inventory. If tree gives the name of one to another provider of seen, its
  * uuid is appended to the name. A provider of tree with a new uuid and a known name takes over the
  * row and the usage of that name, because Placement has it under the new uuid. Invalid inventories
- * are left out. Rows, generations and usage come from seen. */
+ * are left out. Rows, generations, usage and the epoch come from seen; other members are empty.
+ * Shares tree if it needs no change. Returns a negative errno with words. */
 int host_view_merge(HostView **ret, const HostView *seen, const ProviderTree *tree, Error *reterr);
 
 /* Returns true if name, parent, inventories, traits, aggregates and withheld are equal. */

@@ -3,7 +3,8 @@
 /* Allocates, copies, sorts and frees layouts, and compares their held CPUs. The function
  * layout_reserve() allocates both arrays once, with one zeroed item at the end. The layout_add_…()
  * functions return these items in order, without a check of the size. A layout owns all CPU sets in
- * it.
+ * it. A copy has room for no further item. CPUs must be sorted by their number in the guest, so a
+ * caller that adds them in another order calls layout_sort_cpus().
  *
  * Tests: tests/unit/claims/test-claims-layout.c tests/unit/claims/fit/test-numa.c */
 

@@ -34,7 +34,8 @@ typedef struct Layout {
 #define LAYOUT_INIT ((Layout){ 0 })
 
 void layout_done(Layout *layout);
-int layout_copy(Layout *ret, const Layout *layout); /* -ENOMEM; ret must be initialised */
+int layout_copy(Layout *ret, const Layout *layout); /* replaces ret, which must be initialised;
+                                                     * -ENOMEM leaves it as it was */
 
 /* Allocates empty arrays of that size. ret must be LAYOUT_INIT. Returns -ENOMEM on failure. */
 int layout_reserve(Layout *ret, size_t n_cells, size_t n_cpus);

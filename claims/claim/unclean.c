@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finds and describes unclean devices.
+/* Finds and describes unclean devices. The caller sorts a list by address. A description has the
+ * time of the last change of the state in UTC; it has no name of a device.
  *
  * Tests: tests/unit/claims/test-claims-unclean.c */
 

@@ -23,7 +23,8 @@ typedef enum UncleanState {
         _UNCLEAN_STATE_INVALID = -EINVAL,
 } UncleanState;
 
-const char *unclean_state_to_text(int state); /* "held", "dirty", "failed" */
+const char *unclean_state_to_text(int state); /* "held", "dirty", "failed"; NULL for another
+                                               * value */
 
 typedef struct UncleanDevice {
         int64_t id; /* never used again, also not for the same device */
@@ -51,5 +52,6 @@ static inline void unclean_devices_done(UncleanDevices *devices)
 /* Returns the row of an address, borrowed, or NULL. */
 const UncleanDevice *unclean_devices_find(const UncleanDevices *devices, const char *address);
 
-/* Writes the state in words without a subject: "not clean: cleaning since 2026-01-01 10:00 UTC". */
+/* Writes the state in words without a subject: "not clean: cleaning since 2026-01-01 10:00:00
+ * UTC". */
 void unclean_describe(const UncleanDevice *device, char ret[static UNCLEAN_WORDS_SIZE]);
