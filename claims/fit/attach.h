@@ -11,7 +11,8 @@
 #include "claims/claim/host-view.h"
 
 typedef enum AttachVerdict {
-        ATTACH_KEEP,    /* the claim has exactly the devices of the allocations */
+        ATTACH_KEEP,    /* the claim has as many devices of the classes on each provider as the
+                         * allocations */
         ATTACH_MAKE,    /* there is no claim, so one must be made */
         ATTACH_REPLACE, /* the claim has other devices, so another claim must replace it */
         /* The server cannot start, with words. */
@@ -31,9 +32,10 @@ typedef struct AttachInput {
         const Claim *claim;       /* the living claim of the server; NULL: none */
 } AttachInput;
 
-/* Returns a verdict; reterr has the words of those that are errors. Without allocations the verdict
- * is never ATTACH_MAKE or ATTACH_REPLACE: it is ATTACH_E_NOT_PLACED if the claim has no device of a
- * class.
+/* Returns a verdict; reterr has the words of those that are errors, and is unchanged by others.
+ * Without allocations the verdict is never ATTACH_MAKE or ATTACH_REPLACE: it is ATTACH_E_NOT_PLACED
+ * if the claim has no device of a class. The devices of a claim that is kept must be on the host,
+ * and not be known to have another identity.
  *
  * A withheld provider gives no new device. A claim keeps its device on a withheld provider, because
  * a cordon stops no guest. */

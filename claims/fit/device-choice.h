@@ -39,7 +39,8 @@ uint64_t device_count_missing(const HostFacts *facts, const char *node, const Cl
  * it is known, and this host offers the device at the address. */
 bool device_lacks_identity(const HostFacts *facts, const ClaimDevice *device);
 
-/* Yields the uuid of an mdev on the device. taken: by claims and guests. Returns
- * CLAIM_E_NO_CAPACITY with words if no mdev is free and none can be made. */
+/* Yields the uuid of an mdev on the device. taken: by claims and guests. Returns CLAIM_DONE, or
+ * CLAIM_E_NO_CAPACITY with words if no mdev is free and none can be made, or if the device is
+ * blocked. */
 int device_choose(const HostFacts *facts, const HostDevice *device, const Taken *taken, Uuid *ret,
                   Error *reterr);

@@ -89,14 +89,16 @@ typedef struct Fit {
 
 void fit_done(Fit *fit);
 
-/* Adds an amount of the group without a suffix to the piece of this provider and class, or as a new
- * piece. The class is borrowed. Returns -ENOMEM on failure. */
+/* Adds an amount of the first group, which is the one without a suffix, to the piece of this
+ * provider and class, or as a new piece. The class is borrowed. The sum is not checked for
+ * overflow. Returns -ENOMEM on failure. */
 int fit_add(Fit *fit, size_t provider, const char *resource_class, uint64_t amount);
 
 /* Fits a request that passed claim_request_check() to the node of the view, with the rest of the
  * effort. placed: upper bounds by provider and class, the allocations that exist already; NULL: no
  * bound. Ignores the request's layout, which claims/fit/numa.h fits. ret must be FIT_NULL; its
- * pieces are written on CLAIM_DONE alone. Returns -ENOMEM on failure. */
+ * pieces are written on CLAIM_DONE alone. Returns CLAIM_DONE, or with words CLAIM_E_UNKNOWN_CLASS,
+ * CLAIM_E_NO_CAPACITY, CLAIM_E_TOO_HARD or -ENOMEM. */
 int fit_groups(const HostView *view, const char *node, const ResourceRequest *request,
                const Consumer *placed, FitEffort *effort, Fit *ret, Error *reterr);
 
@@ -142,8 +144,8 @@ void fit_verdict_done(FitVerdict *verdict); /* frees what it owns */
 void fit_verdicts_done(FitVerdicts *verdicts);
 
 /* Checks whether the request fits, and yields the verdict of every provider that has a requested
- * class. Returns a ClaimOutcome with the words of fit_groups(). There are no verdicts if the effort
- * was spent before all of them were made. ret must be zeroed. Returns -ENOMEM on failure. */
+ * class. Returns an outcome with the words of fit_groups(). There are no verdicts if the effort was
+ * spent before all of them were made. ret must be zeroed. Returns -ENOMEM on failure. */
 int fit_explain_request(const HostView *view, const char *node, const ResourceRequest *request,
                         FitEffort *effort, FitVerdicts *ret, Error *reterr);
 

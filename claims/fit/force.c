@@ -3,8 +3,9 @@
 /* Chooses the providers of resources that are used here already, with or without free capacity.
  * Each class is placed on its own. The root takes all of a class that it has. Other classes go to
  * the provider with the most free capacity, and an excess to the next ones. The rest that fits
- * nowhere is added to the first provider. A lack of capacity is no error; only a class that no
- * provider has is left out.
+ * nowhere is added to the first provider. If free capacities are equal, the lowest name counts. A
+ * lack of capacity is no error; only a class that no usable provider has is left out. Withheld
+ * providers get nothing, and neither limits of devices nor units and steps are checked.
  *
  * Tests: tests/unit/claims/fit/test-fit.c */
 

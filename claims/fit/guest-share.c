@@ -2,7 +2,9 @@
 
 /* Computes the amounts of a claim that is made of a guest, from its domain and from its
  * allocations. The larger amount counts for the classes that a domain shows, unless the agent wrote
- * the allocations. For other classes the allocations count, if all of them are on the root.
+ * the allocations. For other classes the allocations count, if all of them are on the root and the
+ * guest itself shows none. If an allocation of the class cannot be held here, the guest's amount
+ * counts.
  *
  * Tests: tests/unit/agent/guests/test-claim-share.c */
 

@@ -29,6 +29,7 @@ typedef struct GuestAmounts {
         uint64_t vcpu, pcpu, memory_mb;
 } GuestAmounts;
 
+/* Returns the amounts of a domain, each at most INVENTORY_MAX_AMOUNT. */
 GuestAmounts guest_amounts_of(const HostDomain *domain);
 
 /* Returns the amount of the class, 0 for a class that no domain shows. */
@@ -43,7 +44,8 @@ const Provider *guest_share_find(const ProviderTree *tree, const Uuid *uuid);
 
 /* Yields the consumer's amount of the class in this tree, without sharing providers. Returns false
  * if a provider of the tree with a part of it is not below the root, or has no inventory of the
- * class. No claim can hold such a part. */
+ * class. No claim can hold such a part. *ret is unchanged then. Returns true with 0 if there is no
+ * amount. */
 bool guest_share_placed(const GuestShare *share, const char *resource_class, uint64_t *ret);
 
 /* Returns the amount of the class that the claim gets. from_guest: the amount of the guest. */

@@ -3,8 +3,10 @@
 /* Counts the free resources of each host cell, and compares one guest cell with one host cell. The
  * search over all cells is in numa.c. A class is counted by cell if at least one cell's provider
  * has it. Otherwise the root counts it for the whole host, and a cell is only limited by its own
- * CPUs and memory in HostFacts. A comparison stops at the first term that fails, and fail() writes
- * the verdict. CPUs are chosen only after the search, by numa_host_lay_out().
+ * CPUs and memory in HostFacts. A dedicated CPU is free if no claim holds it, no running guest uses
+ * it, and it is not withheld. Memory counts as used only by claims. A comparison stops at the first
+ * term that fails, and fail() writes the verdict. CPUs are chosen only after the search, by
+ * numa_host_lay_out().
  *
  * Tests: tests/unit/claims/fit/test-numa.c tests/unit/claims/fit/test-numa-search.c */
 

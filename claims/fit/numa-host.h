@@ -47,8 +47,8 @@ typedef struct NumaHost {
 
 void numa_host_done(NumaHost *host);
 
-/* Counts the resources of each host cell. Borrows view, facts and placed (NULL: no allocations
- * exist). ret must be zeroed. Returns -ENOMEM on failure. */
+/* Counts the resources of each host cell; there are none if the view has no root. Borrows view,
+ * facts and placed (NULL: no allocations exist). ret must be zeroed. Returns -ENOMEM on failure. */
 int numa_host_make(NumaHost *ret, const HostView *view, const HostFacts *facts, const char *node,
                    const Consumer *placed);
 
@@ -58,7 +58,8 @@ uint64_t numa_host_placed(const NumaHost *host, size_t provider, const char *res
 /* The answer of a host cell to a guest cell. */
 typedef struct NumaVerdict {
         const char *term; /* NULL: it fits; "cpus", "vcpus", "pcpus", "threads", "memory", "pages",
-                             or a term of the provider: "capacity", "min_unit", …, "trait" */
+                           * or a term of the provider: "class", "capacity", "min_unit", …,
+                           * "trait" */
         const char *resource_class;
         uint64_t asked, free_amount;
         uint64_t page_kib; /* size of the pages that it would get; 0: small pages */
@@ -67,25 +68,23 @@ typedef struct NumaVerdict {
 
 /* Compares a guest cell with a host cell. The verdict names the first term that fails:
  *
- *   "cpus"     The host cell has as many shared CPUs as the guest cell, because a guest does not
- *              share a CPU with itself.
- *   "vcpus"    All guest CPUs on the shared CPUs obey the allocation ratio.
- *   "pcpus"    Enough dedicated CPUs are free.
- *   "threads"  With isolate, they are on cores whose threads for guests are all free. With require,
- *              they are on cores with two free threads.
- *   "memory"   The memory of all guests in the cell obeys the allocation ratio. With dedicated CPUs
- *              it obeys the size of the cell. Without a page size the same holds for small pages,
- *              and one guest must not exceed the existing small pages.
- *   "pages"    With a page size, enough pages are free; the ratio does not count.
+ * "cpus" The host cell has as many shared CPUs as the guest cell, because a guest does not share a
+ * CPU with itself. "vcpus" All guest CPUs on the shared CPUs obey the allocation ratio. "pcpus"
+ * Enough dedicated CPUs are free. "threads" With isolate, they are on cores whose threads for
+ * guests are all free. With require, they are on cores with two free threads. "memory" The memory
+ * of all guests in the cell obeys the allocation ratio. With dedicated CPUs it obeys the size of
+ * the cell. Without a page size the same holds for small pages, and one guest must not exceed the
+ * existing small pages. "pages" With a page size, enough pages are free; the ratio does not count.
  *
- * Other terms come from the cell's provider. The amounts that it counts must fit there
- * (inventory_fit()), and must not exceed the placed ones. */
+ * Other terms come from the cell's provider. The amounts of classes that are counted by cell must
+ * fit there (inventory_fit()), and must not exceed the placed ones. The provider has no forbidden
+ * trait. ret is written in any case; the amounts are those of the CPUs if the cell fits. */
 void numa_host_fit(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
                    size_t capacity, NumaVerdict *ret);
 
 /* Adds the guest cell in that host cell to the layout, with the CPUs that it gets. The caller has
  * reserved the items of the layout. Cores with most free threads come first, then lower ids, and
  * all threads of one core before the next. With isolate, one thread of each core is used, by id.
- * The guest cell must fit. Returns -ENOMEM on failure. */
+ * The guest cell must fit. Returns -ENOMEM on failure, with a part of the layout. */
 int numa_host_lay_out(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
                       size_t capacity, uint64_t page_kib, Layout *layout);

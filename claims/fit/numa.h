@@ -39,13 +39,16 @@ int fit_request_numa(const HostView *view, const HostFacts *facts, const char *n
                      Fit *ret, Error *reterr);
 
 /* Counts a guest in the cells of layout, as fit_force() does. Resources of cells' providers are
- * counted there, all others where capacity is free. The pieces' classes are borrowed from resources
- * or facts. */
+ * counted there, all others where capacity is free. A host cell that facts lacks counts as one
+ * without a provider. facts can be NULL only for a layout without cells. The pieces' classes are
+ * borrowed from resources or facts. */
 int fit_force_numa(const HostView *view, const HostFacts *facts, const char *node,
                    const Resources *resources, const Layout *layout, Fit *ret);
 
 /* Explains like fit_explain_request(), and adds the answer of each host cell to each guest cell:
- * verdicts with the suffix "cell 0" and the provider's name "host, cell 1". */
+ * verdicts with the suffix "cell 0" and the provider's name "host, cell 1". These are not limited
+ * by FIT_VERDICTS_MAX, and are made also if the effort is spent. facts NULL: no verdicts,
+ * CLAIM_E_NO_CAPACITY. */
 int fit_explain_numa(const HostView *view, const HostFacts *facts, const char *node,
                      const ResourceRequest *request, FitEffort *effort, FitVerdicts *ret,
                      Error *reterr);

@@ -19,8 +19,8 @@ void placed_bind_groups(ResourceRequest *request, const RequestMappings *mapping
 
 /* Makes the bound request in ret, which must be empty. mappings NULL: unknown; the fit then finds
  * the provider of each group by the amounts. Returns CLAIM_E_OTHER if the allocations do not match
- * the request. Returns CLAIM_E_NO_CAPACITY if claims have too much of an allocated amount, or if a
- * provider lacks its class. Returns -ENOMEM on failure. */
+ * the request, or if none is on this host. Returns CLAIM_E_NO_CAPACITY if claims have too much of
+ * an allocated amount, or if a provider lacks its class. Returns -ENOMEM on failure. */
 int placed_make(const HostView *view, const char *node, const ResourceRequest *request,
                 const Consumer *holding, const RequestMappings *mappings, ResourceRequest *ret,
                 Error *reterr);
@@ -29,5 +29,6 @@ int placed_make(const HostView *view, const char *node, const ResourceRequest *r
  * uses. Returns CLAIM_E_OTHER if not: a layout can choose other cells than the scheduler. */
 int placed_check(const HostView *view, const Consumer *holding, const Fit *fit, Error *reterr);
 
-/* Returns true if two groups without a mapping could exchange their providers. */
+/* Returns true if two groups without a mapping could exchange their providers: amounts are equal,
+ * and each provider has the traits for the other group. */
 bool placed_is_ambiguous(const HostView *view, const ResourceRequest *bound, const Fit *fit);

@@ -68,8 +68,8 @@ typedef struct FitProblem {
 #define FIT_TRAITS_MAX 64
 
 /* Prepares a request. Borrows view, request, placed (NULL: no bound) and effort. Returns
- * CLAIM_E_TOO_HARD if the effort was spent: then the problem is incomplete. Returns -ENOMEM on
- * failure. */
+ * CLAIM_E_TOO_HARD if the effort was spent: then *ret is set, but the problem is incomplete.
+ * Returns -ENOMEM on failure, without a problem. */
 int fit_problem_new(FitProblem **ret, const HostView *view, const char *node,
                     const ResourceRequest *request, const Consumer *placed, FitEffort *effort);
 FitProblem *fit_problem_free(FitProblem *problem);
@@ -102,7 +102,8 @@ static inline const FitCapacity *fit_problem_capacity(const FitProblem *problem,
 }
 
 /* Returns how many more items like this one fit on the provider, beside the amounts that are placed
- * there (by class; NULL: none) and n_suffixed suffixed groups. */
+ * there (by class; NULL: none) and n_suffixed suffixed groups. UINT64_MAX: any number, for an item
+ * without resources. */
 static inline uint64_t fit_problem_places(const FitProblem *problem, const FitItem *item,
                                           size_t provider, const uint64_t *placed,
                                           size_t n_suffixed)
@@ -124,7 +125,7 @@ static inline uint64_t fit_problem_places(const FitProblem *problem, const FitIt
 /* Looks for a reason that needs no search. Returns CLAIM_E_UNKNOWN_CLASS for a class that no
  * provider has. Returns CLAIM_E_NO_CAPACITY for an item that fits nowhere alone, or for items that
  * need more than there is in total. The words go to reterr. Returns 0 if there is no such reason,
- * so that only a search can decide. */
+ * so that only a search can decide. Returns -ENOMEM on failure. */
 int fit_explain(const FitProblem *problem, Error *reterr);
 
 /* Yields a verdict for each part of the request and each provider with one of its classes. The

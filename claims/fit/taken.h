@@ -29,7 +29,8 @@ typedef struct TakenFunction {
 } TakenFunction;
 
 typedef struct Taken {
-        const HostFacts *facts; /* virtual functions of each card; NULL: unknown. Borrowed. */
+        const HostFacts *facts; /* virtual functions of each card; NULL: unknown. Borrowed; set
+                                 * before anything is added, because parts are found by it. */
         StringSet things;       /* uuids of mdevs and PCI addresses */
         StringSet divided;      /* PCI addresses of devices that have a taken part */
         TakenMdev *mdevs;
@@ -66,12 +67,12 @@ typedef enum TakenBlock {
 } TakenBlock;
 
 /* Returns the reason why a PCI device cannot be given whole. If ret_blocker is not NULL, it gets
- * the address of the device that is taken whole or in part. This address is borrowed from facts or
- * address. */
+ * the address of the device that is taken whole or in part, and address itself without a reason. It
+ * is borrowed from facts or address. */
 TakenBlock taken_blocks_pci(const Taken *taken, const char *address, const char **ret_blocker);
 
-/* Returns the reason why mdevs of the device cannot be given. Other taken parts of the device do
- * not matter. address is "" for a device that is not on PCI. */
+/* Returns the reason why mdevs of the device cannot be given: TAKEN_BLOCK_CARD or none. Other taken
+ * parts of the device do not matter. address is "" for a device that is not on PCI. */
 TakenBlock taken_blocks_mdevs(const Taken *taken, const char *address, const char **ret_blocker);
 
 /* Free devices of one class on one provider, and their host cell. */
@@ -95,7 +96,7 @@ void device_capacities_done(DeviceCapacities *capacities);
 
 /* Counts all devices of the host. The rules are those of the choices: device_choose() for mdevs,
  * taken_blocks_pci() for PCI devices, vgpu_card_count() for vGPU types. Borrows from facts. Returns
- * -ENOMEM on failure. */
+ * -ENOMEM on failure; ret is unchanged then. */
 int device_capacities_make(DeviceCapacities *ret, const HostFacts *facts, const Taken *taken);
 
 /* Returns NULL if the class on that provider counts no devices. */
