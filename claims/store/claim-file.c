@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Opens the database file: creates it, upgrades it, and sets it aside if it is damaged. An open
- * checks the sizes, the version, all pages, the schema and each row, in this order. Blocks for the
- * disk, and for another process that opens it at the same time. Also opens a copy of the file in
- * memory, and records whether Placement was read for a new database.
+ * checks the sizes, the version, all pages, the schema and the rows, in this order. Rows of unclean
+ * devices are not read. Blocks for the disk, and up to busy_usec for another process that opens it
+ * at the same time. Also opens a copy of the file in memory, and records whether Placement was read
+ * for a new database.
  *
  * One process at a time opens files of a folder, by a lock on the folder (flock). Names beside
  * FILE:
  *
- *   FILE.v1-20250820T120000Z       FILE before an upgrade from version 1.
- *   FILE.corrupt-20250820T120000Z  A file that was found damaged, with -wal and -shm.
- *   FILE.copying                   An unfinished copy. A crash leaves it, and the next upgrade
- *                                  overwrites it.
+ * FILE.v1-20250820T120000Z FILE before an upgrade from version 1. FILE.corrupt-20250820T120000Z A
+ * file that was found damaged, with -wal and -shm. FILE.copying An unfinished copy. A crash leaves
+ * it, and the next upgrade overwrites it.
  *
  * File and folder are fsynced before the next step relies on a name. */
 
@@ -429,7 +429,8 @@ static int read_pending_writes(Claims *claims, Error *reterr)
         return MIN(r, 0);
 }
 
-/* Reads each row that a later call can read, so that damage is found when the file is opened. */
+/* Reads the rows of the host, of claims, pending writes and events, so that damage is found when
+ * the file is opened. Rows of unclean devices are not read. */
 static int read_everything(Claims *claims, Error *reterr)
 {
         _cleanup_(claimed_devices_done) ClaimedDevices devices = { 0 };
@@ -446,8 +447,7 @@ static int read_everything(Claims *claims, Error *reterr)
         return r < 0 ? r : read_events(claims, reterr);
 }
 
-/* Takes over the open database, reads each row of it, and checks all statements. Closes it on
- * failure. */
+/* Takes over the open database, reads its rows, and checks all statements. Closes it on failure. */
 static int check_contents(Claims *claims, Sqlite *sqlite, Error *reterr)
 {
         int r;

@@ -3,7 +3,10 @@
 /* Formats, reads and binds rows by their tables of columns. A value is checked by its kind before
  * it is written to the member: its SQL type, NULL, its range, its length and its form. The first
  * bad value ends the read of a row with -EUCLEAN. Reading never converts a value to another SQL
- * type. Binding trusts the values of the program, and checks nothing. */
+ * type. A text has less than TEXT_SIZE_MAX bytes, or fits into its array, and has no NUL inside.
+ * NULL is valid only for an optional column, and means "" or no UUID. Whether the values of a row
+ * agree with each other is not checked here. Binding trusts the values of the program, and checks
+ * nothing. */
 
 #include "claims/store/columns.h"
 

@@ -74,7 +74,9 @@ int store_get_integer(Claims *claims, StatementId id, const SqliteValue *values,
  * each other. */
 typedef int (*StoreAdd)(void *context, int64_t key, void *row);
 
-/* Calls add for each row of a query. The statement's only row type is in the last columns. */
+/* Calls add for each row of a query. The statement's only row type is in the last columns. After a
+ * failure, context keeps the rows that were added before. An error of add other than -ENOMEM
+ * becomes -EUCLEAN. */
 int store_each(Claims *claims, StatementId id, const SqliteValue *values, StoreAdd add,
                void *context, Error *reterr);
 

@@ -73,24 +73,23 @@ static inline void store_unplaced_done(StoreUnplaced *claim)
         *claim = (StoreUnplaced){ 0 };
 }
 
-/* Opens the file, creates it if it is missing or empty, upgrades it to SCHEMA_NEWEST, and reads
- * every row. A damaged file is set aside.
+/* Opens the file, creates it if it is missing or empty, upgrades it to SCHEMA_NEWEST, and reads its
+ * rows, except those of unclean devices. A damaged file is set aside.
  *
  * Returns a ClaimsOpened; the words for CLAIMS_UPGRADED and CLAIMS_SET_ASIDE are in reterr.
  * Negative results have words, too:
  *
- *   -EPROTONOSUPPORT  A newer program wrote the file, or it has an unknown shape. It is unchanged.
- *   -EMEDIUMTYPE      It is a database of another program. It is unchanged.
- *   -EBUSY            Another process locked it for longer than busy_usec.
- *   -ENOENT, -EROFS, -EACCES, -ENOSPC, -EIO  Errors of the system. */
+ * -EPROTONOSUPPORT A newer program wrote the file, or it has an unknown shape. It is unchanged.
+ * -EMEDIUMTYPE It is a database of another program. It is unchanged. -EBUSY Another process locked
+ * it for longer than busy_usec. -ENOENT, -EROFS, -EACCES, -ENOSPC, -EIO Errors of the system. */
 int store_open(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr);
 void store_close(Claims *claims);
 
 /* Opens a copy of the file in memory; see claims_open_copy(). */
 int store_open_copy(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr);
 
-/* Takes the write lock of the file. The calls up to the next write, or to store_drop_turn(), then
- * see one state that no other process changes. */
+/* Takes the write lock of the file; within a group, the group has it. The calls up to the end of
+ * the next write, or to store_drop_turn(), then see one state that no other process changes. */
 int store_take_turn(Claims *claims, Error *reterr);
 void store_drop_turn(Claims *claims);
 

@@ -423,8 +423,8 @@ static int check_part(Sqlite *sqlite, const char *name, const char *sql, Error *
 }
 
 /* Compares the SQL of each table, index and trigger with the file. The expected SQL is read from a
- * model: an empty database in memory with the newest schema. Indexes and tables that an operator
- * added do no harm, so they are ignored. */
+ * model: an empty database in memory with the newest schema. Parts that the model lacks, such as
+ * indexes and tables that an operator added, are ignored. */
 int schema_check(Sqlite *sqlite, Error *reterr)
 {
         _cleanup_(sqlite_closep) Sqlite *model = NULL;

@@ -28,9 +28,9 @@ typedef struct Sqlite {
         bool lock_timed_out; /* the last wait for another process's lock failed */
 } Sqlite;
 
-/* Opens the file, which must exist, for reading and writing. A wait for another process's lock ends
- * after busy_usec. Then calls do not wait any more until the write lock was taken once. So a lock
- * that stays costs one wait, and not one for each request. */
+/* Opens the file, which must exist, or ":memory:", for reading and writing. A wait for another
+ * process's lock ends after busy_usec. Then calls do not wait any more until the write lock was
+ * taken once. So a lock that stays costs one wait, and not one for each request. */
 int sqlite_open(Sqlite **ret, const char *path, uint64_t busy_usec, Error *reterr);
 
 /* Sets durable commits (WAL, synchronous=FULL) and foreign keys. From then on, closing moves the
@@ -130,7 +130,7 @@ int sqlite_column(Sqlite *sqlite, sqlite3_stmt *statement, int column, const cha
 int sqlite_query_integer(Sqlite *sqlite, const char *sql, int64_t *ret, Error *reterr);
 
 /* Begins a write transaction: takes the write lock, which one process can have. Returns -EBUSY if
- * another process has it. */
+ * another process has it, and -ESTALE if the file was moved or removed. */
 int sqlite_begin_write(Sqlite *sqlite, Error *reterr);
 /* Commits. If that fails, the transaction is rolled back. */
 int sqlite_commit(Sqlite *sqlite, Error *reterr);

@@ -4,10 +4,11 @@
  * read of the same epoch reads only generations, usages of providers and cells, and held CPUs
  * again. If no connection wrote, it reads nothing. Changes of the host are written row by row. The
  * epoch is compared first, and then the generation of each changed provider with the one of the
- * view. A difference returns CLAIM_E_RACE, and the whole transaction is rolled back.
+ * view. A difference returns CLAIM_E_RACE, and the whole transaction is rolled back. A failed read
+ * can leave no view at all; the next one reads it completely.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
- *   tests/unit/claims/test-claims-scale.c */
+ * tests/unit/claims/test-claims-scale.c */
 
 #include <string.h>
 

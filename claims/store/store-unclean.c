@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads and writes the unclean devices (schema.c has the table). A row is marked by the insert of a
- * claim's device, in its transaction. Only held rows of withdrawn claims are removed here without a
- * result of the cleaning, because no guest had their devices.
+ * claim's device, in its transaction. Only rows that a withdrawn claim added are removed here
+ * without a result of the cleaning, because no guest had their devices. A row that the device had
+ * before that claim stays. So does the row of each other claim that ends. claims_set_unclean() and
+ * claims_end_unclean() change no row whose device a living claim has.
  *
  * Tests: tests/unit/claims/test-claims-unclean.c */
 

@@ -3,12 +3,13 @@
 /* Writes claims: makes, completes, confirms, renews and ends them, sets their write states, and
  * moves their amounts. Also writes, trims and lists events. Each call is one transaction, or one
  * part of the transaction of a group. A new, ended or reshaped claim has an event in the same
- * transaction. A write that rests on the view compares the generation of every provider that it
- * uses ("compare and update"). Allocations are deleted and inserted, never updated, because
- * triggers count them.
+ * transaction. A pending claim that ends loses its event instead, because no caller got it. A write
+ * that rests on the view compares the generation of every provider that it uses ("compare and
+ * update"). The end of a claim compares none, and increments those of its providers. Allocations
+ * are deleted and inserted, never updated, because triggers count them.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-events.c
- *   tests/unit/claims/test-claims-move.c */
+ * tests/unit/claims/test-claims-move.c */
 
 #include <inttypes.h>
 #include <string.h>

@@ -10,7 +10,8 @@
  * Each call is atomic, and durable if it returns 0. A failed one leaves the stored data as they
  * were. The event of a new, ended, moved or reshaped claim is written together with the change
  * (claims/claim/event.h). Other changes, such as a confirmation, have no event. Blocking and
- * results are as in claims.h. */
+ * results are as in claims.h. But calls that yield the next row of a table, and those of unclean
+ * devices, return CLAIM_E_NOT_FOUND without words. */
 
 #include "claims/claim/claim.h"
 #include "claims/claim/outcome.h"
@@ -58,15 +59,18 @@ int claims_confirm(Claims *claims, int64_t id, Error *reterr);
  * CLAIM_E_NOT_FOUND, or CLAIM_E_CONFLICT for a confirmed claim. */
 int claims_extend(Claims *claims, int64_t id, uint64_t expires_usec, Error *reterr);
 
-/* Ends a claim. The reason (copied, cut at CLAIM_TEXT_MAX bytes) is kept in its history. Returns
+/* Ends a living claim in any state. The reason (copied, cut at CLAIM_TEXT_MAX bytes) is kept in its
+ * history. If Placement can have its allocations because of the agent, a removal is left. Returns
  * CLAIM_E_NOT_FOUND if there is no such claim. */
 int claims_release(Claims *claims, int64_t id, const char *reason, Error *reterr);
 
-/* Ends a claim that is not confirmed. Returns CLAIM_E_CONFLICT for a confirmed one. */
+/* Ends a claim that is not confirmed, like claims_release(). Returns CLAIM_E_CONFLICT for a
+ * confirmed one. */
 int claims_abort(Claims *claims, int64_t id, const char *reason, Error *reterr);
 
 /* Ends every claim that is not confirmed and expired at now_usec (CLOCK_REALTIME), in one
- * transaction, with the reason CLAIM_EXPIRED. Writes nothing if there is none. */
+ * transaction, with the reason CLAIM_EXPIRED. Yields their number. Writes nothing if there is
+ * none. */
 int claims_expire(Claims *claims, uint64_t now_usec, uint64_t *ret_n, Error *reterr);
 
 /* Lists claims, the oldest first. Ended ones come after the living, the last ended first. of: the
@@ -139,8 +143,8 @@ int claims_list_unclean(Claims *claims, UncleanDevices *ret, Error *reterr);
 /* Yields the row of an address. Returns CLAIM_E_NOT_FOUND if the device has none. */
 int claims_find_unclean(Claims *claims, const char *address, UncleanDevice *ret, Error *reterr);
 
-/* Marks a device that no claim marked, or gives its row a new id. Uses address, device, identity,
- * claim, since_usec, state and reason. */
+/* Marks a device that no claim marked, or gives its row a new id. Uses address, name, identity,
+ * claim, since_usec, state and reason. The consumer is that of the claim. */
 int claims_mark_unclean(Claims *claims, const UncleanDevice *device, Error *reterr);
 
 /* Changes the state of a row, if it is from and no living claim has the device. Returns
@@ -158,7 +162,7 @@ int claims_end_unclean(Claims *claims, int64_t id, UncleanState state, Error *re
 
 /* Changes the write state of a claim from "from" to "to". reported: the consumer's state in
  * Placement; NULL, or one without elsewhere: the stored state stays. Returns CLAIM_E_NOT_FOUND if
- * the claim has another write state. */
+ * there is no claim with this id and the write state "from". */
 int claims_set_write_state(Claims *claims, int64_t id, ClaimWriteState from, ClaimWriteState to,
                            const ClaimReported *reported, Error *reterr);
 
@@ -166,11 +170,13 @@ int claims_set_write_state(Claims *claims, int64_t id, ClaimWriteState from, Cla
  * reason is kept in its history. Returns CLAIM_E_NOT_FOUND if there is none. */
 int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reterr);
 
-/* Forgets the consumers' states in Placement, because a reshape wrote them. */
+/* Forgets the consumers' states in Placement, because a reshape wrote them. Claims then count as
+ * not read. Generations stay stored. */
 int claims_forget_reported(Claims *claims, Error *reterr);
 
-/* Yields the first claim with an id above after and a pending write, at a cost that does not grow
- * with the number of pending writes. Returns CLAIM_E_NOT_FOUND if there is none. */
+/* Yields the first claim with an id above after and a pending write (CLAIM_WRITE_UNSENT or
+ * CLAIM_WRITE_SENT), at a cost that does not grow with the number of pending writes. Returns
+ * CLAIM_E_NOT_FOUND if there is none. */
 int claims_next_write(Claims *claims, int64_t after, Claim **ret, Error *reterr);
 
 /* Counts the pending writes, without a list. */
@@ -180,11 +186,12 @@ int claims_count_pending_writes(Claims *claims, PendingWrites *ret, Error *reter
  * CLAIM_E_NOT_FOUND if there is none. */
 int claims_next_removal(Claims *claims, int64_t after, const Uuid *consumer, ClaimRemoval *ret,
                         Error *reterr);
+/* Deletes a removal. Does nothing if it does not exist. */
 int claims_end_removal(Claims *claims, int64_t id, Error *reterr);
 
-/* Records that a claim will move to another consumer. Returns CLAIM_E_NOT_FOUND if from has no
- * claim, or a pending one. Returns CLAIM_E_CONFLICT if to has a claim, or if another move has the
- * same from or the same to. */
+/* Records that a claim will move to another consumer. The caller frees ret with claim_move_done().
+ * Returns CLAIM_E_NOT_FOUND if from has no claim, or a pending one. Returns CLAIM_E_CONFLICT if to
+ * has a claim, or if another move has the same from or the same to. */
 int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const char *to_type,
                       ClaimMove *ret, Error *reterr);
 
