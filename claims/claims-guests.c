@@ -2,14 +2,16 @@
 
 /* Makes and checks claims of guests by their domains. The function claims_adopt() makes a claim of
  * an existing guest's CPUs, memory and devices, whether they fit or not. It leaves out classes and
- * devices that this host does not count, and devices and host CPUs that another claim has. The
- * words in reterr name a conflict or a lack of capacity.
+ * devices that this host does not count, and devices and host CPUs that another claim has. An mdev
+ * that is left out, and a PCI device or host CPU of another claim, make the result
+ * CLAIM_E_CONFLICT; the last one is in reterr. Without a conflict, a lack of capacity is in reterr.
  *
  * The function claims_prepare() makes a claim of a guest that is about to start, but only if all of
  * it fits. Before that it ends the claim of an earlier start. The function claims_check_again()
  * completes an existing claim with devices, identities, cells, host CPUs and the boot. Each of the
- * three repeats its attempt after a lost race, and each attempt reads the host again. The function
- * claims_hold_pci() also serves claims of schema version 1 (claims-host.c). */
+ * three repeats its attempt after a lost race, and each attempt reads the host again. The end of
+ * the earlier claim is no part of an attempt. The function claims_hold_pci() also serves claims of
+ * schema version 1 (claims-host.c). */
 
 #include <string.h>
 #include <strings.h>

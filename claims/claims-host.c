@@ -8,10 +8,12 @@
  * one claim by those of its consumer.
  *
  * A write of the host compares the epoch and the generations of the changed providers. A write of a
- * claim compares the generations of its providers. Each write is retried after a lost race.
+ * claim compares the generations of its providers. Each write is retried after a lost race, up to
+ * CLAIM_ATTEMPTS_MAX attempts. The host and each claim of version 1 have transactions of their own.
+ * A version 1 claim with PCI addresses waits for the first poll, if the caller polls.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-move.c
- *   tests/unit/claims/store/test-schema.c */
+ * tests/unit/claims/store/test-schema.c */
 
 #include <ctype.h>
 #include <inttypes.h>

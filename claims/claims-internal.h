@@ -11,6 +11,8 @@
 
 /* Returns the expiry time of a claim that is made at now_usec, CLOCK_REALTIME. 0: never. */
 uint64_t claims_expiry_from(const Claims *claims, uint64_t now_usec);
+/* Reads the host into claims->view, as store_load_view() does, and removes the limits of devices
+ * from it. */
 int claims_load_view(Claims *claims, Error *reterr);
 
 /* An operation that can lose a race against other writers of the file. The caller repeats it with
@@ -41,6 +43,7 @@ static inline void device_list_done(DeviceList *list)
 int claims_add_device(DeviceList *list, const Provider *provider, const char *suffix,
                       const HostDevice *device, const Uuid *mdev);
 
+/* Adds a PCI function to the list, without an mdev. Returns -ENOMEM on failure. */
 int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffix,
                    const HostPci *pci);
 
@@ -54,15 +57,18 @@ int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *de
 int claims_taken(Claims *claims, Taken *ret, Error *reterr);
 
 /* Limits the view to the devices that each provider can still give, for a fit of the request. Adds
- * the taken devices to ret if the request asks for devices. */
+ * the taken devices to ret. Does neither before the first facts, or if the request asks for no
+ * devices. */
 int claims_count_devices(Claims *claims, const ResourceRequest *request, Taken *ret, Error *reterr);
 
 /* Adds amount free PCI devices of a provider to ret, and to the taken devices. Returns
- * CLAIM_E_NO_CAPACITY with words if the provider has fewer. */
+ * CLAIM_E_NO_CAPACITY with words if the provider has fewer; those that were found are added. */
 int claims_choose_pci(Claims *claims, const Provider *provider, const char *resource_class,
                       const char *suffix, uint64_t amount, Taken *taken, DeviceList *ret,
                       Error *reterr);
 
-/* Chooses the devices of a fit. Returns CLAIM_E_NO_CAPACITY with words if there are not enough. */
+/* Chooses the devices of a fit, piece by piece. Returns CLAIM_E_NO_CAPACITY with words at the first
+ * piece that has not enough, or that can be a device's before the first poll; ret keeps the devices
+ * that were chosen before. */
 int claims_choose_devices(Claims *claims, const ResourceRequest *request, const Fit *fit,
                           Taken *taken, DeviceList *ret, Error *reterr);

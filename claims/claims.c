@@ -5,8 +5,11 @@
  * attempt reads without a lock, since there is usually one writer. After a lost race, the next
  * attempts take the write lock first, so with SQLite the second attempt cannot lose again. Each
  * attempt reads the view of the host (claims->view) again, and clears the limits of devices in it,
- * which belong to one request. The file also has the settings of a Claims: rules, facts, node and
- * author. */
+ * which belong to one request. All attempts of a claim share one effort of the fit, and there are
+ * at most CLAIM_ATTEMPTS_MAX. The claim that a consumer has is found first, so rules never reject a
+ * repeated request. Then follow the rules, the fit, the choice of devices and the write. Claims of
+ * allocations (Placed) skip rules and fit. The file also has the settings of a Claims: rules,
+ * facts, node and author. */
 
 #include "claims/claims.h"
 

@@ -14,14 +14,14 @@
  * lost race the request is fitted again, a bounded number of times.
  *
  * Every call is synchronous on the main thread. A call that writes takes as long as the disk's
- * fsync. A call waits at most busy_usec longer if another process locks the file, and then returns
- * -EBUSY. It also returns -EBUSY after too many lost races. Results above 0 are of ClaimOutcome
- * (but for claims_open()), and each has words in reterr.
+ * fsync. Each transaction of a call waits at most busy_usec longer if another process locks the
+ * file, and the call then returns -EBUSY. It also returns -EBUSY after too many lost races. Results
+ * above 0 are of ClaimOutcome (but for claims_open()), and each has words in reterr.
  *
  * A negative result leaves the stored data as it was, with two exceptions. Calls of several
- * transactions (claims_set_providers(), claims_prepare(), claims_check_again()) keep those that
- * were committed before the error. If the disk fails in the fsync of a claim, that claim can exist
- * after a crash, and expires then. */
+ * transactions (claims_set_providers(), claims_prepare(), claims_check_again(), and claims_claim()
+ * for an existing claim) keep those that were committed before the error. If the disk fails in the
+ * fsync of a claim, that claim can exist after a crash, and expires then. */
 
 #include "claims/claim/claim-request.h"
 #include "claims/claim/claim.h"
@@ -83,19 +83,20 @@ int claims_set_node(Claims *claims, const char *node);
 
 /* Makes tree the host, and moves amounts between providers in the same transaction. Unlike
  * claims_set_providers() it does not place claims of schema version 1. Ignores the moves of claims
- * that have ended, and amounts that a claim no longer holds. Returns -EBUSY if the file is locked.
- */
+ * that have ended, and amounts that a claim no longer holds. Writes also if nothing changed.
+ * Returns -EBUSY if the file is locked. */
 int claims_shift(Claims *claims, const ProviderTree *tree, const StoreShift *shifts,
                  size_t n_shifts, Error *reterr);
 
 /* Replaces the allocations of a living claim by those of share on this host's providers. Devices
- * and layout stay. Providers that the host does not have are left out. Returns CLAIM_E_NOT_FOUND or
- * -EBUSY. */
+ * and layout stay. Providers and classes that the host does not have are left out. Returns
+ * CLAIM_E_NOT_FOUND or -EBUSY. */
 int claims_complete(Claims *claims, int64_t id, const Consumer *share, Error *reterr);
 
 /* Adds the shifts that change the allocations of one claim from before to after. Decreases are
- * paired with increases, first within a class and then between classes. The array (grown) borrows
- * names from both. Returns -ENOMEM on failure. */
+ * paired with increases, first within a class and then between classes. An amount without a partner
+ * gets no shift. The array (grown) borrows names from both. Returns -ENOMEM on failure; shifts that
+ * were added before stay. */
 int claims_make_shifts(int64_t claim, const Consumer *before, const Consumer *after,
                        StoreShift **shifts, size_t *n_shifts, size_t *n_allocated);
 
@@ -118,47 +119,51 @@ typedef struct ClaimPlacing {
         ClaimReported reported;
 } ClaimPlacing;
 
-/* Makes a claim. An equal request of the same consumer yields its existing claim (idempotent), and
- * renews the time of an expired one. A different request yields CLAIM_E_CONFLICT. A project or user
- * that is not given is not compared.
+/* Makes a claim. An equal request of the same consumer yields its existing claim (idempotent),
+ * renews the time of an expired one, and stores the identity of a guest that is given. A claim
+ * without a request text has an equal request if the amounts are equal. A different request yields
+ * CLAIM_E_CONFLICT. A project or user that is not given is not compared. The rules can reject a new
+ * claim with CLAIM_E_NO_CAPACITY, but never an existing one.
  *
- * With placing NULL nothing is known, and the fit chooses. Allocations of placing that are not on
- * this host are no part of the claim (claims/fit/placed.h). The claim, ret_claim, is owned by the
- * caller, and written on CLAIM_DONE alone. If ret_ambiguous is not NULL, it says whether groups
- * could be exchanged, because nothing says which provider serves which group. Returns CLAIM_E_OTHER
- * if the allocations do not match the request. Returns -EINVAL with words for a request that no
- * host can serve (claim_request_check()). */
+ * With placing NULL nothing is known, and the fit chooses. It tries for at most CLAIM_PATIENCE_USEC
+ * in all attempts together, and then returns CLAIM_E_TOO_HARD. Allocations of placing that are not
+ * on this host are no part of the claim (claims/fit/placed.h). The claim, ret_claim, is owned by
+ * the caller, and written on CLAIM_DONE alone. If ret_ambiguous is not NULL, it says on CLAIM_DONE
+ * whether groups could be exchanged, because nothing says which provider serves which group. It is
+ * false for an existing claim. Returns CLAIM_E_OTHER if the allocations do not match the request.
+ * Returns -EINVAL with words for a request that no host can serve (claim_request_check()). */
 int claims_claim(Claims *claims, const ClaimRequest *request, const ClaimPlacing *placing,
                  Claim **ret_claim, bool *ret_ambiguous, Error *reterr);
 
 /* Checks whether a request would fit now, and which answer each provider gives to it. Returns an
- * outcome as claims_claim() does, with its words. Takes at most patience_usec; with 0 only
- * FIT_WORK_MAX bounds it. Writes nothing. ret must be zeroed. */
+ * outcome as claims_claim() does, with its words, but looks for no claim of a consumer. The rules
+ * reject here, too. Takes at most patience_usec; with 0 only FIT_WORK_MAX bounds it. Writes
+ * nothing. ret must be zeroed. */
 int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t patience_usec,
                    FitVerdicts *ret, Error *reterr);
 
 /* Makes a claim for a guest that exists and has none. The claim is of CLAIM_TYPE_GUEST and
- * confirmed. It is made whether it fits or not, because the guest uses its resources already. The
- * new claim, ret_claim, is owned by the caller and set with the first three results:
+ * confirmed. It is made whether it fits or not, and whatever the rules say, because the guest uses
+ * its resources already. The new claim, ret_claim, is owned by the caller and set with the first
+ * three results:
  *
- *   CLAIM_DONE           The guest has its claim.
- *   CLAIM_E_NO_CAPACITY  It has its claim, and the host has less than all claims need.
- *   CLAIM_E_CONFLICT     It has a claim without the devices and host CPUs that another claim has,
- *                        and without the mdevs that belong to no device of this host. But
- *                        ret_claim is not set if nothing can be counted, or if the guest has a
- *                        claim already.
- *   -EBUSY               It has no claim. */
+ * CLAIM_DONE The guest has its claim. CLAIM_E_NO_CAPACITY It has its claim, and the host has less
+ * than all claims need. CLAIM_E_CONFLICT It has a claim without the devices and host CPUs that
+ * another claim has, and without the mdevs that belong to no device of this host. But ret_claim is
+ * not set if nothing can be counted, or if the guest has a claim already. -EBUSY It has no
+ * claim. */
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr);
 
 /* Makes a claim from the allocations of a consumer that has neither claim nor guest, whether it
  * fits or not. The original request is unknown: the claim's request is "", and claims_claim()
- * answers a request of the same amounts with it. The claim expires unless it is confirmed.
- * placing->holding has all allocations of the consumer, and must not be NULL.
+ * answers a request of the same amounts with it. The claim expires unless it is confirmed. The
+ * rules do not reject it. placing->holding has all allocations of the consumer, and must not be
+ * NULL.
  *
- * Returns CLAIM_E_NO_CAPACITY with words if the claim was made without devices that are not free.
- * Returns CLAIM_E_OTHER if the consumer has no allocation on this host, CLAIM_E_CONFLICT if it has
- * a claim, or -EBUSY. ret_claim (owned by the caller) is set on CLAIM_DONE and
- * CLAIM_E_NO_CAPACITY. */
+ * Returns CLAIM_E_NO_CAPACITY with words if a device was not free. The claim was made then, but
+ * names only the devices that were chosen before that one. Returns CLAIM_E_OTHER if the consumer
+ * has no allocation on this host, CLAIM_E_CONFLICT if it has a claim, or -EBUSY. ret_claim (owned
+ * by the caller) is set on CLAIM_DONE and CLAIM_E_NO_CAPACITY. */
 int claims_claim_placed(Claims *claims, const ClaimPlacing *placing, Claim **ret_claim,
                         Error *reterr);
 
@@ -175,12 +180,16 @@ int claims_claim_starting(Claims *claims, const ClaimPlacing *placing, const Str
 
 /* Makes a claim for a guest that is about to start, from its domain. It counts as claims_adopt()
  * does, but only if all of it fits, with exactly the devices and host CPUs that the domain names.
- * The claim is of CLAIM_TYPE_GUEST, and expires unless it is confirmed.
+ * All terms of the inventories count, and each class must be counted here (CLAIM_E_UNKNOWN_CLASS).
+ * A device that is not clean is CLAIM_E_CONFLICT, unless this guest had it last and its cleaning is
+ * not due. The claim is of CLAIM_TYPE_GUEST, and expires unless it is confirmed.
  *
- * If another caller made a claim for the consumer, that claim is kept and yielded. So is a claim of
- * claims_claim_starting() that has the devices of the domain. A claim that is left over from an
- * earlier start of the guest is ended, and yielded in ret_ended (owned by the caller; written with
- * every result). Returns -EAGAIN before claims_set_facts(). */
+ * If another caller made a claim for the consumer, that claim is kept and yielded. So is the claim
+ * of a running guest, and a claim of claims_claim_starting() that has the devices of the domain. A
+ * claim that is left over from an earlier start of the guest is ended first, and yielded in
+ * ret_ended (owned by the caller). It stays ended if the call fails then. ret_ended is unchanged if
+ * no claim was ended, and ret_claim unless the result is CLAIM_DONE. Returns -EAGAIN before
+ * claims_set_facts(). */
 int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, Claim **ret_ended,
                    Error *reterr);
 
@@ -195,7 +204,7 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
  * for it; it still belongs to this boot then. */
 int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr);
 
-/* Returns the boot and the node of new claims, borrowed. */
+/* Returns the boot ("": unknown) and the node of new claims, borrowed. */
 const char *claims_boot_id(const Claims *claims);
 const char *claims_node(const Claims *claims);
 

@@ -81,8 +81,9 @@ typedef struct GuestIndex {
         size_t n_pci;
 } GuestIndex;
 
-/* Sorts the claims, guests and devices, so that a look-up for each claim costs no pass over all
- * others. guest_index_done() is needed also after -ENOMEM. */
+/* Sorts the claims, guests and devices, so that a look-up costs no pass over all of them.
+ * guest_index_done() is needed also after -ENOMEM. It zeroes the members that the caller set,
+ * too. */
 int guest_index_make(GuestIndex *index);
 void guest_index_done(GuestIndex *index);
 
@@ -99,6 +100,7 @@ const Claim *guest_index_second_claim(const GuestIndex *index, const Uuid *consu
  * claim to leave out, or NULL. */
 bool guest_index_has_claim(const GuestIndex *index, const Uuid *guest, const Claim *but);
 
+/* Returns the domain or process with this uuid, borrowed; NULL: none. */
 const HostDomain *guest_index_domain(const GuestIndex *index, const Uuid *uuid);
 
 /* Returns the guest of a claim, also while a migration owns the claim. NULL: it is not here. */
@@ -112,6 +114,7 @@ bool guest_index_has_pci(const GuestIndex *index, const char *address);
 /* Returns NULL if Placement was not asked about the consumer. consumers: by uuid. */
 const ConsumerRead *consumer_read_find(const ConsumerRead *consumers, size_t n,
                                        const Uuid *consumer);
+/* Returns where the consumer's allocations are, by the answer about it. */
 ConsumerPlace guest_index_place(const GuestIndex *index, const Uuid *consumer);
 
 /* Returns true if the consumer can be a migration of a guest: see above. */

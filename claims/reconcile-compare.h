@@ -18,14 +18,15 @@ typedef struct ReconcileProblems {
         size_t n_items, n_allocated;
 } ReconcileProblems;
 
-/* Adds a problem. Returns -ENOMEM on failure. */
+/* Adds a problem with a formatted text. Returns -ENOMEM on failure. */
 int reconcile_add_problem(ReconcileProblems *problems, const Uuid *consumer, int64_t claim_id,
                           const char *format, ...) _printf_(4, 5);
 void reconcile_problems_done(ReconcileProblems *problems);
 
 /* Adds the differences between a confirmed claim and its guest. A claim can have more than its
  * guest: Nova can allocate more than a domain shows, and a claim can have CPUs for emulator and I/O
- * threads. Returns -ENOMEM on failure. */
+ * threads. Only the first guest CPU and the first pinned host CPU that differ are added. Returns
+ * -ENOMEM on failure; a part of the problems can be added then. */
 int reconcile_compare(const GuestIndex *index, const Claim *claim, const HostDomain *domain,
                       ReconcileProblems *problems);
 

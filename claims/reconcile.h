@@ -4,22 +4,22 @@
 /* Compares claims and guests, and lists the actions that make them agree. Pure: claims, a poll and
  * Placement's answers go in, and a list comes out. The caller does the actions:
  *
- *   READ      The caller reads a consumer's allocations, and calls again with the answer.
- *   ADOPT     A guest without a claim gets one that is made of its domain.
- *   COMPLETE  A claim that was made of a guest, before its allocations were read, gets these.
- *   RELEASE   A claim ends if its guest is not here, and its consumer has nothing on this host:
- *             poll and Placement agree. Where Placement does not decide, it ends by age:
- *             unconfirmed and expired, or confirmed and without its guest for the expiry time.
- *   BOTH      RELEASE and ADOPT replace a claim that was made of a guest. The guest was resized,
- *             and Placement has at least its amounts. Or another writer changed the amounts in
- *             Placement, which the claim follows.
- *   CONFIRM   The guest of an unconfirmed claim is here, and the claim expired or its guest is no
- *             domain. Also the claim that stays after a resize.
- *   EXTEND    A claim expired unconfirmed, but its consumer has allocations here.
- *   PLACE     A consumer without claim and guest gets a claim of its allocations. This needs the
- *             first complete read for a new claim database.
- *   CHECK     A claim belongs to another boot, or lacks a device, an identity or the cells of its
- *             guest, or holds other host CPUs than the guest's threads use.
+ * READ The caller reads a consumer's allocations, and calls again with the answer. ADOPT A guest
+ * without a claim gets one that is made of its domain. COMPLETE A claim that was made of a guest,
+ * before its allocations were read, gets these. RELEASE A claim ends if its guest is not here, and
+ * its consumer has nothing on this host: poll and Placement agree. Where Placement does not decide,
+ * it ends by age: unconfirmed and expired, or confirmed and without its guest for the expiry time.
+ * A pending claim never ends here. On a host without Placement, the database ends unconfirmed
+ * claims. BOTH RELEASE and ADOPT replace a claim that was made of a guest. The guest was resized,
+ * and Placement has at least its amounts. Or another writer changed the amounts in Placement, or
+ * took devices away, which the claim follows. Or a resize is over, and the claim that stays has
+ * other devices than the guest. CONFIRM The guest of an unconfirmed claim is here, and the claim
+ * expired or its guest is no domain. Or the claim was made for the start of a server, and its guest
+ * runs. Also the claim that stays after a resize. EXTEND A claim expired unconfirmed, but its
+ * consumer has allocations here. PLACE A consumer without claim and guest gets a claim of its
+ * allocations. This needs the first complete read for a new claim database. CHECK A claim belongs
+ * to another boot, or lacks a device, an identity or the cells of its guest, or holds other host
+ * CPUs than the guest's threads use.
  *
  * A guest is a domain that is defined or runs (with started_only: that runs). The guest and its
  * claim have the same uuid. The expiry time counts from the first poll that missed the guest. So a
@@ -28,9 +28,10 @@
  * Age alone does not prove that a claim is unused, because a build can be slow. So Placement is
  * asked first, and claims that cannot be checked now stay unchanged. Placement is asked only where
  * its answer decides: for a claim that is about to end, a guest that is adopted, and a confirmed
- * claim without its guest. After a rejection without capacity (urgent) it is asked about all claims
- * without a guest. If the claim stays, the pauses between questions grow. A pause is as long as the
- * guest was missing at the last question, and at most the expiry time.
+ * claim without its guest. After a rejection without capacity (urgent) it is asked at once about
+ * all claims without a guest that its answer could end. If the claim stays, the pauses between
+ * questions grow. A pause is as long as the guest was missing at the last question, and at most the
+ * expiry time.
  *
  * Placement does not decide about allocations that the agent wrote, and about guests that release
  * everything while they are off. It decides nothing on a host without Placement. But age ends no
@@ -66,7 +67,8 @@ typedef enum ReconcileType {
 
 typedef struct ReconcileAction {
         ReconcileType type;
-        int64_t claim_id; /* 0 for RECONCILE_ADOPT and RECONCILE_PLACE */
+        int64_t claim_id; /* 0 for RECONCILE_ADOPT, RECONCILE_PLACE, and RECONCILE_READ of a guest
+                           * without a claim */
         Uuid consumer;
         const HostDomain *domain; /* one of the facts; NULL: no guest */
         const char *reason;       /* RECONCILE_RELEASE: reason of the end */
@@ -111,7 +113,9 @@ typedef struct ReconcileRecent {
 } ReconcileRecent;
 
 typedef struct Reconcile {
-        ReconcileAction *actions; /* releases first: later actions can need what they free */
+        ReconcileAction *actions; /* in this order: release, confirm, extend, complete, check,
+                                   * adopt, place, read. Later actions can need what releases
+                                   * free */
         size_t n_actions, n_actions_allocated;
         bool wants_all; /* read all consumers of this host, then call again */
         ReconcileProblems problems;
@@ -149,5 +153,6 @@ typedef struct ReconcileInput {
                           themselves, are compared */
 } ReconcileInput;
 
-/* Makes the list of actions. ret must be zeroed. -ENOMEM leaves memory as it was. */
+/* Makes the list of actions, and replaces memory. ret must be zeroed; the caller frees it with
+ * reconcile_done(). It borrows from the input. -ENOMEM leaves memory as it was, and ret empty. */
 int reconcile_make(const ReconcileInput *input, ReconcileMemory *memory, Reconcile *ret);

@@ -7,10 +7,10 @@
  * After the resize was confirmed or reverted, one of them holds devices for no guest. A claim is
  * over only if three kinds of evidence agree:
  *
- *   The domain has the resources of the other claim, and not those of this claim.
- *   Placement allocates to the consumer the amounts of the other claim, and not of this one.
- *   Migrations: no consumer of the same project that can be a migration has, on a provider of this
- *   claim, the claim's amount of a class.
+ * The domain has the resources of the other claim, and not those of this claim. Placement allocates
+ * to the consumer the amounts of the other claim, and not of this one. Migrations: no consumer of
+ * the same project that can be a migration, and has no requested claim, has on a provider of this
+ * claim the claim's amount of a class.
  *
  * If the domain agrees with both claims, Placement and the migrations decide. The domain does so if
  * the claims differ only in classes that no domain shows (DISK_GB), or in amounts that a flavor
@@ -41,8 +41,8 @@ typedef struct ResizePair {
 /* Returns true if these are the two claims of a resize, and neither has a pending write. */
 bool resize_pair_is(const Claim *first, const Claim *target);
 
-/* Compares the two claims of a resize. index has all consumers of the host; view: the host, NULL if
- * it is unknown, and then the verdict is RESIZE_PAIR_OPEN. ret must be zeroed. Returns a verdict,
- * or -ENOMEM. */
+/* Compares the two claims of a resize. index has all consumers of the host; view: the host. The
+ * verdict is RESIZE_PAIR_OPEN if view is NULL (unknown), or if the consumer was not read or has no
+ * allocation here. ret must be zeroed. Returns a verdict, or -ENOMEM. */
 int resize_pair_judge(const GuestIndex *index, const HostView *view, const Claim *first,
                       const Claim *target, const HostDomain *domain, ResizePair *ret);
