@@ -10,7 +10,8 @@
 /* Reads all sections into host->cleans, in the order of their first headers. The caller has read
  * [pci] before. Returns -EINVAL with words that begin with the place of the bad option or section,
  * or -ENOMEM. Some sections can have been added then. Each section needs "clean", and
- * device_addresses or resource_classes. An address and a class belong to one section. */
+ * device_addresses or resource_classes, and [pci] report_in_placement must be true. The class VGPU
+ * is an error. An address and a class belong to one section. */
 int config_load_cleans(HostConfig *host, const ConfigSettings *settings, Error *reterr);
 
 /* Frees host->cleans. */

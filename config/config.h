@@ -107,21 +107,24 @@ typedef void (*ConfigWarning)(const char *text, void *userdata);
  * sysconfdir, normally /etc/compute-agent/.
  *
  * Returns -EINVAL with words (exit code 78), -ENOENT if the named file does not exist, another
- * errno of reading, or -ENOMEM. warning can be NULL. Blocks on the disk. */
+ * errno of reading, or -ENOMEM. The caller frees *ret with config_free(). warning can be NULL; all
+ * warnings are also in the Config. Blocks on the disk. */
 int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
                 Error *reterr);
 
 /* Reads the same files, but uses only [hook]. A guest that starts waits for the hook, so values and
  * references of other sections are not checked. Errors of syntax are errors in each section. All
- * members of the Config but files and those of [hook] are 0. */
+ * members of the Config but files and those of [hook] are 0. Makes no warnings. Returns the errors
+ * of config_load(). */
 int config_load_hook(Config **ret, const char *file, Error *reterr);
 
 /* Replaces endpoint, token and auth_type of [placement] by those of a Placement behind a Unix
- * socket that accepts the token "admin". The other options stay. Returns -ENOMEM. */
+ * socket that accepts the token "admin". The other options stay. Returns -ENOMEM on failure; then
+ * nothing is changed. */
 int config_set_direct(Config *config, const char *socket);
 
 /* Finds the files that config_load() would read, NULL-terminated. The caller frees with
- * strings_free(). */
+ * strings_free(). Returns the errors of config_search(). Blocks on the disk. */
 int config_find_files(const char *file, ConfigWarning warning, void *userdata, char ***ret,
                       Error *reterr);
 /* Lets config->reporter borrow the present strings, and sets its use of local DISK_GB. Call it

@@ -5,7 +5,8 @@
  * uses.
  *
  * Root can read each file, so a check by root proves nothing for the service. The checks run in a
- * child process that has the user and groups of the service.
+ * child process that has the user and groups of the service. The child is forked without exec, so
+ * the caller must have only one thread.
  *
  * Limits: the sandbox of the unit (ProtectHome=, PrivateTmp=) is not applied. The caller compares
  * the credentials that systemd gives to the service (LoadCredential=). */
@@ -29,11 +30,12 @@ void service_rights_done(ServiceRights *rights);
 
 /* Finds a user and its groups, and adds the groups of extra (NULL-terminated, or NULL), which are
  * SupplementaryGroups= of the unit. Unknown groups are skipped. Returns -ENOENT with words if the
- * user does not exist, or -ENOMEM. Blocks on the user database. */
+ * user does not exist, -EAGAIN if its groups change during the call, or -ENOMEM. The caller frees
+ * ret with service_rights_done(). Blocks on the user database. */
 int service_rights_find(ServiceRights *ret, const char *user, char *const extra[], Error *reterr);
 
 /* Finds the rights of a user id. A user with a name gets the groups of the user database. A user id
- * without a name gets only group. */
+ * without a name gets only group. Returns the errors of service_rights_find(). */
 int service_rights_find_id(ServiceRights *ret, uid_t user, gid_t group, Error *reterr);
 
 /* Opens the configuration files that config_load() would find. Returns 0 if all can be read, else a

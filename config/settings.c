@@ -4,12 +4,13 @@
  * options from their entries, and warns about entries that set nothing.
  *
  * Options can have old names, and those of authentication can be in another section, so the search
- * for an option compares entries by rank_of(). Entries are in the order of reading, and the last
- * one wins. References are replaced once, in place, and the entry is then marked as expanded. A
- * reference from a value that is no secret to a secret is an error, because messages quote the
- * first value. So secrets are expanded last: an entry that they alone refer to can contain a
- * secret, but no later reference leads to it. Limits: references nest 16 deep, and an expanded
- * value has at most 64 KiB.
+ * for an option compares entries by rank_of(). Entries are in the order of reading. The last file
+ * wins, within it the present name of an option, and then the last entry. References are replaced
+ * once, in place, and the entry is then marked as expanded. A reference from a value that is no
+ * secret to a secret is an error, because messages quote the first value. So secrets are expanded
+ * last: an entry that they alone refer to can contain a secret, but no later reference leads to it.
+ * Values that do not count for an option are expanded only if a reference leads to them. Limits:
+ * references nest 16 deep, and an expanded value has at most 64 KiB; more is an error.
  *
  * Tests: tests/unit/config/test-settings.c tests/unit/config/test-config.c */
 

@@ -12,23 +12,22 @@
 int config_settings_read(ConfigSettings *settings, char *const paths[], Error *reterr);
 
 /* Follows [placement] auth_section, the reference of keystoneauth: the options of authentication
- * are read from that section, which can belong to another service. Returns -EINVAL with words if
- * there is no such section. */
+ * are read from that section, which can belong to another service. Does nothing if the option is
+ * not set or empty. Returns -EINVAL with words if there is no such section, or -ENOMEM. */
 int config_settings_follow_auth(ConfigSettings *settings, Error *reterr);
 
 /* Replaces the references in the values of a section that count for an option of this agent, as
  * oslo.config does. section NULL: all sections.
  *
- *   $name, ${name}    the option of that name in the same section, else in [DEFAULT]
- *   ${section.name}   the option of another section
- *   $$, \\$           a dollar sign
+ * $name, ${name} the option of that name in the same section, else in [DEFAULT] ${section.name} the
+ * option of another section $$, \\$ a dollar sign
  *
  * The references in the value of a referenced option are replaced too. An option that no file sets
  * has its default, if this agent knows the option. Other text after a dollar sign stays.
  *
  * Values of other options and sections change only if a reference leads to them. Returns -EINVAL
- * with words that name file, line and option if a reference leads to no option or in a circle, or
- * -ENOMEM. */
+ * with words that name file, line and option, or -ENOMEM. Errors are a reference to no option, a
+ * circle, a reference to a secret from a value that is none, and a result that is too long. */
 int config_expand(ConfigSettings *settings, const char *section, Error *reterr);
 
 /* Returns the option that an entry sets: one of its section, or one of [placement] if the section

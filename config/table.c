@@ -5,8 +5,10 @@
  * A row has the section, name, old names, type and default of an option. It also has the limits or
  * the form of the value, the allowed values in words, and the offset of the member in Config. The
  * macros below are the usual kinds of rows. Invariants: a text that is not allowed never reaches a
- * member. A secret is wiped when it is freed, and no message quotes it. Types of mediated devices
- * and groups of cards have tables of their own, because each has a struct of its own.
+ * member. A secret is wiped when it is freed, and no message quotes it. Types of mediated devices,
+ * groups of cards and groups of cleaned devices have tables of their own, because each has a struct
+ * of its own. Limits and forms are those of single values. Rules about several options are in
+ * config.c, prepares.c and cleans.c, and the driver checks lists of CPUs.
  *
  * Tests: tests/unit/config/test-config.c tests/unit/config/test-example.c */
 

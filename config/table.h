@@ -78,7 +78,8 @@ const ConfigOption *config_find_option(const ConfigOption *options, const char *
 
 /* Sets the member of base from a text and frees its old value; CONFIG_MULTI adds an item and
  * ignores an empty text. For other types an empty text means the default if it cannot be a value.
- * Returns -EINVAL with words ("x": must be …), which quote no secret, or -ENOMEM. */
+ * CONFIG_UNUSED sets nothing. Returns -EINVAL with words ("x": must be …), which quote no secret
+ * and no text with "@", or -ENOMEM. A text that is not allowed leaves the member as it was. */
 int config_option_set(const ConfigOption *option, void *base, const char *text, Error *reterr);
 
 /* Frees a string or list of base and sets it to NULL. Strings are wiped. Other members stay. */

@@ -12,11 +12,11 @@ int config_value_bool(const char *text, bool *ret);
 /* Reads a whole decimal number with an optional sign. Returns -ERANGE if it does not fit. */
 int config_value_i64(const char *text, int64_t *ret);
 
-/* Reads a finite decimal number, independent of the locale. */
+/* Reads a finite decimal number, independent of the locale. Returns -EINVAL or -ENOMEM. */
 int config_value_double(const char *text, double *ret);
 
-/* Reads items between commas, trimmed and without empty ones. The result is NULL-terminated; the
- * caller frees with strings_free(). Returns -ENOMEM. */
+/* Reads items between commas, trimmed and without empty ones. An empty text is an empty list. The
+ * result is NULL-terminated; the caller frees with strings_free(). Returns -ENOMEM on failure. */
 int config_value_list(const char *text, char ***ret);
 
 /* The forms of texts. The "allowed" text of an option describes its form. */
@@ -29,7 +29,7 @@ typedef enum ConfigForm {
         CONFIG_FORM_DRIVER_URI,
         CONFIG_FORM_ENDPOINT,
         CONFIG_FORM_HTTP_URL,
-        CONFIG_FORM_WORD, /* printable, without white space */
+        CONFIG_FORM_WORD, /* printable ASCII without white space, 1 to 255 bytes */
         CONFIG_FORM_MDEV_CLASS,
         CONFIG_FORM_MDEV_TYPE,
         CONFIG_FORM_DEVICE_ADDRESS,
