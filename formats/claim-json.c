@@ -6,10 +6,9 @@
  *
  * Each part of a claim has a function that returns a new reference, or NULL if memory ran out. A
  * NULL among the values makes json_pack() fail and release the other values, so errors need no
- * further check. Only "held" is left out if memory ran out for it. Allocations are sorted by
- * provider name; the other arrays keep the order of the claim. Limit: the texts of an event come
- * from a database that might be damaged. A column that is not a JSON array becomes an empty
- * array. */
+ * further check. Allocations are sorted by provider name; the other arrays keep the order of the
+ * claim. Limit: the texts of an event come from a database that might be damaged. A column that is
+ * not a JSON array becomes an empty array. */
 
 #include "formats/claim-json.h"
 

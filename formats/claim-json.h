@@ -3,16 +3,18 @@
 
 /* A claim as a member of the documents "claims" and "history":
  *
- * {"id", "consumer", "guest": the name of its domain, "" if unknown, "state": "claimed" |
- * "confirmed" | "released", "resize_target", "project", "user", "created_usec", "expires_usec",
- * "ended_usec", "end_reason", "allocations": [{"provider": "<uuid>", "name", "resources": {"VCPU":
- * 2}}], "devices": [{"provider", "group": suffix, "class": the resource class that counts the
- * device, "" if the host does not offer it now, "device": libvirt's name, "address": PCI address or
- * "", "mdev_type", "mdev": uuid, "exists": whether the mdev exists, "managed": libvirt takes the
- * device from its driver}], "boot_id", "consumer_type", "cells": [{"cell", "host_cell",
- * "memory_mb", "page_kib": 0 for small pages, "vcpus": "0-1"}], "cpus": [{"vcpu", "dedicated",
- * "cpus": "4"}], "held": host CPUs that no other guest can get, "mappings": {suffix: [uuids of
- * providers]}, "beyond_domain": {"VCPU": amount in Placement that the domain does not show}}
+ * {"id", "consumer", "guest": the name of its domain, or for a guest without one the beginning of
+ * its text (claim.h, process), "" if unknown, "state": "pending" | "claimed" | "confirmed" |
+ * "released", "resize_target", "project", "user", "created_usec", "expires_usec", "ended_usec",
+ * "end_reason", "allocations": [{"provider": "<uuid>", "name", "resources": {"VCPU": 2}}],
+ * "devices": [{"provider", "group": suffix, "class": the resource class that counts the device, ""
+ * if the host does not offer it now, "device": libvirt's name, "address": PCI address or "",
+ * "identity": as recorded, or "", "mdev_type", "mdev": uuid, "exists": whether the mdev exists,
+ * "managed": libvirt takes the device from its driver}], "boot_id", "consumer_type", "cells":
+ * [{"cell", "host_cell", "memory_mb", "page_kib": 0 for small pages, "vcpus": "0-1"}], "cpus":
+ * [{"vcpu", "dedicated", "cpus": "4"}], "held": host CPUs that no other guest can get, "mappings":
+ * {suffix: [uuids of providers]}, "beyond_domain": {"VCPU": amount in Placement that the domain
+ * does not show}}
  *
  * Times are microseconds of CLOCK_REALTIME; 0: never, or not yet. A whole PCI device has neither
  * type nor mdev. */

@@ -18,14 +18,16 @@
 #include "base/provider-tree.h"
 #include "claims/claim/host-view.h"
 
-/* Makes the document. view: the host as the claims know it, or NULL. Returns a new reference, or
- * NULL if memory ran out. */
+/* Makes the document. view: the host as the claims know it; NULL: each "used" is 0. Returns a new
+ * reference, or NULL if memory ran out. */
 json_t *tree_to_json(const ProviderTree *tree, const HostView *view, const Uuid *root,
                      const char *node, const char *sync_state);
 
-/* Reads the providers of such a document; the caller owns the tree. Returns -EBADMSG with words, or
- * -ENOMEM. */
+/* Reads the providers of such a document; the caller owns the tree. Other members, also the format,
+ * are ignored. A parent must precede its children. Returns -EBADMSG with words, or -ENOMEM; then
+ * *ret is unchanged. */
 int tree_from_json(const json_t *object, ProviderTree **ret, Error *reterr);
 
-/* Returns the amount of one class of one provider that living claims use. view may be NULL. */
+/* Returns the amount of one class of one provider that living claims use. 0 if view is NULL, or
+ * does not have the provider. */
 uint64_t tree_usage(const HostView *view, const Uuid *provider, const char *resource_class);
