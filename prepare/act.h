@@ -13,6 +13,6 @@
  *
  * Returns 1 if the step was done, 0 if the host changed since the plan, or a negative errno with
  * words. Blocks as long as the driver does, for new functions at most 10 s longer, and for a unit
- * until systemctl ends. "open" of the functions of host is updated. */
+ * until systemctl ends, without a limit. "open" of the functions of host is updated. */
 int prepare_act(const PreparePaths *paths, PrepareHost *host, const PrepareStep *step,
                 Error *reterr);

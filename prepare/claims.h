@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads the living claims of functions from the agent's database.
+/* Reads the living claims of functions, and the devices that must be cleaned, from the agent's
+ * database. Claims of mediated devices, and devices that are not on PCI, are left out.
  *
  * The folder of the database belongs to the agent, which is not root. So a child process becomes
  * the owner of the folder and reads a copy of the database, and this process reads the child's
@@ -13,7 +14,9 @@
 /* Reads the claims. A missing database yields no claims, and complete = false. ret must be zeroed.
  *
  * Returns the errors of claims_open_copy() with words, -EBADMSG for an invalid document, -ETIMEDOUT
- * if the child does not end, or -ENOMEM. Blocks on the disk, and for a lock of the database. */
+ * if the child does not end within 30 s, -EFBIG for a document of more than 16 MiB, -EIO if the
+ * child fails, or -ENOMEM. Blocks on the disk, and up to 5 s for a lock of the database. "complete"
+ * is also false if Placement is configured, but was not read for a new database yet. */
 int prepare_read_claims(const Config *config, PrepareClaims *ret, Error *reterr);
 
 /* Parses the document of the child (claims.c). Returns its error with words, -EBADMSG for an

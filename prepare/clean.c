@@ -2,18 +2,19 @@
 
 /* Each dirty device is a task:
  *
- *   new ──▶ cleaning ──▶ proving ──▶ clean
- *    │          └───────────┴──────▶ failed
- *    └──▶ waiting: a process has it open; the next stamp makes it new again
+ * new ──▶ cleaning ──▶ proving ──▶ clean │ └───────────┴──────▶ failed └──▶ waiting: a process has
+ * it open; the next stamp makes it new again
  *
  * The agent decides that a device is dirty, and its database is foreign input. So this program
- * checks before each unit, and before the result, what only root can see: a section of the
- * configuration has the device, it is no virtual function, no living claim names it, and no process
- * has its VFIO group or device open. A claim that exists, or a device that is not of a section,
- * makes the task fail.
+ * checks the device before its first unit: the host lists it, a section of the configuration has
+ * it, it is no virtual function, and no living claim names it. Otherwise the task fails. Before
+ * each unit and before the result it checks that no process has its VFIO group or device open. A
+ * device that is open at first waits, and one that is opened during the cleaning fails.
  *
- * A unit that runs since an earlier run is waited for (prepare/unit.h). A run that is killed leaves
- * no result, and the next one starts the units again. The result names the row of the database, so
+ * A unit that runs since an earlier run is waited for (prepare/unit.h). At the end of its time
+ * (timeout_sec, for each unit) only systemctl is killed: the task fails, and the unit is not
+ * stopped. A run that is killed leaves no result, and the next one starts the units again. While
+ * the system stops, a failed unit is no result either. The result names the row of the database, so
  * it cannot count for a later use of the device.
  *
  * Invariant: no unit is started for a row that has a result. The agent can read the result at any

@@ -7,8 +7,11 @@
  * handle is a link to /dev/vfio/GROUP, /dev/vfio/noiommu-GROUP or /dev/vfio/devices/vfioN.
  *
  * A descriptor of an IOMMU group counts for each function of the group. A path below another mount
- * of /dev ends in the same words, so only the end is compared, from "/vfio/" on. Limit: a handle
- * that was received over a socket and is in no table of descriptors is not seen.
+ * of /dev ends in the same words, so only the end is compared, from "/vfio/" on. If the descriptors
+ * of any process cannot be read, each function that is not seen open is unknown. A missing link
+ * means that there is none, and a missing file of SR-IOV counts as 0. A file with other content
+ * makes the card or the function unreadable, and the others are still read. Limit: a handle that
+ * was received over a socket and is in no table of descriptors is not seen.
  *
  * Tests: tests/unit/prepare/test-hardware.c */
 

@@ -24,7 +24,8 @@ int prepare_read_host(const PreparePaths *paths, const HostConfig *config, Prepa
 int prepare_read_function(const PreparePaths *paths, PrepareFunction *function);
 
 /* Reads a device for the rules of the configuration: its ids and the address of its physical
- * function. ret must be zeroed. Returns -ENOENT if it does not exist, or -ENOMEM. */
+ * function. ret must be zeroed. An id that cannot be read is 0. Returns -ENOENT if the device does
+ * not exist, or -ENOMEM. */
 int prepare_read_device(const PreparePaths *paths, const char *address, SnapshotDevice *ret);
 
 /* Sets "open" of each function. If the descriptors of a process cannot be read, a function that no
@@ -42,7 +43,8 @@ int prepare_read_driver(const PreparePaths *paths, const char *address,
 /* Counts the listed cards without a driver. A card that does not exist has none. */
 size_t prepare_count_unbound(const PreparePaths *paths, const HostConfig *config);
 
-/* Reads sriov_numvfs of a card. */
+/* Reads sriov_numvfs of a card. Returns -EBADMSG for content that is no number, or another negative
+ * errno. */
 int prepare_read_number(const PreparePaths *paths, const char *address, uint64_t *ret);
 
 /* Returns true if a descriptor with this link target is a VFIO handle of the function: its IOMMU

@@ -5,8 +5,10 @@
  * A card is decided before its functions: while its unit must run or its functions must be made, it
  * gets no other step, because its functions change. Each function gets at most one step. The caller
  * executes the steps of the first kind alone, reads everything again, and plans again. So one plan
- * clears a function with a wrong type, and the next plan sets the new type. A crash between two
- * steps needs no repair: the next run finds the host as it is.
+ * clears a function with a wrong type, and the next plan sets the new type. A number of functions
+ * that cannot be changed is refused, and the existing functions still get their steps. Types are
+ * set and cleared only in sections with vgpu_types. A crash between two steps needs no repair: the
+ * next run finds the host as it is.
  *
  * Limits: the framebuffer and the mode of a card are not known here. A type that the card cannot
  * create now is found when it is written. */

@@ -23,9 +23,11 @@ int prepare_unit_check(const char *unit, Error *reterr);
  * for it. Yields the process, which the caller waits for. */
 int prepare_unit_start(const char *unit, pid_t *ret, Error *reterr);
 
-/* Returns a list of the unit's last lines in the journal, which can be empty. NULL: memory ran
- * out. */
+/* Returns a new list of the unit's last lines in the journal, at most PREPARE_UNIT_LINES of at most
+ * 200 bytes. It is empty if the journal cannot be read. NULL: memory ran out. Blocks for at most 10
+ * s. */
 json_t *prepare_unit_lines(const char *unit);
 
-/* Returns true if the system is about to stop. Units then fail because they are stopped. */
+/* Returns true if the system is about to stop. Units then fail because they are stopped. False if
+ * systemctl gives no answer. */
 bool prepare_unit_system_stops(void);

@@ -7,8 +7,8 @@
 
 #define PREPARE_WANTED_SIZE 17 /* bytes of a stamp, with the NUL */
 
-/* Reads the stamp in RUN/compute-agent/NAME: hexadecimal digits. Other content, and a file that is
- * not the agent's, count as "". */
+/* Reads the stamp in RUN/compute-agent/NAME: hexadecimal digits. Only the first line counts, up to
+ * 16 digits. Other content, and a file that is missing or not the agent's, count as "". */
 void prepare_read_wanted(const PreparePaths *paths, const char *name,
                          char ret[static PREPARE_WANTED_SIZE]);
 
