@@ -22,7 +22,7 @@ typedef struct Allocation {
 
 typedef struct Consumer {
         Uuid uuid;
-        char *project_id;
+        char *project_id; /* this text and the next two are owned; NULL: unknown */
         char *user_id;
         char *type;              /* consumer_type of microversion 1.38; NULL: unknown */
         int64_t generation;      /* -1: a new consumer, sent as null */
@@ -91,7 +91,7 @@ int consumer_set(Consumer *consumer, const Uuid *provider, const char *resource_
                  uint64_t amount);
 
 /* Adds or sets all these allocations in this order. A failure leaves the earlier ones changed.
- * -ENOMEM, -EOVERFLOW. */
+ * -ENOMEM, and for a sum -EOVERFLOW. */
 int consumer_add_all(Consumer *consumer, const Allocation *allocations, size_t n);
 int consumer_set_all(Consumer *consumer, const Allocation *allocations, size_t n);
 

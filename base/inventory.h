@@ -16,12 +16,12 @@
 #define RESOURCE_CLASS_MAX  255 /* characters of a class or trait name */
 
 typedef struct Inventory {
-        uint64_t total;     /* 1 … INVENTORY_MAX_AMOUNT */
-        uint64_t reserved;  /* 0 or more; above total the capacity is 0 */
-        uint64_t min_unit;  /* 1 or more */
-        uint64_t max_unit;  /* 1 or more */
-        uint64_t step_size; /* 1 or more */
-        double allocation_ratio;
+        uint64_t total;          /* 1 … INVENTORY_MAX_AMOUNT */
+        uint64_t reserved;       /* 0 or more; above total the capacity is 0 */
+        uint64_t min_unit;       /* 1 or more */
+        uint64_t max_unit;       /* 1 or more */
+        uint64_t step_size;      /* 1 or more */
+        double allocation_ratio; /* 0 … INVENTORY_MAX_RATIO */
 } Inventory;
 
 /* Placement's defaults for the fields that a record leaves out. */

@@ -5,9 +5,9 @@
  * query of Placement's GET /allocation_candidates. The groups and the mappings are sorted arrays
  * (base/array.h), so that two equal requests have the same text. A layout has at most
  * NUMA_REQUEST_CELLS_MAX cells and NUMA_REQUEST_CPUS_MAX guest CPUs. Options that contradict each
- * other or the amounts are errors (-EINVAL) that name the option. Names of classes and traits are
- * not checked here; claims/claim/claim-request.h checks whole requests. A constructor changes
- * nothing on failure.
+ * other or the amounts are errors (-EINVAL) with words. Names of classes and traits are not checked
+ * here; claims/claim/claim-request.h checks whole requests. A constructor changes nothing on
+ * failure.
  *
  * Tests: tests/unit/base/test-resource-request.c tests/unit/base/test-numa-request.c */
 
