@@ -39,7 +39,8 @@ const char *claim_cut_text(const char *text, char cut[static CLAIM_TEXT_MAX + 1]
  * allocations. */
 #define CLAIM_FOLLOWED "Placement has other amounts"
 
-/* Consumer type of claims that were made of a domain, not requested by the guest's scheduler. */
+/* Consumer type of claims that were made of a domain, or for the start of a server, and not
+ * requested by the guest's scheduler. */
 #define CLAIM_TYPE_GUEST "LIBVIRT"
 
 typedef enum ClaimState {
@@ -243,7 +244,7 @@ void claim_list_done(ClaimList *list);
 /* Results of opening a store. */
 typedef enum ClaimsOpened {
         CLAIMS_OPENED = 0,
-        CLAIMS_CREATED,  /* no file existed */
+        CLAIMS_CREATED,  /* there was no file, or an empty one */
         CLAIMS_UPGRADED, /* an older schema was upgraded; the old file is kept beside it (reterr has
                             its name) */
         CLAIMS_SET_ASIDE, /* the file was corrupt: it was renamed (reterr has the words), and an
