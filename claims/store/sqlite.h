@@ -33,15 +33,16 @@ typedef struct Sqlite {
  * taken once. So a lock that stays costs one wait, and not one for each request. */
 int sqlite_open(Sqlite **ret, const char *path, uint64_t busy_usec, Error *reterr);
 
-/* Sets durable commits (WAL, synchronous=FULL) and foreign keys. From then on, closing moves the
- * log into the file. */
+/* Sets durable commits (synchronous=FULL, with WAL if the file system permits it) and foreign keys.
+ * From then on, closing moves the log into the file. */
 int sqlite_accept(Sqlite *sqlite, Error *reterr);
 
 /* Closes the file. Statements must be finalized before. */
 Sqlite *sqlite_close(Sqlite *sqlite);
 DEFINE_CLEANUP(Sqlite *, sqlite_close);
 
-/* Writes words for an error of the system. doing: "open", "write to", …. Returns -code. */
+/* Writes words for an error of the system. doing: "open", "write to", …. code is an errno of either
+ * sign. Returns it as a negative errno, but -ENOSPC for EDQUOT and EFBIG, and -EACCES for EPERM. */
 int sqlite_system_error(int code, const char *path, const char *doing, Error *reterr);
 
 /* Returns -EUCLEAN with words: the file has contents that this program never writes. */
@@ -50,6 +51,7 @@ int sqlite_damaged(const Sqlite *sqlite, const char *what, Error *reterr);
 /* Runs statements that yield no rows. */
 int sqlite_exec(Sqlite *sqlite, const char *sql, Error *reterr);
 
+/* Prepares a statement, which the caller finalizes. */
 int sqlite_prepare(Sqlite *sqlite, const char *sql, sqlite3_stmt **ret, Error *reterr);
 
 /* The value of a parameter. Its type follows from the C type. */

@@ -52,7 +52,7 @@ typedef struct StoreShift {
 
 /* Confirms a claim, because its guest runs: it no longer expires. Idempotent. Returns
  * CLAIM_E_NOT_FOUND, also for a pending claim. A resize target whose consumer has no other claim
- * becomes its first claim, here or when the other one is released. */
+ * becomes its first claim, here or when the other one ends. */
 int claims_confirm(Claims *claims, int64_t id, Error *reterr);
 
 /* Changes the expiry time (CLOCK_REALTIME, 0: never) of a claim that is not confirmed. Returns
@@ -189,9 +189,9 @@ int claims_next_removal(Claims *claims, int64_t after, const Uuid *consumer, Cla
 /* Deletes a removal. Does nothing if it does not exist. */
 int claims_end_removal(Claims *claims, int64_t id, Error *reterr);
 
-/* Records that a claim will move to another consumer. The caller frees ret with claim_move_done().
- * Returns CLAIM_E_NOT_FOUND if from has no claim, or a pending one. Returns CLAIM_E_CONFLICT if to
- * has a claim, or if another move has the same from or the same to. */
+/* Records that the first claim of a consumer will move to another consumer. The caller frees ret
+ * with claim_move_done(). Returns CLAIM_E_NOT_FOUND if from has no claim, or a pending one. Returns
+ * CLAIM_E_CONFLICT if to has a claim, or if another move has the same from or the same to. */
 int claims_begin_move(Claims *claims, const Uuid *from, const Uuid *to, const char *to_type,
                       ClaimMove *ret, Error *reterr);
 
