@@ -149,9 +149,9 @@ int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t pati
  *
  * CLAIM_DONE The guest has its claim. CLAIM_E_NO_CAPACITY It has its claim, and the host has less
  * than all claims need. CLAIM_E_CONFLICT It has a claim without the devices and host CPUs that
- * another claim has, and without the mdevs that belong to no device of this host. But ret_claim is
- * not set if nothing can be counted, or if the guest has a claim already. -EBUSY It has no
- * claim. */
+ * another claim has, and without the mdevs that belong to no device of this host. PCI devices that
+ * the host does not count are left out without a conflict. But ret_claim is not set if nothing can
+ * be counted, or if the guest has a claim already. -EBUSY It has no claim. */
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr);
 
 /* Makes a claim from the allocations of a consumer that has neither claim nor guest, whether it
@@ -196,7 +196,8 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
 /* Checks a living claim again. Candidates are claims of another boot, without the devices that they
  * should name, without the cells of their guest, or with other host CPUs than their guest.
  * Afterwards the claim belongs to this boot, and names the devices of the guest, or free ones if
- * domain is NULL (no guest yet). It holds the dedicated host CPUs of the guest that no other claim
+ * domain is NULL (no guest yet). The identities of its devices are recorded, and before the first
+ * facts no device is named. It holds the dedicated host CPUs of the guest that no other claim
  * holds. A claim of CLAIM_TYPE_GUEST releases host CPUs to which its guest's threads were pinned
  * before.
  *

@@ -3,11 +3,12 @@
 /* Compares each claim once, with its guest or without one, and then visits each guest without a
  * claim. For a new database it first adds actions that create claims of consumers
  * (RECONCILE_PLACE), or asks for the read that they need. At the end it sorts the actions, and
- * lists providers with too much usage. Each comparison adds actions and problems, and changes
- * nothing else. The memory has items of confirmed claims without a guest, and of claims with a
- * resize target beside them. It also has items of claims whose guest was resized or has fewer
- * devices. The next call gets the memory. Only reconcile_make() replaces it, at its end, so a
- * failure leaves it unchanged. All times come from the start of the poll, not from the clock. */
+ * lists providers with too much usage, if it gets a view of the host. Each comparison adds actions
+ * and problems, and changes nothing else. The memory has items of confirmed claims without a guest,
+ * and of claims with a resize target beside them. It also has items of claims whose guest was
+ * resized or has fewer devices. The next call gets the memory. Only reconcile_make() replaces it,
+ * at its end, so a failure leaves it unchanged. All times come from the start of the poll, not from
+ * the clock. */
 
 #include "claims/reconcile.h"
 
@@ -298,8 +299,9 @@ static bool must_follow(const Work *work, const Claim *claim, const HostDomain *
 }
 
 /* Handles a claim that was made of a guest, and whose allocations another writer decides. The guest
- * was resized, or the writer changed an amount or took devices away. If Placement has at least the
- * amounts of the guest, the claim is made again. */
+ * was resized, or the writer changed an amount or took devices away. The claim is made again if the
+ * answer of Placement shows that. For a resize, Placement must have at least the amounts of the
+ * guest. Without an answer, Placement is asked. */
 static int handle_follower(Work *work, const Claim *claim, const HostDomain *domain)
 {
         const ConsumerRead *answer = find_answer(work, &claim->consumer);
