@@ -13,7 +13,7 @@
  * A version 1 claim with PCI addresses waits for the first poll, if the caller polls.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-move.c
- * tests/unit/claims/store/test-schema.c */
+ *   tests/unit/claims/store/test-schema.c */
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -147,11 +147,14 @@ int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t pati
  * its resources already. The new claim, ret_claim, is owned by the caller and set with the first
  * three results:
  *
- * CLAIM_DONE The guest has its claim. CLAIM_E_NO_CAPACITY It has its claim, and the host has less
- * than all claims need. CLAIM_E_CONFLICT It has a claim without the devices and host CPUs that
- * another claim has, and without the mdevs that belong to no device of this host. PCI devices that
- * the host does not count are left out without a conflict. But ret_claim is not set if nothing can
- * be counted, or if the guest has a claim already. -EBUSY It has no claim. */
+ *   CLAIM_DONE           The guest has its claim.
+ *   CLAIM_E_NO_CAPACITY  It has its claim, and the host has less than all claims need.
+ *   CLAIM_E_CONFLICT     It has a claim without the devices and host CPUs that another claim has,
+ *                        and without the mdevs that belong to no device of this host. PCI devices
+ *                        that the host does not count are left out without a conflict. But
+ *                        ret_claim is not set if nothing can be counted, or if the guest has a
+ *                        claim already.
+ *   -EBUSY               It has no claim. */
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr);
 
 /* Makes a claim from the allocations of a consumer that has neither claim nor guest, whether it

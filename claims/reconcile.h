@@ -4,22 +4,26 @@
 /* Compares claims and guests, and lists the actions that make them agree. Pure: claims, a poll and
  * Placement's answers go in, and a list comes out. The caller does the actions:
  *
- * READ The caller reads a consumer's allocations, and calls again with the answer. ADOPT A guest
- * without a claim gets one that is made of its domain. COMPLETE A claim that was made of a guest,
- * before its allocations were read, gets these. RELEASE A claim ends if its guest is not here, and
- * its consumer has nothing on this host: poll and Placement agree. Where Placement does not decide,
- * it ends by age: unconfirmed and expired, or confirmed and without its guest for the expiry time.
- * A pending claim never ends here. On a host without Placement, the database ends unconfirmed
- * claims. BOTH RELEASE and ADOPT replace a claim that was made of a guest. The guest was resized,
- * and Placement has at least its amounts. Or another writer changed the amounts in Placement, or
- * took devices away, which the claim follows. Or a resize is over, and the claim that stays has
- * other devices than the guest. CONFIRM The guest of an unconfirmed claim is here, and the claim
- * expired or its guest is no domain. Or the claim was made for the start of a server, and its guest
- * runs. Also the claim that stays after a resize. EXTEND A claim expired unconfirmed, but its
- * consumer has allocations here. PLACE A consumer without claim and guest gets a claim of its
- * allocations. This needs the first complete read for a new claim database. CHECK A claim belongs
- * to another boot, or lacks a device, an identity or the cells of its guest, or holds other host
- * CPUs than the guest's threads use.
+ *   READ      The caller reads a consumer's allocations, and calls again with the answer.
+ *   ADOPT     A guest without a claim gets one that is made of its domain.
+ *   COMPLETE  A claim that was made of a guest, before its allocations were read, gets these.
+ *   RELEASE   A claim ends if its guest is not here, and its consumer has nothing on this host:
+ *             poll and Placement agree. Where Placement does not decide, it ends by age:
+ *             unconfirmed and expired, or confirmed and without its guest for the expiry time. A
+ *             pending claim never ends here. On a host without Placement, the database ends
+ *             unconfirmed claims.
+ *   BOTH      RELEASE and ADOPT replace a claim that was made of a guest. The guest was resized,
+ *             and Placement has at least its amounts. Or another writer changed the amounts in
+ *             Placement, or took devices away, which the claim follows. Or a resize is over, and
+ *             the claim that stays has other devices than the guest.
+ *   CONFIRM   The guest of an unconfirmed claim is here, and the claim expired or its guest is no
+ *             domain. Or the claim was made for the start of a server, and its guest runs. Also the
+ *             claim that stays after a resize.
+ *   EXTEND    A claim expired unconfirmed, but its consumer has allocations here.
+ *   PLACE     A consumer without claim and guest gets a claim of its allocations. This needs the
+ *             first complete read for a new claim database.
+ *   CHECK     A claim belongs to another boot, or lacks a device, an identity or the cells of its
+ *             guest, or holds other host CPUs than the guest's threads use.
  *
  * A guest is a domain that is defined or runs (with started_only: that runs). The guest and its
  * claim have the same uuid. The expiry time counts from the first poll that missed the guest. So a

@@ -7,10 +7,10 @@
  * After the resize was confirmed or reverted, one of them holds devices for no guest. A claim is
  * over only if three kinds of evidence agree:
  *
- * The domain has the resources of the other claim, and not those of this claim. Placement allocates
- * to the consumer the amounts of the other claim, and not of this one. Migrations: no consumer of
- * the same project that can be a migration, and has no requested claim, has on a provider of this
- * claim the claim's amount of a class.
+ *   The domain has the resources of the other claim, and not those of this claim.
+ *   Placement allocates to the consumer the amounts of the other claim, and not of this one.
+ *   Migrations: no consumer of the same project that can be a migration, and has no requested
+ *   claim, has on a provider of this claim the claim's amount of a class.
  *
  * If the domain agrees with both claims, Placement and the migrations decide. The domain does so if
  * the claims differ only in classes that no domain shows (DISK_GB), or in amounts that a flavor

@@ -34,12 +34,14 @@ typedef struct ClaimRequest {
 /* Checks a request. Returns -ENOMEM on failure, and -EINVAL with words for a request that no host
  * can serve:
  *
- * A request without groups, or a group without resources that no subtree names. More groups,
- * classes, traits, cells or guest CPUs than the limits allow. An amount of 0 or above
- * INVENTORY_MAX_AMOUNT, also as the sum over the groups. A malformed uuid, class, trait, project,
- * user or consumer type. A trait that is both required and forbidden. A subtree with a group that
- * does not exist. A layout that differs from the amounts, or beside a suffixed group with CPUs or
- * memory. A suffixed group that is mapped to several providers.
+ *   A request without groups, or a group without resources that no subtree names.
+ *   More groups, classes, traits, cells or guest CPUs than the limits allow.
+ *   An amount of 0 or above INVENTORY_MAX_AMOUNT, also as the sum over the groups.
+ *   A malformed uuid, class, trait, project, user or consumer type.
+ *   A trait that is both required and forbidden.
+ *   A subtree with a group that does not exist.
+ *   A layout that differs from the amounts, or beside a suffixed group with CPUs or memory.
+ *   A suffixed group that is mapped to several providers.
  *
  * Whether the host has the classes, and whether mapped groups and providers exist, is not checked.
  * The first fault ends the check. */

@@ -4,12 +4,13 @@
  * first, and each item's candidates come in the order of preference. Three cuts keep the search
  * short, and none can lose a fit:
  *
- * Reach After each choice, every kind of item must still find enough places for its items, counted
- * alone. The required traits of the unsuffixed group must still be in reach. Twins If an item
- * failed on a provider, its equal_providers fail too. No item distinguishes these, and they have
- * the same parts placed so far. Exchanging the two providers turns a fit of one into a fit of the
- * other. Kinds If an item failed on a provider, later items of the same kind do not try it below
- * this point. Exchanging the two items would give the fit that was just excluded.
+ *   Reach  After each choice, every kind of item must still find enough places for its items,
+ *          counted alone. The required traits of the unsuffixed group must still be in reach.
+ *   Twins  If an item failed on a provider, its equal_providers fail too. No item distinguishes
+ *          these, and they have the same parts placed so far. Exchanging the two providers turns a
+ *          fit of one into a fit of the other.
+ *   Kinds  If an item failed on a provider, later items of the same kind do not try it below this
+ *          point. Exchanging the two items would give the fit that was just excluded.
  *
  * If words are wanted, fit_explain() checks classes, single items, kinds and totals before the
  * search. A FitTrial keeps the problem and the arrays for several tries; between tries nothing is

@@ -68,13 +68,16 @@ typedef struct NumaVerdict {
 
 /* Compares a guest cell with a host cell. The verdict names the first term that fails:
  *
- * "cpus" The host cell has as many shared CPUs as the guest cell, because a guest does not share a
- * CPU with itself. "vcpus" All guest CPUs on the shared CPUs obey the allocation ratio. "pcpus"
- * Enough dedicated CPUs are free. "threads" With isolate, they are on cores whose threads for
- * guests are all free. With require, they are on cores with two free threads. "memory" The memory
- * of all guests in the cell obeys the allocation ratio. With dedicated CPUs it obeys the size of
- * the cell. Without a page size the same holds for small pages, and one guest must not exceed the
- * existing small pages. "pages" With a page size, enough pages are free; the ratio does not count.
+ *   "cpus"     The host cell has as many shared CPUs as the guest cell, because a guest does not
+ *              share a CPU with itself.
+ *   "vcpus"    All guest CPUs on the shared CPUs obey the allocation ratio.
+ *   "pcpus"    Enough dedicated CPUs are free.
+ *   "threads"  With isolate, they are on cores whose threads for guests are all free. With require,
+ *              they are on cores with two free threads.
+ *   "memory"   The memory of all guests in the cell obeys the allocation ratio. With dedicated CPUs
+ *              it obeys the size of the cell. Without a page size the same holds for small pages,
+ *              and one guest must not exceed the existing small pages.
+ *   "pages"    With a page size, enough pages are free; the ratio does not count.
  *
  * Other terms come from the cell's provider. The amounts of classes that are counted by cell must
  * fit there (inventory_fit()), and must not exceed the placed ones. The provider has no forbidden

@@ -9,9 +9,10 @@
  * One process at a time opens files of a folder, by a lock on the folder (flock). Names beside
  * FILE:
  *
- * FILE.v1-20250820T120000Z FILE before an upgrade from version 1. FILE.corrupt-20250820T120000Z A
- * file that was found damaged, with -wal and -shm. FILE.copying An unfinished copy. A crash leaves
- * it, and the next upgrade overwrites it.
+ *   FILE.v1-20250820T120000Z       FILE before an upgrade from version 1.
+ *   FILE.corrupt-20250820T120000Z  A file that was found damaged, with -wal and -shm.
+ *   FILE.copying                   An unfinished copy. A crash leaves it, and the next upgrade
+ *                                  overwrites it.
  *
  * File and folder are fsynced before the next step relies on a name. */
 

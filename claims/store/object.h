@@ -79,9 +79,10 @@ static inline void store_unplaced_done(StoreUnplaced *claim)
  * Returns a ClaimsOpened; the words for CLAIMS_UPGRADED and CLAIMS_SET_ASIDE are in reterr.
  * Negative results have words, too:
  *
- * -EPROTONOSUPPORT A newer program wrote the file, or it has an unknown shape. It is unchanged.
- * -EMEDIUMTYPE It is a database of another program. It is unchanged. -EBUSY Another process locked
- * it for longer than busy_usec. -ENOENT, -EROFS, -EACCES, -ENOSPC, -EIO Errors of the system. */
+ *   -EPROTONOSUPPORT  A newer program wrote the file, or it has an unknown shape. It is unchanged.
+ *   -EMEDIUMTYPE      It is a database of another program. It is unchanged.
+ *   -EBUSY            Another process locked it for longer than busy_usec.
+ *   -ENOENT, -EROFS, -EACCES, -ENOSPC, -EIO  Errors of the system. */
 int store_open(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr);
 void store_close(Claims *claims);
 

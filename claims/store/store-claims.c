@@ -8,7 +8,7 @@
  * the program never writes ends the read with -EUCLEAN, and a list stays empty on failure.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-layout.c
- * tests/unit/claims/test-claims-scale.c */
+ *   tests/unit/claims/test-claims-scale.c */
 
 #include <inttypes.h>
 

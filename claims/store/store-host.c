@@ -8,7 +8,7 @@
  * can leave no view at all; the next one reads it completely.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
- * tests/unit/claims/test-claims-scale.c */
+ *   tests/unit/claims/test-claims-scale.c */
 
 #include <string.h>
 

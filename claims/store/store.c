@@ -9,7 +9,7 @@
  * are deleted and inserted, never updated, because triggers count them.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-events.c
- * tests/unit/claims/test-claims-move.c */
+ *   tests/unit/claims/test-claims-move.c */
 
 #include <inttypes.h>
 #include <string.h>
