@@ -19,8 +19,9 @@ int config_settings_follow_auth(ConfigSettings *settings, Error *reterr);
 /* Replaces the references in the values of a section that count for an option of this agent, as
  * oslo.config does. section NULL: all sections.
  *
- * $name, ${name} the option of that name in the same section, else in [DEFAULT] ${section.name} the
- * option of another section $$, \\$ a dollar sign
+ *   $name, ${name}    the option of that name in the same section, else in [DEFAULT]
+ *   ${section.name}   the option of another section
+ *   $$, \\$           a dollar sign
  *
  * The references in the value of a referenced option are replaced too. An option that no file sets
  * has its default, if this agent knows the option. Other text after a dollar sign stays.

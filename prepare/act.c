@@ -3,9 +3,11 @@
 /* Executes the steps of a plan: writes to sysfs, or starts a unit with systemctl. Each write is one
  * of these, below SYS/bus/pci:
  *
- * devices/CARD/sriov_numvfs the number of functions; 0 before another number
- * devices/FUNCTION/driver_override the name of a driver devices/FUNCTION/driver/unbind the address
- * drivers_probe the address devices/FUNCTION/nvidia/current_vgpu_type a type, or 0
+ *   devices/CARD/sriov_numvfs                  the number of functions; 0 before another number
+ *   devices/FUNCTION/driver_override           the name of a driver
+ *   devices/FUNCTION/driver/unbind             the address
+ *   drivers_probe                              the address
+ *   devices/FUNCTION/nvidia/current_vgpu_type  a type, or 0
  *
  * A crash between two writes of a step leaves a state from which the next plan continues: no
  * functions, no driver, or no type. The result of a step is read back. New functions that do not

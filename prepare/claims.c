@@ -3,8 +3,8 @@
 /* Reads the living claims of PCI functions, and the dirty devices, in a child process. The child
  * writes this document to a pipe, and the parent parses it:
  *
- * {"code": 0 or an errno, "text": words of the error, "complete": bool, "claims": [{"id", "state",
- * "address", "type"}], "dirty": [{"row", "address"}]}
+ *   {"code": 0 or an errno, "text": words of the error, "complete": bool,
+ *    "claims": [{"id", "state", "address", "type"}], "dirty": [{"row", "address"}]}
  *
  * The child leaves root before it opens anything below the state folder, so files that SQLite makes
  * belong to the agent. The size of the document and the time of the child are limited, because the

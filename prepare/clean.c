@@ -2,8 +2,9 @@
 
 /* Each dirty device is a task:
  *
- * new ──▶ cleaning ──▶ proving ──▶ clean │ └───────────┴──────▶ failed └──▶ waiting: a process has
- * it open; the next stamp makes it new again
+ *   new ──▶ cleaning ──▶ proving ──▶ clean
+ *    │          └───────────┴──────▶ failed
+ *    └──▶ waiting: a process has it open; the next stamp makes it new again
  *
  * The agent decides that a device is dirty, and its database is foreign input. So this program
  * checks the device before its first unit: the host lists it, a section of the configuration has

@@ -7,12 +7,14 @@
  * Words: a card is a physical function of [device_prepare NAME], and a function is one of its
  * virtual functions. A type is the number of a vGPU type: 1428 stands for "nvidia-1428".
  *
- * Rules of the decision: - A function that a process has open never changes. If that is not known,
- * it counts as open. - A function with the type that its claim needs never changes. - A function of
- * a pending claim gets no type, and loses no type that the claim needs. - Nothing is cleared while
- * the claims are not completely known. - The number of functions is only replaced while all
- * functions of the card are free: no claim, no open handle and no type. The claims must be
- * completely known for that. */
+ * Rules of the decision:
+ *
+ *   - A function that a process has open never changes. If that is not known, it counts as open.
+ *   - A function with the type that its claim needs never changes.
+ *   - A function of a pending claim gets no type, and loses no type that the claim needs.
+ *   - Nothing is cleared while the claims are not completely known.
+ *   - The number of functions is only replaced while all functions of the card are free: no claim,
+ *     no open handle and no type. The claims must be completely known for that. */
 
 #include "drivers/host/host-config.h"
 #include "drivers/host/snapshot.h"
