@@ -4,9 +4,9 @@
 /* The configuration, with the sections, option names and syntax of nova.conf.
  *
  * One table (config/table.c) is the only place that defines each option: its type, its default and
- * its allowed values. An unknown section or key is a warning with file and line. A bad value is an
- * error with file, line, key and the allowed values. Other modules check no value again. No file is
- * read after config_load() has returned.
+ * its allowed values. A section or key that neither the agent nor Nova defines is a warning with
+ * file and line. A bad value is an error with file, line, key and the allowed values. Other modules
+ * check no value again. No file is read after config_load() has returned.
  *
  * Names of sections and options match in letters of either case. References to other options
  * ("$name") are replaced as oslo.config does (config/settings.h). */
@@ -97,14 +97,15 @@ typedef struct Config {
 typedef void (*ConfigWarning)(const char *text, void *userdata);
 
 /* Reads a file and its drop-ins file.d/NAME.conf. file NULL: reads the first
- * compute-agent/compute-agent.conf of /etc, /run and /usr/lib, and of the sysconfdir and libdir of
- * another prefix. Its drop-ins are compute-agent.conf.d/NAME.conf of all these folders, sorted by
- * file name. For equal names the first folder wins, and a link to /dev/null masks the name. Without
- * a main file the defaults apply.
+ * compute-agent/compute-agent.conf of these folders: the sysconfdir of the build, /etc, /run,
+ * PREFIX/lib, and /usr/lib. Its drop-ins are compute-agent.conf.d/NAME.conf of all these folders,
+ * sorted by file name. For equal names the first folder wins, and a link to /dev/null masks the
+ * name. Without a main file the defaults apply.
  *
  * A later file wins over an earlier one. Secrets come first from $CREDENTIALS_DIRECTORY. Without
  * that variable they come from files with the names of the credentials in compute-agent/ of the
- * sysconfdir, normally /etc/compute-agent/.
+ * sysconfdir, normally /etc/compute-agent/, that the caller can read. A credential that is empty,
+ * has a NUL byte or is larger than 16 KiB is an error.
  *
  * Returns -EINVAL with words (exit code 78), -ENOENT if the named file does not exist, another
  * errno of reading, or -ENOMEM. The caller frees *ret with config_free(). warning can be NULL; all
