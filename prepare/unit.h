@@ -20,7 +20,7 @@ char *prepare_unit_name(const char *template, const char *address);
 int prepare_unit_check(const char *unit, Error *reterr);
 
 /* Begins "systemctl start UNIT". A unit that runs already is not started twice: the process waits
- * for it. Yields the process, which the caller waits for. */
+ * for it. Yields the process, which the caller waits for. Returns a negative errno with words. */
 int prepare_unit_start(const char *unit, pid_t *ret, Error *reterr);
 
 /* Returns a new list of the unit's last lines in the journal, at most PREPARE_UNIT_LINES of at most
