@@ -203,8 +203,9 @@ static AttachVerdict check_devices(const AttachInput *input, Error *reterr)
         return verdict;
 }
 
-/* Returns true if the agent made the claim from a guest or from allocations. A claim with a request
- * of another program belongs to that program. */
+/* Returns true if the agent made the claim from a guest or from allocations, and did not write
+ * these allocations. A claim with a request belongs to the program that sent it, and a claim that a
+ * migration took over stays. */
 static bool is_replaceable(const Claim *claim)
 {
         return claim->write_state == CLAIM_WRITE_NONE && uuid_empty(&claim->guest) &&

@@ -19,7 +19,9 @@ typedef enum AttachVerdict {
         ATTACH_E_NOT_PLACED,    /* the consumer has no allocation of a class on this host */
         ATTACH_E_UNKNOWN_CLASS, /* a class counts no devices here */
         ATTACH_E_UNAVAILABLE,   /* a device is missing, replaced or withheld */
-        ATTACH_E_CONFLICT,      /* the claim of another program has other devices */
+        ATTACH_E_CONFLICT,      /* the claim has other devices, and must stay: another program
+                                 * requested it, a migration took it over, or the agent wrote its
+                                 * allocations */
 } AttachVerdict;
 
 typedef struct AttachInput {

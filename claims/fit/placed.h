@@ -17,16 +17,18 @@
  * all. */
 void placed_bind_groups(ResourceRequest *request, const RequestMappings *mappings);
 
-/* Makes the bound request in ret, which must be empty. mappings NULL: unknown; the fit then finds
- * the provider of each group by the amounts. Returns CLAIM_E_OTHER if the allocations do not match
- * the request, or if none is on this host. Returns CLAIM_E_NO_CAPACITY if claims have too much of
- * an allocated amount, or if a provider lacks its class. Returns -ENOMEM on failure. */
+/* Makes the bound request in ret, which must be empty, and returns CLAIM_DONE. mappings NULL:
+ * unknown; the fit then finds the provider of each group by the amounts. Returns CLAIM_E_OTHER if
+ * the allocations do not match the request, or if none is on this host. Returns CLAIM_E_NO_CAPACITY
+ * if claims have too much of an allocated amount, or if a provider lacks its class. Returns -ENOMEM
+ * on failure. */
 int placed_make(const HostView *view, const char *node, const ResourceRequest *request,
                 const Consumer *holding, const RequestMappings *mappings, ResourceRequest *ret,
                 Error *reterr);
 
 /* Checks that a fit of the bound request takes exactly the allocations on each provider that it
- * uses. Returns CLAIM_E_OTHER if not: a layout can choose other cells than the scheduler. */
+ * uses. Returns CLAIM_DONE, -ENOMEM, or CLAIM_E_OTHER if not: a layout can choose other cells than
+ * the scheduler. */
 int placed_check(const HostView *view, const Consumer *holding, const Fit *fit, Error *reterr);
 
 /* Returns true if two groups without a mapping could exchange their providers: amounts are equal,
