@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Runs compute-agent-prepare once: takes the lock of a run, makes passes, and writes the record
- * after each. One pass is a loop:
+ * after each. A pass that ends with a negative errno writes none. One pass is a loop:
  *
  *   read the claims → read the cards → read the open handles → plan → execute the steps of the
  *   first kind

@@ -17,11 +17,12 @@ typedef enum PrepareOutcome {
 
 /* Makes the cards as the configuration and the living claims want them, and logs each change and
  * each failure. Makes another pass if the agent changes prepare-wanted during a pass, or if a card
- * gets its driver; at most 10. Returns a PrepareOutcome, or a negative errno with words. Blocks for
- * units, drivers and the disk, up to a minute for another run, and up to paths->patience_usec for
- * late drivers. */
+ * gets its driver; at most 10. Returns a PrepareOutcome, or a negative errno with words. Without a
+ * section [device_prepare NAME] it only logs that, and returns PREPARE_DONE. Blocks for units,
+ * drivers and the disk, up to a minute for another run, and up to paths->patience_usec for late
+ * drivers. */
 int prepare_run(const Config *config, const PreparePaths *paths, Error *reterr);
 
-/* Prints the steps of one plan to standard output, and changes nothing. Returns a PrepareOutcome
- * that is not PREPARE_FAILED, or a negative errno with words. */
+/* Prints the steps of one plan to standard output, and changes nothing. Takes no lock. Returns a
+ * PrepareOutcome that is not PREPARE_FAILED, or a negative errno with words. */
 int prepare_print_plan(const Config *config, const PreparePaths *paths, Error *reterr);
