@@ -2,11 +2,11 @@
 
 /* Counts the free resources of each host cell, and compares one guest cell with one host cell. The
  * search over all cells is in numa.c. A class is counted by cell if at least one cell's provider
- * has it. Otherwise the root counts it for the whole host, and a cell is only limited by its own
- * CPUs and memory in HostFacts. A dedicated CPU is free if no claim holds it, no running guest uses
- * it, and it is not withheld. Memory counts as used only by claims. A comparison stops at the first
- * term that fails, and fail() writes the verdict. CPUs are chosen only after the search, by
- * numa_host_lay_out().
+ * has it and is not withheld. Otherwise the root counts it for the whole host, and a cell is only
+ * limited by its own CPUs and memory in HostFacts. A dedicated CPU is free if no claim holds it, no
+ * running guest uses it, and it is not withheld. Memory counts as used only by claims. A comparison
+ * stops at the first term that fails, and fail() writes the verdict. CPUs are chosen only after the
+ * search, by numa_host_lay_out().
  *
  * Tests: tests/unit/claims/fit/test-numa.c tests/unit/claims/fit/test-numa-search.c */
 
@@ -37,7 +37,7 @@ void numa_host_done(NumaHost *host)
 }
 
 /* Returns the provider of a host cell, "<root>_NUMA<cell>" with the trait of cells; SIZE_MAX if
- * there is none. */
+ * there is none, or if it is withheld. */
 static size_t find_provider(const NumaHost *host, unsigned cell)
 {
         const ProviderTree *tree = host->view->tree;
@@ -300,8 +300,8 @@ static bool divides(uint64_t page_kib, uint64_t memory_mb)
         return memory_mb * 1024 % page_kib == 0;
 }
 
-/* Finds the largest page size with enough free pages. Returns false if there is none. *ret_most is
- * then the largest free amount of one page size, in MiB. */
+/* Finds the largest page size with enough free pages that the memory fills completely. Returns
+ * false if there is none. *ret_most is then the largest free amount of one page size, in MiB. */
 static bool find_large(const NumaHost *host, const HostCell *cell, uint64_t memory_mb,
                        NumaVerdict *ret, uint64_t *ret_most)
 {

@@ -74,10 +74,10 @@ typedef struct NumaVerdict {
  *   "pcpus"    Enough dedicated CPUs are free.
  *   "threads"  With isolate, they are on cores whose threads for guests are all free. With require,
  *              they are on cores with two free threads.
+ *   "pages"    With a page size, enough pages are free; the ratio does not count.
  *   "memory"   The memory of all guests in the cell obeys the allocation ratio. With dedicated CPUs
  *              it obeys the size of the cell. Without a page size the same holds for small pages,
  *              and one guest must not exceed the existing small pages.
- *   "pages"    With a page size, enough pages are free; the ratio does not count.
  *
  * Other terms come from the cell's provider. The amounts of classes that are counted by cell must
  * fit there (inventory_fit()), and must not exceed the placed ones. The provider has no forbidden
