@@ -10,8 +10,9 @@
  * of /dev ends in the same words, so only the end is compared, from "/vfio/" on. If the descriptors
  * of any process cannot be read, each function that is not seen open is unknown. A missing link
  * means that there is none, and a missing file of SR-IOV counts as 0. A file with other content
- * makes the card or the function unreadable, and the others are still read. Limit: a handle that
- * was received over a socket and is in no table of descriptors is not seen.
+ * makes the card or the function unreadable, and the others are still read. The functions of an
+ * unreadable card are not read. Limit: a handle that was received over a socket and is in no table
+ * of descriptors is not seen.
  *
  * Tests: tests/unit/prepare/test-hardware.c */
 
@@ -30,7 +31,7 @@
 #define FILE_MAX   4096
 #define TARGET_MAX 4096
 
-/* Reads a file of one decimal number. Returns -EBADMSG for another content. */
+/* Reads a file of one decimal number up to UINT32_MAX. Returns -EBADMSG for another content. */
 static int read_number(const PreparePaths *paths, const char *address, const char *name,
                        uint64_t *ret)
 {

@@ -25,15 +25,16 @@ int prepare_read_function(const PreparePaths *paths, PrepareFunction *function);
 
 /* Reads a device for the rules of the configuration: its ids and the address of its physical
  * function. ret must be zeroed. An id that cannot be read is 0. Returns -ENOENT if the device does
- * not exist, or -ENOMEM. */
+ * not exist or an address is malformed, or -ENOMEM. */
 int prepare_read_device(const PreparePaths *paths, const char *address, SnapshotDevice *ret);
 
-/* Sets "open" of each function. If the descriptors of a process cannot be read, a function that no
- * other process has open is PREPARE_OPEN_UNKNOWN. Returns -ENOMEM with words on failure. */
+/* Sets "open" of each function. If the descriptors of a process, or /proc itself, cannot be read, a
+ * function that no other process has open is PREPARE_OPEN_UNKNOWN. Returns -ENOMEM with words on
+ * failure. */
 int prepare_read_open(const PreparePaths *paths, PrepareHost *host, Error *reterr);
 
 /* Reads the current type of a function; 0: it has none. Returns -ENOENT if its driver has no types,
- * -EBADMSG for content that is no number, or another negative errno. */
+ * -EBADMSG for content that is no number up to UINT32_MAX, or another negative errno. */
 int prepare_read_type(const PreparePaths *paths, const char *address, uint64_t *ret);
 
 /* Yields the name of the kernel driver, "" if none is bound. Returns -ENOMEM. */
@@ -43,8 +44,8 @@ int prepare_read_driver(const PreparePaths *paths, const char *address,
 /* Counts the listed cards without a driver. A card that does not exist has none. */
 size_t prepare_count_unbound(const PreparePaths *paths, const HostConfig *config);
 
-/* Reads sriov_numvfs of a card. Returns -EBADMSG for content that is no number, or another negative
- * errno. */
+/* Reads sriov_numvfs of a card. Returns -EBADMSG for content that is no number up to UINT32_MAX, or
+ * another negative errno. */
 int prepare_read_number(const PreparePaths *paths, const char *address, uint64_t *ret);
 
 /* Returns true if a descriptor with this link target is a VFIO handle of the function: its IOMMU

@@ -132,7 +132,7 @@ static int plan_number(Planner *p, const PrepareCard *card)
 }
 
 /* Decides about the driver of a function that is no vGPU. A function that a process has open keeps
- * its driver: libvirt binds another one for a guest with managed='yes'. */
+ * its driver and gets no step: libvirt binds another driver for a guest with managed='yes'. */
 static int plan_driver(Planner *p, const PrepareFunction *function, const PrepareClaim *claim)
 {
         if (function->open != PREPARE_OPEN_NO)
@@ -237,7 +237,8 @@ static bool has_function(const PrepareCard *card, const char *address)
         return false;
 }
 
-/* Refuses claims of functions that the card should have, but does not. */
+/* Refuses claims of a type on functions that the card should have, but does not. Pending claims are
+ * ignored. */
 static int plan_missing(Planner *p, const PrepareCard *card)
 {
         int r = 0;

@@ -10,7 +10,8 @@
  * Rules of the decision:
  *
  *   - A function that a process has open never changes. If that is not known, it counts as open.
- *   - A function with the type that its claim needs never changes.
+ *   - A function with the type that its claim needs never changes, and neither does a vGPU whose
+ *     claim needs no type.
  *   - A function of a pending claim gets no type, and loses no type that the claim needs.
  *   - Nothing is cleared while the claims are not completely known.
  *   - The number of functions is only replaced while all functions of the card are free: no claim,
@@ -94,12 +95,13 @@ const PrepareClaim *prepare_find_claim(const PrepareClaims *claims, const char *
 /* The kinds of steps, in the order of their execution. After the steps of one of the first five
  * kinds, claims and hardware are read again. The last two kinds change nothing. */
 typedef enum PrepareKind {
-        PREPARE_UNIT,      /* start the unit of the card */
+        PREPARE_UNIT,      /* start the unit of the card, which has no functions */
         PREPARE_FUNCTIONS, /* make the functions of the card: value is their number */
         PREPARE_DRIVER,    /* bind the function to options->driver_override */
         PREPARE_CLEAR,     /* end the vGPU of the function: value is its type */
         PREPARE_SET,       /* make the function a vGPU: value is its type */
-        PREPARE_WAIT,      /* in use: a later run changes it */
+        PREPARE_WAIT,      /* in use, or the claims are not completely known: a later run changes
+                            * it */
         PREPARE_REFUSE,    /* the request cannot be fulfilled */
 } PrepareKind;
 
@@ -123,8 +125,9 @@ typedef struct PreparePlan {
 void prepare_plan_done(PreparePlan *plan);
 
 /* Makes the steps that lead from the hardware to the wanted state. A card or a function whose step
- * has failed in this pass gets no step. One that cannot be read gets PREPARE_REFUSE. ret must be
- * zeroed. Returns -ENOMEM on failure. */
+ * has failed in this pass gets no step. One that cannot be read, and a card that does not exist,
+ * gets PREPARE_REFUSE. The functions of such cards get no step. ret must be zeroed. Returns -ENOMEM
+ * on failure. */
 int prepare_plan(const PrepareHost *host, const PrepareClaims *claims, PreparePlan *ret);
 
 /* Returns true if a step of this kind changes the host. */
