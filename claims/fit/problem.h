@@ -11,7 +11,7 @@
 typedef struct FitCapacity {
         const Inventory *inventory; /* NULL: the provider does not have the class, or nothing was
                                        placed there */
-        uint64_t used;              /* by claims, and by devices of guests without a claim */
+        uint64_t used;              /* by claims, and n_of_guests */
         uint64_t n_of_guests;       /* part of used: devices of guests, and blocked devices */
         const HostLimit *devices;   /* limit of devices of the class here; NULL: none */
         uint64_t free_amount;       /* capacity minus used */
