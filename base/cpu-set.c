@@ -23,6 +23,7 @@ void cpu_set_done(CpuSet *set)
         *set = CPU_SET_INIT;
 }
 
+/* Lengthens the array to the word of the CPU. A failure leaves the set as it was. */
 int cpu_set_add(CpuSet *set, unsigned cpu)
 {
         size_t word = cpu / WORD_BITS;
@@ -63,6 +64,7 @@ unsigned cpu_set_count(const CpuSet *set)
         return count;
 }
 
+/* Returns a word of the set, and 0 beyond the end of the array. */
 static uint64_t word_at(const CpuSet *set, size_t i)
 {
         return i < set->n_words ? set->words[i] : 0;
@@ -76,6 +78,7 @@ bool cpu_set_equal(const CpuSet *a, const CpuSet *b)
         return true;
 }
 
+/* Compares only the words of set: the words that only "of" has do not matter. */
 bool cpu_set_is_subset(const CpuSet *set, const CpuSet *of)
 {
         for (size_t i = 0; i < set->n_words; i++)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Parses with these flags of jansson. Rejects duplicate keys, because two readers could see
- * different values of one key. */
+ * different values of one key. If jansson has no memory, that is -EBADMSG, too. */
 static int parse(const char *text, size_t n, size_t flags, json_t **ret, Error *reterr)
 {
         json_error_t error;
@@ -89,6 +89,7 @@ int json_read_u64(const json_t *object, const char *key, uint64_t *ret, Error *r
         return 0;
 }
 
+/* Compares no single type, because jansson has one for true and one for false. */
 int json_read_bool(const json_t *object, const char *key, bool *ret, Error *reterr)
 {
         json_t *member = json_object_get(object, key);

@@ -100,6 +100,7 @@ bool resources_equal(const Resources *a, const Resources *b)
         return true;
 }
 
+/* Completes the copy before it frees the old amounts, so both arguments can be the same. */
 int resources_copy(Resources *ret, const Resources *resources)
 {
         _cleanup_(resources_done) Resources copy = RESOURCES_INIT;
