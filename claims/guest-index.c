@@ -66,6 +66,8 @@ static void add_keys(GuestIndex *index)
                 index->pci[index->n_pci++] = facts->pci[i].address;
 }
 
+/* Allocates two keys for each claim: one for its consumer, and one for the guest that it can
+ * have. */
 int guest_index_make(GuestIndex *index)
 {
         const HostFacts *facts = index->facts;
@@ -109,7 +111,8 @@ const GuestIndexEntry *guest_index_claims(const GuestIndex *index, const Uuid *u
         return find(&index->known, uuid, ret_n);
 }
 
-/* Returns a claim of the consumer by its position in the order of ids. */
+/* Returns a claim of the consumer by its position in the order of ids. Skips claims that a
+ * migration took over from it. */
 static const Claim *claim_at(const GuestIndex *index, const Uuid *consumer, size_t place)
 {
         size_t n;
@@ -200,6 +203,7 @@ ConsumerPlace guest_index_place(const GuestIndex *index, const Uuid *consumer)
                                                                    : CONSUMER_NOWHERE;
 }
 
+/* Counts a consumer without a type as one of an unknown type. */
 bool guest_index_can_be_migration(const GuestIndex *index, const Consumer *consumer)
 {
         const char *type = consumer->type ? consumer->type : "unknown";

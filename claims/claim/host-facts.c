@@ -72,6 +72,8 @@ static int order_functions(const void *key, const void *item)
         return strcmp(key, ((const HostFunction *)item)->address);
 }
 
+/* Returns the function with this address. NULL if it is not listed, or if the functions are
+ * unknown. */
 static const HostFunction *find_function(const HostFacts *facts, const char *address)
 {
         bool found;

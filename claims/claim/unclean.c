@@ -39,6 +39,7 @@ const UncleanDevice *unclean_devices_find(const UncleanDevices *devices, const c
         return found ? &devices->items[i] : NULL;
 }
 
+/* Leaves the date empty if the time is beyond the years of gmtime_r(). */
 void unclean_describe(const UncleanDevice *device, char ret[static UNCLEAN_WORDS_SIZE])
 {
         time_t seconds = (time_t)(device->since_usec / USEC_PER_SEC);

@@ -243,6 +243,7 @@ static SqliteValue get_value(const Column *column, const void *member, char **re
         }
 }
 
+/* Frees the text of a CPU set after each bind, because SQLite has its own copy. */
 int row_bind(Sqlite *sqlite, sqlite3_stmt *statement, int first, const Row *row, const void *base,
              Error *reterr)
 {
