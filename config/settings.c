@@ -408,7 +408,7 @@ static int expand_text(Expansion *expansion, const char *section, const char *te
 
 /* Checks whether the value of the entry is used: it sets an option of this agent, and no other
  * entry of that option wins. All entries of a repeated option are used. option: that of the entry;
- * NULL for sections of types and cards. */
+ * NULL for sections of types, cards and cleaned devices. */
 static bool counts(const ConfigSettings *settings, const ConfigEntry *entry,
                    const ConfigOption *option)
 {

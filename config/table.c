@@ -417,7 +417,8 @@ const ConfigOption config_clean_options[] = {
         {},
 };
 
-/* Returns the part of a section's name after a prefix and spaces; NULL: none. */
+/* Returns the part of a section's name after a prefix and spaces; NULL: none. Upper and lower case
+ * of the prefix are equal. */
 static const char *name_after(const char *section, const char *prefix)
 {
         const char *name = section + strlen(prefix);
