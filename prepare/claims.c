@@ -165,6 +165,7 @@ static uint64_t parse_type(const char *text)
         return *text ? 0 : type;
 }
 
+/* Adds a function that a claim has. Skips a device of another bus. */
 static int parse_claim(const json_t *item, PrepareClaims *ret, Error *reterr)
 {
         const char *state, *address, *type;
@@ -192,6 +193,7 @@ static int parse_claim(const json_t *item, PrepareClaims *ret, Error *reterr)
         return 0;
 }
 
+/* Adds a dirty device. One without a PCI address is an error. */
 static int parse_dirty(const json_t *item, PrepareClaims *ret, Error *reterr)
 {
         PrepareDirty dirty = { 0 };
