@@ -79,6 +79,7 @@ static void device_done(ClaimDevice *device)
         *device = (ClaimDevice){ 0 };
 }
 
+/* Frees also a claim that was filled only in part: what is missing is NULL or 0. */
 Claim *claim_free(Claim *claim)
 {
         if (!claim)
@@ -173,6 +174,7 @@ int claim_add_device(Claim *claim, const ClaimDevice *device)
         return 0;
 }
 
+/* Skips mediated devices, which can have the address of their card. */
 bool claim_has_pci(const Claim *claim, const char *address)
 {
         for (size_t i = 0; i < claim->n_devices; i++)
@@ -239,6 +241,7 @@ uint64_t claim_requested(const Claim *claim, const char *resource_class)
         return sum;
 }
 
+/* Does not look at the class of a device: its provider is known for each class that it has. */
 bool claim_binds(const Claim *claim, const char *resource_class)
 {
         for (size_t i = 0; i < claim->n_allocations; i++)
