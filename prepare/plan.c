@@ -132,9 +132,18 @@ static int plan_number(Planner *p, const PrepareCard *card)
 }
 
 /* Decides about the driver of a function that is no vGPU. A function that a process has open keeps
- * its driver and gets no step: libvirt binds another driver for a guest with managed='yes'. */
-static int plan_driver(Planner *p, const PrepareFunction *function, const PrepareClaim *claim)
+ * its driver: libvirt binds another one for a guest with managed='yes'. That is refused only for a
+ * claim that needs a type, because its guest would get no vGPU. */
+static int plan_driver(Planner *p, const PrepareFunction *function, const PrepareClaim *claim,
+                       bool needs_type)
 {
+        if (function->open != PREPARE_OPEN_NO && needs_type)
+                return add(p, PREPARE_REFUSE, claim->type, claim,
+                           "claim %" PRIi64 " needs nvidia-%" PRIu64
+                           ", but its driver is %.64s, and %s",
+                           claim->id, claim->type,
+                           function->driver[0] ? function->driver : "not bound",
+                           describe_open(function->open));
         if (function->open != PREPARE_OPEN_NO)
                 return 0;
         return add(p, PREPARE_DRIVER, 0, claim, "its driver is %.64s",
@@ -184,6 +193,7 @@ static int plan_function(Planner *p, const PrepareCard *card)
         const PrepareFunction *function = &card->functions[p->function];
         const PrepareClaim *claim = prepare_find_claim(p->claims, function->address);
         bool typed = function->type != 0, of_type = claim && claim->type != 0;
+        bool needs_type = card->options->vgpu_types && of_type && !claim->is_pending;
 
         if (function->failed[0])
                 return 0;
@@ -195,8 +205,8 @@ static int plan_function(Planner *p, const PrepareCard *card)
                 return card->options->vgpu_types ? plan_clear(p, function, claim) : 0;
         if (card->options->driver_override &&
             strcmp(card->options->driver_override, function->driver) != 0)
-                return plan_driver(p, function, claim);
-        if (card->options->vgpu_types && of_type && !claim->is_pending)
+                return plan_driver(p, function, claim, needs_type);
+        if (needs_type)
                 return plan_set(p, function, claim);
         return 0;
 }
