@@ -430,10 +430,11 @@ static int read_pending_writes(Claims *claims, Error *reterr)
         return MIN(r, 0);
 }
 
-/* Reads the rows of the host, of claims, pending writes and events, so that damage is found when
- * the file is opened. Rows of unclean devices are not read. */
+/* Reads the rows of the host, of claims, unclean devices, pending writes and events, so that damage
+ * is found when the file is opened. */
 static int read_everything(Claims *claims, Error *reterr)
 {
+        _cleanup_(unclean_devices_done) UncleanDevices unclean = { 0 };
         _cleanup_(claimed_devices_done) ClaimedDevices devices = { 0 };
         _cleanup_(claim_list_done) ClaimList list = { 0 };
         int r = store_load_view(claims, reterr);
@@ -443,6 +444,8 @@ static int read_everything(Claims *claims, Error *reterr)
                 r = claims_list(claims, CLAIMS_ALL, NULL, &list, reterr);
         if (r >= 0)
                 r = claims_list_identities(claims, &devices, reterr);
+        if (r >= 0)
+                r = claims_list_unclean(claims, &unclean, reterr);
         if (r >= 0)
                 r = read_pending_writes(claims, reterr);
         return r < 0 ? r : read_events(claims, reterr);

@@ -178,6 +178,8 @@ static void test_damaged_rows(void **state)
                 "UPDATE claims SET host = x'41'",
                 "INSERT INTO removals (claim_id, consumer) VALUES (1, 'x')",
                 "INSERT INTO moves (from_consumer, to_consumer, to_type) VALUES ('x', 'y', '')",
+                "INSERT INTO unclean_devices (address, device, identity, consumer, claim_id, "
+                "since_usec, state, reason, fresh) VALUES ('x', '', '', 'vm', 1, 0, 'dirty', '', 0)",
                 ENDED("'no list'", "'[]'"),
                 ENDED("'[[\"x\", \"n\", \"VCPU\", 1, \"\"]]'", "'[]'"),
                 ENDED("'[]'", "'[[0, 0, 1, 4, \"x\", 0]]'"),
