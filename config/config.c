@@ -100,9 +100,10 @@ static int set_from_credential(const ConfigOption *option, Config *config, const
         while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
                 text[--n] = '\0';
         if (n == 0 || strlen(text) != n)
-                return error_setf(reterr, EINVAL, "%s: %s", path,
-                                  n == 0 ? "is empty" : "contains a NUL byte");
-        r = config_option_set(option, config, text, reterr);
+                r = error_setf(reterr, EINVAL, "%s",
+                               n == 0 ? "is empty" : "contains a NUL byte");
+        else
+                r = config_option_set(option, config, text, reterr);
         explicit_bzero(text, n);
         return r < 0 ? error_prefixf(reterr, r, "%s", path) : 1;
 }

@@ -421,10 +421,11 @@ const ConfigOption config_clean_options[] = {
  * of the prefix are equal. */
 static const char *name_after(const char *section, const char *prefix)
 {
-        const char *name = section + strlen(prefix);
+        const char *name;
 
         if (strncasecmp(section, prefix, strlen(prefix)) != 0)
                 return NULL;
+        name = section + strlen(prefix);
         while (*name == ' ')
                 name++;
         return *name ? name : NULL;
