@@ -183,9 +183,69 @@ static int check_pages(Sqlite *sqlite, Error *reterr)
         return strcmp(text, "ok") == 0 ? 0 : sqlite_damaged(sqlite, text, reterr);
 }
 
+/* Checks that the file belongs to this program: its application_id, or a table of versions. Yields
+ * true for a file without tables. */
+static int check_owner(Sqlite *sqlite, bool *ret_empty, Error *reterr)
+{
+        int64_t application_id, n_tables, n_columns;
+        int r = sqlite_query_integer(sqlite, "PRAGMA application_id", &application_id, reterr);
+
+        if (r < 0)
+                return r;
+        r = sqlite_query_integer(sqlite, "SELECT count(*) FROM sqlite_master", &n_tables, reterr);
+        if (r < 0)
+                return r;
+        r = sqlite_query_integer(sqlite,
+                                 "SELECT count(*) FROM pragma_table_info('versions')"
+                                 " WHERE name IN ('table_name', 'version')",
+                                 &n_columns, reterr);
+        if (r < 0)
+                return r;
+        if ((application_id != 0 && application_id != SCHEMA_APPLICATION_ID) ||
+            (application_id == 0 && n_tables > 0 && n_columns == 0))
+                return error_setf(
+                        reterr, EMEDIUMTYPE,
+                        "%s is a database of another program. claim_db must name a file that only the agent uses",
+                        sqlite->path);
+        if (n_tables > 0 && n_columns != 2)
+                return schema_unknown(sqlite, "no table of versions", reterr);
+        *ret_empty = n_tables == 0;
+        return 0;
+}
+
+/* Reads the version of the file; 0 for an empty file. Returns -EUCLEAN for a damaged file, and
+ * -EMEDIUMTYPE for a database of another program. Returns -EPROTONOSUPPORT for a file of this
+ * program without a version. */
+static int read_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
+{
+        int64_t version;
+        bool empty;
+        int r = check_owner(sqlite, &empty, reterr);
+
+        if (r < 0)
+                return r;
+        if (empty) {
+                *ret_version = 0;
+                return 0;
+        }
+        /* The table must have exactly one row: table_name is "claims", and version is an integer.
+         * The query yields 0 for any other content. */
+        r = sqlite_query_integer(sqlite,
+                                 "SELECT iif(count(*) = 1 AND min(table_name) = 'claims'"
+                                 " AND typeof(min(version)) = 'integer', min(version), 0)"
+                                 " FROM versions",
+                                 &version, reterr);
+        if (r < 0)
+                return r;
+        if (version <= 0)
+                return schema_unknown(sqlite, "its version cannot be read", reterr);
+        *ret_version = version;
+        return 0;
+}
+
 static int check_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr)
 {
-        int r = schema_read_version(sqlite, ret_version, reterr);
+        int r = read_version(sqlite, ret_version, reterr);
 
         /* If the version cannot be read, only the pages show whether the file is damaged. */
         if (r == -EPROTONOSUPPORT && check_pages(sqlite, NULL) == -EUCLEAN)
@@ -464,6 +524,50 @@ static int check_contents(Claims *claims, Sqlite *sqlite, Error *reterr)
         return r;
 }
 
+/* Returns 0 if the file has a part with exactly this SQL. */
+static int check_part(Sqlite *sqlite, const char *name, const char *sql, Error *reterr)
+{
+        _cleanup_(statement_finalizep) sqlite3_stmt *statement = NULL;
+        int r = sqlite_prepare(sqlite, "SELECT 1 FROM sqlite_master WHERE name = ?1 AND sql = ?2",
+                               &statement, reterr);
+
+        if (r == 0)
+                r = sqlite_bind(sqlite, statement, 1, SQLITE_VALUE(name), reterr);
+        if (r == 0)
+                r = sqlite_bind(sqlite, statement, 2, SQLITE_VALUE(sql), reterr);
+        if (r == 0)
+                r = sqlite_step(sqlite, statement, reterr);
+        if (r == SQLITE_STEP_DONE)
+                return schema_unknown(sqlite, name, reterr);
+        return MIN(r, 0);
+}
+
+/* Compares the SQL of each table, index and trigger with the file. The expected SQL is read from a
+ * model: an empty database in memory with the newest schema. Indexes and tables that an operator
+ * added do no harm, so they are ignored. */
+static int check_schema(Sqlite *sqlite, Error *reterr)
+{
+        _cleanup_(sqlite_closep) Sqlite *model = NULL;
+        _cleanup_(statement_finalizep) sqlite3_stmt *parts = NULL; /* finalized before model */
+        const char *name, *sql;
+        int r = sqlite_open(&model, ":memory:", 0, reterr);
+
+        if (r == 0)
+                r = schema_create(model, reterr);
+        if (r == 0)
+                r = sqlite_prepare(model,
+                                   "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL",
+                                   &parts, reterr);
+        while (r == 0 && (r = sqlite_step(model, parts, reterr)) == SQLITE_STEP_ROW) {
+                r = sqlite_column(model, parts, 0, &name, reterr);
+                if (r == 0)
+                        r = sqlite_column(model, parts, 1, &sql, reterr);
+                if (r == 0)
+                        r = check_part(sqlite, name, sql, reterr);
+        }
+        return r;
+}
+
 /* Opens or creates the file, with all checks. Returns -EUCLEAN if it is damaged. */
 static int try_open(const ClaimFile *file, Claims *claims, Error *reterr)
 {
@@ -482,7 +586,7 @@ static int try_open(const ClaimFile *file, Claims *claims, Error *reterr)
         if (version < SCHEMA_NEWEST)
                 opened = version > 0 ? CLAIMS_UPGRADED : CLAIMS_CREATED;
         r = opened == CLAIMS_UPGRADED ? upgrade(file, sqlite, version, reterr)
-            : opened == CLAIMS_OPENED ? schema_check(sqlite, reterr)
+            : opened == CLAIMS_OPENED ? check_schema(sqlite, reterr)
                                       : 0;
         if (r == 0)
                 r = sqlite_accept(sqlite, reterr);
@@ -703,7 +807,7 @@ int store_open_copy(Claims *claims, const char *path, uint64_t busy_usec, Error 
         if (r == 0 && version < SCHEMA_NEWEST)
                 r = upgrade_copy(copy, version, reterr);
         if (r == 0)
-                r = schema_check(copy, reterr);
+                r = check_schema(copy, reterr);
         if (r == 0)
                 r = check_contents(claims, TAKE_PTR(copy), reterr);
         return r == 0 ? load_unread(claims, reterr) : r;

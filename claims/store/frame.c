@@ -141,7 +141,7 @@ int store_get_integer(Claims *claims, StatementId id, const SqliteValue *values,
 /* Reads the current row and calls add. Afterwards base is zeroed. If add returned 0, context owns
  * the members of the row; else they are freed. */
 static int add_row(Claims *claims, sqlite3_stmt *statement, const Row *row, void *base,
-                   StoreAdd add, void *context, Error *reterr)
+                   int (*add)(void *context, int64_t key, void *row), void *context, Error *reterr)
 {
         int first = sqlite3_column_count(statement) - (int)row->n_columns;
         int r = row_read(claims->sqlite, statement, first, row, base, reterr);
@@ -160,8 +160,8 @@ static int add_row(Claims *claims, sqlite3_stmt *statement, const Row *row, void
         return MIN(r, 0);
 }
 
-int store_each(Claims *claims, StatementId id, const SqliteValue *values, StoreAdd add,
-               void *context, Error *reterr)
+int store_each(Claims *claims, StatementId id, const SqliteValue *values,
+               int (*add)(void *context, int64_t key, void *row), void *context, Error *reterr)
 {
         _cleanup_(statement_resetp) sqlite3_stmt *statement = NULL;
         const Row *row = statements[id].rows[0];

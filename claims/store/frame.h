@@ -69,16 +69,12 @@ int store_get(Claims *claims, StatementId id, const SqliteValue *values, void *r
 int store_get_integer(Claims *claims, StatementId id, const SqliteValue *values, int64_t *ret,
                       Error *reterr);
 
-/* Adds a row to context. key: the number in column 0. Returns 0 if context now owns the members of
- * the row, and 1 if it ignored the row. Returns -ENOMEM, or another error if the values contradict
- * each other. */
-typedef int (*StoreAdd)(void *context, int64_t key, void *row);
-
-/* Calls add for each row of a query. The statement's only row type is in the last columns. After a
- * failure, context keeps the rows that were added before. An error of add other than -ENOMEM
- * becomes -EUCLEAN. */
-int store_each(Claims *claims, StatementId id, const SqliteValue *values, StoreAdd add,
-               void *context, Error *reterr);
+/* Calls add for each row of a query. The statement's only row type is in the last columns. add adds
+ * a row to context. key: the number in column 0. Returns 0 if context now owns the members of the
+ * row, and 1 if it ignored the row. Returns -ENOMEM, or another error if the values contradict each
+ * other. */
+int store_each(Claims *claims, StatementId id, const SqliteValue *values,
+               int (*add)(void *context, int64_t key, void *row), void *context, Error *reterr);
 
 /* Begins and ends a write transaction. store_begin() uses a write lock that store_take_turn() took.
  * store_end() can follow a begin that failed. It commits if result is 0, and rolls back otherwise.
@@ -102,22 +98,9 @@ int store_check_statements(Claims *claims, Error *reterr);
 int store_note_claim(Claims *claims, int64_t id, const EventNote *note, uint64_t usec,
                      Error *reterr);
 
-/* Marks a whole device of a claim as unclean, within a transaction (store-unclean.c). */
-int store_mark_unclean(Claims *claims, int64_t claim, const ClaimDevice *device, Error *reterr);
-
-/* Removes the marks that a withdrawn claim made: no guest had the devices (store-unclean.c). */
-int store_forget_unclean(Claims *claims, int64_t claim, Error *reterr);
-
 /* Makes wanted the host, within a transaction (store-host.c). Returns CLAIM_E_RACE if the host
  * changed. */
 int store_write_changes(Claims *claims, const HostView *wanted, Error *reterr);
-
-/* Keep the view of a group current without a read (store-host.c). store_is_view_current() returns
- * true if no change followed the last read of the view. After an insert, store_follow_insert() then
- * adds the fit to the view. A claim with cells or held host CPUs still needs another read of all
- * providers. */
-bool store_is_view_current(const Claims *claims);
-void store_follow_insert(Claims *claims, const Fit *fit, const Layout *layout);
 
 /* Makes the next store_load_view() read the host again. */
 void store_forget_stamp(Claims *claims);

@@ -21,15 +21,6 @@
 /* "CLMS" in the header of each file from version 2 on. */
 #define SCHEMA_APPLICATION_ID INT64_C(0x434c4d53)
 
-/* Reads the version of the file; 0 for an empty file. Returns -EUCLEAN for a damaged file, and
- * -EMEDIUMTYPE for a database of another program. Returns -EPROTONOSUPPORT for a file of this
- * program without a version. */
-int schema_read_version(Sqlite *sqlite, int64_t *ret_version, Error *reterr);
-
-/* Compares a file of version SCHEMA_NEWEST with the text. Returns -EPROTONOSUPPORT if a table, an
- * index or a trigger is missing or differs. Writes nothing. */
-int schema_check(Sqlite *sqlite, Error *reterr);
-
 /* Makes the newest schema in an empty file, or beside tables of other names, within the caller's
  * transaction. */
 int schema_create(Sqlite *sqlite, Error *reterr);

@@ -158,7 +158,7 @@ static int add_held(Claim *claim, void *row)
         return 0;
 }
 
-typedef int (*ClaimAdd)(Claim *claim, void *row); /* see StoreAdd */
+typedef int (*ClaimAdd)(Claim *claim, void *row); /* see store_each() */
 
 /* The parts of claims in the order in which they are read. The first column of each query is the id
  * of the claim, from ?1 to ?2. Living claims are in ascending order, ended ones begin with the last

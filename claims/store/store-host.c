@@ -186,8 +186,8 @@ static int add_held(void *context, int64_t key, void *row)
         return 0;
 }
 
-/* Adds a row to the provider at index of the view. Returns 0, 1 or a negative errno, as StoreAdd
- * does (claims/store/frame.h). */
+/* Adds a row to the provider at index of the view. Returns 0, 1 or a negative errno, as the
+ * callback of store_each() does (claims/store/frame.h). */
 typedef int (*ProviderAdd)(HostView *view, size_t index, void *row);
 
 /* The parts of providers, whose queries have the id of the provider in the first column. Claims
@@ -304,37 +304,6 @@ int store_load_view(Claims *claims, Error *reterr)
                 r = load_view(claims, reterr);
         store_end_read(claims, began);
         return r;
-}
-
-bool store_is_view_current(const Claims *claims)
-{
-        return claims->in_group && claims->view &&
-               claims->view->by_us == (int64_t)(uint32_t)sqlite3_total_changes(claims->sqlite->db);
-}
-
-/* Adds the amounts of an inserted fit to the view. Like the insert, increments the generation of
- * each provider once, even if several classes of the fit are on it. Does nothing for a claim with
- * cells or held CPUs; the view must then be read again. */
-void store_follow_insert(Claims *claims, const Fit *fit, const Layout *layout)
-{
-        HostView *view = claims->view;
-
-        if (layout && (layout->n_cells > 0 || cpu_set_count(&layout->held) > 0))
-                return;
-        for (size_t i = 0; i < fit->n_pieces; i++) {
-                const FitPiece *piece = &fit->pieces[i];
-                bool done = false;
-
-                for (size_t j = 0; j < i && !done; j++)
-                        done = fit->pieces[j].provider == piece->provider;
-                view->providers[piece->provider].generation += !done;
-                if (resources_add(&view->providers[piece->provider].used, piece->resource_class,
-                                  piece->amount) < 0) {
-                        store_forget_stamp(claims);
-                        return;
-                }
-        }
-        view->by_us = (int64_t)(uint32_t)sqlite3_total_changes(claims->sqlite->db);
 }
 
 int store_bump(Claims *claims, const HostProvider *provider, Error *reterr)

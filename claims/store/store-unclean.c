@@ -23,20 +23,6 @@ ROW(unclean, UncleanDevice, "unclean device", COLUMN("id", UncleanDevice, id),
            .to_text = unclean_state_to_text),
     COLUMN("reason", UncleanDevice, reason));
 
-int store_mark_unclean(Claims *claims, int64_t claim, const ClaimDevice *device, Error *reterr)
-{
-        return store_run(
-                claims, STATEMENT_MARK_UNCLEAN,
-                VALUES(device->address, device->name, device->identity ? device->identity : "",
-                       claim, clock_usec(CLOCK_REALTIME), unclean_state_to_text(UNCLEAN_HELD), ""),
-                CLAIM_DONE, reterr);
-}
-
-int store_forget_unclean(Claims *claims, int64_t claim, Error *reterr)
-{
-        return store_run(claims, STATEMENT_FORGET_UNCLEAN, VALUES(claim), CLAIM_DONE, reterr);
-}
-
 static int add_unclean(void *context, int64_t key, void *row)
 {
         UncleanDevices *list = context;

@@ -179,6 +179,16 @@ static int insert_row(Claims *claims, const StoreClaim *claim, int64_t *ret_id, 
         return 0;
 }
 
+/* Marks a whole device of a claim as unclean, within a transaction (store-unclean.c). */
+static int mark_unclean(Claims *claims, int64_t claim, const ClaimDevice *device, Error *reterr)
+{
+        return store_run(
+                claims, STATEMENT_MARK_UNCLEAN,
+                VALUES(device->address, device->name, device->identity ? device->identity : "",
+                       claim, clock_usec(CLOCK_REALTIME), unclean_state_to_text(UNCLEAN_HELD), ""),
+                CLAIM_DONE, reterr);
+}
+
 /* Inserts devices, and marks those that must be cleaned later. Returns CLAIM_E_CONFLICT if another
  * claim has one of them. */
 static int insert_devices(Claims *claims, int64_t id, const ClaimDevice *devices, size_t n,
@@ -191,7 +201,7 @@ static int insert_devices(Claims *claims, int64_t id, const ClaimDevice *devices
                 if (r < 0)
                         return r == -EEXIST ? CLAIM_E_CONFLICT : r;
                 if (devices[i].must_be_cleaned)
-                        r = store_mark_unclean(claims, id, &devices[i], reterr);
+                        r = mark_unclean(claims, id, &devices[i], reterr);
                 if (r < 0)
                         return r;
         }
@@ -259,18 +269,53 @@ static int insert_claim(Claims *claims, const StoreClaim *claim, const Fit *fit,
         return r == 0 ? claims_get(claims, id, ret, reterr) : r;
 }
 
+/* Adds the amounts of an inserted fit to the view. Like the insert, increments the generation of
+ * each provider once, even if several classes of the fit are on it. Does nothing for a claim with
+ * cells or held CPUs; the view must then be read again. */
+static void follow_insert(Claims *claims, const Fit *fit, const Layout *layout)
+{
+        HostView *view = claims->view;
+
+        if (layout && (layout->n_cells > 0 || cpu_set_count(&layout->held) > 0))
+                return;
+        for (size_t i = 0; i < fit->n_pieces; i++) {
+                const FitPiece *piece = &fit->pieces[i];
+                bool done = false;
+
+                for (size_t j = 0; j < i && !done; j++)
+                        done = fit->pieces[j].provider == piece->provider;
+                view->providers[piece->provider].generation += !done;
+                if (resources_add(&view->providers[piece->provider].used, piece->resource_class,
+                                  piece->amount) < 0) {
+                        store_forget_stamp(claims);
+                        return;
+                }
+        }
+        view->by_us = (int64_t)(uint32_t)sqlite3_total_changes(claims->sqlite->db);
+}
+
+/* Keep the view of a group current without a read (store-host.c). is_view_current() returns
+ * true if no change followed the last read of the view. After an insert, follow_insert() then
+ * adds the fit to the view. A claim with cells or held host CPUs still needs another read of all
+ * providers. */
+static bool is_view_current(const Claims *claims)
+{
+        return claims->in_group && claims->view &&
+               claims->view->by_us == (int64_t)(uint32_t)sqlite3_total_changes(claims->sqlite->db);
+}
+
 int store_insert(Claims *claims, const StoreClaim *claim, const Fit *fit, Claim **ret,
                  Error *reterr)
 {
         _cleanup_(claim_freep) Claim *stored = NULL;
-        bool current = store_is_view_current(claims);
+        bool current = is_view_current(claims);
         int r = store_begin(claims, reterr);
 
         if (r == 0)
                 r = insert_claim(claims, claim, fit, &stored, reterr);
         r = store_end(claims, r, reterr);
         if (r == 0 && current)
-                store_follow_insert(claims, fit, claim->layout);
+                follow_insert(claims, fit, claim->layout);
         if (r == 0)
                 *ret = TAKE_PTR(stored);
         return r;
@@ -508,6 +553,12 @@ int claims_set_write_state(Claims *claims, int64_t id, ClaimWriteState from, Cla
         return note_state(store_end(claims, r, reterr), id, from, reterr);
 }
 
+/* Removes the marks that a withdrawn claim made: no guest had the devices (store-unclean.c). */
+static int forget_unclean(Claims *claims, int64_t claim, Error *reterr)
+{
+        return store_run(claims, STATEMENT_FORGET_UNCLEAN, VALUES(claim), CLAIM_DONE, reterr);
+}
+
 /* The write state becomes NONE first, so that the trigger leaves no removal. */
 int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reterr)
 {
@@ -522,7 +573,7 @@ int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reter
         if (r == 0)
                 r = forget_events(claims, id, reterr);
         if (r == 0)
-                r = store_forget_unclean(claims, id, reterr);
+                r = forget_unclean(claims, id, reterr);
         return note_state(store_end(claims, r, reterr), id, CLAIM_WRITE_UNANSWERED, reterr);
 }
 
