@@ -170,12 +170,6 @@ bool guest_index_has_mdev(const GuestIndex *index, const Uuid *mdev)
         return n > 0;
 }
 
-bool guest_index_has_pci(const GuestIndex *index, const char *address)
-{
-        return index->n_pci > 0 &&
-               bsearch(&address, index->pci, index->n_pci, sizeof(char *), text_order);
-}
-
 static int order_consumers(const void *a, const void *b)
 {
         return uuid_order(&((const ConsumerRead *)a)->consumer,

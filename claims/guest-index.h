@@ -109,7 +109,6 @@ const HostDomain *guest_index_guest(const GuestIndex *index, const Claim *claim)
 /* Return true if the mdev exists on this host, and if this host offers the PCI device at the
  * address. */
 bool guest_index_has_mdev(const GuestIndex *index, const Uuid *mdev);
-bool guest_index_has_pci(const GuestIndex *index, const char *address);
 
 /* Returns NULL if Placement was not asked about the consumer. consumers: by uuid. */
 const ConsumerRead *consumer_read_find(const ConsumerRead *consumers, size_t n,

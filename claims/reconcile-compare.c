@@ -89,6 +89,16 @@ static int compare_amount(const Pair *pair, const char *what, uint64_t claimed, 
                    pair->domain->name, has, what, claimed);
 }
 
+/* Returns the number of held host CPUs on which no CPU of the guest runs. */
+static unsigned count_thread_cpus(const Layout *layout)
+{
+        unsigned n = 0;
+
+        CPU_SET_FOREACH(cpu, &layout->held)
+                n += !layout_has_guest_cpu(layout, cpu);
+        return n;
+}
+
 /* Compares CPUs and memory. A claim with allocations of another writer can exceed the domain by any
  * amount. Otherwise it can have CPUs for emulator and I/O threads. */
 static int compare_amounts(const Pair *pair)
@@ -96,7 +106,7 @@ static int compare_amounts(const Pair *pair)
         const HostDomain *domain = pair->domain;
         GuestSize claimed = guest_size_of_claim(pair->claim);
         bool placed = claim_is_placed(pair->claim);
-        uint64_t cpus_spare = placed ? UINT64_MAX : layout_count_thread_cpus(&domain->layout);
+        uint64_t cpus_spare = placed ? UINT64_MAX : count_thread_cpus(&domain->layout);
 
         if (compare_amount(pair, "VCPUs", claimed.cpus, domain->vcpus, cpus_spare) < 0)
                 return -ENOMEM;
@@ -273,6 +283,12 @@ static int compare_mdevs(const Pair *pair)
         return 0;
 }
 
+static bool has_pci(const GuestIndex *index, const char *address)
+{
+        return index->n_pci > 0 &&
+               bsearch(&address, index->pci, index->n_pci, sizeof(char *), text_order);
+}
+
 /* Compares the PCI devices that this host offers. Other devices need no claim. */
 static int compare_pci(const Pair *pair)
 {
@@ -292,8 +308,7 @@ static int compare_pci(const Pair *pair)
                 for (size_t j = 0; j < definitions[i].n_pci; j++) {
                         const char *address = definitions[i].pci[j];
 
-                        if (!claim_has_pci(pair->claim, address) &&
-                            guest_index_has_pci(pair->index, address) &&
+                        if (!claim_has_pci(pair->claim, address) && has_pci(pair->index, address) &&
                             add(pair,
                                 "guest %.60s has PCI device %s%s, which its claim does not name",
                                 name, address, definitions[i].where) < 0)

@@ -102,14 +102,6 @@ const char *host_facts_identity(const HostFacts *facts, const char *address)
         return function ? function->identity : "";
 }
 
-bool host_facts_offers(const HostFacts *facts, const char *address)
-{
-        for (size_t i = 0; i < facts->n_devices; i++)
-                if (strcmp(facts->devices[i].address, address) == 0)
-                        return true;
-        return host_facts_find_pci(facts, address);
-}
-
 bool host_facts_has_class(const HostFacts *facts, const char *resource_class)
 {
         for (size_t i = 0; i < facts->n_devices; i++)

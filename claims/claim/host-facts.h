@@ -158,6 +158,3 @@ const char *host_facts_physical_function(const HostFacts *facts, const char *add
 
 /* Returns the identity of the device at the address; "" if it is unknown or none is there. */
 const char *host_facts_identity(const HostFacts *facts, const char *address);
-
-/* Returns true if this host offers the device at the address, whole or in mediated devices. */
-bool host_facts_offers(const HostFacts *facts, const char *address);

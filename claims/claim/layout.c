@@ -95,15 +95,6 @@ bool layout_has_guest_cpu(const Layout *layout, unsigned host_cpu)
         return false;
 }
 
-unsigned layout_count_thread_cpus(const Layout *layout)
-{
-        unsigned n = 0;
-
-        CPU_SET_FOREACH(cpu, &layout->held)
-                n += !layout_has_guest_cpu(layout, cpu);
-        return n;
-}
-
 int layout_compare_held(const Layout *claimed, const Layout *guest, const CpuSet *taken,
                         CpuSet *ret_missing, CpuSet *ret_left)
 {

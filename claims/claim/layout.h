@@ -54,8 +54,5 @@ int layout_compare_held(const Layout *claimed, const Layout *guest, const CpuSet
 /* Returns true if one of the guest's CPUs can run on the host CPU. */
 bool layout_has_guest_cpu(const Layout *layout, unsigned host_cpu);
 
-/* Returns the number of held host CPUs on which no CPU of the guest runs. */
-unsigned layout_count_thread_cpus(const Layout *layout);
-
 /* Sorts the CPUs by their number in the guest. */
 void layout_sort_cpus(Layout *layout);

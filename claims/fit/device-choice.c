@@ -94,11 +94,19 @@ uint64_t device_count_missing(const HostFacts *facts, const char *node, const Cl
         return wanted > claim->n_devices ? wanted - claim->n_devices : 0;
 }
 
+/* Returns true if this host offers the device at the address, whole or in mediated devices. */
+static bool offers(const HostFacts *facts, const char *address)
+{
+        for (size_t i = 0; i < facts->n_devices; i++)
+                if (strcmp(facts->devices[i].address, address) == 0)
+                        return true;
+        return host_facts_find_pci(facts, address);
+}
+
 bool device_lacks_identity(const HostFacts *facts, const ClaimDevice *device)
 {
         return !device->identity[0] && device->address[0] &&
-               host_facts_identity(facts, device->address)[0] &&
-               host_facts_offers(facts, device->address);
+               host_facts_identity(facts, device->address)[0] && offers(facts, device->address);
 }
 
 /* Returns the existing mdev of the device's type that is not taken, the one with the lowest uuid.
