@@ -23,11 +23,5 @@
 json_t *tree_to_json(const ProviderTree *tree, const HostView *view, const Uuid *root,
                      const char *node, const char *sync_state);
 
-/* Reads the providers of such a document; the caller owns the tree. Other members, also the format,
- * are ignored. A parent must precede its children. Returns -EBADMSG with words, or -ENOMEM; then
- * *ret is unchanged. */
-int tree_from_json(const json_t *object, ProviderTree **ret, Error *reterr);
-
-/* Returns the amount of one class of one provider that living claims use. 0 if view is NULL, or
- * does not have the provider. */
+/* Returns the amount of one class of one provider that living claims use. view may be NULL. */
 uint64_t tree_usage(const HostView *view, const Uuid *provider, const char *resource_class);

@@ -21,9 +21,6 @@
 #include "base/log.h"
 #include "base/message-ids.h"
 
-/* Size of the text about the amounts and devices of a claim. Unit: bytes. */
-#define HELD_MAX 400
-
 #define AUTHORITY              "org.freedesktop.PolicyKit1"
 #define AUTHORITY_PATH         "/org/freedesktop/PolicyKit1/Authority"
 #define AUTHORITY_INTERFACE    "org.freedesktop.PolicyKit1.Authority"
@@ -83,48 +80,6 @@ void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret)
                 unit = NULL;
         snprintf(ret->author.text, sizeof(ret->author.text), "%s (%spid %d%s%.60s)", ret->name,
                  command, (int)sender->pid, unit ? ", " : "", unit ? unit : "");
-}
-
-/* Writes the amounts and devices of a claim, for example "VCPU=2 of demo; VGPU=1 of gpu,
- * 0000:41:00.0". A longer text is cut. */
-static void format_held(const Claim *claim, char *text, size_t size)
-{
-        size_t n = 0;
-
-        text[0] = '\0';
-        for (size_t i = 0; i < claim->n_allocations && n < size; i++) {
-                _cleanup_free_ char *amounts = resources_format(&claim->allocations[i].resources);
-
-                n += (size_t)snprintf(text + n, size - n, "%s%s of %s", i > 0 ? "; " : "",
-                                      amounts ? amounts : "?", claim->provider_names[i]);
-        }
-        for (size_t i = 0; i < claim->n_devices && n < size; i++) {
-                const ClaimDevice *device = &claim->devices[i];
-                const char *name = !uuid_empty(&device->mdev) ? device->mdev.text
-                                   : device->address[0]       ? device->address
-                                                              : device->name;
-
-                n += (size_t)snprintf(text + n, size - n, "%s%s", i > 0 ? ", " : "; ", name);
-        }
-}
-
-void bus_caller_note(const BusCaller *caller, const Claim *claim, const char *reason,
-                     const char *format, ...)
-{
-        char what[160], held[HELD_MAX], id[24];
-        const char *device = claim->n_devices > 0 ? claim->devices[0].name : NULL;
-        va_list ap;
-
-        va_start(ap, format);
-        vsnprintf(what, sizeof(what), format, ap);
-        va_end(ap);
-        snprintf(id, sizeof(id), "%" PRId64, claim->id);
-        format_held(claim, held, sizeof(held));
-        log_event(LOG_INFO, MESSAGE_CLAIM_CALLED,
-                  LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, claim->consumer.text,
-                             LOG_FIELD_CALLER, caller->author.text, LOG_FIELD_DEVICE, device),
-                  "Claim %s %s by %s%s%s; %s.", id, what, caller->author.text,
-                  reason && reason[0] ? ": " : "", reason ? reason : "", held);
 }
 
 /* The rights of the caller */

@@ -43,12 +43,6 @@ typedef struct BusCaller {
 /* Describes the caller of the call that is being served. Reads /etc/passwd and /proc. */
 void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret);
 
-/* Logs the caller's change of a claim, with its amounts and devices. The entry has fields for
- * claim, consumer and caller. format yields the change, for example "created for …" or "released".
- * reason can be "" or NULL. */
-void bus_caller_note(const BusCaller *caller, const Claim *claim, const char *reason,
-                     const char *format, ...) _printf_(4, 5);
-
 /* Calls handler if the caller has the rights of the action. For root and the daemon's own user it
  * does so at once, otherwise after the answer of polkit. A caller without the rights gets
  * AccessDenied, or InteractiveAuthorizationRequired if a password could help. A user with too many

@@ -142,6 +142,54 @@ static void answer_error(WaitingCall *waiting, int result, const Error *words)
         (void)sd_bus_reply_method_error(waiting->call, &error);
 }
 
+/* Size of the text about the amounts and devices of a claim. Unit: bytes. */
+#define HELD_MAX 400
+
+/* Writes the amounts and devices of a claim, for example "VCPU=2 of demo; VGPU=1 of gpu,
+ * 0000:41:00.0". A longer text is cut. */
+static void format_held(const Claim *claim, char *text, size_t size)
+{
+        size_t n = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; i < claim->n_allocations && n < size; i++) {
+                _cleanup_free_ char *amounts = resources_format(&claim->allocations[i].resources);
+
+                n += (size_t)snprintf(text + n, size - n, "%s%s of %s", i > 0 ? "; " : "",
+                                      amounts ? amounts : "?", claim->provider_names[i]);
+        }
+        for (size_t i = 0; i < claim->n_devices && n < size; i++) {
+                const ClaimDevice *device = &claim->devices[i];
+                const char *name = !uuid_empty(&device->mdev) ? device->mdev.text
+                                   : device->address[0]       ? device->address
+                                                              : device->name;
+
+                n += (size_t)snprintf(text + n, size - n, "%s%s", i > 0 ? ", " : "; ", name);
+        }
+}
+
+/* Logs the caller's change of a claim, with its amounts and devices. The entry has fields for
+ * claim, consumer and caller. format yields the change, for example "created for …" or "released".
+ * reason can be "" or NULL. */
+static void log_change(const BusCaller *caller, const Claim *claim, const char *reason,
+                       const char *format, ...)
+{
+        char what[160], held[HELD_MAX], id[24];
+        const char *device = claim->n_devices > 0 ? claim->devices[0].name : NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        vsnprintf(what, sizeof(what), format, ap);
+        va_end(ap);
+        snprintf(id, sizeof(id), "%" PRId64, claim->id);
+        format_held(claim, held, sizeof(held));
+        log_event(LOG_INFO, MESSAGE_CLAIM_CALLED,
+                  LOG_FIELDS(LOG_FIELD_CLAIM, id, LOG_FIELD_CONSUMER, claim->consumer.text,
+                             LOG_FIELD_CALLER, caller->author.text, LOG_FIELD_DEVICE, device),
+                  "Claim %s %s by %s%s%s; %s.", id, what, caller->author.text,
+                  reason && reason[0] ? ": " : "", reason ? reason : "", held);
+}
+
 /* Answers Claim(). is_new is false if the consumer had this claim before; then nothing is
  * logged. */
 static void on_claimed(int result, const Claim *claim, bool is_new, const Error *error,
@@ -154,8 +202,7 @@ static void on_claimed(int result, const Claim *claim, bool is_new, const Error 
                 return;
         }
         if (is_new) {
-                bus_caller_note(&waiting->caller, claim, "", "created for %s",
-                                claim->consumer.text);
+                log_change(&waiting->caller, claim, "", "created for %s", claim->consumer.text);
                 claim_service_notify(waiting->service, CLAIM_EVENT_ADDED, claim);
         }
         if (reply_claim(waiting->call, waiting->service, claim) < 0)
@@ -241,8 +288,8 @@ static void on_placed(int result, const Claim *claim, bool is_new, const Error *
                 return;
         }
         if (is_new) {
-                bus_caller_note(&waiting->caller, claim, "", "created for server %s, which starts,",
-                                claim->consumer.text);
+                log_change(&waiting->caller, claim, "", "created for server %s, which starts,",
+                           claim->consumer.text);
                 claim_service_notify(waiting->service, CLAIM_EVENT_ADDED, claim);
         }
         text = format_claim(waiting->service, claim);
@@ -374,8 +421,8 @@ static void on_claim_moved(int result, const Claim *claim, bool is_new, const Er
                 return;
         }
         if (is_new) {
-                bus_caller_note(&waiting->caller, claim, "", "moved to consumer %s",
-                                claim->consumer.text);
+                log_change(&waiting->caller, claim, "", "moved to consumer %s",
+                           claim->consumer.text);
                 claim_service_notify(waiting->service, CLAIM_EVENT_CHANGED, claim);
         }
         (void)sd_bus_reply_method_return(waiting->call, "x", claim->id);
@@ -442,7 +489,7 @@ static int answer(sd_bus_message *call, const BusCaller *caller, ClaimService *s
         if (outcome->result != 0)
                 return bus_claims_error(service, error, outcome->result, &outcome->words);
         if (claims && claims_get(claims, outcome->id, &claim, NULL) == 0) {
-                bus_caller_note(caller, claim, outcome->reason, "%s", outcome->what);
+                log_change(caller, claim, outcome->reason, "%s", outcome->what);
                 claim_service_notify(service, outcome->event, claim);
         }
         return sd_bus_reply_method_return(call, NULL);
@@ -548,8 +595,8 @@ static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimSe
                         "Guest %s starts on this host, which is cordoned. A cordon does not stop guests.",
                         guest->domain.name);
         if (claim->created_usec >= begin_usec) {
-                bus_caller_note(caller, claim, "", "created for guest %s, which starts,",
-                                guest->domain.name);
+                log_change(caller, claim, "", "created for guest %s, which starts,",
+                           guest->domain.name);
                 claim_service_notify(service, CLAIM_EVENT_ADDED, claim);
         }
         return sd_bus_reply_method_return(call, "x", claim->id);

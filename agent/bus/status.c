@@ -74,6 +74,14 @@ static json_t *make_reasons(const Verdict *verdict)
         return TAKE_PTR(array);
 }
 
+/* Returns the RESHAPE_ACCESS_… name. */
+static const char *access_to_text(ReshaperAccess access)
+{
+        return access == RESHAPER_ALLOWED     ? RESHAPE_ACCESS_ALLOWED
+               : access == RESHAPER_FORBIDDEN ? RESHAPE_ACCESS_REFUSED
+                                              : RESHAPE_ACCESS_UNKNOWN;
+}
+
 /* The members: M(type, name, value as an expression in add_members()) */
 /* clang-format off */
 #define MEMBERS(M) \
@@ -94,7 +102,7 @@ static json_t *make_reasons(const Verdict *verdict)
         M(number, "n_writes", f->statistics->n_writes) \
         M(number, "n_conflicts", f->statistics->n_conflicts) \
         M(text, "claim_error", f->claim_error->text) \
-        M(text, "reshape_access", reshape_access_to_text(f->status->reshape_access)) \
+        M(text, "reshape_access", access_to_text(f->status->reshape_access)) \
         M(number, "n_pending_writes", f->pending_writes.n_writes) \
         M(number, "n_pending_removals", f->pending_writes.n_removals) \
         M(number, "n_pending_moves", f->pending_writes.n_moves) \

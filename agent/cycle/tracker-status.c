@@ -39,13 +39,6 @@ const char *sync_state_to_text(SyncState state)
         return names[state];
 }
 
-const char *reshape_access_to_text(ReshaperAccess access)
-{
-        return access == RESHAPER_ALLOWED     ? RESHAPE_ACCESS_ALLOWED
-               : access == RESHAPER_FORBIDDEN ? RESHAPE_ACCESS_REFUSED
-                                              : RESHAPE_ACCESS_UNKNOWN;
-}
-
 const char *tracker_status_find_hindrance(const TrackerStatus *status, const Overwrites *overwrites)
 {
         if (overwrites_count(overwrites) > 0)

@@ -26,7 +26,6 @@ typedef enum SyncState {
 } SyncState;
 
 const char *sync_state_to_text(SyncState state); /* the SYNC_STATE_… names of formats/interface.h */
-const char *reshape_access_to_text(ReshaperAccess access); /* the RESHAPE_ACCESS_… names */
 
 /* The status. Times are 0 until the event has happened. */
 typedef struct TrackerStatus {

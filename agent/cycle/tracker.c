@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <systemd/sd-id128.h>
 
 #include "agent/cycle/tracker-internal.h"
 #include "base/array.h"
@@ -51,12 +52,24 @@ static int add_timers(Tracker *tracker)
         return r < 0 ? r : sd_event_source_set_enabled(tracker->soon, SD_EVENT_OFF);
 }
 
+/* Returns the current moment. */
+static WarmMoment moment_now(void)
+{
+        WarmMoment now = { .real_usec = clock_usec(CLOCK_REALTIME),
+                           .boot_usec = clock_usec(CLOCK_BOOTTIME) };
+        sd_id128_t boot;
+
+        if (sd_id128_get_boot(&boot) >= 0)
+                (void)sd_id128_to_string(boot, now.boot_id);
+        return now;
+}
+
 /* Reads the file of a warm start, which the last process has written. A file that cannot be used,
  * or is too old, is ignored; the first cycle then reads all of Placement. */
 static void take_warm_start(Tracker *tracker)
 {
         const TrackerConfig *config = &tracker->config;
-        const WarmMoment now = warm_moment_now();
+        const WarmMoment now = moment_now();
         Error error = ERROR_NULL;
         uint64_t full_in_usec;
         int r;
@@ -82,7 +95,7 @@ static void take_warm_start(Tracker *tracker)
 /* Returns the time of the last audit if this start needs none, else 0. */
 static uint64_t find_last_audit(const Tracker *tracker)
 {
-        const WarmMoment now = warm_moment_now();
+        const WarmMoment now = moment_now();
 
         return tracker->warm.reporter && warm_start_is_audited(&tracker->warm, &now)
                        ? tracker->warm.audited_usec
@@ -101,7 +114,7 @@ static uint64_t find_clean_audit(const Tracker *tracker)
 
 void tracker_save(Tracker *tracker)
 {
-        const WarmMoment now = warm_moment_now();
+        const WarmMoment now = moment_now();
         _cleanup_(warm_start_done)
                 WarmStart warm = { .root = tracker->config.maker.root, .saved = now };
         const char *state_dir = tracker->config.state_dir;

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <systemd/sd-id128.h>
 
 #include "agent/cycle/pace.h"
 #include "agent/state/state-file.h"
@@ -28,17 +27,6 @@ void warm_start_done(WarmStart *warm)
 {
         json_decref(warm->reporter);
         *warm = (WarmStart){ 0 };
-}
-
-WarmMoment warm_moment_now(void)
-{
-        WarmMoment now = { .real_usec = clock_usec(CLOCK_REALTIME),
-                           .boot_usec = clock_usec(CLOCK_BOOTTIME) };
-        sd_id128_t boot;
-
-        if (sd_id128_get_boot(&boot) >= 0)
-                (void)sd_id128_to_string(boot, now.boot_id);
-        return now;
 }
 
 /* Makes the digest of a value as text. Returns the size of the text, 0 when out of memory. */

@@ -39,9 +39,6 @@ typedef struct WarmStart {
 
 void warm_start_done(WarmStart *warm);
 
-/* Returns the current moment. */
-WarmMoment warm_moment_now(void);
-
 /* Writes the file. Writes nothing and returns 0 if the content is larger than WARM_SIZE_MAX.
  * Returns a negative errno with words on failure. */
 int warm_start_write(const WarmStart *warm, const char *state_dir, Error *reterr);

@@ -76,6 +76,81 @@ json_t *reshape_image_to_json(const ReshapeImage *image, const Uuid *root, const
         return TAKE_PTR(document);
 }
 
+/* Reads the inventories of a provider. Computed members are ignored. */
+static int read_inventories(const json_t *item, Provider *provider, Error *reterr)
+{
+        json_t *object, *record;
+        const char *name;
+        int r = json_read_object(item, "inventories", &object, reterr);
+
+        if (r < 0)
+                return r;
+        json_object_foreach(object, name, record) {
+                Inventory inventory;
+
+                r = inventory_from_json(record, &inventory, reterr);
+                if (r < 0)
+                        return r;
+                r = provider_set_inventory(provider, name, &inventory);
+                if (r < 0)
+                        return error_setf(reterr, r == -ENOMEM ? r : -EBADMSG,
+                                          "\"%.60s\" is not a resource class", name);
+        }
+        return 0;
+}
+
+static int read_names(const json_t *item, const char *key, StringSet *ret, Error *reterr)
+{
+        json_t *array;
+        int r = json_read_array(item, key, &array, reterr);
+
+        return r < 0 ? r : string_set_from_json(array, ret, reterr);
+}
+
+/* Adds a provider to the tree. Its parent must be there already. */
+static int read_provider(const json_t *item, ProviderTree *tree, Error *reterr)
+{
+        bool is_root = json_is_null(json_object_get(item, "parent"));
+        Provider *provider;
+        const char *name;
+        Uuid uuid, parent;
+        int r;
+
+        if ((r = json_read_uuid(item, "uuid", &uuid, reterr)) < 0 ||
+            (r = json_read_string(item, "name", &name, reterr)) < 0 ||
+            (!is_root && (r = json_read_uuid(item, "parent", &parent, reterr)) < 0))
+                return r;
+        r = provider_tree_add(tree, &uuid, name, is_root ? NULL : &parent, &provider, reterr);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        if ((r = read_inventories(item, provider, reterr)) < 0 ||
+            (r = read_names(item, "traits", &provider->traits, reterr)) < 0)
+                return r;
+        return read_names(item, "aggregates", &provider->aggregates, reterr);
+}
+
+/* Reads the providers of such a document; the caller owns the tree. Returns -EBADMSG with words, or
+ * -ENOMEM. */
+static int read_tree(const json_t *object, ProviderTree **ret, Error *reterr)
+{
+        _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
+        json_t *array, *item;
+        size_t i;
+        int r = json_read_array(object, "providers", &array, reterr);
+
+        if (r < 0)
+                return r;
+        if (provider_tree_new(&tree) < 0)
+                return error_oom(reterr);
+        json_array_foreach(array, i, item) {
+                r = read_provider(item, tree, reterr);
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(tree);
+        return 0;
+}
+
 static int shape_from_json(const json_t *document, const char *key, ReshapeShape *ret,
                            Error *reterr)
 {
@@ -84,7 +159,7 @@ static int shape_from_json(const json_t *document, const char *key, ReshapeShape
         int r = json_read_object(document, key, &object, reterr);
 
         if (r >= 0)
-                r = tree_from_json(object, &ret->tree, reterr);
+                r = read_tree(object, &ret->tree, reterr);
         if (r >= 0)
                 r = json_read_object(object, "consumers", &consumers, reterr);
         if (r < 0)
