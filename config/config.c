@@ -728,6 +728,24 @@ static void collect(const char *text, void *userdata)
                 collector->warning(text, collector->userdata);
 }
 
+/* Follows [placement] auth_section, the reference of keystoneauth: the options of authentication
+ * are read from that section, which can belong to another service. Returns -EINVAL with words if
+ * there is no such section. */
+static int follow_auth(ConfigSettings *settings, Error *reterr)
+{
+        const ConfigEntry *entry = config_settings_find(settings, "placement", "auth_section");
+
+        if (!entry || entry->value[0] == '\0')
+                return 0;
+        if (!config_settings_find_section(settings, entry->value))
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s:%u: [placement] auth_section: the section [%.64s] does not exist",
+                        entry->file, entry->line, entry->value);
+        settings->auth_section = strdup(entry->value);
+        return settings->auth_section ? 0 : error_oom(reterr);
+}
+
 int config_load(Config **ret, const char *file, ConfigWarning warning, void *userdata,
                 Error *reterr)
 {
@@ -744,7 +762,7 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
         if (r >= 0)
                 r = config_settings_read(&settings, paths, reterr);
         if (r >= 0)
-                r = config_settings_follow_auth(&settings, reterr);
+                r = follow_auth(&settings, reterr);
         if (r >= 0)
                 r = config_expand(&settings, NULL, reterr);
         if (r < 0)

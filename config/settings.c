@@ -83,21 +83,6 @@ static size_t rank_of(const ConfigSettings *settings, const ConfigOption *option
         return NO_RANK;
 }
 
-int config_settings_follow_auth(ConfigSettings *settings, Error *reterr)
-{
-        const ConfigEntry *entry = config_settings_find(settings, "placement", "auth_section");
-
-        if (!entry || entry->value[0] == '\0')
-                return 0;
-        if (!config_settings_find_section(settings, entry->value))
-                return error_setf(
-                        reterr, EINVAL,
-                        "%s:%u: [placement] auth_section: the section [%.64s] does not exist",
-                        entry->file, entry->line, entry->value);
-        settings->auth_section = strdup(entry->value);
-        return settings->auth_section ? 0 : error_oom(reterr);
-}
-
 static bool is_auth_section(const ConfigSettings *settings, const char *section)
 {
         return settings->auth_section && strcasecmp(settings->auth_section, section) == 0;

@@ -11,11 +11,6 @@
  * errors of config_file_read(). */
 int config_settings_read(ConfigSettings *settings, char *const paths[], Error *reterr);
 
-/* Follows [placement] auth_section, the reference of keystoneauth: the options of authentication
- * are read from that section, which can belong to another service. Does nothing if the option is
- * not set or empty. Returns -EINVAL with words if there is no such section, or -ENOMEM. */
-int config_settings_follow_auth(ConfigSettings *settings, Error *reterr);
-
 /* Replaces the references in the values of a section that count for an option of this agent, as
  * oslo.config does. section NULL: all sections.
  *

@@ -14,8 +14,10 @@
  *
  * Tests: tests/integration/ctl/test_computectl.py tests/integration/ctl/test_exit_codes.py */
 
+#include <errno.h>
 #include <locale.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "ctl/ask/bus.h"
 #include "ctl/verbs/common.h"
@@ -92,12 +94,20 @@ static int print_asked_help(Ctl *ctl)
         return verb && verb->run ? print_verb_help(verb, &ctl->page) : print_help(&ctl->page);
 }
 
+/* Closes standard output, which ends the input of the pager, and waits for the pager. */
+static void close_pager(Ctl *ctl)
+{
+        fclose(stdout);
+        while (waitpid(ctl->pager, NULL, 0) < 0 && errno == EINTR)
+                ;
+}
+
 /* Ends the output and returns the exit code. Returns success only if all output was written. Waits
  * for a pager, whose own errors do not matter. */
 static int finish(Ctl *ctl, int exit_code)
 {
         if (ctl->pager > 0)
-                ctl_close_pager(ctl);
+                close_pager(ctl);
         if (ctl->page.failed)
                 return fail(NULL, -ENOMEM);
         if (ctl->page.usage.code) {

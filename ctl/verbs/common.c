@@ -18,7 +18,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ctl/ask/bus.h"
@@ -37,7 +36,8 @@ void ctl_print_json(Ctl *ctl, const json_t *document)
         ctl_json_print(document, ctl->options.json, &ctl->page);
 }
 
-void ctl_print_document(Ctl *ctl, const json_t *document, CtlPrint print)
+void ctl_print_document(Ctl *ctl, const json_t *document,
+                        void (*print)(const json_t *document, CtlPage *page))
 {
         if (ctl_wants_json(ctl))
                 ctl_print_json(ctl, document);
@@ -100,7 +100,8 @@ static int ask(const char *question, Error *reterr)
         return is_consent(answer) ? 0 : error_setf(reterr, ECANCELED, "Nothing was changed");
 }
 
-int ctl_ask(Ctl *ctl, const json_t *document, CtlPrint print, const char *question, Error *reterr)
+int ctl_ask(Ctl *ctl, const json_t *document, void (*print)(const json_t *document, CtlPage *page),
+            const char *question, Error *reterr)
 {
         if (document && !ctl_wants_json(ctl) && !ctl->options.quiet) {
                 print(document, &ctl->page);
@@ -210,14 +211,6 @@ void ctl_open_pager(Ctl *ctl)
         ctl->bus = sd_bus_flush_close_unref(ctl->bus);
         if (ctl->page.style.terminal && !ctl->options.no_pager)
                 ctl->pager = start_pager();
-}
-
-/* Closes standard output, which ends the input of the pager, and waits for the pager. */
-void ctl_close_pager(Ctl *ctl)
-{
-        fclose(stdout);
-        while (waitpid(ctl->pager, NULL, 0) < 0 && errno == EINTR)
-                ;
 }
 
 int ctl_connect(Ctl *ctl, Error *reterr)

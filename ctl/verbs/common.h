@@ -35,8 +35,8 @@ bool ctl_wants_json(Ctl *ctl);
 void ctl_print_json(Ctl *ctl, const json_t *document);
 
 /* Prints a document as JSON, or with that formatter. */
-typedef void (*CtlPrint)(const json_t *document, CtlPage *page);
-void ctl_print_document(Ctl *ctl, const json_t *document, CtlPrint print);
+void ctl_print_document(Ctl *ctl, const json_t *document,
+                        void (*print)(const json_t *document, CtlPage *page));
 
 /* Prints the result of a verb: as JSON, or in words unless --quiet is given. Takes ownership of
  * document; NULL: memory ran out. */
@@ -49,7 +49,8 @@ bool ctl_must_ask(const Ctl *ctl);
 /* Shows the changes, unless the output is JSON or quiet, and asks. document: NULL if there is
  * nothing to show. Returns 0 if the answer is yes, else -ECANCELED with words. Blocks until the
  * person answers. */
-int ctl_ask(Ctl *ctl, const json_t *document, CtlPrint print, const char *question, Error *reterr);
+int ctl_ask(Ctl *ctl, const json_t *document, void (*print)(const json_t *document, CtlPage *page),
+            const char *question, Error *reterr);
 
 /* Prints on standard error that a spelling of an earlier release is still accepted. */
 void ctl_note_old_spelling(const Ctl *ctl, const char *old, const char *now);
@@ -57,6 +58,3 @@ void ctl_note_old_spelling(const Ctl *ctl, const char *old, const char *now);
 /* Redirects the output to the pager, if one is wanted. The caller must have fetched everything, so
  * that errors stay readable. Closes the bus, even if no pager starts. */
 void ctl_open_pager(Ctl *ctl);
-
-/* Ends the output and waits until the reader has quit. */
-void ctl_close_pager(Ctl *ctl);

@@ -203,12 +203,3 @@ const MdevOffer *mdev_plan_find(const MdevPlan *plan, const char *device_name)
                 place--;
         return &plan->offers[place];
 }
-
-const MdevOffer *mdev_plan_end(const MdevPlan *plan, const MdevOffer *first)
-{
-        const MdevOffer *offer = first;
-
-        while (offer < plan->offers + plan->n_offers && strcmp(offer->name, first->name) == 0)
-                offer++;
-        return offer;
-}

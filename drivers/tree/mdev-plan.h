@@ -46,6 +46,3 @@ int mdev_plan_make(const HostConfig *config, const Snapshot *snapshot, const Vgp
 
 /* Returns the first offer of the device with this name, or NULL. O(log n). */
 const MdevOffer *mdev_plan_find(const MdevPlan *plan, const char *device_name);
-
-/* Returns the end of the offers of the device that has this first offer. */
-const MdevOffer *mdev_plan_end(const MdevPlan *plan, const MdevOffer *first);

@@ -159,13 +159,23 @@ static void remove_gone(const TreeUpdate *update)
         }
 }
 
+/* Returns the end of the offers of the device that has this first offer. */
+static const MdevOffer *end_of_offers(const MdevPlan *plan, const MdevOffer *first)
+{
+        const MdevOffer *offer = first;
+
+        while (offer < plan->offers + plan->n_offers && strcmp(offer->name, first->name) == 0)
+                offer++;
+        return offer;
+}
+
 int mdev_providers_update(TreeUpdate *update, Error *reterr)
 {
         const MdevPlan *plan = &update->mdevs;
 
         remove_gone(update);
         for (size_t i = 0; i < plan->n_offers;) {
-                const MdevOffer *offer = &plan->offers[i], *end = mdev_plan_end(plan, offer);
+                const MdevOffer *offer = &plan->offers[i], *end = end_of_offers(plan, offer);
                 char name[CHILD_NAME_SIZE];
                 Provider *provider;
                 int r;

@@ -154,14 +154,30 @@ static void end_exchange(Auth *auth, int result, const Error *error, uint64_t pa
         auth->listener(auth->userdata);
 }
 
-/* Receives the answer to GET of the base URL, after a rejection. */
+/* Returns true if the answer to GET of the base URL comes from another server than Keystone: it has
+ * no version document. An answer of an overloaded server (408, 429, 5xx) proves nothing. */
+static bool is_elsewhere(const HttpResponse *response)
+{
+        _cleanup_json_ json_t *body = NULL;
+        int status = response->status;
+
+        if (status == 408 || status == 429 || status >= 500)
+                return false;
+        if (json_parse(response->body, response->body_size, &body, NULL) < 0)
+                return true;
+        return !json_is_object(json_object_get(body, "version")) &&
+               !json_object_get(body, "versions");
+}
+
+/* Receives the answer to GET of the base URL, after a rejection. Without an answer the rejection
+ * counts. */
 static void on_version(int result, const HttpResponse *response, const Error *error, void *userdata)
 {
         Auth *auth = userdata;
         Error words = auth->error;
 
         auth->transfer = NULL;
-        if (result != HTTP_DONE || !keystone_is_elsewhere(response)) {
+        if (result != HTTP_DONE || !is_elsewhere(response)) {
                 end_exchange(auth, REPORT_E_UNAUTHORIZED, &words,
                              pause_after(auth, REPORT_E_UNAUTHORIZED, NULL));
                 return;

@@ -548,19 +548,6 @@ static int judge_refusal(const KeystoneConfig *config, ReporterAuth kind,
         return REPORT_E_UNAVAILABLE;
 }
 
-bool keystone_is_elsewhere(const HttpResponse *response)
-{
-        _cleanup_json_ json_t *body = NULL;
-        int status = response->status;
-
-        if (status == 408 || status == 429 || status >= 500)
-                return false;
-        if (json_parse(response->body, response->body_size, &body, NULL) < 0)
-                return true;
-        return !json_is_object(json_object_get(body, "version")) &&
-               !json_object_get(body, "versions");
-}
-
 int keystone_read_answer(const KeystoneConfig *config, ReporterAuth kind, bool wants_endpoint,
                          const HttpResponse *response, KeystoneToken *ret, Error *reterr)
 {

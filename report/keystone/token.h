@@ -43,7 +43,3 @@ void keystone_token_done(KeystoneToken *token);
  * credential is rejected), REPORT_E_UNAVAILABLE (every other failure) or -ENOMEM, with words. */
 int keystone_read_answer(const KeystoneConfig *config, ReporterAuth kind, bool wants_endpoint,
                          const HttpResponse *response, KeystoneToken *ret, Error *reterr);
-
-/* Returns true if the answer to GET of the base URL comes from another server than Keystone: it has
- * no version document. An answer of an overloaded server (408, 429, 5xx) proves nothing. */
-bool keystone_is_elsewhere(const HttpResponse *response);

@@ -83,27 +83,6 @@ ReportWritten report_outcome_of_write(int outcome, int status)
                        : REPORT_WRITTEN_UNKNOWN;
 }
 
-/* Treats 204, and 400 and 409 of Placement, as access, because Placement reads the body only with
- * the role. A 403 of any server, and 404 and 406 of Placement, are no access. */
-ReshaperAccess reshaper_access_of(int status, bool from_placement)
-{
-        if (status == 204)
-                return RESHAPER_ALLOWED;
-        if (!from_placement)
-                return status == 403 ? RESHAPER_FORBIDDEN : RESHAPER_UNKNOWN;
-        switch (status) {
-        case 400:
-        case 409:
-                return RESHAPER_ALLOWED;
-        case 403:
-        case 404: /* no reshaper, or none in this microversion */
-        case 406:
-                return RESHAPER_FORBIDDEN;
-        default:
-                return RESHAPER_UNKNOWN;
-        }
-}
-
 static int severity(int outcome)
 {
         if (outcome < 0 || outcome >= _REPORT_OUTCOME_MAX)

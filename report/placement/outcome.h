@@ -66,9 +66,6 @@ typedef enum ReshaperAccess {
         RESHAPER_FORBIDDEN,
 } ReshaperAccess;
 
-/* Returns the access that the answer to POST /reshaper shows. */
-ReshaperAccess reshaper_access_of(int status, bool from_placement);
-
 /* Returns the worse of two results. The order is: local failures, fatal outcomes, outcomes that
  * need another attempt, the rest. */
 int report_outcome_worse(int a, int b);

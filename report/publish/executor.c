@@ -85,7 +85,7 @@ struct Executor {
         int result;
         Error error;
         size_t n_failed;
-        ExecutorDone done;
+        void (*done)(int result, const Error *error, void *userdata);
         void *userdata;
 };
 
@@ -467,9 +467,30 @@ static void step_answered(ExecutorStep *step, int result, const SessionAnswer *a
                 step_refused(step, result, error);
 }
 
+/* Treats 204, and 400 and 409 of Placement, as access, because Placement reads the body only with
+ * the role. */
+static ReshaperAccess access_of(int status, bool from_placement)
+{
+        if (status == 204)
+                return RESHAPER_ALLOWED;
+        if (!from_placement)
+                return status == 403 ? RESHAPER_FORBIDDEN : RESHAPER_UNKNOWN;
+        switch (status) {
+        case 400:
+        case 409:
+                return RESHAPER_ALLOWED;
+        case 403:
+        case 404: /* no reshaper, or none in this microversion */
+        case 406:
+                return RESHAPER_FORBIDDEN;
+        default:
+                return RESHAPER_UNKNOWN;
+        }
+}
+
 static void note_access(ExecutorStep *step, const SessionAnswer *answer)
 {
-        ReshaperAccess access = reshaper_access_of(answer->status, answer->verdict.from_placement);
+        ReshaperAccess access = access_of(answer->status, answer->verdict.from_placement);
 
         if (step->step->op == PLAN_RESHAPE && access != RESHAPER_UNKNOWN)
                 step->executor->memory->reshaper = access;
@@ -653,7 +674,8 @@ static int make_steps(Executor *executor)
 }
 
 int executor_new(Executor **ret, sd_event *event, Session *session, Mirror *mirror,
-                 const Plan *plan, ExecutorMemory *memory, ExecutorDone done, void *userdata,
+                 const Plan *plan, ExecutorMemory *memory,
+                 void (*done)(int result, const Error *error, void *userdata), void *userdata,
                  Error *reterr)
 {
         _cleanup_(executor_freep) Executor *executor = calloc(1, sizeof(Executor));
