@@ -5,7 +5,7 @@
  *
  * The main structure is Place, a provider with its parent and depth. In the document, a parent
  * precedes its children, and siblings are sorted by name. So equal trees make equal documents.
- * tree_from_json() relies on that order, because a provider can be added only below one that
+ * agent/reshape/image.c relies on that order, because a provider can be added only below one that
  * exists. Limit: a capacity or usage above INT64_MAX is written as INT64_MAX. */
 
 #include "formats/tree-json.h"

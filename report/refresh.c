@@ -22,7 +22,7 @@
 struct Refresh {
         Session *session;
         SessionCall *call; /* request for the list, for traits or for classes */
-        RefreshDone done;
+        void (*done)(int result, Mirror *next, const Error *error, void *userdata);
         void *userdata;
 
         /* Used by refresh_new() alone. */
@@ -203,8 +203,9 @@ static void on_list(int result, const SessionAnswer *answer, const Error *error,
 }
 
 int refresh_new(Refresh **ret, Session *session, Mirror *mirror, const Mirror *partial,
-                const Uuid *root, const char *root_name, RefreshDone done, void *userdata,
-                Error *reterr)
+                const Uuid *root, const char *root_name,
+                void (*done)(int result, Mirror *next, const Error *error, void *userdata),
+                void *userdata, Error *reterr)
 {
         _cleanup_(refresh_freep) Refresh *refresh = calloc(1, sizeof(Refresh));
         PlacementRequest request;
@@ -313,7 +314,9 @@ static void on_traits(int result, const SessionAnswer *answer, const Error *erro
 }
 
 int refresh_names_new(Refresh **ret, Session *session, Mirror *mirror, const StringSet *traits,
-                      const StringSet *classes, RefreshDone done, void *userdata, Error *reterr)
+                      const StringSet *classes,
+                      void (*done)(int result, Mirror *next, const Error *error, void *userdata),
+                      void *userdata, Error *reterr)
 {
         _cleanup_(refresh_freep) Refresh *refresh = calloc(1, sizeof(Refresh));
         int r;

@@ -18,27 +18,28 @@
 
 typedef struct Refresh Refresh;
 
-/* Receives the end of a refresh. result is 0, a ReportOutcome or a negative errno, with words
- * unless it is 0. The callback owns next. On success it replaces the mirror; NULL means that the
- * mirror is current. After a failure it is the part that was read, for partial of the next refresh,
- * or NULL. Called once, never from inside refresh_new(). The callback can free the refresh. */
-typedef void (*RefreshDone)(int result, Mirror *next, const Error *error, void *userdata);
-
 /* Starts a refresh of the tree of root. Everything is borrowed and must outlive the refresh. If the
  * list equals the mirror, its digest and last-modified are stored in the mirror. The argument
  * partial is the result of an earlier refresh that failed, or NULL. REPORT_E_REFUSED if Placement
  * has the root under another name than root_name, because the agent renames no provider here.
- * -ENOMEM. */
+ * -ENOMEM. done receives the end of a refresh. result is 0, a ReportOutcome or a negative errno,
+ * with words unless it is 0. The callback owns next. On success it replaces the mirror; NULL means
+ * that the mirror is current. After a failure it is the part that was read, for partial of the next
+ * refresh, or NULL. Called once, never from inside refresh_new(). The callback can free the
+ * refresh. */
 int refresh_new(Refresh **ret, Session *session, Mirror *mirror, const Mirror *partial,
-                const Uuid *root, const char *root_name, RefreshDone done, void *userdata,
-                Error *reterr);
+                const Uuid *root, const char *root_name,
+                void (*done)(int result, Mirror *next, const Error *error, void *userdata),
+                void *userdata, Error *reterr);
 
 /* Starts a refresh of names: asks whether Placement has these traits and classes (copied; at
  * least one name) and stores the answers in the mirror. All classes are one request, because
  * Placement lists them only together. The callback gets no next mirror. After a failure the
  * answers that came before it stay in the mirror. mirror and session are borrowed. -ENOMEM. */
 int refresh_names_new(Refresh **ret, Session *session, Mirror *mirror, const StringSet *traits,
-                      const StringSet *classes, RefreshDone done, void *userdata, Error *reterr);
+                      const StringSet *classes,
+                      void (*done)(int result, Mirror *next, const Error *error, void *userdata),
+                      void *userdata, Error *reterr);
 
 /* Returns the progress in requests; n_total 0: the list of providers or the names are being
  * read. */

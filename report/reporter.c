@@ -281,7 +281,9 @@ void reporter_forget(Reporter *reporter)
                                              .userdata = reporter->memory.userdata };
 }
 
-void reporter_set_deleted(Reporter *reporter, ReporterDeleted deleted, void *userdata)
+void reporter_set_deleted(Reporter *reporter,
+                          void (*deleted)(const Uuid *provider, const char *name, void *userdata),
+                          void *userdata)
 {
         reporter->memory.deleted = deleted;
         reporter->memory.userdata = userdata;

@@ -47,10 +47,6 @@ typedef struct Session Session;
  * (borrowed for the call) has words unless result is 0. */
 typedef void (*ReporterDone)(Reporter *reporter, int result, const Error *error, void *userdata);
 
-/* Receives each provider that Placement deleted because a plan asked for it. It must not call the
- * reporter. */
-typedef void (*ReporterDeleted)(const Uuid *provider, const char *name, void *userdata);
-
 /* Makes a reporter, without a connection. The root is given by the uuid and the name of the host's
  * root provider; both are copied. The configuration is borrowed, and the event loop is referenced.
  * Returns -EINVAL with words (the name of the option) for an unusable configuration, or -ENOMEM. */
@@ -61,8 +57,11 @@ int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, 
 Reporter *reporter_free(Reporter *reporter);
 DEFINE_CLEANUP(Reporter *, reporter_free);
 
-/* Sets the receiver of deleted providers; NULL: none. */
-void reporter_set_deleted(Reporter *reporter, ReporterDeleted deleted, void *userdata);
+/* Sets the receiver of deleted providers; NULL: none. deleted receives each provider that Placement
+ * deleted because a plan asked for it. It must not call the reporter. */
+void reporter_set_deleted(Reporter *reporter,
+                          void (*deleted)(const Uuid *provider, const char *name, void *userdata),
+                          void *userdata);
 
 /* Updates the mirror: one GET /resource_providers?in_tree=, then reads of the providers whose
  * generation changed. If the tree has aggregates, the refresh also reads the sharing providers when

@@ -39,7 +39,7 @@ struct Sharing {
         uint64_t now_usec;
         bool waited;
         SessionCall *call;
-        SharingDone done;
+        void (*done)(void *userdata);
         void *userdata;
 };
 
@@ -357,7 +357,7 @@ static bool needs_list(const Sharing *sharing)
 }
 
 int sharing_refresh(Sharing *sharing, const ProviderTree *tree, bool waited, uint64_t now_usec,
-                    SharingDone done, void *userdata)
+                    void (*done)(void *userdata), void *userdata)
 {
         int r;
 

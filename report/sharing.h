@@ -30,9 +30,6 @@
 
 typedef struct Sharing Sharing;
 
-/* Receives the end of a refresh. Called once, never from inside sharing_refresh(). */
-typedef void (*SharingDone)(void *userdata);
-
 /* Makes an empty result. The session is borrowed; root is copied. -ENOMEM. */
 int sharing_new(Sharing **ret, Session *session, const Uuid *root, SharingUse use);
 
@@ -42,9 +39,10 @@ DEFINE_CLEANUP(Sharing *, sharing_free);
 
 /* Starts a refresh. Returns 1 if requests were sent; then done is called after the last answer.
  * Returns 0 if nothing is sent; done is not called then. tree is borrowed until then. waited: a
- * caller waits for the attempt. now_usec: CLOCK_MONOTONIC. -EINVAL, -ENOMEM. */
+ * caller waits for the attempt. now_usec: CLOCK_MONOTONIC. -EINVAL, -ENOMEM. done receives the end
+ * of a refresh. Called once, never from inside sharing_refresh(). */
 int sharing_refresh(Sharing *sharing, const ProviderTree *tree, bool waited, uint64_t now_usec,
-                    SharingDone done, void *userdata);
+                    void (*done)(void *userdata), void *userdata);
 
 /* Makes the next refresh read everything again, at any age. */
 void sharing_forget(Sharing *sharing);

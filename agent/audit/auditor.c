@@ -60,7 +60,7 @@ struct Auditor {
         AuditInput input;
         Audit audit;
         Healer *healer;
-        AuditorDone done;
+        void (*done)(void *userdata);
         void *userdata;
 };
 
@@ -659,8 +659,8 @@ static void on_gathered(Reporter *reporter, int result, const Error *error, void
                 read_next(auditor);
 }
 
-int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, AuditorDone done,
-                  void *userdata, Error *reterr)
+int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits,
+                  void (*done)(void *userdata), void *userdata, Error *reterr)
 {
         const HostFacts *facts = auditor->config.claims->facts;
         bool by_itself = !auditor->asked && !auditor->at_start;

@@ -33,9 +33,6 @@ typedef struct AuditorConfig {
 
 #define AUDITOR_GRACE_USEC (300 * USEC_PER_SEC) /* default of grace_usec */
 
-/* Reports the end of the audit, once, never from inside auditor_begin(). */
-typedef void (*AuditorDone)(void *userdata);
-
 /* Creates the auditor. config is copied. Returns -ENOMEM on failure. */
 int auditor_new(Auditor **ret, const AuditorConfig *config);
 
@@ -69,9 +66,9 @@ bool auditor_is_due(Auditor *auditor);
 
 /* Begins an audit. The reporter must have read the tree. waits is AuditInput.waits. The reporter
  * and waits are borrowed until done is called. Returns a negative errno with words on failure: see
- * auditor_give_up(). */
-int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, AuditorDone done,
-                  void *userdata, Error *reterr);
+ * auditor_give_up(). done reports the end of the audit, once, never from inside auditor_begin(). */
+int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits,
+                  void (*done)(void *userdata), void *userdata, Error *reterr);
 
 /* Returns the progress of the audit that runs. */
 void auditor_get_progress(const Auditor *auditor, Progress *ret);

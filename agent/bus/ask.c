@@ -24,7 +24,7 @@
 
 typedef struct Asking {
         const char *field; /* key in the statistics; NULL: the question is about the user */
-        BusAnswered answered;
+        void (*answered)(const char *name, int result, uint64_t value, void *userdata);
         void *userdata;
         char name[];
 } Asking;
@@ -67,7 +67,7 @@ static int read_user(sd_bus_message *reply, uint64_t *ret)
         return r;
 }
 
-/* Maps a D-Bus error to the results of BusAnswered. */
+/* Maps a D-Bus error to the results of bus_ask(). */
 static int read_failure(const sd_bus_error *error)
 {
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
@@ -101,7 +101,8 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *unused
         return 0;
 }
 
-int bus_ask(sd_bus *bus, BusQuestion question, const char *name, BusAnswered answered,
+int bus_ask(sd_bus *bus, BusQuestion question, const char *name,
+            void (*answered)(const char *name, int result, uint64_t value, void *userdata),
             void *userdata)
 {
         static const struct {

@@ -7,11 +7,6 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
-/* Receives the answer. result is 0, -ENXIO (the connection is gone), -EACCES (the bus policy
- * forbids the question), -ENOTSUP (this bus does not implement it), -ETIMEDOUT, or -EIO for any
- * other error. value is 0 unless result is 0. */
-typedef void (*BusAnswered)(const char *name, int result, uint64_t value, void *userdata);
-
 /* The subject of a question, and the value of its answer. */
 typedef enum BusQuestion {
         BUS_ASK_USER,   /* uid of the connection; the upper 32 bits are its pid (0: unknown) */
@@ -21,6 +16,10 @@ typedef enum BusQuestion {
 
 /* Asks about the connection with this unique name. Returns a negative errno if the question cannot
  * be sent; answered is not called then. Otherwise answered is called later, from the event loop. It
- * is never called if the bus connection is closed first. */
-int bus_ask(sd_bus *bus, BusQuestion question, const char *name, BusAnswered answered,
+ * is never called if the bus connection is closed first. answered receives the answer. result is 0,
+ * -ENXIO (the connection is gone), -EACCES (the bus policy forbids the question), -ENOTSUP (this
+ * bus does not implement it), -ETIMEDOUT, or -EIO for any other error. value is 0 unless result is
+ * 0. */
+int bus_ask(sd_bus *bus, BusQuestion question, const char *name,
+            void (*answered)(const char *name, int result, uint64_t value, void *userdata),
             void *userdata);

@@ -31,7 +31,7 @@ struct HostPoll {
         Snapshot *snapshot;
         bool hangs;                 /* the last poll had no result in time */
         uint64_t silent_since_usec; /* while it hangs: CLOCK_MONOTONIC of the first such request */
-        HostPollNotify notify;
+        void (*notify)(HostPoll *poll, HostPollEvent event, const Error *error, void *userdata);
         void *userdata;
 };
 
@@ -144,7 +144,10 @@ static int add_sources(HostPoll *poll, sd_event *event)
 }
 
 int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, const Snapshot *known,
-                  uint64_t patience_usec, HostPollNotify notify, void *userdata, Error *reterr)
+                  uint64_t patience_usec,
+                  void (*notify)(HostPoll *poll, HostPollEvent event, const Error *error,
+                                 void *userdata),
+                  void *userdata, Error *reterr)
 {
         _cleanup_(host_poll_freep) HostPoll *poll = calloc(1, sizeof(HostPoll));
         int r;

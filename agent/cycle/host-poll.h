@@ -21,14 +21,14 @@ typedef enum HostPollEvent {
 /* The poll of one driver, with its last snapshot. */
 typedef struct HostPoll HostPoll;
 
-/* Receives an event. error has the reason of a failure or loss, else code 0. Borrowed. */
-typedef void (*HostPollNotify)(HostPoll *poll, HostPollEvent event, const Error *error,
-                               void *userdata);
-
 /* Creates the poll; does not begin one. driver is borrowed. known: an earlier snapshot of the same
- * host, or NULL. patience_usec 0: 30 s. Returns a negative errno with words. */
+ * host, or NULL. patience_usec 0: 30 s. Returns a negative errno with words. notify receives an
+ * event. error has the reason of a failure or loss, else code 0. Borrowed. */
 int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, const Snapshot *known,
-                  uint64_t patience_usec, HostPollNotify notify, void *userdata, Error *reterr);
+                  uint64_t patience_usec,
+                  void (*notify)(HostPoll *poll, HostPollEvent event, const Error *error,
+                                 void *userdata),
+                  void *userdata, Error *reterr);
 HostPoll *host_poll_free(HostPoll *poll);
 DEFINE_CLEANUP(HostPoll *, host_poll_free);
 

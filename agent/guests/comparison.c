@@ -415,7 +415,7 @@ struct ComparisonRun {
         ClaimWanted asked;
         Allocations *read; /* consumers that were read so far; NULL: none */
         Gather *gather;
-        ComparisonRunDone done;
+        void (*done)(void *userdata);
         void *userdata;
 };
 
@@ -746,7 +746,7 @@ static int read_held(ComparisonRun *run, const Uuid *root)
 
 /* Creates a run with its source of turns. NULL: out of memory. */
 static ComparisonRun *comparison_run_new(ClaimService *service, sd_event *event,
-                                         ComparisonRunDone done, void *userdata)
+                                         void (*done)(void *userdata), void *userdata)
 {
         _cleanup_(comparison_run_freep) ComparisonRun *run = calloc(1, sizeof(ComparisonRun));
 
@@ -762,7 +762,7 @@ static ComparisonRun *comparison_run_new(ClaimService *service, sd_event *event,
 }
 
 int comparison_run_begin(ComparisonRun **ret, ClaimService *service, sd_event *event,
-                         Reporter *reporter, const Uuid *root, ComparisonRunDone done,
+                         Reporter *reporter, const Uuid *root, void (*done)(void *userdata),
                          void *userdata)
 {
         _cleanup_(comparison_run_freep) ComparisonRun *run =
@@ -778,7 +778,7 @@ int comparison_run_begin(ComparisonRun **ret, ClaimService *service, sd_event *e
 }
 
 int comparison_run_begin_alone(ComparisonRun **ret, ClaimService *service, sd_event *event,
-                               ReconcileAccess access, ComparisonRunDone done, void *userdata)
+                               ReconcileAccess access, void (*done)(void *userdata), void *userdata)
 {
         _cleanup_(comparison_run_freep) ComparisonRun *run =
                 comparison_run_new(service, event, done, userdata);

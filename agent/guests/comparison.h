@@ -37,10 +37,6 @@ void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests
  * at a time. */
 typedef struct ComparisonRun ComparisonRun;
 
-/* Reports the end, once, never from inside comparison_run_begin(). The callback can free the
- * run. */
-typedef void (*ComparisonRunDone)(void *userdata);
-
 /* Compares with answers of Placement. If a claim follows another writer, first reads the
  * allocations from the root and from the providers with VCPU, PCPU or MEMORY_MB. That is one
  * request for each provider, and only if the generations of these providers changed. Then it
@@ -51,16 +47,18 @@ typedef void (*ComparisonRunDone)(void *userdata);
  * Returns 1 if a turn or a request follows; done is called at its end. Returns 0 if no comparison
  * is due, if it has ended already, or if memory is short. Then done is not called. The root is that
  * of the host. Everything is borrowed until the end of the run, and event is referenced. The
- * reporter must have a tree, and no attempt on its way. */
+ * reporter must have a tree, and no attempt on its way. done reports the end, once, never from
+ * inside comparison_run_begin(). The callback can free the run. */
 int comparison_run_begin(ComparisonRun **ret, ClaimService *service, sd_event *event,
-                         Reporter *reporter, const Uuid *root, ComparisonRunDone done,
+                         Reporter *reporter, const Uuid *root, void (*done)(void *userdata),
                          void *userdata);
 
 /* Compares without reading Placement: access must not be RECONCILE_CAN_READ. The first turn begins
  * after a short pause, in which D-Bus calls that have arrived are served. Results are those of
  * comparison_run_begin(). */
 int comparison_run_begin_alone(ComparisonRun **ret, ClaimService *service, sd_event *event,
-                               ReconcileAccess access, ComparisonRunDone done, void *userdata);
+                               ReconcileAccess access, void (*done)(void *userdata),
+                               void *userdata);
 
 /* Cancels the requests on their way. A comparison that has not ended is due again. While all
  * consumers are read, the caller must also free the reporter before the event loop continues. */

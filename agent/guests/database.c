@@ -336,7 +336,9 @@ void claim_service_unlock_consumer(ClaimService *service, const Uuid *consumer)
         assert(was_taken);
 }
 
-void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata)
+void claim_service_watch(ClaimService *service,
+                         void (*watch)(ClaimEvent event, const Claim *claim, void *userdata),
+                         void *userdata)
 {
         service->watch = watch;
         service->watch_userdata = userdata;

@@ -26,9 +26,6 @@ typedef enum ClaimEvent {
         CLAIM_EVENT_REMOVED,
 } ClaimEvent;
 
-/* Receives a claim after the change, borrowed. */
-typedef void (*ClaimWatch)(ClaimEvent event, const Claim *claim, void *userdata);
-
 /* Settings that a reload can change. */
 typedef struct ClaimSettings {
         const HostConfig *driver; /* the configured devices; borrowed */
@@ -118,7 +115,7 @@ typedef struct ClaimService {
         uint64_t n_opened;          /* number of attempts to open the file */
         uint64_t n_changes; /* counter that rises when a change of a claim is announced, or a claim
                                is returned to a caller */
-        ClaimWatch watch;
+        void (*watch)(ClaimEvent event, const Claim *claim, void *userdata);
         void (*watch_cards)(void *userdata);
         void *watch_cards_userdata;
         void *watch_userdata;
@@ -194,8 +191,10 @@ void claim_service_record(ClaimService *service, const EventNote *note);
 
 /* Sets the watcher of all changes except those of other processes; NULL: none. It can count and
  * read claims. It must not call claim_service_check() or claim_service_tend(), because its caller
- * uses the database. */
-void claim_service_watch(ClaimService *service, ClaimWatch watch, void *userdata);
+ * uses the database. watch receives a claim after the change, borrowed. */
+void claim_service_watch(ClaimService *service,
+                         void (*watch)(ClaimEvent event, const Claim *claim, void *userdata),
+                         void *userdata);
 
 /* Sets the function that is called after a change of a claim with a vGPU function, if the change
  * can change what the card offers. This is so if the card has several types, because each vGPU

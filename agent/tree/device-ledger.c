@@ -46,7 +46,7 @@ typedef struct Update {
         ProviderTree *tree;
         const Provider *root;
         const DeviceUpdateInput *input;
-        DeviceLedgerNotify change;
+        void (*change)(const LedgerDevice *device, DeviceChange change, void *userdata);
         void *userdata;
 } Update;
 
@@ -861,7 +861,9 @@ static int handle_missing(Update *update, Error *reterr)
 
 int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, ProviderTree *tree,
                          const Uuid *root, const DeviceUpdateInput *input,
-                         DeviceLedgerNotify change, void *userdata, Error *reterr)
+                         void (*change)(const LedgerDevice *device, DeviceChange change,
+                                        void *userdata),
+                         void *userdata, Error *reterr)
 {
         _cleanup_(update_done) Update update = {
                 .ledger = ledger,

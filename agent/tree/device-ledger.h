@@ -119,14 +119,14 @@ typedef enum DeviceChange {
         DEVICE_CHANGE_FORGOTTEN, /* it was missing, and is not expected any more */
 } DeviceChange;
 
-/* Receives a change of a device, which is borrowed during the call. */
-typedef void (*DeviceLedgerNotify)(const LedgerDevice *device, DeviceChange change, void *userdata);
-
 /* Edits ledger and tree. The driver has just made tree from snapshot. Returns -ENOMEM, which leaves
- * both undefined, or -EINVAL with words if a provider cannot be restored. */
+ * both undefined, or -EINVAL with words if a provider cannot be restored. change receives a change
+ * of a device, which is borrowed during the call. */
 int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, ProviderTree *tree,
                          const Uuid *root, const DeviceUpdateInput *input,
-                         DeviceLedgerNotify change, void *userdata, Error *reterr);
+                         void (*change)(const LedgerDevice *device, DeviceChange change,
+                                        void *userdata),
+                         void *userdata, Error *reterr);
 
 /* Returns the next time after this moment when an update has an effect without a change of the
  * host, by CLOCK_BOOTTIME. UINT64_MAX: never. */

@@ -52,7 +52,7 @@ void ctl_children_done(CtlChild *children, size_t n)
 
 /* Does the work of the child in the forked process. Returns the exit code of the child: that of
  * run(), or 127 if the files could not be connected. */
-static int be_child(const CtlChild *child, CtlChildRun run)
+static int be_child(const CtlChild *child, int (*run)(void *data))
 {
         const struct rlimit limit = { OUTPUT_MAX, OUTPUT_MAX };
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC), code;
@@ -69,7 +69,7 @@ static int be_child(const CtlChild *child, CtlChildRun run)
 
 /* Starts a child. Its file descriptors are closed by collect() or stop(), also if this fails. The
  * stream buffers are flushed first, because a fork copies them. */
-static int start(CtlChild *child, CtlChildRun run, uint64_t timeout_usec)
+static int start(CtlChild *child, int (*run)(void *data), uint64_t timeout_usec)
 {
         child->fds[OUTPUT] = memfd_create("output", MFD_CLOEXEC);
         child->fds[ERRORS] = memfd_create("errors", MFD_CLOEXEC);
@@ -169,7 +169,7 @@ static int collect_some(CtlChild *children, size_t n, struct pollfd *polled)
         return r < 0 ? r : n_collected;
 }
 
-int ctl_children_run(CtlChild *children, size_t n, CtlChildRun run, size_t n_at_once,
+int ctl_children_run(CtlChild *children, size_t n, int (*run)(void *data), size_t n_at_once,
                      uint64_t timeout_usec, Error *reterr)
 {
         _cleanup_free_ struct pollfd *polled = calloc(n + 1, sizeof(struct pollfd));

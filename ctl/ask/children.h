@@ -12,9 +12,6 @@
 
 #include "base/error.h"
 
-/* Does the work of one child, in the forked process. Returns its exit code. */
-typedef int (*CtlChildRun)(void *data);
-
 typedef struct CtlChild {
         void *data; /* argument of the function; borrowed */
         /* Set by the run: */
@@ -32,8 +29,9 @@ void ctl_children_done(CtlChild *children, size_t n);
 
 /* Runs each child, at most n_at_once in parallel, and waits for all. Standard input of each is
  * /dev/null. timeout_usec is the limit of each; 0: none. Output above 64 MiB is cut. Negative
- * errno: a child could not be started or waited for; those that ran were killed. Blocks. */
-int ctl_children_run(CtlChild *children, size_t n, CtlChildRun run, size_t n_at_once,
+ * errno: a child could not be started or waited for; those that ran were killed. Blocks. run does
+ * the work of one child, in the forked process. Returns its exit code. */
+int ctl_children_run(CtlChild *children, size_t n, int (*run)(void *data), size_t n_at_once,
                      uint64_t timeout_usec, Error *reterr);
 
 /* Finds a program of this project: in the folder of this program (an uninstalled build), else in

@@ -350,7 +350,8 @@ void ctl_table_print(CtlTable *table)
 }
 
 void ctl_table_print_items(const json_t *items, const CtlColumn *columns, size_t n_columns,
-                           CtlTableAdd add, CtlPage *page)
+                           void (*add)(CtlTable *table, const json_t *item, const CtlStyle *style),
+                           CtlPage *page)
 {
         CtlTable *table = ctl_table_new(page, columns, n_columns);
         const json_t *item;

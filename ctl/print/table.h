@@ -55,9 +55,8 @@ size_t ctl_table_count(const CtlTable *table);
  * nothing. */
 void ctl_table_print(CtlTable *table);
 
-/* Adds the cells of one item. Its line has begun. */
-typedef void (*CtlTableAdd)(CtlTable *table, const json_t *item, const CtlStyle *style);
-
-/* Prints a table with a line for each item of an array. */
+/* Prints a table with a line for each item of an array. add adds the cells of one item. Its line
+ * has begun. */
 void ctl_table_print_items(const json_t *items, const CtlColumn *columns, size_t n_columns,
-                           CtlTableAdd add, CtlPage *page);
+                           void (*add)(CtlTable *table, const json_t *item, const CtlStyle *style),
+                           CtlPage *page);

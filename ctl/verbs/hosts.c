@@ -39,7 +39,7 @@ static int worse(int a, int b)
 typedef struct HostWork {
         Ctl *ctl;
         const CtlVerb *verb;
-        CtlRunVerb run;
+        int (*run)(const CtlVerb *verb, Ctl *ctl);
         const char *host; /* borrowed */
 } HostWork;
 
@@ -136,7 +136,8 @@ static int ask(Ctl *ctl, const CtlVerb *verb, Error *reterr)
         return ctl_ask(ctl, NULL, NULL, question, reterr);
 }
 
-int ctl_hosts_run(Ctl *ctl, const CtlVerb *verb, CtlRunVerb run, Error *reterr)
+int ctl_hosts_run(Ctl *ctl, const CtlVerb *verb, int (*run)(const CtlVerb *verb, Ctl *ctl),
+                  Error *reterr)
 {
         size_t n = ctl->options.hosts.n;
         _cleanup_free_ CtlChild *children = calloc(n, sizeof(CtlChild));

@@ -51,12 +51,11 @@ typedef struct CtlVerb {
         const char *completed;
 } CtlVerb;
 
-/* Runs a verb and ends its output. Returns the exit code. */
-typedef int (*CtlRunVerb)(const CtlVerb *verb, Ctl *ctl);
-
 /* Runs a verb for each host of the options, in child processes that call run, and prints their
- * outputs. Returns the worst exit code, or a negative errno with words. Blocks. */
-int ctl_hosts_run(Ctl *ctl, const CtlVerb *verb, CtlRunVerb run, Error *reterr);
+ * outputs. Returns the worst exit code, or a negative errno with words. Blocks. run runs a verb and
+ * ends its output. Returns the exit code. */
+int ctl_hosts_run(Ctl *ctl, const CtlVerb *verb, int (*run)(const CtlVerb *verb, Ctl *ctl),
+                  Error *reterr);
 
 /* The verbs of each file; a table ends with a NULL name. ctl_verb_tables has all of them and ends
  * with NULL. */

@@ -62,14 +62,12 @@ typedef struct ExecutorMemory {
 
 typedef struct Executor Executor;
 
-/* Receives the end of a plan. result is 0, a ReportOutcome or a negative errno, with words in error
- * unless it is 0. Called once, never from inside executor_new(). The callback can free the
- * executor. */
-typedef void (*ExecutorDone)(int result, const Error *error, void *userdata);
-
-/* Starts a plan. Everything is borrowed and must outlive the executor. -ENOMEM. */
+/* Starts a plan. Everything is borrowed and must outlive the executor. -ENOMEM. done receives the
+ * end of a plan. result is 0, a ReportOutcome or a negative errno, with words in error unless it is
+ * 0. Called once, never from inside executor_new(). The callback can free the executor. */
 int executor_new(Executor **ret, sd_event *event, Session *session, Mirror *mirror,
-                 const Plan *plan, ExecutorMemory *memory, ExecutorDone done, void *userdata,
+                 const Plan *plan, ExecutorMemory *memory,
+                 void (*done)(int result, const Error *error, void *userdata), void *userdata,
                  Error *reterr);
 
 /* Returns the progress in steps of the plan. */

@@ -31,7 +31,7 @@ typedef struct World {
         ProviderTree *remembered;
         bool audit_due, audit_fails;
         const char *audit_waits; /* why the last audit must not heal */
-        AuditorDone audit_done;
+        void (*audit_done)(void *userdata);
         void *audit_userdata;
         sd_event_source *audit_source;
         size_t n_trees_for_claims, n_told, n_copies;
@@ -138,14 +138,14 @@ void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot)
 }
 
 int comparison_run_begin(ComparisonRun **ret, ClaimService *service, sd_event *event,
-                         Reporter *reporter, const Uuid *root, ComparisonRunDone done,
+                         Reporter *reporter, const Uuid *root, void (*done)(void *userdata),
                          void *userdata)
 {
         return 0;
 }
 
 int comparison_run_begin_alone(ComparisonRun **ret, ClaimService *service, sd_event *event,
-                               ReconcileAccess word, ComparisonRunDone done, void *userdata)
+                               ReconcileAccess word, void (*done)(void *userdata), void *userdata)
 {
         return 0;
 }
@@ -232,8 +232,8 @@ static int end_audit(sd_event_source *source, void *userdata)
         return 0;
 }
 
-int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, AuditorDone done,
-                  void *userdata, Error *reterr)
+int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits,
+                  void (*done)(void *userdata), void *userdata, Error *reterr)
 {
         assert_non_null(reporter);
         world.audit_waits = waits;
