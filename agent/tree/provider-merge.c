@@ -18,6 +18,13 @@
 #include "base/array.h"
 #include "base/json.h"
 
+/* The additions of the files to one provider: names that it did not have before. */
+typedef struct ProviderAddition {
+        Uuid provider;
+        StringSet traits;
+        StringSet classes;
+} ProviderAddition;
+
 /* The state of one merge. */
 typedef struct Merge {
         ProviderTree *tree;

@@ -12,15 +12,8 @@
 #include "agent/tree/provider-yaml.h"
 #include "base/provider-tree.h"
 
-/* The additions of the files to one provider: names that it did not have before. */
-typedef struct ProviderAddition {
-        Uuid provider;
-        StringSet traits;
-        StringSet classes;
-} ProviderAddition;
-
 typedef struct ProviderAdditions {
-        ProviderAddition *items;
+        struct ProviderAddition *items;
         size_t n_items;
         size_t n_allocated;
 } ProviderAdditions;

@@ -18,6 +18,20 @@
 /* Largest framebuffer that is believed, in MiB: 16 TiB. */
 #define FRAMEBUFFER_MAX_MIB (UINT64_C(16) << 20)
 
+/* One card as the last poll showed it. */
+typedef struct VgpuSeen {
+        char physical_function[PCI_ADDRESS_SIZE];
+        uint64_t vgpus;   /* hash of the vGPUs and their types */
+        uint64_t sum_mib; /* framebuffer of them and of the largest creatable type */
+        unsigned n_equal; /* polls before it that showed the same vGPUs, at most 2 */
+} VgpuSeen;
+
+typedef struct VgpuSize {
+        uint32_t vendor_id, product_id;
+        uint32_t type;            /* number of the type; 0: the size of the card */
+        uint64_t framebuffer_mib; /* never 0 */
+} VgpuSize;
+
 void vgpu_sizes_done(VgpuSizes *sizes)
 {
         free(sizes->items);

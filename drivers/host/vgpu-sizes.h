@@ -22,24 +22,10 @@
 /* Largest number of sizes that are remembered. */
 #define VGPU_SIZES_MAX 1024
 
-typedef struct VgpuSize {
-        uint32_t vendor_id, product_id;
-        uint32_t type;            /* number of the type; 0: the size of the card */
-        uint64_t framebuffer_mib; /* never 0 */
-} VgpuSize;
-
-/* One card as the last poll showed it. */
-typedef struct VgpuSeen {
-        char physical_function[PCI_ADDRESS_SIZE];
-        uint64_t vgpus;   /* hash of the vGPUs and their types */
-        uint64_t sum_mib; /* framebuffer of them and of the largest creatable type */
-        unsigned n_equal; /* polls before it that showed the same vGPUs, at most 2 */
-} VgpuSeen;
-
 typedef struct VgpuSizes {
-        VgpuSize *items; /* by vendor, product and type */
+        struct VgpuSize *items; /* by vendor, product and type */
         size_t n_items, n_allocated;
-        VgpuSeen *seen; /* neither copied nor written */
+        struct VgpuSeen *seen; /* neither copied nor written */
         size_t n_seen, n_seen_allocated;
 } VgpuSizes;
 

@@ -21,6 +21,12 @@
 
 _Static_assert(VGPU_ADDRESS_SIZE == PCI_ADDRESS_SIZE, "PCI addresses have one size");
 
+/* A virtual function that a living claim has. */
+typedef struct VgpuHolding {
+        char address[PCI_ADDRESS_SIZE];
+        char *type; /* "nvidia-1428"; "" if the claim has none; owned */
+} VgpuHolding;
+
 void vgpu_cards_done(VgpuCards *cards)
 {
         for (size_t i = 0; i < cards->n_items; i++)

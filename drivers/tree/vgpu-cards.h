@@ -8,16 +8,10 @@
 #include "drivers/host/host-config.h"
 #include "drivers/host/vgpu-sizes.h"
 
-/* A virtual function that a living claim has. */
-typedef struct VgpuHolding {
-        char address[PCI_ADDRESS_SIZE];
-        char *type; /* "nvidia-1428"; "" if the claim has none; owned */
-} VgpuHolding;
-
 /* Facts beside the poll. */
 typedef struct VgpuFacts {
         VgpuSizes sizes;
-        VgpuHolding *holdings;
+        struct VgpuHolding *holdings;
         size_t n_holdings, n_allocated;
 } VgpuFacts;
 
