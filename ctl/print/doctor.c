@@ -726,26 +726,6 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
 /* Adds the findings of one subject. Returns a negative number if memory ran out. */
 typedef int (*Judge)(const CtlFacts *facts, json_t *findings);
 
-/* Runs the judges in their order and makes the document. Returns NULL if memory ran out. */
-static json_t *judge_all(const CtlFacts *facts, const Judge *judges, size_t n_judges)
-{
-        _cleanup_json_ json_t *findings = json_array();
-
-        if (!findings)
-                return NULL;
-        for (size_t i = 0; i < n_judges; i++)
-                if (judges[i](facts, findings) < 0)
-                        return NULL;
-        return json_pack("{ss sO}", "format", CTL_DOCTOR_FORMAT, "findings", findings);
-}
-
-json_t *ctl_doctor_judge_config(const CtlFacts *facts)
-{
-        static const Judge judges[] = { judge_config, judge_files };
-
-        return judge_all(facts, judges, ARRAY_SIZE(judges));
-}
-
 json_t *ctl_doctor_judge_hardware(const json_t *verified)
 {
         _cleanup_json_ json_t *findings = json_array();
@@ -768,13 +748,21 @@ json_t *ctl_doctor_judge_hardware(const json_t *verified)
 
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
+        /* The first two judge the configuration. */
         static const Judge judges[] = {
                 judge_config, judge_files,   judge_reasons, judge_service,    judge_hypervisor,
                 judge_parts,  judge_devices, judge_storage, judge_placement,  judge_numa,
                 judge_cells,  judge_reshape, judge_width,   judge_connection, judge_identity,
                 judge_hook,   judge_prepare, judge_clock,   judge_disk,
         };
-        return judge_all(facts, judges, ARRAY_SIZE(judges));
+        _cleanup_json_ json_t *findings = json_array();
+
+        if (!findings)
+                return NULL;
+        for (size_t i = 0; i < (facts->config_only ? 2 : ARRAY_SIZE(judges)); i++)
+                if (judges[i](facts, findings) < 0)
+                        return NULL;
+        return json_pack("{ss sO}", "format", CTL_DOCTOR_FORMAT, "findings", findings);
 }
 
 /* Prints a sentence in the column of the words, on the begun line and below. Adds the full stop if
@@ -868,19 +856,12 @@ void ctl_doctor_print(const json_t *document, CtlPage *page)
 
 CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status)
 {
-        CtlStatusExit code = ctl_status_exit(status);
         const json_t *findings = json_object_get(document, "findings");
-        bool bad = ctl_json_find(findings, "state", "bad") ||
-                   ctl_json_find(findings, "state", "warning");
+        bool is_bad = ctl_json_find(findings, "state", "bad");
+        bool is_well = !is_bad && !ctl_json_find(findings, "state", "warning");
+        CtlStatusExit code = status ? ctl_status_exit(status) : CTL_STATUS_OK;
 
-        return code == CTL_STATUS_OK && bad ? CTL_STATUS_NOT_WELL : code;
-}
-
-int ctl_doctor_exit_of_part(const json_t *document)
-{
-        const json_t *findings = json_object_get(document, "findings");
-
-        return ctl_json_find(findings, "state", "bad")       ? EXIT_FAILURE
-               : ctl_json_find(findings, "state", "warning") ? (int)CTL_STATUS_NOT_WELL
-                                                             : EXIT_SUCCESS;
+        if (!status && is_bad)
+                return (CtlStatusExit)EXIT_FAILURE;
+        return code == CTL_STATUS_OK && !is_well ? CTL_STATUS_NOT_WELL : code;
 }

@@ -20,9 +20,11 @@
 
 /* Facts of one host. Pointers are borrowed. */
 typedef struct CtlFacts {
-        const Config *config;         /* NULL: config_error has the words */
-        Error config_error;           /* why a start would fail; code 0: nothing is known */
-        Error config_unchecked;       /* why the service's rights were not checked */
+        const Config *config;   /* NULL: config_error has the words */
+        Error config_error;     /* why a start would fail; code 0: nothing is known */
+        Error config_unchecked; /* why the service's rights were not checked */
+        bool config_only; /* --config-only: judge config, config_error, config_unchecked, files and
+                             credentials alone */
         const StringSet *files;       /* files that the service cannot read, in words; NULL: none */
         const StringSet *credentials; /* credentials that a restart would change; NULL: none */
         const json_t *status;         /* the document of ctl/print/status.h */
@@ -48,10 +50,6 @@ void ctl_facts_measure(CtlFacts *facts);
 /* Makes the document of all checks. NULL: memory ran out. The caller owns the reference. */
 json_t *ctl_doctor_judge(const CtlFacts *facts);
 
-/* Makes the document of the configuration's checks (--config-only). Reads only config,
- * config_error, config_unchecked, files, credentials and status of the facts. */
-json_t *ctl_doctor_judge_config(const CtlFacts *facts);
-
 /* Makes the document from FINDINGS_FORMAT, which compares options with hardware
  * (--hardware-only). */
 json_t *ctl_doctor_judge_hardware(const json_t *verified);
@@ -61,9 +59,6 @@ json_t *ctl_doctor_judge_hardware(const json_t *verified);
 void ctl_doctor_print(const json_t *document, CtlPage *page);
 
 /* Returns the exit code of "status". If that is 0 and a finding is not "ok", returns
- * CTL_STATUS_NOT_WELL. */
+ * CTL_STATUS_NOT_WELL. status NULL, for --config-only and --hardware-only: returns EXIT_FAILURE if
+ * a start or a publication would fail. */
 CtlStatusExit ctl_doctor_exit(const json_t *document, const json_t *status);
-
-/* Returns the exit code of --config-only and --hardware-only: 1 if a start or a publication would
- * fail, CTL_STATUS_NOT_WELL if there are only warnings, else 0. */
-int ctl_doctor_exit_of_part(const json_t *document);

@@ -219,13 +219,9 @@ static bool event_passes(const json_t *event, const void *filter)
         return passes(filter, event, "event", ctl_json_u64(event, "usec"));
 }
 
-void ctl_filter_claims(const CtlFilter *filter, json_t *document)
+void ctl_filter_apply(const CtlFilter *filter, json_t *document)
 {
         keep(document, "claims", claim_passes, filter);
-}
-
-void ctl_filter_events(const CtlFilter *filter, json_t *document)
-{
         keep(document, "events", event_passes, filter);
 }
 

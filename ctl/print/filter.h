@@ -25,12 +25,9 @@ int ctl_filter_parse_time(const char *text, uint64_t now_usec, uint64_t *ret_use
  * -EINVAL with words. */
 int ctl_filter_check_state(const CtlFilter *filter, bool events, Error *reterr);
 
-/* Removes the claims of a document of CLAIMS_FORMAT that do not match. A claim matches since_usec
- * if it was created or ended since then. */
-void ctl_filter_claims(const CtlFilter *filter, json_t *document);
-
-/* Removes the events of a document of EVENTS_FORMAT that do not match. */
-void ctl_filter_events(const CtlFilter *filter, json_t *document);
+/* Removes the claims of a document of CLAIMS_FORMAT, or the events of one of EVENTS_FORMAT, that do
+ * not match. A claim matches since_usec if it was created or ended since then. */
+void ctl_filter_apply(const CtlFilter *filter, json_t *document);
 
 /* Removes the claims that have neither the device (libvirt's name, PCI address, uuid of an mdev)
  * nor an allocation of the provider (name or uuid). A claim has a card if it has one of its virtual

@@ -102,7 +102,8 @@ static void print_sentence(const char *text, CtlColour colour, CtlPage *page)
         ctl_page_rest(page, 0, colour, "%s.", text);
 }
 
-void ctl_identity_print_check(const json_t *document, CtlPage *page)
+/* Prints the verdict, why Placement was not asked, and the advice. */
+static void print_check(const json_t *document, CtlPage *page)
 {
         const char *why = ctl_json_text(document, "placement_error");
         const char *advice = ctl_json_text(document, "advice");
@@ -120,6 +121,10 @@ void ctl_identity_print(const json_t *document, const char *word, CtlPage *page)
         const char *refused = ctl_json_text(document, "refused");
         bool shows = strcmp(word, "show") == 0;
 
+        if (strcmp(word, "check") == 0) {
+                print_check(document, page);
+                return;
+        }
         if (shows)
                 print_facts(document, page);
         else
@@ -128,7 +133,7 @@ void ctl_identity_print(const json_t *document, const char *word, CtlPage *page)
                 print_sentence(refused, CTL_RED, page);
         else if (json_is_true(json_object_get(document, "done")) ||
                  (shows && !is_state(document, "good") && page->style.legend))
-                ctl_identity_print_check(document, page);
+                print_check(document, page);
         else if (strcmp(word, "adopt") == 0)
                 print_provider("Would adopt", json_object_get(document, "holder"), page);
 }

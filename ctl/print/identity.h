@@ -6,11 +6,9 @@
 #include "base/json.h"
 #include "ctl/print/page.h"
 
-/* Prints the output of "computectl identity show", "adopt" or "rename". word: that order. */
+/* Prints the output of "computectl identity show", "check", "adopt" or "rename". word: that order.
+ * "check" prints the verdict, why Placement was not asked, and the advice. */
 void ctl_identity_print(const json_t *document, const char *word, CtlPage *page);
-
-/* Prints the verdict, why Placement was not asked, and the advice. */
-void ctl_identity_print_check(const json_t *document, CtlPage *page);
 
 /* Returns EXIT_SUCCESS if the order was carried out; for "check", if the state is good. */
 int ctl_identity_exit(const json_t *document, const char *word);

@@ -36,9 +36,9 @@ static int run_audit(Ctl *ctl, const char *method, json_t **ret, Error *reterr)
  * --quiet. */
 static int print_audit(Ctl *ctl, const json_t *document)
 {
-        if (!ctl_wants_json(ctl) && !ctl->options.quiet)
+        if (!ctl->options.json && !ctl->options.quiet)
                 ctl_open_pager(ctl);
-        if (ctl_wants_json(ctl) || !ctl->options.quiet)
+        if (ctl->options.json || !ctl->options.quiet)
                 ctl_print_document(ctl, document, ctl_audit_print);
         return ctl_audit_exit(document);
 }
@@ -51,7 +51,7 @@ static int verb_audit(Ctl *ctl, Error *reterr)
         if (r < 0)
                 return r;
         r = print_audit(ctl, document);
-        if (ctl->options.all && !ctl_wants_json(ctl) && !ctl->options.quiet) {
+        if (ctl->options.all && !ctl->options.json && !ctl->options.quiet) {
                 fputc('\n', ctl->page.output);
                 ctl_consumers_print(document, &ctl->page);
         }
@@ -145,7 +145,7 @@ static int heal_one(Ctl *ctl, const char *consumer, Error *reterr)
                 r = explain_no_findings(document, consumer, reterr);
                 if (r < 0)
                         return r;
-                if (!ctl_wants_json(ctl) && !ctl->options.quiet) {
+                if (!ctl->options.json && !ctl->options.quiet) {
                         printf("Consumer %s has no allocations on this host in Placement.\n",
                                consumer);
                         return EXIT_SUCCESS;

@@ -34,8 +34,8 @@
 /* Prints a new claim as JSON, libvirt XML, its id alone, or a page. */
 static void print_claim(Ctl *ctl, const json_t *claim)
 {
-        if (ctl_wants_json(ctl))
-                ctl_print_json(ctl, claim);
+        if (ctl->options.json)
+                ctl_json_print(claim, ctl->options.json, &ctl->page);
         else if (ctl->options.xml)
                 ctl_xml_print(claim, &ctl->page);
         else if (ctl->options.quiet)
@@ -181,8 +181,8 @@ static int list_problems(Ctl *ctl, Error *reterr)
 static void print_claims(Ctl *ctl, const json_t *document, bool history)
 {
         ctl_open_pager(ctl);
-        if (ctl_wants_json(ctl))
-                ctl_print_json(ctl, document);
+        if (ctl->options.json)
+                ctl_json_print(document, ctl->options.json, &ctl->page);
         else
                 ctl_claims_print(document, history, &ctl->page);
 }
@@ -226,7 +226,7 @@ static int verb_claims(Ctl *ctl, Error *reterr)
                 r = list_claims(ctl, history, &document, reterr);
         if (r < 0)
                 return r;
-        ctl_filter_claims(&filter, document);
+        ctl_filter_apply(&filter, document);
         print_claims(ctl, document, history);
         return 0;
 }
@@ -313,9 +313,9 @@ static void print_who(Ctl *ctl, const json_t *document)
 {
         bool guests = json_array_size(json_object_get(document, "guests")) > 0;
 
-        if (ctl_wants_json(ctl) || !guests || json_array_size(json_object_get(document, "claims")))
+        if (ctl->options.json || !guests || json_array_size(json_object_get(document, "claims")))
                 print_claims(ctl, document, false);
-        if (!ctl_wants_json(ctl))
+        if (!ctl->options.json)
                 ctl_claims_print_guests(document, &ctl->page);
 }
 
@@ -352,10 +352,10 @@ static int verb_who(Ctl *ctl, Error *reterr)
                 return r;
         anybody = json_array_size(json_object_get(document, "claims")) > 0 ||
                   json_array_size(json_object_get(document, "guests")) > 0;
-        if (!ctl_wants_json(ctl) && !anybody && (r = check_name(ctl, what, reterr)) < 0)
+        if (!ctl->options.json && !anybody && (r = check_name(ctl, what, reterr)) < 0)
                 return r;
         print_who(ctl, document);
-        if (!ctl_wants_json(ctl))
+        if (!ctl->options.json)
                 print_unclean(ctl, what);
         return anybody ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -380,7 +380,7 @@ static int verb_history(Ctl *ctl, Error *reterr)
                 r = ctl_fetch(ctl, BUS_DOCUMENT_EVENTS, EVENTS_FORMAT, &document, reterr);
         if (r < 0)
                 return r;
-        ctl_filter_events(&filter, document);
+        ctl_filter_apply(&filter, document);
         if (what)
                 (void)ctl_fetch(ctl, BUS_DOCUMENT_HOST, SNAPSHOT_FORMAT, &host, NULL);
         if (what && ctl_events_find(document, host, what) < 0)

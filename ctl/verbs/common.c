@@ -26,21 +26,11 @@
 #define PAGER_WORDS_MAX 16
 #define BLANKS          " \t\r\n"
 
-bool ctl_wants_json(Ctl *ctl)
-{
-        return ctl->options.json != CTL_JSON_OFF;
-}
-
-void ctl_print_json(Ctl *ctl, const json_t *document)
-{
-        ctl_json_print(document, ctl->options.json, &ctl->page);
-}
-
 void ctl_print_document(Ctl *ctl, const json_t *document,
                         void (*print)(const json_t *document, CtlPage *page))
 {
-        if (ctl_wants_json(ctl))
-                ctl_print_json(ctl, document);
+        if (ctl->options.json)
+                ctl_json_print(document, ctl->options.json, &ctl->page);
         else
                 print(document, &ctl->page);
 }
@@ -50,8 +40,8 @@ void ctl_print_done(Ctl *ctl, json_t *document, const char *format, ...)
         va_list ap;
 
         va_start(ap, format);
-        if (ctl_wants_json(ctl))
-                ctl_print_json(ctl, document);
+        if (ctl->options.json)
+                ctl_json_print(document, ctl->options.json, &ctl->page);
         else if (!ctl->options.quiet)
                 vprintf(format, ap);
         va_end(ap);
@@ -103,7 +93,7 @@ static int ask(const char *question, Error *reterr)
 int ctl_ask(Ctl *ctl, const json_t *document, void (*print)(const json_t *document, CtlPage *page),
             const char *question, Error *reterr)
 {
-        if (document && !ctl_wants_json(ctl) && !ctl->options.quiet) {
+        if (document && !ctl->options.json && !ctl->options.quiet) {
                 print(document, &ctl->page);
                 fputc('\n', ctl->page.output);
         }

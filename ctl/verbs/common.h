@@ -30,10 +30,6 @@ int ctl_call_document(Ctl *ctl, const char *method, uint64_t timeout_usec, const
 /* Makes the status document. An agent that does not run has one too, with the reason. */
 int ctl_fetch_status(Ctl *ctl, json_t **ret, Error *reterr);
 
-/* Check for --json, and print a document as JSON in its mode. */
-bool ctl_wants_json(Ctl *ctl);
-void ctl_print_json(Ctl *ctl, const json_t *document);
-
 /* Prints a document as JSON, or with that formatter. */
 void ctl_print_document(Ctl *ctl, const json_t *document,
                         void (*print)(const json_t *document, CtlPage *page));

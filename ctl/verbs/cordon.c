@@ -124,8 +124,8 @@ static int verb_drain(Ctl *ctl, Error *reterr)
                 return r;
         empty = json_array_size(json_object_get(document, "claims")) == 0;
         ctl_open_pager(ctl);
-        if (ctl_wants_json(ctl))
-                ctl_print_json(ctl, document);
+        if (ctl->options.json)
+                ctl_json_print(document, ctl->options.json, &ctl->page);
         else if (empty && !ctl->options.quiet)
                 printf("No claims on %s.\n", device_of(ctl)[0] ? device_of(ctl) : "this host");
         else if (!ctl->options.quiet)
@@ -201,7 +201,7 @@ static int verb_retire(Ctl *ctl, Error *reterr)
                 r = ask_and_retire(ctl, &document, reterr);
         if (r < 0)
                 return r;
-        if (ctl_wants_json(ctl) || !ctl->options.quiet)
+        if (ctl->options.json || !ctl->options.quiet)
                 ctl_print_document(ctl, document, ctl_retire_print);
         return ctl_retire_is_refused(document) ? EXIT_OCCUPIED : EXIT_SUCCESS;
 }

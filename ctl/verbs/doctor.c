@@ -154,7 +154,8 @@ static int examine_config(Ctl *ctl, json_t **ret, Error *reterr)
         if (r < 0)
                 return r;
         take_report(&facts, &report);
-        *ret = ctl_doctor_judge_config(&facts);
+        facts.config_only = true;
+        *ret = ctl_doctor_judge(&facts);
         return *ret ? 0 : error_oom(reterr);
 }
 
@@ -175,7 +176,7 @@ static int examine_hardware(Ctl *ctl, json_t **ret, Error *reterr)
 /* Prints the findings of one part. --quiet suppresses them only if all is well. */
 static int print_part(Ctl *ctl, const json_t *document)
 {
-        int code = ctl_doctor_exit_of_part(document);
+        int code = (int)ctl_doctor_exit(document, NULL);
 
         if (!ctl->options.quiet || code != EXIT_SUCCESS)
                 ctl_print_document(ctl, document, ctl_doctor_print);
@@ -233,11 +234,11 @@ static int verb_check_config(Ctl *ctl, Error *reterr)
         r = examine_config(ctl, &document, reterr);
         if (r < 0)
                 return r;
-        if (!ctl_wants_json(ctl))
+        if (!ctl->options.json)
                 return get_old_exit(print_part(ctl, document));
-        r = ctl_doctor_exit_of_part(document);
+        r = (int)ctl_doctor_exit(document, NULL);
         answer = json_pack("{sb}", "valid", r != EXIT_FAILURE);
-        ctl_print_json(ctl, answer);
+        ctl_json_print(answer, ctl->options.json, &ctl->page);
         return get_old_exit(r);
 }
 
@@ -247,14 +248,14 @@ static int verb_verify(Ctl *ctl, Error *reterr)
         int r;
 
         ctl_note_old_spelling(ctl, "verify", "doctor --hardware-only");
-        if (!ctl_wants_json(ctl)) {
+        if (!ctl->options.json) {
                 r = check_hardware_only(ctl, reterr);
                 return r < 0 ? r : get_old_exit(r);
         }
         r = examine_hardware(ctl, &verified, reterr);
         if (r < 0)
                 return r;
-        ctl_print_json(ctl, verified);
+        ctl_json_print(verified, ctl->options.json, &ctl->page);
         return ctl_json_u64(verified, "errors") > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -320,11 +321,9 @@ static int verb_identity(Ctl *ctl, Error *reterr)
                 r = ask_identity(ctl, checks ? "show" : word, &document, reterr);
         if (r < 0)
                 return r;
-        if (ctl_wants_json(ctl))
-                ctl_print_json(ctl, document);
-        else if (checks && !ctl->options.quiet)
-                ctl_identity_print_check(document, &ctl->page);
-        else if (!checks && (!ctl->options.quiet || strcmp(word, "show") == 0))
+        if (ctl->options.json)
+                ctl_json_print(document, ctl->options.json, &ctl->page);
+        else if (!ctl->options.quiet || strcmp(word, "show") == 0)
                 ctl_identity_print(document, word, &ctl->page);
         return (int)ctl_identity_exit(document, word);
 }

@@ -154,10 +154,10 @@ int ctl_hosts_run(Ctl *ctl, const CtlVerb *verb, int (*run)(const CtlVerb *verb,
                 children[i].data = &works[i];
         }
         r = ctl_children_run(children, n, run_child, AT_ONCE, 0, reterr);
-        if (r >= 0 && ctl_wants_json(ctl)) {
+        if (r >= 0 && ctl->options.json) {
                 _cleanup_json_ json_t *document = make_document(children, n);
 
-                ctl_print_json(ctl, document);
+                ctl_json_print(document, ctl->options.json, &ctl->page);
         } else if (r >= 0) {
                 print_texts(ctl, children, n);
         }

@@ -194,7 +194,7 @@ static void print_made(Ctl *ctl, const char *archive, json_t *index)
         const json_t *part;
         size_t i;
 
-        if (!ctl_wants_json(ctl) && !ctl->options.quiet)
+        if (!ctl->options.json && !ctl->options.quiet)
                 json_array_foreach(index, i, part)
                         if (json_integer_value(json_object_get(part, "code")) == 127 ||
                             json_is_true(json_object_get(part, "timed_out")))

@@ -46,7 +46,7 @@ static int verb_status(Ctl *ctl, Error *reterr)
         if (!ctl->options.quiet) {
                 ctl_open_pager(ctl);
                 ctl_print_document(ctl, status, ctl_status_print);
-                if (!ctl_wants_json(ctl) && ctl->page.style.legend && !ctl->options.host)
+                if (!ctl->options.json && ctl->page.style.legend && !ctl->options.host)
                         ctl_journal_print(JOURNAL_LINES, &ctl->page);
         }
         return (int)ctl_status_exit(status);
@@ -83,12 +83,12 @@ static int verb_tree(Ctl *ctl, Error *reterr)
 
         if (r < 0)
                 return r;
-        if (ctl->options.svg && !ctl_wants_json(ctl))
+        if (ctl->options.svg && !ctl->options.json)
                 return draw_host(ctl, tree, reterr);
         ctl_open_pager(ctl);
-        if (!ctl_wants_json(ctl))
+        if (!ctl->options.json)
                 return ctl_tree_print(tree, &ctl->page, reterr);
-        ctl_print_json(ctl, tree);
+        ctl_json_print(tree, ctl->options.json, &ctl->page);
         return 0;
 }
 
@@ -98,13 +98,13 @@ static int verb_plan(Ctl *ctl, Error *reterr)
         _cleanup_json_ json_t *plan = NULL, *status = NULL;
         int r = ctl_fetch(ctl, BUS_DOCUMENT_PLAN, NULL, &plan, reterr);
 
-        if (r >= 0 && json_array_size(plan) == 0 && !ctl_wants_json(ctl))
+        if (r >= 0 && json_array_size(plan) == 0 && !ctl->options.json)
                 r = ctl_fetch_status(ctl, &status, reterr);
         if (r < 0)
                 return r;
         ctl_open_pager(ctl);
-        if (ctl_wants_json(ctl))
-                ctl_print_json(ctl, plan);
+        if (ctl->options.json)
+                ctl_json_print(plan, ctl->options.json, &ctl->page);
         else
                 ctl_plan_print(plan, status, &ctl->page);
         return 0;
@@ -125,13 +125,13 @@ static int verb_discover(Ctl *ctl, Error *reterr)
                 r = ctl_helper_ask("discover", words, ctl->options.config, &document, reterr);
         if (r < 0)
                 return r;
-        if (!ctl_wants_json(ctl) && (r = snapshot_from_json(document, &snapshot, reterr)) < 0)
+        if (!ctl->options.json && (r = snapshot_from_json(document, &snapshot, reterr)) < 0)
                 return r;
         ctl_open_pager(ctl);
         if (snapshot)
                 ctl_host_print(snapshot, &ctl->page);
         else
-                ctl_print_json(ctl, document);
+                ctl_json_print(document, ctl->options.json, &ctl->page);
         return 0;
 }
 
@@ -147,9 +147,9 @@ static int print_synced(Ctl *ctl, const char *why, Error *reterr)
         if (r < 0)
                 return r;
         published = !why[0] && strcmp(ctl_json_text(status, "sync_state"), SYNC_STATE_SYNCED) == 0;
-        if (ctl_wants_json(ctl)) {
+        if (ctl->options.json) {
                 document = json_pack("{sb ss}", "published", (int)published, "error", why);
-                ctl_print_json(ctl, document);
+                ctl_json_print(document, ctl->options.json, &ctl->page);
         } else if (why[0]) {
                 return error_setf(reterr, EIO, "Sync failed: %s", why);
         } else if (!ctl->options.quiet) {
@@ -279,10 +279,10 @@ static int verb_reshape(Ctl *ctl, Error *reterr)
         if (ctl->options.quiet)
                 return 0;
         ctl_open_pager(ctl);
-        if (ctl_wants_json(ctl) && !document)
+        if (ctl->options.json && !document)
                 document = json_object();
-        if (ctl_wants_json(ctl))
-                ctl_print_json(ctl, document);
+        if (ctl->options.json)
+                ctl_json_print(document, ctl->options.json, &ctl->page);
         else
                 ctl_reshape_print(document, reshape_hint(&ctl->options), &ctl->page);
         return 0;

@@ -407,7 +407,7 @@ static int draw_page(Watch *watch)
 /* Prints a line if it differs from the last one. */
 static int print_line(Watch *watch)
 {
-        _cleanup_free_ char *line = ctl_wants_json(watch->ctl)
+        _cleanup_free_ char *line = watch->ctl->options.json
                                             ? json_dumps(watch->status, JSON_COMPACT)
                                             : format(watch, print_summary);
         char time[CTL_TEXT_MAX];
@@ -416,7 +416,7 @@ static int print_line(Watch *watch)
                 return error_oom(&watch->error);
         if (watch->last_line && strcmp(watch->last_line, line) == 0)
                 return 0;
-        if (ctl_wants_json(watch->ctl))
+        if (watch->ctl->options.json)
                 puts(line);
         else
                 printf("%s %s\n", ctl_text_time(time, clock_usec(CLOCK_REALTIME)), line);
@@ -495,7 +495,7 @@ static int set_up(Watch *watch)
             (r = add_signal(watch, SIGTERM, on_end)) < 0 ||
             (r = add_signal(watch, SIGHUP, on_end)) < 0)
                 return r;
-        if (!watch->ctl->page.style.terminal || ctl_wants_json(watch->ctl))
+        if (!watch->ctl->page.style.terminal || watch->ctl->options.json)
                 return 0;
         r = add_signal(watch, SIGWINCH, on_resize);
         if (r >= 0 && isatty(STDIN_FILENO) > 0)
@@ -512,7 +512,7 @@ static int verb_watch(Ctl *ctl, Error *reterr)
                 return error_setf(reterr, r, "Cannot watch: %s", strerror(-r));
         /* Fetched before the screen is taken, because ssh might ask a question. */
         r = fetch_all(&watch);
-        if (r >= 0 && ctl->page.style.terminal && !ctl_wants_json(ctl))
+        if (r >= 0 && ctl->page.style.terminal && !ctl->options.json)
                 screen_open(&watch.screen);
         if (r >= 0)
                 r = sd_event_loop(watch.event);

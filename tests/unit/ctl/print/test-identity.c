@@ -35,10 +35,7 @@ static const char *word;
 
 static void print(const json_t *document, CtlPage *page)
 {
-        if (strcmp(word, "check") == 0)
-                ctl_identity_print_check(document, page);
-        else
-                ctl_identity_print(document, word, page);
+        ctl_identity_print(document, word, page);
 }
 
 static void test_words(void **state)
