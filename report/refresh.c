@@ -149,7 +149,7 @@ static int check_root(const Refresh *refresh, const PlacementProviders *provider
  * generations and last-modified of the list. */
 static bool is_doubtful(const Refresh *refresh, bool is_current, uint64_t modified_sec)
 {
-        const PlacementSeen *last = mirror_get_list(refresh->mirror);
+        const PlacementSeen *last = refresh->mirror->list;
         bool is_restored = last && last->digest.size == 0;
 
         if (!last || (is_restored && !is_current))
@@ -221,8 +221,8 @@ int refresh_new(Refresh **ret, Session *session, Mirror *mirror, const Mirror *p
         refresh->done = done;
         refresh->userdata = userdata;
         request = placement_get_tree(root);
-        if (mirror_get_list(mirror))
-                request.seen = *mirror_get_list(mirror);
+        if (mirror->list)
+                request.seen = *mirror->list;
         r = session_send(session, request, on_list, refresh, &refresh->call, reterr);
         if (r < 0)
                 return r;

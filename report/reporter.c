@@ -203,7 +203,7 @@ static void on_refreshed(int result, Mirror *next, const Error *error, void *use
         reporter->refreshed |= result == REPORT_DONE;
         reporter->waited = false;
         if (result != REPORT_DONE ||
-            sharing_refresh(reporter->sharing, mirror_get_tree(reporter->mirror), waited,
+            sharing_refresh(reporter->sharing, reporter->mirror->tree, waited,
                             event_now_usec(reporter->event, CLOCK_MONOTONIC), on_sharing_known,
                             reporter) <= 0)
                 finish(reporter, result, error);
@@ -230,11 +230,11 @@ int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata)
  * saved either, so that a restart notices a new role. */
 json_t *reporter_save(const Reporter *reporter)
 {
-        const PlacementSeen *list = mirror_get_list(reporter->mirror);
+        const PlacementSeen *list = reporter->mirror->list;
 
         if (!reporter->refreshed || reporter->executor || !list || list->modified_sec == 0 ||
             mirror_has_stale(reporter->mirror) ||
-            !provider_tree_find(mirror_get_tree(reporter->mirror), &reporter->root))
+            !provider_tree_find(reporter->mirror->tree, &reporter->root))
                 return NULL;
         return json_pack("{sb so}", "may_reshape",
                          (int)(reporter->memory.reshaper == RESHAPER_ALLOWED), "mirror",
@@ -272,7 +272,8 @@ bool reporter_is_restored(const Reporter *reporter)
  * must be serial. The counter of retries and the receiver of deleted providers stay. */
 void reporter_forget(Reporter *reporter)
 {
-        mirror_forget_all(reporter->mirror);
+        mirror_forget_generations(reporter->mirror);
+        mirror_forget_names(reporter->mirror, true);
         note_settled(reporter, NULL);
         reporter->partial = mirror_free(reporter->partial);
         sharing_forget(reporter->sharing);
@@ -291,7 +292,7 @@ void reporter_set_deleted(Reporter *reporter,
 
 const ProviderTree *reporter_tree(Reporter *reporter)
 {
-        return reporter->refreshed ? mirror_get_tree(reporter->mirror) : NULL;
+        return reporter->refreshed ? reporter->mirror->tree : NULL;
 }
 
 int64_t reporter_get_generation(const Reporter *reporter, const Uuid *provider)
@@ -431,7 +432,7 @@ static void end_preparing(Reporter *reporter)
         int r;
 
         if (!root || reporter->nova != NOVA_NONE ||
-            provider_tree_find(mirror_get_tree(reporter->mirror), &reporter->root)) {
+            provider_tree_find(reporter->mirror->tree, &reporter->root)) {
                 finish(reporter, REPORT_DONE, NULL);
                 return;
         }
@@ -468,12 +469,10 @@ static int look_up_names(Reporter *reporter)
         int r;
 
         if (now - reporter->names_asked_usec > MISSING_NAMES_AGE_USEC) {
-                mirror_forget_missing_names(reporter->mirror);
+                mirror_forget_names(reporter->mirror, false);
                 reporter->names_asked_usec = now;
         }
-        r = mirror_list_unknown_traits(reporter->mirror, reporter->desired, &traits);
-        if (r >= 0)
-                r = mirror_list_unknown_classes(reporter->mirror, reporter->desired, &classes);
+        r = mirror_list_unknown(reporter->mirror, reporter->desired, &traits, &classes);
         if (r < 0 || traits.n_items + classes.n_items == 0)
                 return r;
         reporter->names_asked_usec = now;
@@ -500,7 +499,7 @@ static void on_gathered(int result, Allocations *consumers, Allocations *others,
  * result is empty, and -ENODATA for an empty tree. */
 static int start_gathering(Reporter *reporter, const StringSet *classes, bool skips_new)
 {
-        const ProviderTree *tree = mirror_get_tree(reporter->mirror);
+        const ProviderTree *tree = reporter->mirror->tree;
         _cleanup_free_ Uuid *uuids = calloc(tree->n_providers + 1, sizeof(Uuid));
         size_t n = 0, n_skipped = 0;
         int r;

@@ -250,7 +250,7 @@ static const Provider *wanted(const ExecutorStep *step)
 
 static const Provider *mirrored(const ExecutorStep *step)
 {
-        return provider_tree_find(mirror_get_tree(step->executor->mirror), &step->step->provider);
+        return provider_tree_find(step->executor->mirror->tree, &step->step->provider);
 }
 
 /* Handles the answer to the PUT of inventories that keep the classes in use. */
@@ -415,7 +415,7 @@ static void step_refused(ExecutorStep *step, int result, const Error *error)
 {
         /* A known class or trait can have been deleted: the next attempt makes it again. */
         if (result == REPORT_E_REFUSED)
-                mirror_forget_names(step->executor->mirror);
+                mirror_forget_names(step->executor->mirror, true);
         if (report_outcome_is_fatal(result))
                 step_forget(step->step, step->executor->mirror);
         step_fail(step, result, error);

@@ -41,7 +41,7 @@ static json_t *provider_to_json(const Mirror *mirror, const Provider *provider)
 
 static json_t *providers_to_json(const Mirror *mirror)
 {
-        const ProviderTree *tree = mirror_get_tree(mirror);
+        const ProviderTree *tree = mirror->tree;
         _cleanup_json_ json_t *array = json_array();
 
         for (size_t i = 0; array && i < tree->n_providers; i++)
@@ -52,11 +52,10 @@ static json_t *providers_to_json(const Mirror *mirror)
 
 json_t *mirror_to_json(const Mirror *mirror)
 {
-        const MirrorNames *names = mirror_get_names(mirror);
+        const MirrorNames *names = &mirror->names;
 
-        return json_pack("{sI so so so}", "modified_sec",
-                         (json_int_t)mirror_get_list(mirror)->modified_sec, "resource_providers",
-                         providers_to_json(mirror), "missing_classes",
+        return json_pack("{sI so so so}", "modified_sec", (json_int_t)mirror->list->modified_sec,
+                         "resource_providers", providers_to_json(mirror), "missing_classes",
                          string_set_to_json(&names->missing_classes), "missing_traits",
                          string_set_to_json(&names->missing_traits));
 }

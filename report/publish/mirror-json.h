@@ -10,7 +10,7 @@
 
 #include "report/publish/mirror.h"
 
-/* Returns the mirror, with the last-modified of its list (mirror_get_list(), which must not be
+/* Returns the mirror, with the last-modified of its list (mirror->list, which must not be
  * NULL), and the names that Placement lacks. A new reference; NULL when out of memory. */
 json_t *mirror_to_json(const Mirror *mirror);
 

@@ -29,16 +29,6 @@ typedef struct MirrorEntry {
         int64_t part_generations[_PLACEMENT_PART_MAX];
 } MirrorEntry;
 
-struct Mirror {
-        ProviderTree *tree;
-        MirrorEntry *entries; /* one for each provider of the tree, sorted by uuid */
-        size_t n_entries, n_allocated;
-        bool list_stale; /* the list of providers must be read */
-        bool list_known; /* list shows exactly the generations of the entries */
-        PlacementSeen list;
-        MirrorNames names;
-};
-
 int mirror_new(Mirror **ret)
 {
         _cleanup_(mirror_freep) Mirror *mirror = calloc(1, sizeof(Mirror));
@@ -70,16 +60,6 @@ Mirror *mirror_free(Mirror *mirror)
         names_done(&mirror->names);
         free(mirror);
         return NULL;
-}
-
-const ProviderTree *mirror_get_tree(const Mirror *mirror)
-{
-        return mirror->tree;
-}
-
-const MirrorNames *mirror_get_names(const Mirror *mirror)
-{
-        return &mirror->names;
 }
 
 static int order_entry(const void *key, const void *item)
@@ -122,7 +102,7 @@ static bool provider_is_current(const Mirror *mirror, const PlacementProvider *i
 /* Compares the numbers and looks up each provider of the list, which proves equal sets. */
 bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers)
 {
-        if (mirror->list_stale || providers->n_items != mirror->n_entries)
+        if (mirror->list_is_stale || providers->n_items != mirror->n_entries)
                 return false;
         for (size_t i = 0; i < providers->n_items; i++)
                 if (!provider_is_current(mirror, &providers->items[i]))
@@ -132,14 +112,9 @@ bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers
 
 void mirror_set_list(Mirror *mirror, const PlacementSeen *seen)
 {
-        mirror->list = *seen;
-        mirror->list_known = true;
+        mirror->seen = *seen;
+        mirror->list = &mirror->seen;
         mirror_clear_new(mirror);
-}
-
-const PlacementSeen *mirror_get_list(const Mirror *mirror)
-{
-        return mirror->list_known ? &mirror->list : NULL;
 }
 
 /* Ensures that the mirror can change its tree: makes a copy if another owner has a reference. */
@@ -175,7 +150,7 @@ static int add_entry(Mirror *mirror, const Uuid *uuid, const char *name, const U
         array_open(mirror->entries, sizeof(MirrorEntry), &mirror->n_entries, position);
         mirror->entries[position] =
                 (MirrorEntry){ .uuid = *uuid, .generation = generation, .listed = -1 };
-        mirror->list_known = false;
+        mirror->list = NULL;
         return 0;
 }
 
@@ -191,7 +166,7 @@ static int copy_names(MirrorNames *to, const MirrorNames *from)
 
 bool mirror_has_stale(const Mirror *mirror)
 {
-        if (mirror->list_stale)
+        if (mirror->list_is_stale)
                 return true;
         for (size_t i = 0; i < mirror->n_entries; i++)
                 if (mirror->entries[i].generation < 0)
@@ -331,7 +306,7 @@ int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const 
         entry->generation = generation;
         /* Another writer changed the provider after the list was read. */
         if (generation != entry->listed)
-                mirror->list_known = false;
+                mirror->list = NULL;
         return 0;
 }
 
@@ -378,7 +353,7 @@ int mirror_write(Mirror *mirror, const Provider *written, PlacementPart part, in
 
         if (!entry)
                 return -ENOENT;
-        mirror->list_known = false;
+        mirror->list = NULL;
         entry->generation = -1;
         if (own_tree(mirror) < 0)
                 return -ENOMEM;
@@ -396,7 +371,7 @@ int mirror_move(Mirror *mirror, const Uuid *moved, const Uuid *parent, int64_t g
 
         if (!entry)
                 return -ENOENT;
-        mirror->list_known = false;
+        mirror->list = NULL;
         /* A move leaves the generation unchanged. If it differs, another writer changed the
          * provider. */
         if (entry->generation != generation)
@@ -416,7 +391,7 @@ void mirror_remove(Mirror *mirror, const Uuid *provider)
 {
         size_t n = 0;
 
-        mirror->list_known = false;
+        mirror->list = NULL;
         /* Without memory for the copy, the provider becomes stale, and the next refresh removes
          * it. */
         if (own_tree(mirror) < 0) {
@@ -435,35 +410,26 @@ void mirror_forget(Mirror *mirror, const Uuid *provider)
 {
         MirrorEntry *entry = provider ? find_entry(mirror, provider) : NULL;
 
-        mirror->list_known = false;
+        mirror->list = NULL;
         if (entry)
                 entry->generation = -1;
         else
-                mirror->list_stale = true;
+                mirror->list_is_stale = true;
 }
 
 void mirror_forget_generations(Mirror *mirror)
 {
-        mirror->list_known = false;
+        mirror->list = NULL;
         for (size_t i = 0; i < mirror->n_entries; i++)
                 mirror->entries[i].generation = -1;
 }
 
-void mirror_forget_all(Mirror *mirror)
-{
-        mirror_forget_generations(mirror);
-        mirror_forget_names(mirror);
-}
-
-void mirror_forget_names(Mirror *mirror)
-{
-        names_done(&mirror->names);
-}
-
-void mirror_forget_missing_names(Mirror *mirror)
+void mirror_forget_names(Mirror *mirror, bool also_known)
 {
         string_set_done(&mirror->names.missing_classes);
         string_set_done(&mirror->names.missing_traits);
+        if (also_known)
+                names_done(&mirror->names);
 }
 
 /* Moves the name from the set other to the set to, so it is in one of them at most. */
@@ -526,26 +492,22 @@ static int add_unknown_classes(const MirrorNames *names, const Provider *provide
         return r;
 }
 
-int mirror_list_unknown_traits(const Mirror *mirror, const ProviderTree *desired, StringSet *ret)
+int mirror_list_unknown(const Mirror *mirror, const ProviderTree *desired, StringSet *ret_traits,
+                        StringSet *ret_classes)
 {
-        bool unknown = false;
+        bool unknown_traits = false, unknown_classes = false;
 
-        for (size_t i = 0; i < desired->n_providers; i++)
-                if (add_unknown_traits(&mirror->names, desired->providers[i], ret, &unknown) < 0)
+        for (size_t i = 0; i < desired->n_providers; i++) {
+                const Provider *provider = desired->providers[i];
+
+                if (add_unknown_traits(&mirror->names, provider, ret_traits, &unknown_traits) < 0 ||
+                    add_unknown_classes(&mirror->names, provider, ret_classes, &unknown_classes) <
+                            0)
                         return -ENOMEM;
-        if (!unknown)
-                string_set_done(ret);
-        return 0;
-}
-
-int mirror_list_unknown_classes(const Mirror *mirror, const ProviderTree *desired, StringSet *ret)
-{
-        bool unknown = false;
-
-        for (size_t i = 0; i < desired->n_providers; i++)
-                if (add_unknown_classes(&mirror->names, desired->providers[i], ret, &unknown) < 0)
-                        return -ENOMEM;
-        if (!unknown)
-                string_set_done(ret);
+        }
+        if (!unknown_traits)
+                string_set_done(ret_traits);
+        if (!unknown_classes)
+                string_set_done(ret_classes);
         return 0;
 }

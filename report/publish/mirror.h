@@ -15,7 +15,7 @@
  * copy.
  *
  * A provider that was deleted and created again can have the old generation. The list that shows it
- * has a newer last-modified, which the mirror remembers (mirror_get_list()).
+ * has a newer last-modified, which the mirror remembers in its list.
  *
  * LIMITATIONS: last-modified has whole seconds. So a provider that is created again in the second
  * of its last write is not noticed before the next full read. Aggregates written with a
@@ -39,17 +39,24 @@ typedef struct MirrorNames {
         StringSet missing_classes, missing_traits;
 } MirrorNames;
 
-typedef struct Mirror Mirror;
+/* The mirror. Only mirror.c changes the members; others read tree, names and list. */
+typedef struct Mirror {
+        ProviderTree *tree; /* valid until the mirror changes or is freed. A reference
+                               (provider_tree_ref()) keeps it unchanged, because the mirror then
+                               changes a copy. Stale providers are in it as they were last read. */
+        MirrorNames names;
+        const PlacementSeen *list;   /* the list that shows exactly the generations of the mirror;
+                                        NULL: unknown. Each change of the mirror that can make them
+                                        differ forgets it. */
+        PlacementSeen seen;          /* storage of list */
+        bool list_is_stale;          /* the list of providers must be read */
+        struct MirrorEntry *entries; /* one for each provider of the tree, sorted by uuid */
+        size_t n_entries, n_allocated;
+} Mirror;
 
 int mirror_new(Mirror **ret);
 Mirror *mirror_free(Mirror *mirror);
 DEFINE_CLEANUP(Mirror *, mirror_free);
-
-/* Returns the tree, borrowed until the mirror changes or is freed. A reference
- * (provider_tree_ref()) keeps it unchanged, because the mirror then changes a copy. Stale providers
- * are in it as they were last read. */
-const ProviderTree *mirror_get_tree(const Mirror *mirror);
-const MirrorNames *mirror_get_names(const Mirror *mirror);
 
 /* Returns the generation, -1 if the provider is unknown or stale. */
 int64_t mirror_get_generation(const Mirror *mirror, const Uuid *provider);
@@ -60,10 +67,6 @@ bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers
 /* Notes the list that the mirror has just been compared with or made from. Then no provider is
  * new. */
 void mirror_set_list(Mirror *mirror, const PlacementSeen *seen);
-
-/* Returns the list that shows exactly the generations of the mirror, borrowed; NULL: unknown. Each
- * change of the mirror that can make them differ forgets it. */
-const PlacementSeen *mirror_get_list(const Mirror *mirror);
 
 /* Makes a mirror of these providers (parents first). A provider that this mirror has in the same
  * generation is copied, else one that partial (NULL: none) has. All others are stale. -EBADMSG,
@@ -109,25 +112,17 @@ void mirror_forget(Mirror *mirror, const Uuid *provider);
 /* Makes every provider stale, also if the list shows its generation. */
 void mirror_forget_generations(Mirror *mirror);
 
-/* Makes every provider stale and forgets every name. */
-void mirror_forget_all(Mirror *mirror);
-
-/* Forgets every name, because Placement lacks one that was known. */
-void mirror_forget_names(Mirror *mirror);
-
 /* Forgets the names that Placement lacked, because an upgrade or another client can have added
- * them. */
-void mirror_forget_missing_names(Mirror *mirror);
+ * them. With also_known, because Placement lacks one that was known, forgets every name. */
+void mirror_forget_names(Mirror *mirror, bool also_known);
 
 /* Notes that Placement has or lacks the class or the trait. -ENOMEM. */
 int mirror_learn_class(Mirror *mirror, const char *name, bool exists);
 int mirror_learn_trait(Mirror *mirror, const char *name, bool exists);
 
-/* Lists the traits of desired that are neither known to exist nor known to be missing. If there are
- * any, the list also has those that Placement lacked earlier, because an upgrade can have added
- * them. ret must be initialised. -ENOMEM. */
-int mirror_list_unknown_traits(const Mirror *mirror, const ProviderTree *desired, StringSet *ret);
-
-/* Lists the custom classes of desired by the same rule. Standard classes are not listed, because
- * they cannot be created. -ENOMEM. */
-int mirror_list_unknown_classes(const Mirror *mirror, const ProviderTree *desired, StringSet *ret);
+/* Lists the traits and custom classes of desired that are neither known to exist nor known to be
+ * missing. If a list has any, it also has those that Placement lacked earlier, because an upgrade
+ * can have added them. Standard classes are not listed, because they cannot be created. Both lists
+ * must be initialised. -ENOMEM. */
+int mirror_list_unknown(const Mirror *mirror, const ProviderTree *desired, StringSet *ret_traits,
+                        StringSet *ret_classes);

@@ -850,8 +850,8 @@ static int make(const ProviderTree *desired, const Mirror *mirror, const Allocat
         _cleanup_(plan_freep) Plan *plan = calloc(1, sizeof(Plan));
         Builder builder = {
                 .plan = plan,
-                .mirror = mirror_get_tree(mirror),
-                .names = mirror_get_names(mirror),
+                .mirror = mirror->tree,
+                .names = &mirror->names,
                 .may_batch = may_batch,
                 .reshape = NO_STEP,
                 .reterr = reterr,

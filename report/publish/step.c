@@ -263,7 +263,7 @@ static int settle(const Plan *plan, Mirror *mirror, const Provider *current)
  * succeeded, so the generations that were sent were right, and it raised them by a known number. */
 static int apply_reshape(const Plan *plan, Mirror *mirror)
 {
-        const ProviderTree *tree = mirror_get_tree(mirror);
+        const ProviderTree *tree = mirror->tree;
         int r = 0;
 
         if (plan->allocations)

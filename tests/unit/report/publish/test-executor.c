@@ -100,10 +100,10 @@ static void test_plan_is_executed(void **state)
         assert_int_equal(generation_of(run.mirror, "host"), 12);
         /* The generation of a new provider is read, not guessed (bug 1746075). */
         assert_non_null(strstr(fake_http_find_body("a/inventories"), "generation\":0"));
-        assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
+        assert_true(provider_tree_equal(run.mirror->tree, run.plan->desired));
         assert_false(mirror_has_stale(run.mirror));
-        assert_true(string_set_contains(&mirror_get_names(run.mirror)->known_classes, "CUSTOM_C"));
-        assert_true(string_set_contains(&mirror_get_names(run.mirror)->known_traits, "CUSTOM_T"));
+        assert_true(string_set_contains(&run.mirror->names.known_classes, "CUSTOM_C"));
+        assert_true(string_set_contains(&run.mirror->names.known_traits, "CUSTOM_T"));
 }
 
 static void on_deleted(const Uuid *provider, const char *name, void *userdata)
@@ -133,7 +133,7 @@ static void test_deleted_providers_reach_the_receiver(void **state)
 /* Writes the generation of each provider of the mirror, for example "host=12 a=-1". */
 static const char *format_generations(const Run *run, char *ret, size_t size)
 {
-        const ProviderTree *tree = mirror_get_tree(run->mirror);
+        const ProviderTree *tree = run->mirror->tree;
         size_t n = 0;
 
         ret[0] = '\0';
@@ -300,8 +300,7 @@ static void test_table(void **state)
                                  fake_http_get_max_parallel());
                 assert_int_equal(mirror_has_stale(run.mirror), strstr(generations, "-1") != NULL);
                 if (run.result == REPORT_DONE)
-                        assert_true(provider_tree_equal(mirror_get_tree(run.mirror),
-                                                        run.plan->desired));
+                        assert_true(provider_tree_equal(run.mirror->tree, run.plan->desired));
         }
 }
 
@@ -494,7 +493,7 @@ static void test_locked_database(void **state)
         assert_int_equal(fake_http_get_n_requests(), 5);
         /* The following plans know it too. */
         assert_true(run.memory.serial_writes);
-        assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
+        assert_true(provider_tree_equal(run.mirror->tree, run.plan->desired));
 }
 
 /* A step that failed because of the plan's own writes runs after them, without a pause. */
@@ -583,10 +582,10 @@ static void test_refusal_forgets_names(void **state)
 
         fake_http_begin(SCRIPT(FAULT("traits", 400, "undefined_code")), NAMES);
         run_begin(&run, "host +CUSTOM_OLD", "host +HW_A", NULL, 1);
-        assert_true(string_set_contains(&mirror_get_names(run.mirror)->known_traits, "CUSTOM_OLD"));
+        assert_true(string_set_contains(&run.mirror->names.known_traits, "CUSTOM_OLD"));
         run_end(&run);
         assert_int_equal(run.result, REPORT_E_REFUSED);
-        assert_int_equal(mirror_get_names(run.mirror)->known_traits.n_items, 0);
+        assert_int_equal(run.mirror->names.known_traits.n_items, 0);
 }
 
 static void test_free_under_way(void **state)
@@ -613,7 +612,7 @@ static void test_many_steps(void **state)
                          "p%u<host VGPU=1 +HW_A | ", i);
         run_all(&run, NULL, "", text, NULL, 4, REPORT_DONE);
         assert_int_equal(fake_http_get_n_requests(), 2 + 3 * 200);
-        assert_true(provider_tree_equal(mirror_get_tree(run.mirror), run.plan->desired));
+        assert_true(provider_tree_equal(run.mirror->tree, run.plan->desired));
 }
 
 #define BATCH_MIRROR  "host VCPU=1 | a | b | c"

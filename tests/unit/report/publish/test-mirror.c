@@ -102,8 +102,8 @@ static void test_first_read(void **state)
         assert_true(string_set_contains(&provider_of(mirror, "gpu")->traits, "HW_A"));
         assert_true(string_set_contains(&provider_of(mirror, "gpu")->aggregates, "x"));
         /* Placement has the names that a provider has. */
-        assert_true(string_set_contains(&mirror_get_names(mirror)->known_classes, "CUSTOM_C"));
-        assert_true(string_set_contains(&mirror_get_names(mirror)->known_traits, "CUSTOM_T"));
+        assert_true(string_set_contains(&mirror->names.known_classes, "CUSTOM_C"));
+        assert_true(string_set_contains(&mirror->names.known_traits, "CUSTOM_T"));
 }
 
 static void test_list_marks_stale_providers(void **state)
@@ -126,9 +126,9 @@ static void test_list_marks_stale_providers(void **state)
                 assert_int_equal(mirror_is_current(mirror, &list), cases[i].current);
                 assert_int_equal(mirror_make_next(mirror, NULL, &list, &next, NULL), 0);
                 assert_int_equal(count_stale(next), cases[i].n_stale);
-                assert_int_equal(mirror_get_tree(next)->n_providers, cases[i].n_providers);
+                assert_int_equal(next->tree->n_providers, cases[i].n_providers);
                 /* The names stay known when providers change or go. */
-                assert_true(string_set_contains(&mirror_get_names(next)->known_traits, "CUSTOM_T"));
+                assert_true(string_set_contains(&next->names.known_traits, "CUSTOM_T"));
         }
 }
 
@@ -217,7 +217,7 @@ static void test_writes(void **state)
         assert_null(provider_of(mirror, "gpu"));
         assert_int_equal(generation_of(mirror, "gpu"), -1);
         assert_false(mirror_has_stale(mirror));
-        assert_int_equal(mirror_get_tree(mirror)->n_providers, 2);
+        assert_int_equal(mirror->tree->n_providers, 2);
 }
 
 static void test_write_to_unknown_provider(void **state)
@@ -271,7 +271,7 @@ static void test_forgetting_an_unknown_provider(void **state)
 static void test_names(void **state)
 {
         Mirror *mirror = *state;
-        const MirrorNames *names = mirror_get_names(mirror);
+        const MirrorNames *names = &mirror->names;
 
         assert_int_equal(mirror_learn_trait(mirror, "HW_B", false), 0);
         assert_true(string_set_contains(&names->missing_traits, "HW_B"));
@@ -288,11 +288,11 @@ static void test_names(void **state)
         assert_int_equal(mirror_learn_trait(mirror, "HW_C", false), 0);
         assert_int_equal(mirror_learn_class(mirror, "CUSTOM_C", false), 0);
         assert_true(string_set_contains(&names->missing_classes, "CUSTOM_C"));
-        mirror_forget_missing_names(mirror);
+        mirror_forget_names(mirror, false);
         assert_int_equal(names->missing_traits.n_items, 0);
         assert_int_equal(names->missing_classes.n_items, 0);
         assert_true(string_set_contains(&names->known_traits, "HW_B"));
-        mirror_forget_names(mirror);
+        mirror_forget_names(mirror, true);
         assert_int_equal(names->known_traits.n_items, 0);
         assert_int_equal(names->known_classes.n_items, 0);
 }
@@ -311,11 +311,11 @@ static void test_the_list_is_forgotten(void **state)
 
                 assert_int_equal(mirror_new(&mirror), 0);
                 assert_int_equal(mirror_make_next(mirror, NULL, &list, &next, NULL), 0);
-                assert_null(mirror_get_list(next));
+                assert_null(next->list);
                 mirror_set_list(next, &seen);
-                assert_int_equal(mirror_get_list(next)->modified_sec, 7);
+                assert_int_equal(next->list->modified_sec, 7);
                 read_all(next, "gpu", 5);
-                assert_non_null(mirror_get_list(next));
+                assert_non_null(next->list);
                 switch (i) {
                 case 0: /* a newer generation than that of the list */
                         read_all(next, "host", 4);
@@ -337,14 +337,15 @@ static void test_the_list_is_forgotten(void **state)
                         mirror_forget(next, NULL);
                         break;
                 case 6:
-                        mirror_forget_all(next);
+                        mirror_forget_generations(next);
+                        mirror_forget_names(next, true);
                         break;
                 default:
                         (void)mirror_move(next, &desired->providers[0]->uuid,
                                           &desired->providers[0]->parent, 3);
                 }
                 assert_int_equal(r, 0);
-                if (mirror_get_list(next))
+                if (next->list)
                         fail_msg("case %u", i);
         }
 }
@@ -383,7 +384,7 @@ static void test_write_out_of_memory(void **state)
 static void test_a_referenced_tree_does_not_change(void **state)
 {
         Mirror *mirror = *state;
-        const ProviderTree *kept = mirror_get_tree(mirror);
+        const ProviderTree *kept = mirror->tree;
         _cleanup_(provider_tree_freep) ProviderTree *shared = provider_tree_ref(kept),
                                                     *before = NULL;
         Provider *gpu = provider_tree_find_name(kept, "gpu");
@@ -394,12 +395,12 @@ static void test_a_referenced_tree_does_not_change(void **state)
         assert_int_equal(mirror_write(mirror, &written, PLACEMENT_TRAITS, 9), 0);
         mirror_remove(mirror, &uuid);
         assert_true(provider_tree_equal(shared, before));
-        assert_ptr_not_equal(mirror_get_tree(mirror), shared);
-        assert_null(provider_tree_find(mirror_get_tree(mirror), &uuid));
+        assert_ptr_not_equal(mirror->tree, shared);
+        assert_null(provider_tree_find(mirror->tree, &uuid));
         /* Without another owner the tree changes in place. */
-        kept = mirror_get_tree(mirror);
+        kept = mirror->tree;
         assert_int_equal(mirror_write(mirror, &written, PLACEMENT_AGGREGATES, 10), 0);
-        assert_ptr_equal(mirror_get_tree(mirror), kept);
+        assert_ptr_equal(mirror->tree, kept);
 }
 
 static void learn_traits(Mirror *mirror, const char *text, bool exist)
@@ -432,18 +433,20 @@ static void test_unknown_traits(void **state)
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_(provider_tree_freep) ProviderTree *desired = make_tree(cases[i].desired);
-                _cleanup_(string_set_done) StringSet asked = STRING_SET_INIT;
+                _cleanup_(string_set_done) StringSet asked = STRING_SET_INIT,
+                                                     classes = STRING_SET_INIT;
                 _cleanup_(mirror_freep) Mirror *mirror = NULL;
                 char text[200] = "";
 
                 assert_int_equal(mirror_new(&mirror), 0);
                 learn_traits(mirror, cases[i].known, true);
                 learn_traits(mirror, cases[i].missing, false);
-                assert_int_equal(mirror_list_unknown_traits(mirror, desired, &asked), 0);
+                assert_int_equal(mirror_list_unknown(mirror, desired, &asked, &classes), 0);
                 for (size_t j = 0; j < asked.n_items; j++)
                         snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
                                  j > 0 ? " " : "", asked.items[j]);
                 assert_string_equal(text, cases[i].asked);
+                assert_int_equal(classes.n_items, 0);
         }
 }
 

@@ -31,7 +31,7 @@ static void planning_done(Planning *planning)
 /* Makes only these names known. */
 static void know_some(const Planning *planning)
 {
-        mirror_forget_names(planning->mirror);
+        mirror_forget_names(planning->mirror, true);
         assert_int_equal(mirror_learn_class(planning->mirror, "CUSTOM_KNOWN", true), 0);
         assert_int_equal(mirror_learn_trait(planning->mirror, "CUSTOM_OLD", true), 0);
         assert_int_equal(mirror_learn_trait(planning->mirror, "HW_A", true), 0);
@@ -305,7 +305,7 @@ static void test_reshape_table(void **state)
                                 provider_tree_find(planning.desired, &planning.plan->reshaped[j]);
 
                         if (!provider)
-                                provider = provider_tree_find(mirror_get_tree(planning.mirror),
+                                provider = provider_tree_find(planning.mirror->tree,
                                                               &planning.plan->reshaped[j]);
                         if (j > 0)
                                 strcat(reshaped, " ");
