@@ -263,6 +263,88 @@ static int fit_placed(Claims *claims, Order *order, const ResourceRequest *bound
         return placed_check(claims->view, holding, ret, reterr);
 }
 
+/* Raises the usage of a provider until at most left of each class is free. left NULL: nothing is
+ * free. */
+static int bound_provider(HostView *view, size_t index, const Resources *left)
+{
+        const Provider *provider = view->tree->providers[index];
+        Resources *used = &view->providers[index].used;
+
+        for (size_t i = 0; i < provider->n_inventories; i++) {
+                const InventoryRecord *record = &provider->inventories[i];
+                uint64_t capacity = inventory_capacity(&record->inventory);
+                uint64_t more = left ? resources_get(left, record->resource_class) : 0;
+                uint64_t taken = capacity - MIN(more, capacity);
+
+                if (taken > resources_get(used, record->resource_class) &&
+                    resources_set(used, record->resource_class, taken) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Copies the usage of each provider. The first loop clears all pointers, so that bound_view()
+ * can release bound after a failure. Its caller then gets no result. */
+static int copy_usage(HostView *bound, const HostView *view)
+{
+        for (size_t i = 0; i < view->n_providers; i++) {
+                bound->providers[i] = view->providers[i];
+                bound->providers[i].used = RESOURCES_INIT;
+        }
+        for (size_t i = 0; i < view->n_providers; i++)
+                if (resources_copy(&bound->providers[i].used, &view->providers[i].used) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+/* Bounds the providers below the root of node by capacity. With others_full, all other providers
+ * have no free capacity. */
+static int bound_all(HostView *view, const char *node, const Consumer *capacity, bool others_full)
+{
+        size_t root;
+
+        if (!host_view_root(view, node, &root))
+                return 0;
+        for (size_t i = 0; i < view->n_providers; i++) {
+                const Provider *provider = view->tree->providers[i];
+                bool own = provider_tree_in_subtree(view->tree, provider,
+                                                    &view->tree->providers[root]->uuid);
+
+                if ((own || others_full) &&
+                    bound_provider(view, i, own ? consumer_find(capacity, &provider->uuid) : NULL) <
+                            0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static void unbind_view(HostView *bound)
+{
+        for (size_t i = 0; bound->providers && i < bound->n_providers; i++)
+                resources_done(&bound->providers[i].used);
+        free(bound->providers);
+        bound->providers = NULL;
+}
+
+/* Makes a view in which each provider of node's own tree has at most the amounts of capacity left.
+ * With others_full, the sharing providers have no capacity left. The result borrows all but the
+ * usage. The caller releases it with unbind_view(). Returns -ENOMEM on failure. */
+static int bound_view(HostView *ret, const HostView *view, const char *node,
+                      const Consumer *capacity, bool others_full)
+{
+        HostView bound = *view;
+
+        bound.providers = calloc(view->n_providers + 1, sizeof(HostProvider));
+        if (!bound.providers)
+                return -ENOMEM;
+        if (copy_usage(&bound, view) < 0 || bound_all(&bound, node, capacity, others_full) < 0) {
+                unbind_view(&bound);
+                return -ENOMEM;
+        }
+        *ret = bound;
+        return 0;
+}
+
 /* Fits a request without allocations. The caller can still name providers for its groups
  * (mappings), and Placement can bound the free capacity. */
 static int fit_freely(Claims *claims, Order *order, ResourceRequest *bound, Fit *ret, Error *reterr)
@@ -270,10 +352,10 @@ static int fit_freely(Claims *claims, Order *order, ResourceRequest *bound, Fit 
         const ClaimRequest *request = order->request;
         const ClaimPlacing *placing = order->placing;
         const ResourceRequest *resources = &request->resources;
-        _cleanup_(host_view_unbind) HostView left = { 0 };
+        _cleanup_(unbind_view) HostView left = { 0 };
 
-        if (placing->capacity && host_view_bound(&left, claims->view, claims->node,
-                                                 placing->capacity, placing->others_full) < 0)
+        if (placing->capacity && bound_view(&left, claims->view, claims->node, placing->capacity,
+                                            placing->others_full) < 0)
                 return error_oom(reterr);
         if (request->mappings.n_items > 0) {
                 if (resource_request_copy(bound, resources) < 0)

@@ -105,8 +105,7 @@ static bool is_settling(Tracker *tracker)
         uint64_t limit_usec = tracker->config.device_settle_usec,
                  spent_usec = clock_usec(CLOCK_BOOTTIME) - tracker->started_usec;
         char more[40] = "";
-        const char *first = "";
-        size_t n_missing = watch ? device_watch_count_missing(watch, &first) : 0;
+        size_t n_missing = watch ? watch->n_missing : 0;
 
         status->settling = ERROR_NULL;
         status->settled |= n_missing == 0 || spent_usec >= limit_usec;
@@ -115,8 +114,9 @@ static bool is_settling(Tracker *tracker)
         if (n_missing > 1)
                 snprintf(more, sizeof(more), " and %zu more", n_missing - 1);
         error_setf(&status->settling, EAGAIN,
-                   "Not published yet: waiting for device %.100s%s (%" PRIu64 " s left)", first,
-                   more, (limit_usec - spent_usec + USEC_PER_SEC - 1) / USEC_PER_SEC);
+                   "Not published yet: waiting for device %.100s%s (%" PRIu64 " s left)",
+                   watch->missing, more,
+                   (limit_usec - spent_usec + USEC_PER_SEC - 1) / USEC_PER_SEC);
         return true;
 }
 

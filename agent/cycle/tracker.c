@@ -277,7 +277,7 @@ TrackerView tracker_view(const Tracker *tracker)
                 .snapshot = tracker->snapshot,
                 .tree = tracker->tree,
                 .sharing = reporter ? sharing_get(reporter_get_sharing(reporter)) : NULL,
-                .devices = watch ? device_watch_get_ledger(watch) : NULL,
+                .devices = watch ? &watch->ledger : NULL,
                 .session = reporter ? reporter_get_session(reporter) : NULL,
                 .nova = tracker->config.reporter ? tracker->config.reporter->nova : NOVA_NONE,
                 .auditor = tracker->auditor,

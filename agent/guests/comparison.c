@@ -419,6 +419,16 @@ struct ComparisonRun {
         void *userdata;
 };
 
+/* Sets is_adopting. When it becomes false, calls the function of claim_service_on_adopted(). */
+static void set_adopting(ClaimService *service, bool is_adopting)
+{
+        bool ends = service->is_adopting && !is_adopting;
+
+        service->is_adopting = is_adopting;
+        if (ends && service->adopted)
+                service->adopted(service->adopted_userdata);
+}
+
 /* Ends the running comparison. If it was not completed, it is due again. */
 static void end_run(ComparisonRun *run, bool completed)
 {
@@ -427,7 +437,7 @@ static void end_run(ComparisonRun *run, bool completed)
         if (!run->run)
                 return;
         run->run = claim_reconcile_free(run->run);
-        claim_service_set_adopting(run->service, false);
+        set_adopting(run->service, false);
         forget_answers(comparison);
         if (!completed)
                 comparison->is_due = run->service->facts != NULL;
@@ -541,7 +551,7 @@ static int continue_run(ComparisonRun *run)
                         finish_run(run, r, &error);
                         break;
                 }
-                claim_service_set_adopting(run->service, claim_reconcile_is_adopting(run->run));
+                set_adopting(run->service, claim_reconcile_is_adopting(run->run));
                 if (pause_run(run))
                         return 1;
         }
@@ -788,7 +798,7 @@ int comparison_run_begin_alone(ComparisonRun **ret, ClaimService *service, sd_ev
         begin_run(run, access);
         if (!run->run)
                 return 0;
-        claim_service_set_adopting(service, true);
+        set_adopting(service, true);
         if (!pause_run(run) && continue_run(run) == 0)
                 return 0;
         *ret = TAKE_PTR(run);

@@ -496,15 +496,6 @@ void claim_service_on_adopted(ClaimService *service, void (*adopted)(void *userd
         service->adopted_userdata = userdata;
 }
 
-void claim_service_set_adopting(ClaimService *service, bool is_adopting)
-{
-        bool ends = service->is_adopting && !is_adopting;
-
-        service->is_adopting = is_adopting;
-        if (ends && service->adopted)
-                service->adopted(service->adopted_userdata);
-}
-
 void claim_service_set(ClaimService *service, const ClaimSettings *settings)
 {
         service->settings = *settings;

@@ -207,9 +207,6 @@ void claim_service_mark_released(ClaimComparison *comparison);
  * compute-agent-prepare if the change concerns it. Clears an error of an earlier write. */
 void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *claim);
 
-/* Sets is_adopting. When it becomes false, calls the function of claim_service_on_adopted(). */
-void claim_service_set_adopting(ClaimService *service, bool is_adopting);
-
 /* Sets a function that is called when is_adopting becomes false; NULL: none. It must not use the
  * database. */
 void claim_service_on_adopted(ClaimService *service, void (*adopted)(void *userdata),

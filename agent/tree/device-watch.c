@@ -24,21 +24,6 @@
 #include "base/message-ids.h"
 #include "base/text.h"
 
-/* The ledger, the inputs of its next update, and the state of its file. */
-struct DeviceWatch {
-        char *state_file;
-        bool read_only;
-        DeviceUpdateInput input; /* inputs that are equal for all updates; now() adds the time */
-        uint64_t looked_usec;    /* CLOCK_BOOTTIME up to which due times were handled */
-        DeviceLedger ledger;
-        VgpuFacts vgpus; /* for the driver: a copy of ledger.sizes, and the virtual functions of
-                            claims */
-        size_t n_missing;
-        char *missing;   /* name of the first missing device; NULL: not known yet */
-        bool saved;      /* the file has the last change of the ledger */
-        int write_error; /* error of the last write, so that each error is logged once */
-};
-
 DeviceWatch *device_watch_free(DeviceWatch *watch)
 {
         if (!watch)
@@ -370,22 +355,6 @@ const VgpuFacts *device_watch_note_vgpus(DeviceWatch *watch, Claims *claims,
                 return NULL;
         watch->ledger.changed |= changed;
         return &watch->vgpus;
-}
-
-const VgpuFacts *device_watch_get_vgpus(const DeviceWatch *watch)
-{
-        return &watch->vgpus;
-}
-
-const DeviceLedger *device_watch_get_ledger(const DeviceWatch *watch)
-{
-        return &watch->ledger;
-}
-
-size_t device_watch_count_missing(const DeviceWatch *watch, const char **ret_first)
-{
-        *ret_first = watch->missing ? watch->missing : "";
-        return watch->n_missing;
 }
 
 /* Calls device_ledger_due_usec() with the time of the last update or call, because this function

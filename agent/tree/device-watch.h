@@ -11,7 +11,23 @@
 #include "drivers/driver.h"
 #include "drivers/tree/vgpu-cards.h"
 
-typedef struct DeviceWatch DeviceWatch;
+/* The ledger, the inputs of its next update, and the state of its file. */
+typedef struct DeviceWatch {
+        /* Members that every user can read. */
+        DeviceLedger ledger; /* the expected devices as of the last update */
+        VgpuFacts vgpus;     /* facts of the last note: a copy of ledger.sizes, and the virtual
+                                functions of claims */
+        size_t n_missing;    /* devices that were missing after the last update */
+        char *missing;       /* name of the first missing device; NULL: not known yet */
+
+        /* Members for device-watch.c alone. */
+        char *state_file;
+        bool read_only;
+        DeviceUpdateInput input; /* inputs that are equal for all updates; now() adds the time */
+        uint64_t looked_usec;    /* CLOCK_BOOTTIME up to which due times were handled */
+        bool saved;              /* the file has the last change of the ledger */
+        int write_error;         /* error of the last write, so that each error is logged once */
+} DeviceWatch;
 
 /* Loads the ledger. The configuration is borrowed. hold_usec is that of DeviceUpdateInput.
  * read_only: never write the file (--dry-run). Returns -ENOMEM on failure. */
@@ -32,16 +48,6 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
  * functions, borrowed until the next call, or NULL if memory is short. */
 const VgpuFacts *device_watch_note_vgpus(DeviceWatch *watch, Claims *claims,
                                          const Snapshot *snapshot);
-
-/* Returns the facts about vGPUs of the last note, borrowed. */
-const VgpuFacts *device_watch_get_vgpus(const DeviceWatch *watch);
-
-/* Returns the expected devices as of the last update, borrowed. */
-const DeviceLedger *device_watch_get_ledger(const DeviceWatch *watch);
-
-/* Returns the number of devices that were missing after the last update. *ret_first is the name of
- * the first one, "" if there is none; borrowed until the next update. */
-size_t device_watch_count_missing(const DeviceWatch *watch, const char **ret_first);
 
 /* Returns the microseconds until an update of the same host would have another result; UINT64_MAX:
  * never. If a time came due since the last update or the last call, it returns 0 once. */

@@ -162,8 +162,7 @@ static int make_before(const TreeMaker *maker, const DriverReshape *reshape,
  * Placement cannot be asked about a provider that it does not have. */
 static int want_missing(const TreeMaker *maker, const RetainedTrees *trees)
 {
-        const DeviceLedger *ledger =
-                maker->device_watch ? device_watch_get_ledger(maker->device_watch) : NULL;
+        const DeviceLedger *ledger = maker->device_watch ? &maker->device_watch->ledger : NULL;
 
         for (size_t i = 0; ledger && i < ledger->n_devices; i++)
                 if (ledger->devices[i].missing && trees->base &&

@@ -72,14 +72,6 @@ bool host_view_shares(const HostView *view, size_t index);
  * withheld providers. Returns false if there is none. */
 bool host_view_root(const HostView *view, const char *node, size_t *ret_index);
 
-/* Makes a view in which each provider of node's own tree has at most the amounts of capacity left;
- * a class that capacity lacks has nothing left. With others_full, all other providers have no
- * capacity left. Without a root nothing is bounded. The result borrows all but the usage. The
- * caller releases it with host_view_unbind(). Returns -ENOMEM on failure. */
-int host_view_bound(HostView *ret, const HostView *view, const char *node, const Consumer *capacity,
-                    bool others_full);
-void host_view_unbind(HostView *bound);
-
 /* Marks the providers that a claim on node can use: its root, those below it, and the sharing
  * providers that have an aggregate in common with one of them. Withheld providers are not marked.
  * usable[] has n_providers items. */
