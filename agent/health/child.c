@@ -10,10 +10,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/spawn.h"
 #include "base/text.h"
 
 #define PROGRAM "compute-agent-health"
@@ -70,36 +70,6 @@ static void find_program(char path[static PATH_MAX])
         snprintf(path, PATH_MAX, "%s/" PROGRAM, LIBEXECDIR);
 }
 
-/* Starts the process with no signal blocked. Standard input is /dev/null, standard output the
- * pipe. */
-static int spawn(HealthChild *child, const char *path, char *const argv[], int writer)
-{
-        posix_spawn_file_actions_t actions;
-        posix_spawnattr_t attributes;
-        sigset_t none;
-        int r;
-
-        if (posix_spawn_file_actions_init(&actions) != 0)
-                return -ENOMEM;
-        if (posix_spawnattr_init(&attributes) != 0) {
-                posix_spawn_file_actions_destroy(&actions);
-                return -ENOMEM;
-        }
-        sigemptyset(&none);
-        posix_spawnattr_setsigmask(&attributes, &none);
-        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-        r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-        if (r == 0)
-                r = posix_spawn_file_actions_adddup2(&actions, writer, STDOUT_FILENO);
-        if (r == 0)
-                r = posix_spawn(&child->pid, path, &actions, &attributes, argv, environ);
-        if (r != 0)
-                child->pid = 0;
-        posix_spawnattr_destroy(&attributes);
-        posix_spawn_file_actions_destroy(&actions);
-        return -r;
-}
-
 int health_child_start(HealthChild **ret, const char *cursor, Error *reterr)
 {
         _cleanup_(health_child_freep) HealthChild *child = calloc(1, sizeof(HealthChild));
@@ -107,6 +77,7 @@ int health_child_start(HealthChild **ret, const char *cursor, Error *reterr)
         char path[PATH_MAX];
         char *const argv[] = { (char *)(uintptr_t)PROGRAM, cursor[0] ? option : NULL, NULL };
         int pipes[2], r;
+        pid_t pid = 0;
 
         if (!child || !option)
                 return error_oom(reterr);
@@ -115,10 +86,13 @@ int health_child_start(HealthChild **ret, const char *cursor, Error *reterr)
                 return error_setf(reterr, errno, "pipe: %s", strerror(errno));
         child->fd = pipes[0];
         find_program(path);
-        r = fcntl(child->fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : spawn(child, path, argv, pipes[1]);
+        r = fcntl(child->fd, F_SETFL, O_NONBLOCK) < 0
+                    ? -errno
+                    : spawn(path, argv, pipes[1], -1, false, &pid);
         close(pipes[1]);
         if (r < 0)
                 return error_setf(reterr, r, "%s: %s", path, strerror(-r));
+        child->pid = pid;
         *ret = TAKE_PTR(child);
         return 0;
 }

@@ -18,7 +18,6 @@
 #include <jansson.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -28,13 +27,12 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/macros.h"
+#include "base/spawn.h"
 #include "base/text.h"
 
 /* Longest quotation of standard error, in bytes. */
 #define WORDS_MAX   160
 #define CONNECT_SEC "5" /* seconds, the limit of ceph itself; shorter than RBD_TIMEOUT_USEC */
-
-extern char **environ;
 
 /* Parses the output of "ceph df --format=json". -EBADMSG if it is malformed, -ENODEV if the
  * cluster does not have the pool. */
@@ -127,37 +125,8 @@ static void child_done(Child *child)
         }
 }
 
-/* Starts ceph in its own process group, with no signal blocked. The virt and disk threads block
- * all signals, and a child would inherit this. Standard input is /dev/null. */
-static int spawn(char *const argv[], Child *child, const int writers[2])
-{
-        posix_spawn_file_actions_t actions;
-        posix_spawnattr_t attributes;
-        sigset_t none;
-        int r;
-
-        if (posix_spawn_file_actions_init(&actions) != 0)
-                return -ENOMEM;
-        if (posix_spawnattr_init(&attributes) != 0) {
-                posix_spawn_file_actions_destroy(&actions);
-                return -ENOMEM;
-        }
-        sigemptyset(&none);
-        posix_spawnattr_setsigmask(&attributes, &none);
-        posix_spawnattr_setpgroup(&attributes, 0);
-        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-        r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-        for (int i = 0; i < 2 && r == 0; i++)
-                r = posix_spawn_file_actions_adddup2(&actions, writers[i], STDOUT_FILENO + i);
-        if (r == 0)
-                r = posix_spawnp(&child->pid, argv[0], &actions, &attributes, argv, environ);
-        posix_spawnattr_destroy(&attributes);
-        posix_spawn_file_actions_destroy(&actions);
-        return -r;
-}
-
-/* Creates the pipes and starts the child. The write ends are closed here, so that the read ends
- * reach their end with the child. */
+/* Creates the pipes and starts the child in its own process group. The write ends are closed here,
+ * so that the read ends reach their end with the child. */
 static int start(char *const argv[], Child *child)
 {
         int pipes[2][2] = { { -1, -1 }, { -1, -1 } }, writers[2], r = 0;
@@ -169,7 +138,7 @@ static int start(char *const argv[], Child *child)
                 writers[i] = pipes[i][1];
         }
         if (r == 0)
-                r = spawn(argv, child, writers);
+                r = spawn(argv[0], argv, writers[0], writers[1], true, &child->pid);
         for (size_t i = 0; i < 2; i++)
                 if (writers[i] >= 0)
                         close(writers[i]);
