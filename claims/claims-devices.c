@@ -36,10 +36,8 @@ int claims_add_device(DeviceList *list, const Provider *provider, const char *su
 
 int claims_taken(Claims *claims, Taken *ret, Error *reterr)
 {
-        int r = store_taken(claims, ret, reterr);
+        int r = store_taken(claims, true, ret, reterr);
 
-        if (r == 0)
-                r = store_taken_unclean(claims, ret, reterr);
         if (r < 0)
                 return r;
         return claims->facts && taken_add_guests(ret, claims->facts) < 0 ? error_oom(reterr) : 0;

@@ -101,7 +101,7 @@ static int is_pci_claimed(Claims *claims, const char *address, Error *reterr)
         _cleanup_(taken_done) Taken taken = { 0 };
         const char *blocker;
         TakenBlock block;
-        int r = store_taken(claims, &taken, reterr);
+        int r = store_taken(claims, false, &taken, reterr);
 
         if (r < 0)
                 return r;
@@ -126,7 +126,7 @@ static int add_mdev(Adoption *adoption, const Uuid *mdev, Resources *resources, 
                 adoption->outcome = CLAIM_E_CONFLICT;
                 return 0;
         }
-        r = store_taken(claims, &taken, reterr);
+        r = store_taken(claims, false, &taken, reterr);
         if (r < 0)
                 return r;
         if (taken_has(&taken, mdev->text) ||
@@ -539,7 +539,7 @@ static const char *suffix_of(const Claim *claim, const Uuid *provider)
  * so only those of claims are taken. Without one, those of all guests are taken too. */
 static int take_stock(Claims *claims, const HostDomain *domain, Taken *ret, Error *reterr)
 {
-        return domain ? store_taken(claims, ret, reterr) : claims_taken(claims, ret, reterr);
+        return domain ? store_taken(claims, false, ret, reterr) : claims_taken(claims, ret, reterr);
 }
 
 /* Finds an mdev of the device for a claim: of the guest if there is a domain, else a free or new

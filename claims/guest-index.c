@@ -111,9 +111,7 @@ const GuestIndexEntry *guest_index_claims(const GuestIndex *index, const Uuid *u
         return find(&index->known, uuid, ret_n);
 }
 
-/* Returns a claim of the consumer by its position in the order of ids. Skips claims that a
- * migration took over from it. */
-static const Claim *claim_at(const GuestIndex *index, const Uuid *consumer, size_t place)
+const Claim *guest_index_claim(const GuestIndex *index, const Uuid *consumer, size_t place)
 {
         size_t n;
         const GuestIndexEntry *keys = guest_index_claims(index, consumer, &n);
@@ -125,16 +123,6 @@ static const Claim *claim_at(const GuestIndex *index, const Uuid *consumer, size
                         return claim;
         }
         return NULL;
-}
-
-const Claim *guest_index_claim(const GuestIndex *index, const Uuid *consumer)
-{
-        return claim_at(index, consumer, 0);
-}
-
-const Claim *guest_index_second_claim(const GuestIndex *index, const Uuid *consumer)
-{
-        return claim_at(index, consumer, 1);
 }
 
 bool guest_index_has_claim(const GuestIndex *index, const Uuid *guest, const Claim *but)

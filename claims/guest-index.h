@@ -91,10 +91,9 @@ void guest_index_done(GuestIndex *index);
  * order of their ids. *ret_n: their number. */
 const GuestIndexEntry *guest_index_claims(const GuestIndex *index, const Uuid *uuid, size_t *ret_n);
 
-/* Return the consumer's claim with the lowest id, and the second one of a resize on this host. NULL
- * if there is none. */
-const Claim *guest_index_claim(const GuestIndex *index, const Uuid *consumer);
-const Claim *guest_index_second_claim(const GuestIndex *index, const Uuid *consumer);
+/* Returns a claim of the consumer by its place in the order of ids: 0 is the first one, and 1 the
+ * second one of a resize on this host. NULL if there is none. */
+const Claim *guest_index_claim(const GuestIndex *index, const Uuid *consumer, size_t place);
 
 /* Returns true if the guest has a claim: its own, or one that a migration took over from it. but: a
  * claim to leave out, or NULL. */

@@ -256,7 +256,7 @@ static int judge_unowned(AuditRun *run, const Consumer *consumer)
         bool migration = consumer->type && strcmp(consumer->type, "MIGRATION") == 0;
         char text[AUDIT_EVIDENCE_SIZE] = "";
         AuditServerState server = judge(run, consumer, text);
-        const Claim *placed = guest_index_claim(&run->evidence.index, &consumer->uuid);
+        const Claim *placed = guest_index_claim(&run->evidence.index, &consumer->uuid, 0);
         _cleanup_free_ char *share = NULL;
         const char *why = "";
         int r;
@@ -288,7 +288,7 @@ static int inspect_consumer(AuditRun *run, const Consumer *consumer)
         if (!audit_holds_here(run->input, consumer))
                 return 0;
         run->audit->n_consumers++;
-        unowned = !audit_explains(guest_index_claim(&run->evidence.index, &consumer->uuid)) &&
+        unowned = !audit_explains(guest_index_claim(&run->evidence.index, &consumer->uuid, 0)) &&
                   !guest_index_domain(&run->evidence.index, &consumer->uuid);
         if (remember(run, consumer, unowned) < 0)
                 return -ENOMEM;
@@ -530,8 +530,8 @@ static int inspect_missing(AuditRun *run, const Claim *claim)
  * are confirmed, the second one is not young, and no migration can explain the pair. */
 static int inspect_resized(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
-        const Claim *first = guest_index_claim(&run->evidence.index, &claim->consumer),
-                    *second = guest_index_second_claim(&run->evidence.index, &claim->consumer);
+        const Claim *first = guest_index_claim(&run->evidence.index, &claim->consumer, 0),
+                    *second = guest_index_claim(&run->evidence.index, &claim->consumer, 1);
 
         if (claim != first || first->state != CLAIM_STATE_CONFIRMED ||
             second->state != CLAIM_STATE_CONFIRMED || is_young(run->input, second) ||
@@ -560,7 +560,7 @@ static int inspect_claim(AuditRun *run, const Claim *claim)
 {
         const Consumer *consumer = allocations_find(run->input->consumers, &claim->consumer);
 
-        if (guest_index_second_claim(&run->evidence.index, &claim->consumer))
+        if (guest_index_claim(&run->evidence.index, &claim->consumer, 1))
                 return inspect_resized(run, claim, consumer);
         if (claim->state != CLAIM_STATE_CONFIRMED || claim->write_state == CLAIM_WRITE_UNANSWERED ||
             claim->write_state == CLAIM_WRITE_UNSENT || claim->write_state == CLAIM_WRITE_SENT)

@@ -270,7 +270,7 @@ static json_t *list_consumers(const AuditInput *input, const GuestIndex *index)
 
         for (size_t i = 0; array && i < consumers->n_consumers; i++) {
                 const Consumer *consumer = consumers->consumers[i];
-                const Claim *claim = guest_index_claim(index, &consumer->uuid);
+                const Claim *claim = guest_index_claim(index, &consumer->uuid, 0);
 
                 if ((claim || audit_holds_here(input, consumer)) &&
                     json_array_append_new(array, consumer_to_json(input, index, consumer, claim)) <

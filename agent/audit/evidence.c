@@ -212,7 +212,7 @@ static int add_former_size(AuditEvidence *evidence, const Claim *ended)
 {
         const Consumer *consumer = find_consumer(evidence, &ended->consumer);
         const HostDomain *domain = guest_index_domain(&evidence->index, &ended->consumer);
-        const Claim *claim = guest_index_claim(&evidence->index, &ended->consumer);
+        const Claim *claim = guest_index_claim(&evidence->index, &ended->consumer, 0);
         GuestSize former = guest_size_of_claim(ended), size;
 
         if (!consumer || (!claim && !domain))
@@ -255,7 +255,7 @@ static int add_guests(AuditEvidence *evidence)
  * took over the claim of a guest is known to belong to that guest, and does not count. */
 static bool is_loose(const AuditEvidence *evidence, const Consumer *consumer, GuestSize size)
 {
-        const Claim *claim = guest_index_claim(&evidence->index, &consumer->uuid);
+        const Claim *claim = guest_index_claim(&evidence->index, &consumer->uuid, 0);
 
         return guest_index_can_be_migration(&evidence->index, consumer) &&
                (!claim || uuid_empty(&claim->guest)) && (size.cpus > 0 || size.memory_mb > 0);

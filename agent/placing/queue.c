@@ -217,7 +217,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-bool claim_task_run_after(ClaimTask *task, uint64_t pause_usec)
+/* Frees everything that the task has read, and runs it again after pause_usec. Does not count as an
+ * attempt. Returns false when out of memory. */
+static bool run_after(ClaimTask *task, uint64_t pause_usec)
 {
         forget(task);
         return sd_event_add_time_relative(task->queue->config.event, &task->timer, CLOCK_MONOTONIC,
@@ -231,7 +233,7 @@ bool claim_task_retry(ClaimTask *task)
         if (++task->n_attempts >= CLAIM_TASK_ATTEMPTS_MAX)
                 return false;
         pause = jitter_between(pause / 2, MIN(pause, PAUSE_MAX_USEC), jitter_random());
-        return claim_task_run_after(task, pause);
+        return run_after(task, pause);
 }
 
 int claim_task_refresh(ClaimTask *task, ClaimRefresh what, Error *reterr)
@@ -246,7 +248,7 @@ int claim_task_refresh(ClaimTask *task, ClaimRefresh what, Error *reterr)
         r = config->refresh(what, config->userdata, reterr);
         if (r < 0)
                 return r;
-        if (!claim_task_run_after(task, patience_usec[what]))
+        if (!run_after(task, patience_usec[what]))
                 return error_oom(reterr);
         task->refreshing = what;
         return 0;
@@ -448,7 +450,7 @@ void claim_task_read_locked(ClaimTask *task, ClaimTaskNext next)
                 task->locked =
                         claim_service_lock_consumer(task->queue->config.service, &task->consumer);
         if (!task->locked && task->n_waits++ < HEALER_WAITS_MAX &&
-            claim_task_run_after(task, HEALER_WAIT_USEC))
+            run_after(task, HEALER_WAIT_USEC))
                 return;
         if (!task->locked) {
                 error_setf(&error, EBUSY, "The consumer is being healed. Try again");

@@ -146,10 +146,6 @@ Claims *claim_task_open_claims(ClaimTask *task);
  * Returns false after CLAIM_TASK_ATTEMPTS_MAX attempts, or when out of memory. */
 bool claim_task_retry(ClaimTask *task);
 
-/* Frees everything that the task has read, and runs it again after pause_usec. Does not count as an
- * attempt. Returns false when out of memory. */
-bool claim_task_run_after(ClaimTask *task, uint64_t pause_usec);
-
 /* Requests a refresh from the owner of the queue. The task runs again after the refresh. If the
  * refresh takes too long, the task fails (guests), or runs again with the known state (host).
  * Returns a negative errno with words if the data cannot be read now; then the task does not

@@ -126,11 +126,9 @@ int store_next_unplaced(Claims *claims, int64_t after, StoreUnplaced *ret, Error
  * is none. */
 int store_set_process(Claims *claims, int64_t id, const char *process, Error *reterr);
 
-/* Adds every device of a living claim. */
-int store_taken(Claims *claims, Taken *ret, Error *reterr);
-
-/* Adds the unclean devices of no living claim. */
-int store_taken_unclean(Claims *claims, Taken *ret, Error *reterr);
+/* Adds every device of a living claim. with_unclean: also adds the unclean devices of no living
+ * claim. */
+int store_taken(Claims *claims, bool with_unclean, Taken *ret, Error *reterr);
 
 /* Marks the claim as checked in this boot and adds these devices. Adds the cells and guest CPUs of
  * layout (NULL: none) to a claim without cells, and its held CPUs to any claim. Removes the CPUs of

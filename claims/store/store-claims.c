@@ -369,15 +369,15 @@ static int add_taken(void *taken, int64_t key, void *row)
         return taken_add(taken, &device->mdev, device->device, device->address, device->type);
 }
 
-int store_taken(Claims *claims, Taken *ret, Error *reterr)
+int store_taken(Claims *claims, bool with_unclean, Taken *ret, Error *reterr)
 {
-        ret->facts = claims->facts;
-        return store_each(claims, STATEMENT_TAKEN, NO_VALUES, add_taken, ret, reterr);
-}
+        int r;
 
-int store_taken_unclean(Claims *claims, Taken *ret, Error *reterr)
-{
-        return store_each(claims, STATEMENT_TAKEN_UNCLEAN, NO_VALUES, add_taken, ret, reterr);
+        ret->facts = claims->facts;
+        r = store_each(claims, STATEMENT_TAKEN, NO_VALUES, add_taken, ret, reterr);
+        if (r == 0 && with_unclean)
+                r = store_each(claims, STATEMENT_TAKEN_UNCLEAN, NO_VALUES, add_taken, ret, reterr);
+        return r;
 }
 
 int claims_count(Claims *claims, uint64_t *ret, Error *reterr)

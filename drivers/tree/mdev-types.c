@@ -42,7 +42,8 @@ static bool address_is_device(const char *address, const SnapshotDevice *device)
         return address[0] == '/' && !device->is_pci && path_is_device(address, device->name);
 }
 
-bool mdev_type_lists(const HostMdevType *type, const SnapshotDevice *device)
+/* Returns whether the type lists the address of the device in device_addresses. */
+static bool lists_device(const HostMdevType *type, const SnapshotDevice *device)
 {
         for (char **address = type->device_addresses; address && *address; address++)
                 if (address_is_device(*address, device))
@@ -61,7 +62,7 @@ static VgpuTypeSet find_listed(const HostConfig *config, const SnapshotDevice *d
         VgpuTypeSet set = 0;
 
         for (size_t i = 0; i < MIN(config->n_mdev_types, (size_t)VGPU_TYPES_MAX); i++)
-                if (mdev_type_lists(&config->mdev_types[i], device))
+                if (lists_device(&config->mdev_types[i], device))
                         set |= UINT64_C(1) << i;
         return set;
 }
@@ -99,7 +100,7 @@ const HostMdevType *mdev_type_of_device(const HostConfig *config, const Snapshot
         for (size_t i = 0; i < config->n_mdev_types; i++) {
                 const HostMdevType *type = &config->mdev_types[i];
 
-                if (mdev_type_lists(type, device))
+                if (lists_device(type, device))
                         return type;
                 if (!rest && (!type->device_addresses || !type->device_addresses[0]))
                         rest = type;

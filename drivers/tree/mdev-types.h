@@ -7,9 +7,6 @@
 #include "base/vgpu-card.h"
 #include "drivers/host/host-config.h"
 
-/* Returns whether the type lists the address of the device in device_addresses. */
-bool mdev_type_lists(const HostMdevType *type, const SnapshotDevice *device);
-
 /* Returns the configured type of a device, even if the device does not offer it. NULL if none is
  * configured. For a virtual function with several types, the first one. */
 const HostMdevType *mdev_type_of_device(const HostConfig *config, const SnapshotDevice *device);

@@ -73,8 +73,8 @@ static void test_consumers(void **state)
                                       .consumers = &answer,
                                       .n_consumers = rows[i].held ? 1 : 0 };
                 assert_int_equal(guest_index_make(&index), 0);
-                first = guest_index_claim(&index, &x);
-                second = guest_index_second_claim(&index, &x);
+                first = guest_index_claim(&index, &x, 0);
+                second = guest_index_claim(&index, &x, 1);
                 if (guest_index_place(&index, &x) != rows[i].place ||
                     guest_index_can_be_migration(&index, answer.holding) != rows[i].migration ||
                     guest_index_has_claim(&index, &x, NULL) != rows[i].claimed ||
