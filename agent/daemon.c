@@ -284,8 +284,8 @@ static const Snapshot *get_known_host(const Daemon *daemon, const Config *new)
         same = strcmp(old->compute_driver, new->compute_driver) == 0 &&
                strcmp(old->driver.libvirt.connection_uri, new->driver.libvirt.connection_uri) ==
                        0 &&
-               strcmp(old->driver.static_file.path ? old->driver.static_file.path : "",
-                      new->driver.static_file.path ? new->driver.static_file.path : "") == 0;
+               strcmp(old->driver.static_path ? old->driver.static_path : "",
+                      new->driver.static_path ? new->driver.static_path : "") == 0;
         return same ? tracker_view(daemon->engine.tracker).snapshot : NULL;
 }
 

@@ -447,8 +447,7 @@ static int finish_agent(Config *config, const ConfigSettings *settings, Error *r
                 config->log_level = LOG_DEBUG;
         if (strcmp(config->compute_driver, "libvirt.LibvirtDriver") == 0)
                 config->compute_driver[strlen("libvirt")] = '\0';
-        if (strcmp(config->compute_driver, "static") == 0 && !config->driver.static_file.path &&
-            driver)
+        if (strcmp(config->compute_driver, "static") == 0 && !config->driver.static_path && driver)
                 return error_setf(
                         reterr, EINVAL,
                         "%s:%u: compute_driver = static needs [static] path, the JSON file of a host",

@@ -207,7 +207,7 @@ static void look_at_rest(const Look *look)
                 { "[placement] cafile", config->cafile },
                 { "[placement] certfile", config->certfile },
                 { "[placement] keyfile", config->keyfile },
-                { "[static] path", config->driver.static_file.path },
+                { "[static] path", config->driver.static_path },
         };
 
         look_at_state(look);

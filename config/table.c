@@ -283,7 +283,7 @@ const ConfigOption config_options[] = {
              driver.host.supported_tpm_secret_security, CONFIG_FORM_TPM_SECURITY,
              "a comma-separated list of user, host and deployment"),
 
-        PATH("static", "path", driver.static_file.path, NULL),
+        PATH("static", "path", driver.static_path, NULL),
 
         { OPTION("pci", "device_spec", CONFIG_MULTI, device_specs),
           .old = { { NULL, "passthrough_whitelist" }, { "DEFAULT", "pci_passthrough_whitelist" } },

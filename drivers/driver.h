@@ -25,16 +25,12 @@ typedef struct LibvirtConfig {
         uint64_t keepalive_count;
 } LibvirtConfig;
 
-typedef struct StaticConfig {
-        const char *path; /* path of the JSON file */
-} StaticConfig;
-
 /* Configuration of a driver: the options that all drivers obey, and the section with the name of
  * the driver. The driver "linux" has no section. It must outlive the driver. */
 typedef struct DriverConfig {
         HostConfig host;
         LibvirtConfig libvirt;
-        StaticConfig static_file;
+        const char *static_path; /* [static] path: the JSON file */
 } DriverConfig;
 
 /* Amount that a poll reads, as flags. Each kind reads the changes that the hypervisor reported, and

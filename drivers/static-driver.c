@@ -71,10 +71,10 @@ static int static_open(const DriverConfig *config, PollSource *ret, Error *reter
 {
         char *path;
 
-        if (!config->static_file.path || !config->static_file.path[0])
+        if (!config->static_path || !config->static_path[0])
                 return error_setf(reterr, EINVAL,
                                   "[static] path: not set, but the driver \"static\" needs it");
-        path = strdup(config->static_file.path);
+        path = strdup(config->static_path);
         if (!path)
                 return error_oom(reterr);
         *ret = (PollSource){

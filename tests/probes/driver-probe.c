@@ -125,7 +125,7 @@ static int read_options(int argc, char *argv[], DriverConfig *config, Probe *pro
         }
         if (argc - optind != 2)
                 return -EINVAL;
-        config->libvirt.connection_uri = config->static_file.path = argv[optind + 1];
+        config->libvirt.connection_uri = config->static_path = argv[optind + 1];
         return 0;
 }
 

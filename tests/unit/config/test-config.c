@@ -23,7 +23,7 @@ static void test_defaults(void **state)
         assert_int_equal(c->update_interval_usec, 60 * USEC_PER_SEC);
         assert_string_equal(c->driver.host.owner_trait, "OWNER_NOVA");
         assert_string_equal(c->driver.libvirt.connection_uri, "qemu:///system");
-        assert_null(c->driver.static_file.path);
+        assert_null(c->driver.static_path);
         assert_false(c->has_placement);
         assert_string_equal(c->files[0], f->file);
         assert_null(c->files[1]);
@@ -141,7 +141,7 @@ static void test_everything_set(void **state)
         assert_string_equal(c->driver.libvirt.connection_uri, "test:///default");
         assert_int_equal(c->driver.libvirt.keepalive_interval_sec, 0);
         assert_int_equal(c->driver.libvirt.keepalive_count, 3);
-        assert_string_equal(c->driver.static_file.path, "/srv/agent/host.json");
+        assert_string_equal(c->driver.static_path, "/srv/agent/host.json");
         assert_string_equal(f->warnings, "");
 }
 

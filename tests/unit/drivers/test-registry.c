@@ -29,7 +29,7 @@ static void test_refusals(void **state)
                 int r;
 
                 config.libvirt.connection_uri = cases[i].uri;
-                config.static_file.path = cases[i].static_path;
+                config.static_path = cases[i].static_path;
                 config.host.cpu_allocation_ratio = cases[i].ratio;
                 r = driver_new(&driver, cases[i].name, &config, NULL, &error);
                 if (r != cases[i].r || !strstr(error.text, cases[i].words))

@@ -23,7 +23,7 @@ static int set_up(void **state)
         fixture->folder = scratch_folder_make();
         fixture->path = scratch_path(fixture->folder, "host.json");
         fixture->config =
-                (DriverConfig){ .host = config_make(NULL, 0), .static_file.path = fixture->path };
+                (DriverConfig){ .host = config_make(NULL, 0), .static_path = fixture->path };
         *state = fixture;
         return driver_new(&fixture->driver, "static", &fixture->config, NULL, NULL);
 }
