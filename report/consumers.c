@@ -125,7 +125,9 @@ int consumers_write(ConsumersCall **ret, Session *session, const Consumer *consu
                     Error *reterr)
 {
         const ConsumersCall call = { .done = done, .userdata = userdata };
-        int r = placement_check_consumer(consumer, reterr);
+        const Allocations alone = { .consumers = (Consumer *[]){ (Consumer *)consumer },
+                                    .n_consumers = 1 };
+        int r = placement_check_consumers(&alone, reterr);
 
         return r < 0 ? r
                      : start(ret, session, &call, placement_put_consumer(consumer, mappings, false),

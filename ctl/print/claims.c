@@ -29,7 +29,7 @@ static void add_allocation(CtlTable *table, const json_t *allocation, const CtlS
         const json_t *resources = json_object_get(allocation, "resources");
 
         ctl_table_cell(table, CTL_PLAIN, "%s", ctl_json_text(allocation, "name"));
-        ctl_table_take(table, ctl_json_format_resources(resources), "");
+        ctl_table_take(table, ctl_json_format(resources, ctl_json_write_resources), "");
 }
 
 /* Decides the columns of a list of claims. */
@@ -152,9 +152,23 @@ static void print_beyond_domains(const json_t *claims, CtlPage *page)
                 fputs(".\n", page->output);
 }
 
-void ctl_claims_print(const json_t *document, bool history, CtlPage *page)
+/* Prints a line for each guest that has no claim. */
+static void print_guests(const json_t *guests, CtlPage *page)
 {
-        const json_t *claims = json_object_get(document, "claims"), *claim;
+        const json_t *guest;
+        size_t i;
+
+        json_array_foreach(guests, i, guest)
+                fprintf(page->output, "Guest %s %s, but its claim does not include it.\n",
+                        ctl_json_text(guest, "name"),
+                        json_is_true(json_object_get(guest, "next_start"))
+                                ? "needs it for its next start"
+                                : "uses it");
+}
+
+static void print_list(const json_t *claims, bool history, CtlPage *page)
+{
+        const json_t *claim;
         View view = { history, ctl_style_is_roomy(&page->style),
                       have_names(claims) || page->columns };
         CtlColumn columns[COLUMNS_MAX];
@@ -177,17 +191,14 @@ void ctl_claims_print(const json_t *document, bool history, CtlPage *page)
                 print_beyond_domains(claims, page);
 }
 
-void ctl_claims_print_guests(const json_t *document, CtlPage *page)
+void ctl_claims_print(const json_t *document, bool history, CtlPage *page)
 {
-        const json_t *guest;
-        size_t i;
+        const json_t *claims = json_object_get(document, "claims");
+        const json_t *guests = json_object_get(document, "guests");
 
-        json_array_foreach(json_object_get(document, "guests"), i, guest)
-                fprintf(page->output, "Guest %s %s, but its claim does not include it.\n",
-                        ctl_json_text(guest, "name"),
-                        json_is_true(json_object_get(guest, "next_start"))
-                                ? "needs it for its next start"
-                                : "uses it");
+        if (json_array_size(claims) > 0 || json_array_size(guests) == 0)
+                print_list(claims, history, page);
+        print_guests(guests, page);
 }
 
 static void add_device(CtlTable *table, const json_t *device, const CtlStyle *style)

@@ -8,11 +8,9 @@
 
 #include "ctl/print/page.h"
 
-/* Prints the list of claims. history: with the columns of ended claims. */
+/* Prints the list of claims, and a line for each guest without a claim (ctl_claims_add_guests()).
+ * An empty list is left out if there are guests. history: with the columns of ended claims. */
 void ctl_claims_print(const json_t *document, bool history, CtlPage *page);
-
-/* Prints the member that ctl_claims_add_guests() added, a line for each guest. */
-void ctl_claims_print_guests(const json_t *document, CtlPage *page);
 
 /* Prints a claim that was created by this call, with the next commands. */
 void ctl_claim_print(const json_t *document, CtlPage *page);

@@ -660,7 +660,7 @@ static char *format_claims(const Drawing *drawing, const Holder *holder)
                             ctl_json_add_amounts(sums, json_object_get(allocation, "resources")) <
                                     0)
                                 return NULL;
-        return sums ? ctl_json_format_resources(sums) : NULL;
+        return sums ? ctl_json_format(sums, ctl_json_write_resources) : NULL;
 }
 
 /* Draws the legend: a line for each guest with its colour, state and claimed amounts. */

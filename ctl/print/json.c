@@ -113,11 +113,6 @@ void ctl_json_write_resources(const json_t *resources, FILE *stream)
         }
 }
 
-char *ctl_json_format_resources(const json_t *resources)
-{
-        return ctl_json_format(resources, ctl_json_write_resources);
-}
-
 /* An overflow ends at the largest number, because amounts of a damaged document can have any
  * size. */
 int ctl_json_add_amounts(json_t *sums, const json_t *amounts)

@@ -36,9 +36,8 @@ int ctl_json_read_document(const char *text, const char *format, json_t **ret, E
 /* Returns the text that a function writes for a value; the caller frees. NULL: memory ran out. */
 char *ctl_json_format(const json_t *json, void (*write)(const json_t *json, FILE *stream));
 
-/* Write and format "VCPU=2, MEMORY_MB=512". The caller frees the text; NULL: memory ran out. */
+/* Writes "VCPU=2, MEMORY_MB=512". */
 void ctl_json_write_resources(const json_t *resources, FILE *stream);
-char *ctl_json_format_resources(const json_t *resources);
 
 /* Adds the members of an object of amounts to those of another one. Sums saturate. Returns
  * -ENOMEM. */

@@ -307,18 +307,6 @@ static int find_owners(Ctl *ctl, const char *what, json_t *document, Error *rete
                        : 0;
 }
 
-/* Prints the claims, and the guests without a claim. An empty list of claims is left out if there
- * are guests. */
-static void print_who(Ctl *ctl, const json_t *document)
-{
-        bool guests = json_array_size(json_object_get(document, "guests")) > 0;
-
-        if (ctl->options.json || !guests || json_array_size(json_object_get(document, "claims")))
-                print_claims(ctl, document, false);
-        if (!ctl->options.json)
-                ctl_claims_print_guests(document, &ctl->page);
-}
-
 /* Prints why no claim gets the devices of a word. Without the agent's status nothing is printed. */
 static void print_unclean(Ctl *ctl, const char *what)
 {
@@ -354,7 +342,7 @@ static int verb_who(Ctl *ctl, Error *reterr)
                   json_array_size(json_object_get(document, "guests")) > 0;
         if (!ctl->options.json && !anybody && (r = check_name(ctl, what, reterr)) < 0)
                 return r;
-        print_who(ctl, document);
+        print_claims(ctl, document, false);
         if (!ctl->options.json)
                 print_unclean(ctl, what);
         return anybody ? EXIT_SUCCESS : EXIT_FAILURE;

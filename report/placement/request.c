@@ -218,21 +218,16 @@ static bool type_valid(const char *type)
         return type && resource_class_valid(type);
 }
 
-int placement_check_consumer(const Consumer *consumer, Error *reterr)
-{
-        if (consumer->project_id && consumer->user_id)
-                return 0;
-        return error_setf(reterr, EINVAL, "Consumer %s has no project or user",
-                          consumer->uuid.text);
-}
-
 int placement_check_consumers(const Allocations *consumers, Error *reterr)
 {
-        int r = 0;
+        for (size_t i = 0; consumers && i < consumers->n_consumers; i++) {
+                const Consumer *consumer = consumers->consumers[i];
 
-        for (size_t i = 0; r == 0 && consumers && i < consumers->n_consumers; i++)
-                r = placement_check_consumer(consumers->consumers[i], reterr);
-        return r;
+                if (!consumer->project_id || !consumer->user_id)
+                        return error_setf(reterr, EINVAL, "Consumer %s has no project or user",
+                                          consumer->uuid.text);
+        }
+        return 0;
 }
 
 /* Returns true if there are consumers and each has a type that can be sent. */

@@ -95,12 +95,8 @@ typedef struct PlacementReshapeItem {
 PlacementRequest placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
                                          const Allocations *allocations);
 
-/* Returns -EINVAL with words for a consumer without project or user, because it cannot be
- * written. */
-int placement_check_consumer(const Consumer *consumer, Error *reterr);
-
-/* Calls placement_check_consumer() for each consumer; NULL: there are none. Returns the first
- * error. */
+/* Returns -EINVAL with words for the first consumer without project or user, because it cannot be
+ * written. NULL: there are none. */
 int placement_check_consumers(const Allocations *consumers, Error *reterr);
 
 /* Makes {"<consumer>": {"allocations": {"<provider>": {"resources": {"VCPU": 2}}}, "project_id",
@@ -111,7 +107,7 @@ json_t *placement_consumers_to_json(const Allocations *allocations, bool with_ty
 /* Makes PUT /allocations/{consumer}, which replaces all allocations; a write without any removes
  * the consumer. The request uses 1.38 and has the type and the mappings (NULL: none; Placement
  * accepts and ignores them). If old is set or the type is unknown, it uses 1.30 without both, and
- * Placement keeps the type. The consumer has passed placement_check_consumer(). */
+ * Placement keeps the type. The consumer has passed placement_check_consumers(). */
 PlacementRequest placement_put_consumer(const Consumer *consumer, const RequestMappings *mappings,
                                         bool old);
 

@@ -81,8 +81,8 @@ static void test_read_document(void **state)
 static void test_format_resources(void **state)
 {
         _cleanup_(json_done) json_t *resources = parse_json("{\"VCPU\": 2, \"MEMORY_MB\": 512}");
-        _cleanup_free_ char *text = ctl_json_format_resources(resources);
-        _cleanup_free_ char *none = ctl_json_format_resources(NULL);
+        _cleanup_free_ char *text = ctl_json_format(resources, ctl_json_write_resources);
+        _cleanup_free_ char *none = ctl_json_format(NULL, ctl_json_write_resources);
 
         assert_string_equal(text, "VCPU=2, MEMORY_MB=512");
         assert_string_equal(none, "");
