@@ -22,11 +22,11 @@ typedef struct Refresh Refresh;
  * list equals the mirror, its digest and last-modified are stored in the mirror. The argument
  * partial is the result of an earlier refresh that failed, or NULL. REPORT_E_REFUSED if Placement
  * has the root under another name than root_name, because the agent renames no provider here.
- * -ENOMEM. done receives the end of a refresh. result is 0, a ReportOutcome or a negative errno,
- * with words unless it is 0. The callback owns next. On success it replaces the mirror; NULL means
- * that the mirror is current. After a failure it is the part that was read, for partial of the next
- * refresh, or NULL. Called once, never from inside refresh_new(). The callback can free the
- * refresh. */
+ * -ENOMEM. The callback done receives the end of a refresh. result is 0, a ReportOutcome or a
+ * negative errno, with words unless it is 0. The callback owns next. On success it replaces the
+ * mirror; NULL means that the mirror is current. After a failure it is the part that was read, for
+ * partial of the next refresh, or NULL. Called once, never from inside refresh_new(). The callback
+ * can free the refresh. */
 int refresh_new(Refresh **ret, Session *session, Mirror *mirror, const Mirror *partial,
                 const Uuid *root, const char *root_name,
                 void (*done)(int result, Mirror *next, const Error *error, void *userdata),

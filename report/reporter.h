@@ -57,8 +57,8 @@ int reporter_new(Reporter **ret, sd_event *event, const ReporterConfig *config, 
 Reporter *reporter_free(Reporter *reporter);
 DEFINE_CLEANUP(Reporter *, reporter_free);
 
-/* Sets the receiver of deleted providers; NULL: none. deleted receives each provider that Placement
- * deleted because a plan asked for it. It must not call the reporter. */
+/* Sets the receiver of deleted providers; NULL: none. The callback deleted receives each provider
+ * that Placement deleted because a plan asked for it. It must not call the reporter. */
 void reporter_set_deleted(Reporter *reporter,
                           void (*deleted)(const Uuid *provider, const char *name, void *userdata),
                           void *userdata);

@@ -39,8 +39,8 @@ DEFINE_CLEANUP(Sharing *, sharing_free);
 
 /* Starts a refresh. Returns 1 if requests were sent; then done is called after the last answer.
  * Returns 0 if nothing is sent; done is not called then. tree is borrowed until then. waited: a
- * caller waits for the attempt. now_usec: CLOCK_MONOTONIC. -EINVAL, -ENOMEM. done receives the end
- * of a refresh. Called once, never from inside sharing_refresh(). */
+ * caller waits for the attempt. now_usec: CLOCK_MONOTONIC. -EINVAL, -ENOMEM. The callback done
+ * receives the end of a refresh. Called once, never from inside sharing_refresh(). */
 int sharing_refresh(Sharing *sharing, const ProviderTree *tree, bool waited, uint64_t now_usec,
                     void (*done)(void *userdata), void *userdata);
 

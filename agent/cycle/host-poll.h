@@ -22,8 +22,8 @@ typedef enum HostPollEvent {
 typedef struct HostPoll HostPoll;
 
 /* Creates the poll; does not begin one. driver is borrowed. known: an earlier snapshot of the same
- * host, or NULL. patience_usec 0: 30 s. Returns a negative errno with words. notify receives an
- * event. error has the reason of a failure or loss, else code 0. Borrowed. */
+ * host, or NULL. patience_usec 0: 30 s. Returns a negative errno with words. The callback notify
+ * receives an event. error has the reason of a failure or loss, else code 0. Borrowed. */
 int host_poll_new(HostPoll **ret, sd_event *event, Driver *driver, const Snapshot *known,
                   uint64_t patience_usec,
                   void (*notify)(HostPoll *poll, HostPollEvent event, const Error *error,

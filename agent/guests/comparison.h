@@ -47,8 +47,8 @@ typedef struct ComparisonRun ComparisonRun;
  * Returns 1 if a turn or a request follows; done is called at its end. Returns 0 if no comparison
  * is due, if it has ended already, or if memory is short. Then done is not called. The root is that
  * of the host. Everything is borrowed until the end of the run, and event is referenced. The
- * reporter must have a tree, and no attempt on its way. done reports the end, once, never from
- * inside comparison_run_begin(). The callback can free the run. */
+ * reporter must have a tree, and no attempt on its way. The callback done reports the end, once,
+ * never from inside comparison_run_begin(). The callback can free the run. */
 int comparison_run_begin(ComparisonRun **ret, ClaimService *service, sd_event *event,
                          Reporter *reporter, const Uuid *root, void (*done)(void *userdata),
                          void *userdata);

@@ -183,7 +183,7 @@ void claim_service_record(ClaimService *service, const EventNote *note);
 
 /* Sets the watcher of all changes except those of other processes; NULL: none. It can count and
  * read claims. It must not call claim_service_check() or claim_service_tend(), because its caller
- * uses the database. watch receives a claim after the change, borrowed. */
+ * uses the database. The callback watch receives a claim after the change, borrowed. */
 void claim_service_watch(ClaimService *service,
                          void (*watch)(ClaimEvent event, const Claim *claim, void *userdata),
                          void *userdata);

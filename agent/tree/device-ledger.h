@@ -120,8 +120,8 @@ typedef enum DeviceChange {
 } DeviceChange;
 
 /* Edits ledger and tree. The driver has just made tree from snapshot. Returns -ENOMEM, which leaves
- * both undefined, or -EINVAL with words if a provider cannot be restored. change receives a change
- * of a device, which is borrowed during the call. */
+ * both undefined, or -EINVAL with words if a provider cannot be restored. The callback change
+ * receives a change of a device, which is borrowed during the call. */
 int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, ProviderTree *tree,
                          const Uuid *root, const DeviceUpdateInput *input,
                          void (*change)(const LedgerDevice *device, DeviceChange change,

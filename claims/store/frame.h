@@ -69,10 +69,10 @@ int store_get(Claims *claims, StatementId id, const SqliteValue *values, void *r
 int store_get_integer(Claims *claims, StatementId id, const SqliteValue *values, int64_t *ret,
                       Error *reterr);
 
-/* Calls add for each row of a query. The statement's only row type is in the last columns. add adds
- * a row to context. key: the number in column 0. Returns 0 if context now owns the members of the
- * row, and 1 if it ignored the row. Returns -ENOMEM, or another error if the values contradict each
- * other. */
+/* Calls add for each row of a query. The statement's only row type is in the last columns. The
+ * callback add adds a row to context. key: the number in column 0. Returns 0 if context now owns
+ * the members of the row, and 1 if it ignored the row. Returns -ENOMEM, or another error if the
+ * values contradict each other. */
 int store_each(Claims *claims, StatementId id, const SqliteValue *values,
                int (*add)(void *context, int64_t key, void *row), void *context, Error *reterr);
 

@@ -29,8 +29,8 @@ void ctl_children_done(CtlChild *children, size_t n);
 
 /* Runs each child, at most n_at_once in parallel, and waits for all. Standard input of each is
  * /dev/null. timeout_usec is the limit of each; 0: none. Output above 64 MiB is cut. Negative
- * errno: a child could not be started or waited for; those that ran were killed. Blocks. run does
- * the work of one child, in the forked process. Returns its exit code. */
+ * errno: a child could not be started or waited for; those that ran were killed. Blocks. The
+ * callback run does the work of one child, in the forked process. Returns its exit code. */
 int ctl_children_run(CtlChild *children, size_t n, int (*run)(void *data), size_t n_at_once,
                      uint64_t timeout_usec, Error *reterr);
 

@@ -55,8 +55,8 @@ size_t ctl_table_count(const CtlTable *table);
  * nothing. */
 void ctl_table_print(CtlTable *table);
 
-/* Prints a table with a line for each item of an array. add adds the cells of one item. Its line
- * has begun. */
+/* Prints a table with a line for each item of an array. The callback add adds the cells of one
+ * item. Its line has begun. */
 void ctl_table_print_items(const json_t *items, const CtlColumn *columns, size_t n_columns,
                            void (*add)(CtlTable *table, const json_t *item, const CtlStyle *style),
                            CtlPage *page);

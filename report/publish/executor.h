@@ -62,9 +62,10 @@ typedef struct ExecutorMemory {
 
 typedef struct Executor Executor;
 
-/* Starts a plan. Everything is borrowed and must outlive the executor. -ENOMEM. done receives the
- * end of a plan. result is 0, a ReportOutcome or a negative errno, with words in error unless it is
- * 0. Called once, never from inside executor_new(). The callback can free the executor. */
+/* Starts a plan. Everything is borrowed and must outlive the executor. -ENOMEM. The callback done
+ * receives the end of a plan. result is 0, a ReportOutcome or a negative errno, with words in error
+ * unless it is 0. Called once, never from inside executor_new(). The callback can free the
+ * executor. */
 int executor_new(Executor **ret, sd_event *event, Session *session, Mirror *mirror,
                  const Plan *plan, ExecutorMemory *memory,
                  void (*done)(int result, const Error *error, void *userdata), void *userdata,
