@@ -701,5 +701,5 @@ Session *reporter_get_session(Reporter *reporter)
 void reporter_ask_at_once(Reporter *reporter)
 {
         reporter->waited = true;
-        session_ask_at_once(reporter->session);
+        auth_ask_at_once(session_get_auth(reporter->session));
 }

@@ -286,7 +286,7 @@ static json_t *describe_walk(const Walk *walk)
         static const KeystoneToken none = { 0 };
         const char *words = walk->result != REPORT_DONE ? walk->error.text : "";
         const char *outcome = report_outcome_to_text(walk->result);
-        const KeystoneToken *given_token = session_get_token(walk->probe->session);
+        const KeystoneToken *given_token = auth_get_token(session_get_auth(walk->probe->session));
         const KeystoneToken *token = given_token ? given_token : &none;
         bool given = given_token || !keystone;
         const char *endpoint = token->endpoint ? token->endpoint : walk->config->http.endpoint;

@@ -31,9 +31,7 @@ void placement_providers_done(PlacementProviders *providers)
         *providers = PLACEMENT_PROVIDERS_INIT;
 }
 
-/* Reads a generation, which must not be negative. */
-static int read_generation_member(const json_t *object, const char *key, int64_t *ret,
-                                  Error *reterr)
+int placement_read_generation(const json_t *object, const char *key, int64_t *ret, Error *reterr)
 {
         int64_t generation;
         int r = json_read_i64(object, key, &generation, reterr);
@@ -101,7 +99,8 @@ static int read_provider(const json_t *object, PlacementProvider *ret, Error *re
         if (!json_is_object(object))
                 return error_setf(reterr, EBADMSG, "A provider is not an object");
         if ((r = json_read_uuid(object, "uuid", &provider.uuid, reterr)) < 0 ||
-            (r = read_generation_member(object, "generation", &provider.generation, reterr)) < 0 ||
+            (r = placement_read_generation(object, PLACEMENT_GENERATION, &provider.generation,
+                                           reterr)) < 0 ||
             (r = read_parent(object, &provider.parent, reterr)) < 0 ||
             (r = read_name(object, &provider.uuid, &provider.name, reterr)) < 0)
                 return r;
@@ -252,16 +251,6 @@ int placement_read_tree(const json_t *body, PlacementProviders *ret, Error *rete
         placement_providers_done(ret);
         *ret = TAKE_STRUCT(providers);
         return 0;
-}
-
-int placement_read_provider_generation(const json_t *body, int64_t *ret, Error *reterr)
-{
-        return read_generation_member(body, "generation", ret, reterr);
-}
-
-int placement_read_generation(const json_t *body, int64_t *ret, Error *reterr)
-{
-        return read_generation_member(body, "resource_provider_generation", ret, reterr);
 }
 
 static int check_size(size_t n, const char *key, Error *reterr)

@@ -45,12 +45,14 @@ int placement_read_providers(const json_t *body, PlacementProviders *ret, Error 
  * name that occurs twice, an unknown parent, or a cycle. */
 int placement_read_tree(const json_t *body, PlacementProviders *ret, Error *reterr);
 
-/* Reads the generation of one provider from the answer to POST /resource_providers. */
-int placement_read_provider_generation(const json_t *body, int64_t *ret, Error *reterr);
-
-/* Reads {"resource_provider_generation": 3, …} from an answer about inventories, traits or
+/* Members with the generation of a provider: the first in the provider itself, as in the answer to
+ * POST /resource_providers, and the second in an answer about its inventories, traits or
  * aggregates. */
-int placement_read_generation(const json_t *body, int64_t *ret, Error *reterr);
+#define PLACEMENT_GENERATION         "generation"
+#define PLACEMENT_GENERATION_OF_PART "resource_provider_generation"
+
+/* Reads a generation, which must not be negative. key: one of these members. */
+int placement_read_generation(const json_t *object, const char *key, int64_t *ret, Error *reterr);
 
 /* Reads {"inventories": {…}}, {"traits": [...]} or {"aggregates": [...]}, and replaces that part of
  * provider. */

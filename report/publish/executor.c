@@ -260,7 +260,8 @@ static void kept_answered(ExecutorStep *step, int result, const SessionAnswer *a
         int64_t generation;
 
         if (result == REPORT_DONE &&
-            (placement_read_generation(answer->body, &generation, words) < 0 ||
+            (placement_read_generation(answer->body, PLACEMENT_GENERATION_OF_PART, &generation,
+                                       words) < 0 ||
              mirror_write(mirror, &step->kept, PLACEMENT_INVENTORIES, generation) < 0))
                 result = REPORT_E_UNAVAILABLE;
         if (result == REPORT_DONE) {

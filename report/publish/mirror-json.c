@@ -70,7 +70,8 @@ static int read_provider(Mirror *mirror, const json_t *item, Error *reterr)
 
         if ((r = json_read_uuid(item, "uuid", &uuid, reterr)) < 0 ||
             (r = json_read_i64(item, "generation", &listed, reterr)) < 0 ||
-            (r = placement_read_generation(item, &generation, reterr)) < 0)
+            (r = placement_read_generation(item, PLACEMENT_GENERATION_OF_PART, &generation,
+                                           reterr)) < 0)
                 return r;
         if (listed != generation)
                 return error_setf(reterr, EBADMSG, "Provider %s has two generations", uuid.text);

@@ -289,7 +289,7 @@ int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const 
                 return error_oom(reterr);
         target = provider_tree_find(mirror->tree, provider);
         assert(entry && target);
-        r = placement_read_generation(body, &generation, reterr);
+        r = placement_read_generation(body, PLACEMENT_GENERATION_OF_PART, &generation, reterr);
         if (r >= 0)
                 r = placement_read_part(body, part, target, reterr);
         if (r < 0)

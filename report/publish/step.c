@@ -202,7 +202,7 @@ static int apply_place(const Plan *plan, const PlanStep *step, Mirror *mirror, c
                        Error *reterr)
 {
         int64_t generation;
-        int r = placement_read_provider_generation(body, &generation, reterr);
+        int r = placement_read_generation(body, PLACEMENT_GENERATION, &generation, reterr);
 
         if (r < 0)
                 return r;
@@ -215,7 +215,7 @@ static int apply_put(const Plan *plan, const PlanStep *step, Mirror *mirror, con
                      Error *reterr)
 {
         int64_t generation;
-        int r = placement_read_generation(body, &generation, reterr);
+        int r = placement_read_generation(body, PLACEMENT_GENERATION_OF_PART, &generation, reterr);
 
         if (r < 0)
                 return r;

@@ -431,14 +431,9 @@ int session_send(Session *session, PlacementRequest request, SessionDone done, v
         return 0;
 }
 
-const KeystoneToken *session_get_token(const Session *session)
+Auth *session_get_auth(Session *session)
 {
-        return auth_get_token(session->auth);
-}
-
-void session_ask_at_once(Session *session)
-{
-        auth_ask_at_once(session->auth);
+        return session->auth;
 }
 
 void session_begin_attempt(Session *session)

@@ -67,11 +67,8 @@ int session_send(Session *session, PlacementRequest request, SessionDone done, v
 /* Cancels a request without its callback. NULL is allowed. Returns NULL. */
 SessionCall *session_call_cancel(SessionCall *call);
 
-/* Calls auth_ask_at_once(). */
-void session_ask_at_once(Session *session);
-
-/* Returns auth_get_token(), with the same limits. */
-const KeystoneToken *session_get_token(const Session *session);
+/* Returns the authentication of the session, borrowed. */
+Auth *session_get_auth(Session *session);
 
 /* Begins an attempt: its requests share a new request id ("req-<uuid>"), by which operators find
  * them in the log of the service. */

@@ -27,8 +27,8 @@ static void read_providers(const json_t *body)
         if (placement_read_tree(body, &tree, NULL) == 0)
                 for (size_t i = 0; i < tree.n_items; i++)
                         assert(tree.items[i].name);
-        (void)placement_read_provider_generation(body, &generation, NULL);
-        (void)placement_read_generation(body, &generation, NULL);
+        (void)placement_read_generation(body, PLACEMENT_GENERATION, &generation, NULL);
+        (void)placement_read_generation(body, PLACEMENT_GENERATION_OF_PART, &generation, NULL);
         placement_providers_done(&list);
         placement_providers_done(&tree);
 }

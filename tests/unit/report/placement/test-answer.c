@@ -241,14 +241,22 @@ static void test_generations(void **state)
                 fixture_json("{'resource_provider_generation':-5,'generation':1.5}");
         int64_t generation = 0;
 
-        assert_int_equal(placement_read_generation(body, &generation, NULL), 0);
+        assert_int_equal(
+                placement_read_generation(body, PLACEMENT_GENERATION_OF_PART, &generation, NULL),
+                0);
         assert_int_equal(generation, 5);
-        assert_int_equal(placement_read_provider_generation(body, &generation, NULL), 0);
+        assert_int_equal(placement_read_generation(body, PLACEMENT_GENERATION, &generation, NULL),
+                         0);
         assert_int_equal(generation, 6);
 
-        assert_int_equal(placement_read_generation(bad, &generation, NULL), -EBADMSG);
-        assert_int_equal(placement_read_provider_generation(bad, &generation, NULL), -EBADMSG);
-        assert_int_equal(placement_read_generation(NULL, &generation, NULL), -EBADMSG);
+        assert_int_equal(
+                placement_read_generation(bad, PLACEMENT_GENERATION_OF_PART, &generation, NULL),
+                -EBADMSG);
+        assert_int_equal(placement_read_generation(bad, PLACEMENT_GENERATION, &generation, NULL),
+                         -EBADMSG);
+        assert_int_equal(
+                placement_read_generation(NULL, PLACEMENT_GENERATION_OF_PART, &generation, NULL),
+                -EBADMSG);
         assert_int_equal(generation, 6);
 }
 
