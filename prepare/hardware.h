@@ -41,6 +41,9 @@ int prepare_read_type(const PreparePaths *paths, const char *address, uint64_t *
 int prepare_read_driver(const PreparePaths *paths, const char *address,
                         char ret[static PREPARE_NAME_SIZE]);
 
+/* Counts the listed cards without a driver. A card that does not exist has none. */
+size_t prepare_count_unbound(const PreparePaths *paths, const HostConfig *config);
+
 /* Reads sriov_numvfs of a card. */
 int prepare_read_number(const PreparePaths *paths, const char *address, uint64_t *ret);
 

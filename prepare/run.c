@@ -238,19 +238,6 @@ static int make_pass(const Config *config, const PreparePaths *paths, const char
         return write_record(&run, wanted, error.text, reterr);
 }
 
-/* Counts the listed cards without a driver. A card that does not exist has none. */
-static size_t count_unbound(const PreparePaths *paths, const HostConfig *config)
-{
-        char driver[PREPARE_NAME_SIZE];
-        size_t n = 0;
-
-        for (size_t i = 0; i < config->n_prepares; i++)
-                for (char **address = config->prepares[i].device_addresses; *address; address++)
-                        if (prepare_read_driver(paths, *address, driver) < 0 || !driver[0])
-                                n++;
-        return n;
-}
-
 /* Returns true if another pass is needed: the agent wrote another stamp during this one, or a
  * driver was bound to a card. At boot drivers are loaded late, so it waits for cards without a
  * driver. */
@@ -260,7 +247,7 @@ static bool wait_for_change(const Config *config, const PreparePaths *paths, con
         char now[PREPARE_WANTED_SIZE];
 
         for (;;) {
-                size_t n = count_unbound(paths, &config->driver.host);
+                size_t n = prepare_count_unbound(paths, &config->driver.host);
 
                 prepare_read_wanted(paths, "prepare-wanted", now);
                 if (strcmp(wanted, now) != 0 || n < n_unbound)
@@ -291,7 +278,7 @@ int prepare_run(const Config *config, const PreparePaths *paths, Error *reterr)
                 return lock;
         until = clock_usec(CLOCK_MONOTONIC) + paths->patience_usec;
         for (int i = 0; i < PASSES_MAX; i++) {
-                size_t n_unbound = count_unbound(paths, &config->driver.host);
+                size_t n_unbound = prepare_count_unbound(paths, &config->driver.host);
 
                 prepare_read_wanted(paths, "prepare-wanted", wanted);
                 r = make_pass(config, paths, wanted, reterr);
