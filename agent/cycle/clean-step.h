@@ -7,13 +7,16 @@
  *   held > dirty       The claim and its guest are gone. The units are started.
  *   dirty > (no row)   The units have proved that it is clean. It is offered.
  *   held, dirty > failed   A unit failed, or none can be started. It is cordoned.
- *   failed > dirty     A person lifted the cordon. The units are started again.
- *   dirty, failed > held   A guest has it again.
+ *   failed > dirty     Its cordon is gone. The units are started again.
+ *   dirty, failed > held   A claim or a guest has it again.
  *
- * Rules: only evidence moves a device forward. A claim, a guest, an unreadable guest, a poll that
- * began too early, and a device that the host does not list keep its state. A result counts only
- * for the row that it names. No step offers a device without the result of its units, except that a
- * person lifts the cordon of a device that no section [device_clean NAME] has any more. */
+ * Rules: only evidence moves a device forward. A held device stays held while a claim or a guest
+ * has it, while a guest is unreadable, and until a poll began after the last change. A device that
+ * the host does not list keeps its state, unless a claim or a guest has it. A failed device also
+ * waits while a guest is unreadable. A result counts only for the row that it names. No step offers
+ * a device without the result of its units, except that a person lifts the cordon of a device that
+ * no section [device_clean NAME] has any more. The agent must have seen that cordon since its
+ * start. */
 
 #include <stdbool.h>
 
@@ -51,5 +54,5 @@ typedef enum CleanStep {
 } CleanStep;
 
 /* Returns the next step for a device in this state (UncleanState). With CLEAN_FAIL, *ret_reason is
- * the reason (static), or NULL if the result has it. */
+ * the reason (static), or NULL if the result has it. With other steps it is NULL. */
 CleanStep clean_next_step(int state, const CleanFacts *facts, const char **ret_reason);

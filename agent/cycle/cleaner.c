@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each look has three parts. First, a device of a claim or a guest that has a section
- * [device_clean NAME] but no row gets one: its section is new, or the guest came while the agent
- * was down. So does a device that Nova reserved after one_time_use. Second, the facts of each row
- * are collected. Third, its step is made.
+/* Each look has three parts. First, a device of a claim or a guest that has a section [device_clean
+ * NAME] but no row gets one: its section is new, or the guest came while the agent was down. So
+ * does a device that Nova reserved after one_time_use. Second, the facts of each row are collected.
+ * Third, its step is made. A row that was added in this look gets its first step in the next one.
  *
  * Order of the writes: a device is cordoned before its row says "failed", and a row is deleted
  * before the tree offers the device. A crash in between repeats the step: the program's result
- * stays in /run. After a reboot there is no result, and the units run again.
+ * stays in /run. After a reboot there is no result, and the units run again. A claim can come
+ * between the facts and the write of a step. The write then finds no row in the old state, and the
+ * next look decides.
  *
- * LIMITATIONS: a guest that came and went while the agent was down leaves no trace.
+ * LIMITATIONS: a guest that came and went while the agent was down leaves no trace. If the cordon
+ * cannot be written, the row fails without one. The next look then takes the cordon for lifted, and
+ * starts the units again.
  *
  * Tests: tests/integration/claims/test_clean.py */
 
@@ -263,8 +267,8 @@ static char *describe_lines(const json_t *result)
         return text;
 }
 
-/* Cordons the device, unless a person did that before. A failure is logged, and the row keeps the
- * device withheld. */
+/* Cordons the device, records this in the history, and passes the cordons to the claims. A failure
+ * is logged, and the row keeps the device withheld. */
 static void cordon_device(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row,
                           const char *reason)
 {
@@ -290,6 +294,8 @@ static void cordon_device(Cleaner *cleaner, const CleanerHost *host, const Uncle
         (void)string_set_add(&cleaner->cordons, row->address);
 }
 
+/* Cordons the device unless it is cordoned, then sets its row to failed and logs the reason with
+ * the unit's last lines. reason NULL: the result has it. */
 static int fail(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row,
                 const CleanFacts *facts, const char *reason, Error *reterr)
 {
@@ -314,7 +320,8 @@ static int fail(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *
         return r;
 }
 
-/* Starts the units. After a failure the row gets a new id, so the old result does not count. */
+/* Sets the row to dirty, which lets compute-agent-prepare start the units: the look then writes a
+ * stamp. After a failure the row gets a new id, so the old result does not count. */
 static int begin(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row, Error *reterr)
 {
         Claims *claims = cleaner->config.service->claims;
@@ -344,6 +351,8 @@ static int begin(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice 
         return r;
 }
 
+/* Replaces the row by a held one with a new id, and warns that a device is in use that is not
+ * proved to be clean. */
 static int hold(Cleaner *cleaner, const UncleanDevice *row, Error *reterr)
 {
         UncleanDevice again = *row;
@@ -424,7 +433,8 @@ static bool is_used_up(const CleanerHost *host, const SnapshotDevice *device)
                host_clean_is_one_time(host->config, device);
 }
 
-/* Adds a row for a device that needs one. Returns 1 if it did, 0 if not, or a negative errno. */
+/* Adds a held row for a device that needs one: a claim or a domain has it, or Nova reserved it
+ * after its only use. Returns 1 if it did, 0 if not, or a negative errno. */
 static int add_row(Cleaner *cleaner, const CleanerHost *host, const SnapshotDevice *device,
                    Error *reterr)
 {

@@ -34,12 +34,15 @@ typedef struct CleanerConfig {
         const char *runtime; /* see prepare_wanted_init() */
 } CleanerConfig;
 
-/* Makes a cleaner. config is copied, its members are borrowed. Returns -ENOMEM, or another errno of
- * the event loop. */
+/* Makes a cleaner. config is copied, its members are borrowed. Begins nothing. Returns -ENOMEM, or
+ * another negative errno of the event loop. */
 int cleaner_new(Cleaner **ret, const CleanerConfig *config);
 Cleaner *cleaner_free(Cleaner *cleaner);
 DEFINE_CLEANUP(Cleaner *, cleaner_free);
 
 /* Makes the next step of each device. Called at the end of each cycle. While a device is dirty, a
- * timer reads the results between cycles. A device that is clean begins a cycle. */
+ * timer reads the results between cycles. A changed or new row begins a cycle
+ * (claim_service_note_cards()). Does nothing without a claim database, a snapshot or a tree, and
+ * while a comparison can make claims of guests. A failure of the database is logged once, and the
+ * next call tries again. */
 void cleaner_tend(Cleaner *cleaner);

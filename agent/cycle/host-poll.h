@@ -3,8 +3,9 @@
 
 /* Polls the host and keeps the last snapshot. A failed poll does not change the snapshot. A poll
  * without a result counts as failed after the patience. The patience is at most 1 s while the
- * hypervisor is known to hang. A result that arrives later is still used. This file logs nothing.
- * Main thread; nothing blocks. */
+ * hypervisor is known to hang. A result that arrives later is still used, and is one more
+ * HOST_POLL_ENDED. A snapshot with another nodename than the first one counts as a failed poll
+ * (EEXIST). This file logs nothing. Main thread; nothing blocks. */
 
 #include <systemd/sd-event.h>
 
@@ -14,7 +15,7 @@
 typedef enum HostPollEvent {
         HOST_POLL_ENDED,   /* a poll succeeded or failed */
         HOST_POLL_EARLIER, /* a poll ended that began before the last host_poll_begin() */
-        HOST_POLL_LOST,    /* the hypervisor went away */
+        HOST_POLL_LOST,    /* the hypervisor went away between polls; no poll ends by it */
         HOST_POLL_CHANGED, /* the host changed and should be polled soon */
 } HostPollEvent;
 
@@ -33,8 +34,9 @@ HostPoll *host_poll_free(HostPoll *poll);
 DEFINE_CLEANUP(HostPoll *, host_poll_free);
 
 /* Begins a poll. Unless this call fails, HOST_POLL_ENDED follows, never from inside the call.
- * HOST_POLL_ENDED reports a poll that began after the call, or a poll that failed. Returns a
- * negative errno with words. */
+ * HOST_POLL_ENDED reports a poll that began after the call, or a poll that failed. A call during a
+ * poll is allowed: the driver polls again, and the patience starts again. Returns a negative errno
+ * with words. */
 int host_poll_begin(HostPoll *poll, DriverPollKind kind, Error *reterr);
 
 /* Returns the last snapshot, borrowed until the next poll succeeds. NULL before the first success,

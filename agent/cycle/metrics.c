@@ -3,7 +3,9 @@
 /* Prints the facts of a cycle as metrics. metrics.list has name, type and help text of each metric;
  * a script makes the table from it. The functions that print_all() calls print whole metrics,
  * because the format requires all samples of a metric together. Every metric is printed in every
- * cycle, also without samples. Label values come from outside and are escaped. */
+ * cycle, also without samples; an unknown number is 0. Names of providers, devices and types come
+ * from outside and are escaped. The amounts of inventories are those of the host's tree, and the
+ * used amounts those of the claims. */
 
 #include "agent/cycle/metrics.h"
 

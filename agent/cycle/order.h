@@ -14,15 +14,15 @@
  *   RESHAPE > READ                                 A reshape.
  *   CONSUMERS > PREPARE > RESERVE > AUDIT          The tree of nova-compute.
  *   CONSUMERS > PREPARE > RECONCILE                A dry run.
- *   (any) > READ                                   A conflict.
- *   (any) > AUDIT                                  A refusal of Placement, a local failure.
- *   (any) > RECONCILE                              Placement cannot be used; the last conflict.
+ *   (any) > READ                                   A conflict, see below.
+ *   (any) > AUDIT                                  Another failure, with a client.
+ *   (any) > RECONCILE                              Another failure, see below.
  *
  * Success. A phase that has nothing to do is skipped. READ follows a reshape, also a refused one:
  * the old shape is then published. A retirement that is only shown, or is not possible, is followed
  * by a publication in the same cycle, without a reshape. After a removal the host has nothing in
- * Placement, so neither publication nor audit follow. After a refused removal, Placement is read
- * again.
+ * Placement, so neither publication nor audit follow. After a removal that failed for any reason,
+ * Placement is read again, and the cycle publishes the tree.
  *
  * Without Placement. These cycles send no request: before the first successful poll, without a
  * [placement] section, on a retired host, and while the first publication waits for devices
@@ -35,20 +35,24 @@
  *
  * Conflict: another writer changed the tree between READ and the write. The driver edits a fresh
  * copy, so no stale value is written. An inventory that was allocated since HOLDERS is retried
- * once, because the next HOLDERS retains it. After CYCLE_RETRIES_MAX retries the cycle fails.
+ * once, because the next HOLDERS retains it. After CYCLE_RETRIES_MAX retries of both kinds the
+ * cycle fails. "(any)" is each phase before AUDIT.
  *
- * Failure: if Placement cannot be used, the audit that was requested fails with the reason.
+ * Failure: a refusal of Placement or a local failure skips to the audit. The cycle skips to
+ * RECONCILE if Placement cannot be used, after the last conflict, and if there is no report client
+ * yet. An audit that was requested then fails with the reason.
  *
- * END: the waiters of the cycle are called and the timer is set. A request during a cycle begins
- * another one at once. A waiter for a publication (TRACKER_PUBLISH in tracker.h) keeps waiting
- * while it is put off. */
+ * END serves the calls that have arrived. IDLE then sets the timer and calls the waiters of the
+ * cycle. A request during a cycle begins another one at once. A waiter for a publication
+ * (TRACKER_PUBLISH in tracker.h) keeps waiting while it is put off. */
 
 #include <stdbool.h>
 
 /* The phases. Their order is the order of a cycle without special cases: cycle_next() relies on
  * it. */
 typedef enum CyclePhase {
-        CYCLE_IDLE,       /* waits for the timer, a change of the host or a request */
+        CYCLE_IDLE,       /* sets the timer, calls the waiters of the cycle that ended, and waits
+                             for the timer, a change of the host or a request */
         CYCLE_POLL,       /* polls the host; its end makes the tree and passes it to the claims */
         CYCLE_READ,       /* reads the tree of Placement; its end makes the tree again from that */
         CYCLE_HOLDERS,    /* reads the consumers of inventories that the host no longer has; its end
@@ -63,7 +67,7 @@ typedef enum CyclePhase {
         CYCLE_RESERVE,    /* writes reserved amounts beside nova-compute, and counts differences */
         CYCLE_AUDIT,      /* audits, if an audit is due */
         CYCLE_RECONCILE,  /* reconciles claims and guests */
-        CYCLE_END,        /* ends the cycle: calls its waiters */
+        CYCLE_END,        /* serves the calls that have arrived */
         _CYCLE_PHASE_MAX,
 } CyclePhase;
 
@@ -92,11 +96,12 @@ typedef enum CycleScope {
 
 /* The facts that decide the order of one cycle. */
 typedef struct OrderFacts {
-        CycleScope scope;    /* known at the end of CYCLE_POLL */
+        CycleScope scope;    /* known at the end of CYCLE_POLL; CYCLE_REMOVE sets CYCLE_RETIRED
+                                after a success */
         bool has_client;     /* the report client exists */
         bool owns_tree;      /* [agent] nova permits a publication */
         bool dry_run;        /* nothing is written */
-        bool removes;        /* CYCLE_CHECK decided to remove the host now */
+        bool removes;        /* CYCLE_CHECK found that the host must be removed now */
         bool retries_in_use; /* one more attempt can retain an inventory in use */
         unsigned n_retries;  /* retries in this cycle so far */
 } OrderFacts;

@@ -46,7 +46,8 @@ typedef struct Overwrites {
         ProviderTree *left; /* Placement's tree after the last attempt; NULL: unknown */
         Overwrite *parts;
         size_t n_parts, n_allocated;
-        uint64_t n_undone; /* number of all overwrites, also of values that were forgotten */
+        uint64_t n_undone; /* number of overwrites outside pauses, also of values that were
+                              forgotten */
 } Overwrites;
 
 void overwrites_done(Overwrites *overwrites);
@@ -54,12 +55,13 @@ void overwrites_done(Overwrites *overwrites);
 /* Compares remote, which was just read, with the tree that overwrites_keep_tree() has kept, counts
  * the overwrites, and releases the kept tree. Forgets old values first. wanted is the tree that the
  * agent wants. root is the host's root provider. Times are of a clock that cannot be set, in
- * microseconds. Returns -ENOMEM on failure. */
+ * microseconds. Returns -ENOMEM on failure, after which the kept tree is released too. */
 int overwrites_update(Overwrites *overwrites, const ProviderTree *wanted,
                       const ProviderTree *remote, const Uuid *root, uint64_t now_usec);
 
-/* Changes tree, a copy of the wanted tree: each value in its pause becomes that of remote. A
- * provider that remote lacks is removed. Returns -ENOMEM on failure. */
+/* Changes tree, a copy of the wanted tree: each value in its pause becomes that of remote, which
+ * can be none. A provider in its pause that remote lacks is removed. Values whose provider tree or
+ * remote lacks are skipped. Returns -ENOMEM on failure. */
 int overwrites_yield(const Overwrites *overwrites, ProviderTree *tree, const ProviderTree *remote,
                      uint64_t now_usec);
 

@@ -2,8 +2,9 @@
 
 /* Computes the times of cycles and requests. All pauses are random within a range, so that a fleet
  * does not act in step. CyclePace keeps failures of Placement (n_failures, quiet_until_usec) and of
- * the hypervisor (poll_retry_usec) apart. The tracker calls this file once in each cycle to decide
- * about requests, and at its end for the pause. */
+ * the hypervisor (poll_retry_usec) apart. The tracker calls this file after each poll to decide
+ * about requests, at the end of a cycle for the pause, and between cycles when the hypervisor goes
+ * away. */
 
 #include "agent/cycle/pace.h"
 

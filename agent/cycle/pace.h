@@ -38,9 +38,11 @@ typedef struct CyclePace {
  * start_jitter_usec is 0, so also in later calls. */
 void cycle_pace_start(CyclePace *pace, size_t n_requests, uint64_t now_usec);
 
-/* Notes the result of a cycle with Placement. A failure sets the pause before the next request.
- * retry_after_usec: the pause that the server asked for; 0: none. An earlier pause that ends later
- * stays in force until a success. */
+/* Notes the result of a cycle with Placement. A failure sets the pause before the next request: 2
+ * to 6 s after the first one, one to two intervals after each further one, or the server's pause if
+ * that is longer. retry_after_usec: the pause that the server asked for, of which at most
+ * CYCLE_RETRY_AFTER_MAX_USEC count; 0: none. An earlier pause that ends later stays in force until
+ * a success. */
 void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_after_usec,
                                uint64_t now_usec);
 
@@ -54,11 +56,13 @@ uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_
  * at most one day. */
 bool cycle_pace_reads_all(CyclePace *pace, bool asked, uint64_t now_usec);
 
-/* Returns the pause between this cycle and the next one: the jittered interval, or less if the last
- * poll failed (polled false) or a pause of Placement ends earlier. UINT64_MAX: no timer; the next
- * cycle begins on request. */
+/* Returns the pause between this cycle and the next one: the interval with a jitter of 10 %, or
+ * less if the last poll failed (polled false) or a pause of Placement ends earlier. A failed poll
+ * counts as in cycle_pace_poll_retry_usec(), and a successful one resets that range. UINT64_MAX: no
+ * timer; the next cycle begins on request. */
 uint64_t cycle_pace_next_usec(CyclePace *pace, bool polled, uint64_t now_usec);
 
-/* Returns the pause before the next poll after a failed one. It is random within a range that grows
- * with each failure, and at most the interval or CYCLE_RETRY_MAX_USEC, whichever is smaller. */
+/* Returns the pause before the next poll after a failed one. It is random between
+ * CYCLE_RETRY_FIRST_USEC and a limit. The limit is three times the pause before, but at most the
+ * interval or CYCLE_RETRY_MAX_USEC, whichever is smaller. */
 uint64_t cycle_pace_poll_retry_usec(CyclePace *pace);

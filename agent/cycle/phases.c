@@ -8,7 +8,9 @@
  * functions knows only its own phase. Three other tasks are also in this file, because phases need
  * them: the timer that begins a cycle, the events of the host poll, and the calls of the waiters.
  * This file calls no function of tracker.c. Invariant: exactly one callback, or the timer, will end
- * the current phase.
+ * the current phase. A failed phase notes its reason in the status, from where the waiters receive
+ * it (note_failure()). A retry begins with a new read of Placement, but with the same poll. In a
+ * dry run the reshape, the comparison, the audit and all writes are skipped.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -29,8 +31,7 @@
 #define CHANGE_SETTLE_MAX_USEC (2 * USEC_PER_SEC)
 #define TIMER_ACCURACY         (250 * USEC_PER_MSEC)
 
-/* Pause between polls while the first publication waits for devices; and the pause of begin_soon(),
- * in which the main loop serves calls. */
+/* Pause between polls while the first publication waits for devices; pause of begin_soon(). */
 #define SETTLE_POLL_USEC USEC_PER_SEC
 #define BREATH_USEC      USEC_PER_MSEC
 
@@ -57,8 +58,7 @@ void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec)
         (void)sd_event_source_set_enabled(tracker->cycle_timer, SD_EVENT_ONESHOT);
 }
 
-/* Copies status.sync_error, which says why Placement differs from the host, into the result of the
- * cycle, so that the waiters receive it. */
+/* Copies status.sync_error into the result of the cycle, so that the waiters receive it. */
 static void keep_sync_error(Tracker *tracker)
 {
         if (tracker->status.sync_error.code)
@@ -190,8 +190,9 @@ static void restore(Tracker *tracker)
         warm_start_done(&tracker->warm);
 }
 
-/* Prepares the report client for this cycle. Creates it in the first cycle with a snapshot, which
- * has the name of the root provider. Makes it forget its mirror if a full read is due. */
+/* Prepares the report client for this cycle. Creates it in the first cycle that uses Placement; the
+ * snapshot has the name of the root provider. Makes it forget its mirror if a full read is due or
+ * was requested. */
 static int begin_attempt(Tracker *tracker, Error *reterr)
 {
         int r = 0;
@@ -213,7 +214,9 @@ static int begin_attempt(Tracker *tracker, Error *reterr)
         return 0;
 }
 
-/* Makes the tree from the poll and decides about the scope of the cycle. */
+/* Opens the claim database if necessary, makes the tree from the poll, and decides about the scope
+ * of the cycle. If the tree cannot be made, the scope stays CYCLE_PLACEMENT, and the error ends the
+ * phase. Passes the reason of a cycle without Placement to a requested audit. */
 static int done_poll(Tracker *tracker, Error *reterr)
 {
         OrderFacts *facts = &tracker->cycle.facts;
@@ -245,8 +248,9 @@ static void note_poll(Tracker *tracker, const Error *error)
         tracker->config.changed(tracker, tracker->config.userdata);
 }
 
-/* Handles the end of a poll. earlier: the poll began before the last request, so CYCLE_POLL waits
- * for the next result. The phase ends before the guests are passed to the claims. */
+/* Handles the end of a poll, also of one without a cycle (tracker_look()). earlier: the poll began
+ * before the last request, so CYCLE_POLL waits for the next result. The phase ends before the
+ * guests are passed to the claims and the owner's looked() is called. */
 static void end_poll(Tracker *tracker, bool earlier, const Error *error)
 {
         const Snapshot *snapshot = tracker->snapshot = host_poll_get_snapshot(tracker->poll);
@@ -342,7 +346,8 @@ static int64_t sum_generations(const Tracker *tracker, const Uuid *providers, si
 /* Returns true if the last answer about the consumers of lost inventories can be used again. Each
  * new allocation raises the generation of its provider, but the end of an allocation does not
  * (doc/facts.md, facts E3). So an old answer is wrong in one direction only: a free inventory can
- * stay retained for HOLDERS_AGE_USEC. A cycle with a waiter, and a retry, read again. */
+ * stay retained for HOLDERS_AGE_USEC. A cycle with a waiter, and a retry, read again, and so does a
+ * cycle with an inventory about which no answer is known. */
 static bool has_holders(const Tracker *tracker, int64_t generations)
 {
         const HoldersAnswer *last = &tracker->holders;
@@ -432,8 +437,10 @@ static int done_check(Tracker *tracker, Error *reterr)
         return 0;
 }
 
-/* Ends the phase that removes the providers of a retired host from Placement. A failure does not
- * end the cycle. After a success the scope is CYCLE_RETIRED, so Placement is not read again. */
+/* Ends the phase that removes the providers of a retired host from Placement. A failure is the
+ * error of the retirement (retire.h), and not of the cycle, which reads Placement again and
+ * publishes the tree. After a success the scope is CYCLE_RETIRED, so Placement is not read
+ * again. */
 static void on_removed(Reporter *reporter, int result, const Error *error, void *userdata)
 {
         Tracker *tracker = userdata;
@@ -656,8 +663,9 @@ static int begin_reconcile(Tracker *tracker, Error *reterr)
         return runs ? PHASE_WAITS : PHASE_SKIPPED;
 }
 
-/* Notes the result of this cycle in the pace. Returns the pause before the next cycle, the shortest
- * of the pace, of a wait for devices, and of the end of a device's hold. */
+/* Notes the result of this cycle in the pace. Only an outage of Placement and a conflict count as
+ * failures there, not a refusal. Returns the pause before the next cycle, the shortest of the pace,
+ * of a wait for devices, and of the end of a device's hold. */
 static uint64_t next_pause_usec(Tracker *tracker)
 {
         DeviceWatch *watch = tracker->maker.device_watch;

@@ -2,14 +2,14 @@
 #pragma once
 
 /* Checks whether this host can be removed from Placement, and keeps the request and the result. The
- * host can be removed if three conditions hold. First, the host has no claim, and all of its guests
- * are shut off. Second, no consumer in Placement has an allocation from its providers. Third, this
- * agent makes each of these providers. phases.c sends the removal.
+ * host can be removed if three conditions hold. First, the host has no living claim, and all of its
+ * guests are shut off. Second, no consumer in Placement has an allocation from its providers.
+ * Third, this agent makes each of these providers. phases.c sends the removal.
  *
  * The operator cordons the host first, so that no new claim arrives during the check. If a consumer
  * is placed there nevertheless, Placement refuses the removal (facts E3). A mark on the cordon
  * (agent/tree/cordon.h) keeps the host retired: nothing is published until the mark is taken off.
- * Main thread. */
+ * Main thread; blocks on the disk of the claim database and of the cordons. */
 
 #include <jansson.h>
 
@@ -40,15 +40,20 @@ void retirement_done(Retirement *retirement);
 /* Requests a retirement from the next cycle, and forgets the last result. by is copied. */
 void retirement_ask(Retirement *retirement, RetireKind kind, const EventAuthor *by);
 
-/* Begins a cycle: the last request becomes the retirement of this cycle. */
+/* Begins a cycle: the last request becomes the retirement of this cycle, and the last result is
+ * forgotten if there is a request. A cycle that ends before CYCLE_CHECK drops the request, without
+ * a document and without an error here. */
 void retirement_begin(Retirement *retirement);
 
 /* Checks the host, and keeps the result. Takes the consumers that reporter_gather() has read from
- * the reporter. Returns true if the host must now be removed from Placement. */
+ * the reporter. Returns true if the host must now be removed from Placement: RETIRE_DO was
+ * requested, and the check found no obstacle. If the claims cannot be read, or no tree can be made,
+ * the result is an error. */
 bool retirement_check(Retirement *retirement, const TreeMaker *maker, Reporter *reporter,
                       const Snapshot *snapshot);
 
 /* Ends the removal with the answer of Placement, or with the reason why it was not sent. After a
- * success it marks the cordon and records the event in the history. Returns true if the host is
- * retired. */
+ * success it marks the cordon, sets "done" in the document, and records the event in the history.
+ * Returns true if the host is retired. If the removal failed, or the mark cannot be written,
+ * returns false, and the error says so. Without the mark, the cycle publishes the host again. */
 bool retirement_end(Retirement *retirement, const TreeMaker *maker, int result, const Error *error);

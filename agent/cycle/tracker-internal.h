@@ -84,8 +84,9 @@ void tracker_on_host_poll(HostPoll *poll, HostPollEvent event, const Error *erro
  * the next one follows at once. userdata is the tracker. */
 void tracker_note_cards(void *userdata);
 
-/* Calls the waiters of the cycle that has ended, each exactly once. put_off: the publication was
- * put off, so waiters for a publication keep waiting. A waiter can add and cancel waiters. */
+/* Calls and removes the waiters of cycles that have begun, each exactly once. put_off: the
+ * publication was put off, so waiters for a publication keep waiting. A waiter can add and cancel
+ * waiters. */
 void tracker_call_waiters(Tracker *tracker, const Error *error, bool put_off);
 
 /* Returns true if [agent] nova permits the action. */

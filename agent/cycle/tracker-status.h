@@ -15,11 +15,13 @@
 /* The state of Placement compared with this host. */
 typedef enum SyncState {
         SYNC_STANDALONE, /* no [placement] section */
-        SYNC_PENDING,    /* nothing was published yet, or a change is not published yet */
-        SYNC_SYNCED,     /* Placement is equal to the host */
-        SYNC_STALE,   /* Placement rejects a part of the tree, or a part is not reported: sync_error
-                         says why */
-        SYNC_OFFLINE, /* Placement cannot be used: sync_error says why */
+        SYNC_PENDING,    /* nothing was published yet, or a change is not published yet, for
+                            example after a conflict */
+        SYNC_SYNCED,     /* Placement is equal to the host, except values that another writer
+                            overwrites */
+        SYNC_STALE,      /* Placement rejects a part of the tree, a part is not reported, a reshape
+                            is due, or a local failure: sync_error says why */
+        SYNC_OFFLINE,    /* Placement cannot be used: sync_error says why */
         SYNC_LEFT_TO_NOVA, /* the tree in Placement is nova-compute's ([agent] nova) */
         SYNC_RETIRED,      /* the host was removed from Placement */
         _SYNC_STATE_MAX,
@@ -68,9 +70,9 @@ typedef struct TrackerStatus {
 const char *tracker_status_find_hindrance(const TrackerStatus *status,
                                           const Overwrites *overwrites);
 
-/* Notes that a cycle failed: the state becomes offline, pending (after a conflict) or stale.
- * result: a ReportOutcome or a negative errno. If error has no words, those of the result are
- * used. */
+/* Notes that a phase failed: the state becomes offline if Placement cannot be used, pending after a
+ * conflict, and stale otherwise, also after a local failure. result: a ReportOutcome or a negative
+ * errno. If error has no words, those of the result are used. */
 void tracker_status_note_failure(TrackerStatus *status, int result, const Error *error);
 
 /* Notes that Placement has everything that could be reported. The state becomes synced, or stale if
@@ -78,7 +80,7 @@ void tracker_status_note_failure(TrackerStatus *status, int result, const Error 
 void tracker_status_note_synced(TrackerStatus *status);
 
 /* Notes that nova-compute owns the tree in Placement, and that n_differences requests would make it
- * equal to the host. */
+ * equal to the host. last_sync_usec changes only if there are none. */
 void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
 
 /* Notes that Placement is not used, and clears sync_error. state is SYNC_STANDALONE or
@@ -86,12 +88,13 @@ void tracker_status_note_left(TrackerStatus *status, uint64_t n_differences);
 void tracker_status_note_apart(TrackerStatus *status, SyncState state);
 
 /* Notes the results of making a tree, and logs changes. known: the tree was made from that of
- * Placement, so the decision about the local disk is final. */
+ * Placement, or the host is standalone. Otherwise the decision about the local disk is not final,
+ * and is not noted. */
 void tracker_status_note_tree(TrackerStatus *status, const TreeMaker *maker,
                               const Snapshot *snapshot, const MadeTree *made, bool known);
 
-/* Notes that the tree has the shape of the host. error: why some devices are not reported as
- * configured; code 0: all are. */
+/* Notes that the tree has the shape of the host, so no reshape is due. error: why some devices are
+ * not reported as configured; code 0: all are. */
 void tracker_status_note_reshaped(TrackerStatus *status, const Uuid *root, const Error *error);
 /* Notes whether Placement permits reshapes. Logs once that it does not. */
 void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access);

@@ -2,10 +2,11 @@
 #pragma once
 
 /* The resource tracker: runs the cycles that keep claims and Placement equal to the host (order.h).
- * A cycle begins with a timer, with a change that the driver reports, and on request. A failure is
- * retried with growing, jittered pauses. During failures the last state is kept and served. The
- * tracker logs the result of a cycle if it changed. Main thread; only the disk of the claim
- * database blocks. */
+ * A cycle begins with a timer, with a change that the driver reports, and on request. A failed
+ * poll, and an outage of Placement, are retried after the pauses of pace.h. A refusal of Placement
+ * is retried at the interval. During failures the last state is kept and served. The tracker logs
+ * the result of a cycle if it changed. Main thread. It blocks on the disk: the claim database, the
+ * saved shape of a reshape, the cordons, and the file of a warm start. */
 
 #include <systemd/sd-event.h>
 
@@ -23,8 +24,10 @@
 
 typedef struct Tracker Tracker;
 
-/* Called once when the cycle has ended. error->code 0: the poll and all requests of this cycle
- * succeeded, and everything that the configuration permits is published. */
+/* Called once: when the cycle has ended, or by tracker_dismiss(). error (borrowed) has code 0 if
+ * the poll and all requests of this cycle succeeded, and everything that the configuration permits
+ * is published. A failed audit or retirement, and values that overwrites.h leaves to another
+ * writer, are no error here. */
 typedef void (*TrackerDone)(Tracker *tracker, const Error *error, void *userdata);
 
 /* The environment and settings of a tracker. Everything is borrowed and must outlive the
@@ -35,14 +38,17 @@ typedef struct TrackerConfig {
         const ReporterConfig *reporter; /* NULL: standalone */
         const Snapshot *known;          /* the host before the first poll; NULL: unknown */
         uint64_t interval_usec;         /* between cycles; UINT64_MAX: only on request */
-        uint64_t patience_usec;         /* limit for a poll; 0: 30 s */
-        bool dry_run;                   /* a cycle stops before the first write */
-        bool starts;                    /* the first cycle can reshape the tree */
+        uint64_t patience_usec;         /* time after which a poll counts as failed; 0: 30 s */
+        bool dry_run;                   /* a cycle only reads: it writes nothing to Placement,
+                                           and neither reshapes, audits nor reconciles */
+        bool starts;                    /* the first cycle can reshape the tree, and audits
+                                           unless a warm start makes that unnecessary */
         bool warm;                      /* use the file of a warm start (warm-start.h) */
         uint64_t last_sync_usec;        /* last_sync_usec of the previous tracker; 0: none */
         const StringSet *warnings;      /* warnings of the configuration; NULL: none */
         const HealthView *health;       /* health of devices; NULL: not watched */
-        const char *state_dir;          /* directory of the saved shape; NULL: not saved */
+        const char *state_dir;          /* directory of the saved shape and of the file of a warm
+                                           start; NULL: neither is used */
         uint64_t reshape_patience_usec; /* limit for a reshape; 0: 5 minutes */
         uint64_t device_settle_usec;    /* longest wait of the first publication for devices */
         uint64_t start_jitter_usec; /* smallest range of the delay of the first request; 0: no delay
@@ -58,15 +64,17 @@ typedef struct TrackerConfig {
         void *userdata;
 } TrackerConfig;
 
-/* Creates a tracker, whose first cycle begins when the loop runs. Returns a negative errno with
- * words. */
+/* Creates a tracker, whose first cycle begins when the loop runs. config is copied, and event is
+ * referenced. Reads and removes the file of a warm start, so it blocks on the disk. A file that
+ * cannot be used is logged and ignored. Returns a negative errno with words. */
 int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Error *reterr);
 Tracker *tracker_free(Tracker *tracker);
 DEFINE_CLEANUP(Tracker *, tracker_free);
 
 /* Writes the file for a warm start of the next process (warm-start.h). The caller calls it at the
  * clean end of the service. Writes nothing in a dry run, without a state directory, or if a full
- * read of Placement is due. Logs a failure. Blocks on the disk. */
+ * read of Placement is due. It also writes nothing if the report client has no mirror that can be
+ * kept (reporter_save()). Logs a failure. Blocks on the disk. */
 void tracker_save(Tracker *tracker);
 
 /* The event that a caller waits for, and the scope of the cycle. */
@@ -85,7 +93,7 @@ int tracker_sync(Tracker *tracker, TrackerSync sync, TrackerDone done, void *use
  * TrackerConfig.looked reports its end. Returns a negative errno with words. */
 int tracker_look(Tracker *tracker, Error *reterr);
 
-/* Calls all waiters with these words, because no other cycle will end. */
+/* Calls all waiters with ECANCELED and these words, because no other cycle will end. */
 void tracker_dismiss(Tracker *tracker, const char *why);
 
 /* Drops the waiters with this userdata. The cycle itself still runs. */
@@ -113,8 +121,10 @@ TrackerView tracker_view(const Tracker *tracker);
 /* Returns the progress of the running cycle. Without a running cycle, the phase is "waiting". */
 void tracker_get_progress(const Tracker *tracker, Progress *ret);
 
-/* Makes the plan that the next publication would send. Returns -ENODATA with words while host or
- * Placement is unknown, or another negative errno. The caller frees the plan. */
+/* Makes the plan that the next publication would send. Sends no request. It ignores the pauses of
+ * overwrites.h, and [agent] nova. Returns -ENODATA with words without [placement], before the first
+ * read of Placement, during an outage, and after a failed poll. Other errors are those of making
+ * the tree and of reporter_plan(). The caller frees the plan. */
 int tracker_plan(Tracker *tracker, Plan **ret, Error *reterr);
 
 /* The facts about this host, its claims and Placement at one time, for the verdict, the metrics and

@@ -183,7 +183,8 @@ static void add(Verdict *verdict, Kind kind, const char *format, ...)
         verdict->state = MAX(verdict->state, reason->state);
 }
 
-/* Writes " (and 2 more)" if n is 3, and "" if n is at most 1. text has MORE_MAX bytes. */
+/* Writes the number of further items: " (and 2 more)" if n is 3, and "" if n is at most 1. text has
+ * MORE_MAX bytes. */
 static const char *format_more(char *text, size_t n)
 {
         text[0] = '\0';

@@ -45,10 +45,11 @@ typedef struct Verdict {
 /* Makes the verdict. *ret borrows nothing from *facts. */
 void verdict_make(const CycleFacts *facts, Verdict *ret);
 
-/* Writes a sentence without its full stop: the state of Placement, or the summary of the worst
- * reason and the number of other reasons that are not OK. Returns text, which has size bytes. */
+/* Writes a sentence without its full stop: the state of Placement if the verdict is OK. Otherwise
+ * the summary of the worst reason and the number of other reasons, and for a warning the state of
+ * Placement before them. Returns text, which has size bytes; a longer text is cut. */
 const char *verdict_summary(const Verdict *verdict, char *text, size_t size);
 
-/* Writes the summary, the numbers of providers, claims and pending writes, and the text of the
- * worst reason. Returns text, which has size bytes. */
+/* Writes the summary, the numbers of providers and claims, that of pending writes unless it is 0,
+ * and the text of the worst reason. Returns text, which has size bytes; a longer text is cut. */
 const char *verdict_line(const Verdict *verdict, char *text, size_t size);

@@ -3,7 +3,8 @@
 
 /* A warm start: the knowledge about Placement that an agent leaves for the next one when it ends,
  * in "placement.json" of state_dir. The file exists only after a clean end: a start removes it when
- * it has read it. So an agent that was killed leaves none, and its successor reads everything.
+ * it has read it. So an agent that was killed leaves none, and its successor reads everything. A
+ * file that cannot be removed is not used.
  *
  * The mirror in the file is compared with Placement before it is used (reporter_restore()). The
  * functions that decide are pure. Main thread; blocks on the disk. */
@@ -44,14 +45,17 @@ void warm_start_done(WarmStart *warm);
 int warm_start_write(const WarmStart *warm, const char *state_dir, Error *reterr);
 
 /* Reads the file and removes it. Returns 1 with the content in *ret, which the caller frees with
- * warm_start_done(). Returns 0 if there is no file, or a negative errno with words. -ESTALE: the
- * file has another root provider. A damaged file is set aside. */
+ * warm_start_done(). Returns 0 if there is no file, or a negative errno with words; *ret is then
+ * unchanged. -ESTALE: the file has another root provider; it is removed too. A damaged file is set
+ * aside (state_file_load()). The age of the content is not checked here. */
 int warm_start_take(const char *state_dir, const Uuid *root, WarmStart *ret, Error *reterr);
 
-/* Returns the time until the next full read of Placement; 0 if it is due, and also if the clock was
- * set so that the file cannot be dated. */
+/* Returns the time until the next full read of Placement in microseconds; 0 if it is due. It is
+ * also 0 if the clock was set so that the file cannot be dated: the file is from the future, or the
+ * read is more than one and a half days away. */
 uint64_t warm_start_full_in_usec(const WarmStart *warm, const WarmMoment *now);
 
-/* Checks whether a start needs no audit: the host did not boot since the end, the stop was short,
- * and the last audit is recent and found nothing. */
+/* Checks whether a start needs no audit. Three conditions must hold: the host did not boot since
+ * the end, the stop lasted at most WARM_STOP_MAX_USEC, and the last audit found nothing and is
+ * younger than WARM_AUDIT_AGE_USEC. */
 bool warm_start_is_audited(const WarmStart *warm, const WarmMoment *now);
