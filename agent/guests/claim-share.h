@@ -26,8 +26,9 @@ bool claim_share_remove(const HostView *view, const char *node, const Claim *cla
  * providers are ignored. */
 bool claim_share_is(const Claim *claim, const Consumer *consumer);
 
-/* Sets the owner of a consumer that has none. A project or user that is NULL or "" becomes unknown,
- * and a type becomes "INSTANCE". Returns -ENOMEM on failure. */
+/* Sets each of project, user and type that the consumer does not have. A project or user that is
+ * NULL or "" becomes CONSUMER_UNKNOWN_ID, and such a type becomes "INSTANCE". Returns -ENOMEM on
+ * failure. */
 int claim_share_name(Consumer *consumer, const char *project, const char *user, const char *type);
 
 /* Longest time until a write that is sent now arrives in Placement. */

@@ -8,9 +8,10 @@
 #include "agent/guests/reconcile.h"
 #include "report/reporter.h"
 
-/* Sets the result of a poll, as the facts about devices and guests, and makes a comparison due.
- * Does nothing for the present snapshot, unless the settings changed. Keeps a reference. sizes of
- * vGPUs are copied; NULL: those of the last call. */
+/* Sets the result of a poll, as the facts about devices and guests, and makes a comparison due. If
+ * memory is short, logs it, and the facts of the last poll stay. Does nothing for the present
+ * snapshot, unless the settings changed. Keeps a reference. sizes of vGPUs are copied; NULL: those
+ * of the last call. */
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot,
                                 const VgpuSizes *sizes);
 
@@ -23,7 +24,8 @@ void claim_service_set_guests(ClaimService *service, const Snapshot *snapshot);
  * started_only. */
 bool claim_service_has_guest(ClaimService *service, const Uuid *consumer);
 
-/* Records that the guest stopped, even if the last poll shows it running. */
+/* Records that the guest stopped, even if the last poll shows it running. The next poll replaces
+ * this. */
 void claim_service_note_stopped(ClaimService *service, const Uuid *guest);
 
 /* Sets the guests that other hosts have now, by Placement's data: see claims/reconcile.h. Takes the
@@ -31,24 +33,25 @@ void claim_service_note_stopped(ClaimService *service, const Uuid *guest);
 void claim_service_set_away(ClaimService *service, Uuid *guests, size_t n_guests);
 
 /* A comparison of claims and guests, which repairs differences (claims/reconcile.h). It runs once
- * per snapshot, when the host's tree is stored in the database, and ends claims that expired. The
- * guests of a recorded host are not here, so only expired claims end. It takes as many turns of the
- * main loop as necessary, and D-Bus calls are served in between. One comparison of a service runs
- * at a time. */
+ * per snapshot, when the host's tree is stored in the database, and again after a request or a
+ * failure. It ends claims that expired: with Placement only by its answer, without Placement by age
+ * alone. The guests of a recorded host are not here, so only expired claims end. It takes as many
+ * turns of the main loop as necessary, and D-Bus calls are served in between. One comparison of a
+ * service runs at a time. */
 typedef struct ComparisonRun ComparisonRun;
 
 /* Compares with answers of Placement. If a claim follows another writer, first reads the
  * allocations from the root and from the providers with VCPU, PCPU or MEMORY_MB. That is one
  * request for each provider, and only if the generations of these providers changed. Then it
  * compares, and acts at once on the differences that need no answer. If claims/reconcile.h needs
- * answers, it reads these consumers in parallel, or all of this host, and compares again. A cycle
- * without a change sends no request.
+ * answers, it reads these consumers in parallel, or all of this host, and compares again. If a read
+ * fails, it compares again without answers. A cycle without a change sends no request.
  *
  * Returns 1 if a turn or a request follows; done is called at its end. Returns 0 if no comparison
- * is due, if it has ended already, or if memory is short. Then done is not called. The root is that
- * of the host. Everything is borrowed until the end of the run, and event is referenced. The
- * reporter must have a tree, and no attempt on its way. The callback done reports the end, once,
- * never from inside comparison_run_begin(). The callback can free the run. */
+ * is due, if it has ended already, or if memory is short. Then done is not called, and *ret is
+ * unchanged. A failure of the database is an error of the service, and makes the comparison due
+ * again. The root is that of the host. Everything is borrowed until the end of the run, and event
+ * is referenced. The reporter must have a tree, and no attempt on its way. */
 int comparison_run_begin(ComparisonRun **ret, ClaimService *service, sd_event *event,
                          Reporter *reporter, const Uuid *root, void (*done)(void *userdata),
                          void *userdata);
@@ -74,7 +77,8 @@ void claim_service_note_published(ClaimService *service);
  * without a guest from Placement, to free capacity. */
 void claim_service_ask_all(ClaimService *service);
 
-/* Makes a comparison due, also without a new poll. Does nothing before the first poll. */
+/* Makes a comparison due, also without a new poll. Does nothing before the first poll. The next
+ * comparison_run_begin() runs it. */
 void claim_service_look_again(ClaimService *service);
 
 /* A change of CLOCK_REALTIME against CLOCK_BOOTTIME, which cannot be set and includes the time of

@@ -115,9 +115,9 @@ typedef struct ClaimService {
         void *adopted_userdata;
 } ClaimService;
 
-/* Creates the service and opens the database. A failure to open is the error of the service. path
- * (copied) is that of the database; NULL: there is none, and that is no error (--dry-run). host
- * (copied) is the name of this host. Returns -ENOMEM on failure. */
+/* Creates the service and opens the database. A failure to open is logged and becomes the error of
+ * the service. path (copied) is that of the database; NULL: there is none, and that is no error
+ * (--dry-run). host (copied) is the name of this host. Returns -ENOMEM on failure. */
 int claim_service_new(ClaimService **ret, const char *path, const char *host,
                       const ClaimSettings *settings);
 ClaimService *claim_service_free(ClaimService *service);
@@ -132,7 +132,8 @@ void claim_service_tend(ClaimService *service);
 void claim_service_set(ClaimService *service, const ClaimSettings *settings);
 
 /* Sets the tree of the host that claims are fitted to, and stores it in the database. Takes a
- * reference. */
+ * reference. Does nothing if an equal tree is stored. A failure is the error of the service, and
+ * claim_service_tend() tries again. */
 void claim_service_set_tree(ClaimService *service, const ProviderTree *tree);
 
 /* Rejects new claims with reason, and sets the hint that is added to refusals: see ClaimsRules.
@@ -161,7 +162,8 @@ void claim_service_touch(ClaimService *service, int64_t claim);
 
 /* Reserves a consumer for one worker at a time: a claim that was read and is not answered yet, or a
  * healer that removes allocations without a claim. Returns false if another worker has it, or if
- * memory is short. The worker releases it with claim_service_unlock_consumer(). */
+ * memory is short. The worker releases it with claim_service_unlock_consumer(), which must follow
+ * exactly once. The database does not know the reservation. */
 bool claim_service_lock_consumer(ClaimService *service, const Uuid *consumer);
 void claim_service_unlock_consumer(ClaimService *service, const Uuid *consumer);
 
@@ -170,7 +172,8 @@ void claim_service_unlock_consumer(ClaimService *service, const Uuid *consumer);
 void claim_service_check(ClaimService *service, int result);
 
 /* Checks a result like claim_service_check(), with the words of a result below 0. A disk that
- * rejects a write is an error of the service until a write succeeds. Each cycle tries one. */
+ * rejects a write is an error of the service until a write succeeds. Each cycle tries one. Results
+ * from 0 on, -EBUSY, -EINVAL and -ENOMEM are no such error. */
 void claim_service_note(ClaimService *service, int result, const Error *words);
 
 /* Checks a result like claim_service_note(), but only closes a file that was lost: the next
@@ -191,20 +194,22 @@ void claim_service_watch(ClaimService *service,
 /* Sets the function that is called after a change of a claim with a vGPU function, if the change
  * can change what the card offers. This is so if the card has several types, because each vGPU
  * reduces the capacity of all of them. It is also so if the claim ended, because only a new poll
- * can show that the function is free. A new function replaces the one before.
+ * can show that the function is free. The function is also called after each change of a claim with
+ * a device that must be cleaned. A new function replaces the one before.
  * claim_service_unwatch_cards() removes the function with this userdata. service can be NULL. */
 void claim_service_watch_cards(ClaimService *service, void (*watch)(void *userdata),
                                void *userdata);
 void claim_service_unwatch_cards(ClaimService *service, const void *userdata);
 
-/* Calls that function, because a device became clean, or stopped being offered. */
+/* Calls that function, because the state of a device that must be cleaned has changed. */
 void claim_service_note_cards(ClaimService *service);
 
 /* Marks the functions of ended claims in the facts, and forgets those that the poll shows. */
 void claim_service_mark_released(ClaimComparison *comparison);
 
 /* Announces a change of a claim, which the caller has written, to the watchers, and starts
- * compute-agent-prepare if the change concerns it. Clears an error of an earlier write. */
+ * compute-agent-prepare if the change concerns it. Clears an error of an earlier write. claim is
+ * borrowed, and has the state after the change; for CLAIM_EVENT_REMOVED also its devices. */
 void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *claim);
 
 /* Sets a function that is called when is_adopting becomes false; NULL: none. It must not use the

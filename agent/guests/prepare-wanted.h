@@ -23,13 +23,14 @@ typedef struct PrepareWanted {
 } PrepareWanted;
 
 /* Sets the paths of "prepare" and "prepared", or of "clean" and "cleaned" (agent/cycle/cleaner.h).
- * runtime: the first folder of $RUNTIME_DIRECTORY; NULL: nothing will be written. Returns
- * -ENOMEM. */
+ * runtime: the value of $RUNTIME_DIRECTORY, of which the first folder counts; NULL or a relative
+ * path: path stays NULL, and nothing will be written. Returns -ENOMEM. */
 int prepare_wanted_init(PrepareWanted *wanted, const char *runtime, const char *verb,
                         const char *record);
 void prepare_wanted_done(PrepareWanted *wanted);
 
-/* Writes a new stamp. A failure is logged once. */
+/* Writes a new stamp. wanted->path must not be NULL. A failure is logged once until a write
+ * succeeds. */
 void prepare_wanted_write(PrepareWanted *wanted);
 
 /* Writes a stamp if the claim, which changed, has a function of a card in a section

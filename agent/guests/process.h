@@ -23,6 +23,7 @@ int process_identify(uint64_t pid, char *ret, Error *reterr);
  * Returns -ESRCH with words if no process is in it, or if the host has no cgroup v2. */
 int process_identify_unit(const char *group, char *ret, Error *reterr);
 
-/* Returns false if the guest has certainly ended. A zombie has ended. A guest that cannot be read
- * has not. */
+/* Returns false if the guest has certainly ended: its process is gone or a zombie, its number
+ * belongs to another process, the host booted again, or its control group is empty or gone. A guest
+ * that cannot be read, and a text that cannot be parsed, count as alive. */
 bool process_is_alive(const char *process);

@@ -35,9 +35,10 @@ static inline void reconcile_effect_done(ReconcileEffect *effect)
 }
 
 /* Runs the action of the effect, which has nothing else yet, and fills the effect. The action is
- * not a RECONCILE_READ. */
+ * not a RECONCILE_READ. The caller frees the effect with reconcile_effect_done(). An adoption can
+ * do nothing without a problem: a claim of the guest has just ended. */
 void reconcile_act(const ReconcileWork *work, ReconcileEffect *effect);
 
 /* Logs the change of an action, and notifies the watcher of the service. Does nothing if the action
- * changed no claim. */
+ * changed no claim. Problems are the caller's to log. */
 void reconcile_announce(const ReconcileWork *work, const ReconcileEffect *effect);

@@ -15,7 +15,9 @@
  * listed again if one of them changed during the listing. In a later turn than that of the
  * decision, each action is compared with the present claim and guest. It is left out if these have
  * changed (is_current()). Then another comparison is due, which decides again. Reasons and evidence
- * of actions are constant texts; everything else that actions borrow is in Seen. */
+ * of actions are constant texts; everything else that actions borrow is in Seen. A decision that
+ * was made for a new claim database, with all consumers of Placement, marks the database as read if
+ * no action failed. */
 
 #include "agent/guests/reconcile.h"
 

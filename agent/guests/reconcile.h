@@ -44,7 +44,9 @@ DEFINE_CLEANUP(ClaimReconcile *, claim_reconcile_free);
  * makes order for each call; its answers must stay the same. wanted (NULL, or empty) gets the
  * consumers that must be read first, sorted. Actions that need the answers are left to a second
  * comparison, and so are the problems. Replaces the memory of the service, and at the end of a
- * comparison that needs no answers its problems. Other results are those of claims/claims.h. */
+ * comparison that needs no answers its problems. Other results are those of claims/claims.h, and
+ * end the comparison. An action that fails lets the others run; its result is returned at the
+ * end. */
 int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileInput *order,
                     ClaimWanted *wanted, Error *reterr);
 
@@ -53,7 +55,9 @@ int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileI
 bool claim_reconcile_is_adopting(const ClaimReconcile *run);
 
 /* Completes a confirmed claim with Placement's allocations of its consumer
- * (agent/guests/claim-share.h). If the consumer has an allocation here, the claim is no pending
- * write any more. holding NULL: no allocation. Results are those of claims/claims.h;
- * CLAIM_E_NOT_FOUND also for a claim that is not confirmed. */
+ * (agent/guests/claim-share.h), and stores the state that was read. If the consumer has an
+ * allocation here, the claim is no pending write any more, unless an earlier claim left a removal
+ * that is pending. Does nothing if the database does not know the host. holding (borrowed) NULL: no
+ * allocation. Results are those of claims/claims.h; CLAIM_E_NOT_FOUND also for a claim that is not
+ * confirmed. */
 int claim_complete(Claims *claims, int64_t id, const Consumer *holding, Error *reterr);
