@@ -10,7 +10,9 @@
  *
  * A pending claim ends in one of two ways if its write fails. claims_withdraw() is for a write that
  * certainly did not happen: nothing must be removed from Placement. claims_release() is for a write
- * that can have happened or can still happen, also after a conflict: it leaves a removal. */
+ * that can have happened or can still happen, also after a conflict: it leaves a removal. If the
+ * success cannot be stored, the claim stays pending, and the next round of settling releases it
+ * with a removal. */
 
 #include <errno.h>
 #include <inttypes.h>

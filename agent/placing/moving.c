@@ -5,7 +5,9 @@
  * gets an error, and settling ends the stored move later, without a caller. If the move has arrived
  * in Placement, the claim follows. If not, the move is given up: a write raises the generation of
  * the source, so that a late request fails. A move fails if both consumers have allocations on this
- * host. Without Placement, only the claim moves. */
+ * host, and if the agent must not write allocations that still belong to the source. If another
+ * writer moved them, or if neither consumer has any, only the claim moves. Without Placement, only
+ * the claim moves too. The allocations that the target has elsewhere stay. */
 
 #include <errno.h>
 #include <string.h>

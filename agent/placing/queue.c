@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Runs the tasks of the queue: claims, moves, refreshes, and the tasks of settling.
- * agent/placing/queue.h describes the steps of a claim. The kinds are in claiming.c, moving.c and
- * settle.c; this file has their common parts: turns, pauses, refreshes, reads, answers.
+ * agent/placing/queue.h describes the steps of a claim. The kinds are in claiming.c, attaching.c,
+ * moving.c and settle.c; this file has their common parts: turns, pauses, refreshes, reads,
+ * answers.
  *
  * Tasks are in one list in the order of their arrival. A task that shares a consumer with an
  * earlier one waits for its turn, so each consumer has one running task at a time. Claims also wait
  * while guests are being adopted. A task with a caller calls it when it ends. Settling adds one
  * task at a time for the pending work in the database, and skips consumers that have a task. A task
- * frees itself at its end: no function uses it afterwards. */
+ * frees itself at its end: no function uses it afterwards. A conflict of Placement repeats a task,
+ * at most CLAIM_TASK_ATTEMPTS_MAX times with growing random pauses. The order of a round is
+ * removals, moves, writes; each is tried once in a round. */
 
 #include <errno.h>
 #include <inttypes.h>

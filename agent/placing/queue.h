@@ -8,7 +8,7 @@
  *
  * A task for a claim works as follows, with a limit for each kind of retry:
  *  (1) If the consumer has a claim that the agent wrote to Placement, or has still to write, the
- *      task answers with it.
+ *      task answers with it, or with CLAIM_E_CONFLICT if the request differs.
  *  (2) Otherwise it reads the consumer from Placement. An ended claim can have left allocations
  *      that this agent wrote. If they match the request, the task claims them. If not, the choice
  *      of (4) replaces them.
@@ -22,7 +22,8 @@
  *      chooses from that.
  *  (6) After a lost race, the task starts again at (1).
  * A standalone host claims by its own state. During an outage of Placement, CLAIM_MODE_AUTO claims
- * by the own state too, and writes the allocations later; other modes answer only known claims.
+ * by the own state too, and writes the allocations later, if [agent] nova permits the write. Other
+ * modes answer only known claims; a new one is CLAIM_QUEUE_E_PLACEMENT.
  *
  * LIMITATIONS: After a consumer was deleted and created again, Placement starts its generation from
  * the beginning. A late request of an earlier removal or move can therefore still succeed after the
@@ -107,31 +108,37 @@ void claim_queue_refreshed(ClaimQueue *queue, ClaimRefresh what, uint64_t began_
                            const Error *error);
 
 /* Waits as a claim of this request would wait: for the refresh of guests, and until guests are
- * adopted. Makes no claim, so done gets none. Everything in *request is borrowed until done. */
+ * adopted. It does not wait for other tasks of the consumer. Makes no claim, so done gets none.
+ * done gets -EBUSY if the guests cannot be read. Everything in *request is borrowed until done. */
 void claim_queue_refresh(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
                          void *userdata);
 
-/* Makes a claim. Everything in *request is borrowed until done. */
+/* Makes a claim. Everything in *request is borrowed until done. The watcher of the service is not
+ * notified: the caller does that if is_new is true. */
 void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueueDone done,
                        void *userdata);
 
 /* Yields the claim of a server that starts, with the devices that it attaches: its present claim,
  * or a new one that is made of its allocations in Placement (agent/placing/attaching.c). classes:
  * the classes whose devices the agent chooses, at least one. The consumer is copied. classes and by
- * are borrowed until done. Writes nothing to Placement. */
+ * are borrowed until done. Writes nothing to Placement. Without [placement] the result is
+ * CLAIM_QUEUE_E_NOT_PLACED. During an outage only a present claim with devices of all classes is
+ * answered, otherwise CLAIM_QUEUE_E_PLACEMENT. */
 void claim_queue_attach(ClaimQueue *queue, const Uuid *consumer, const StringSet *classes,
                         const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
 /* Moves the claim of one consumer to another, with its allocations in Placement: one POST
  * /allocations. to_type NULL: "INSTANCE" for a claim of a migration, else "MIGRATION". A repeated
- * move is not an error. by is the caller, borrowed until done. */
+ * move is not an error. CLAIM_E_CONFLICT: both consumers have allocations on this host. from, to
+ * and to_type are copied. by is the caller, borrowed until done. */
 void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,
                       const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
 /* Begins a round that settles the pending removals, moves and writes, one task after the other.
- * Before the round, it releases pending claims without a task: a crash left them. An error of
- * Placement or of the disk ends the round. During a round, requests another one. Call it at the end
- * of each cycle. */
+ * Before the round, it releases pending claims without a task: a crash left them. A refusal of
+ * Placement concerns one task, any other error ends the round. During a round, requests another
+ * one, which follows only if this one is not ended by an error. Without a session, or if [agent]
+ * nova forbids removals, no task runs. Call it at the end of each cycle. */
 void claim_queue_settle(ClaimQueue *queue);
 
 /* Settles at the next iteration of the loop. */
@@ -143,11 +150,12 @@ void claim_queue_settle_soon(ClaimQueue *queue);
 const char *claim_queue_count_pending_writes(const ClaimQueue *queue, PendingWrites *ret);
 
 /* Ends a claim as claims_release() does. everywhere: also removes its allocations on this host that
- * another writer placed. The removal from Placement is settled later. Returns the results of
- * claims_release(), or CLAIM_QUEUE_E_REFUSED if [agent] nova forbids the removal that everywhere
- * requests. */
+ * another writer placed. The removal from Placement is settled later. The caller notifies the
+ * watcher of the service. Returns the results of claims_release(), -EIO without a database, or
+ * CLAIM_QUEUE_E_REFUSED if [agent] nova forbids the removal that everywhere requests. */
 int claim_queue_release(ClaimQueue *queue, int64_t id, const char *reason, bool everywhere,
                         Error *reterr);
 
-/* Ends all tasks because the session ends: their callers get -EBUSY and these words. */
+/* Ends all tasks, because the session with Placement will end: their callers get -EBUSY and these
+ * words. Pending work stays in the database. */
 void claim_queue_dismiss(ClaimQueue *queue, const char *why);

@@ -5,7 +5,9 @@
  * a round, and moving.c settles moves. Each task reads the consumer first. A pure function of
  * agent/placing/decide.h then decides by the allocations that Placement has. A task changes the
  * claim database only after Placement has answered, except that a write is marked as sent before it
- * is sent. */
+ * is sent. A removal stays pending while the agent's write can still arrive, and while the guest is
+ * here. It ends without a request if another claim of the consumer owns the allocations, or another
+ * writer placed them again. */
 
 #include <errno.h>
 #include <inttypes.h>

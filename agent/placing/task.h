@@ -125,7 +125,7 @@ void claim_task_read(ClaimTask *task, const Uuid *consumer, Consumer **ret, Clai
 void claim_task_read_locked(ClaimTask *task, ClaimTaskNext next);
 
 /* Evaluates the result of a write. Returns true if Placement has it. Otherwise the task has ended,
- * or it runs again after a pause. */
+ * or after a conflict it runs again after a pause. */
 bool claim_task_has_written(ClaimTask *task, int result, const Error *error);
 
 /* Answers the caller, ends the task and frees it. result, claim and is_new are as in
