@@ -7,14 +7,16 @@
  * An audit compares only this host's own tree. It ignores allocations from other hosts and from
  * sharing providers (facts G2.7, G2.8). It skips and counts four kinds of things that can still
  * change. First, a consumer without claim and guest, if its server can be alive
- * (agent/audit/evidence.h), or if it was first seen or written less than the grace time ago.
- * Second, a claim that is not confirmed, or that has a pending or unanswered write; only
- * AUDIT_WITHDRAWN is looked for in it. Third, a claim without allocations in Placement, and a pair
- * of claims, younger than the grace time. Fourth, a guest that is being resized or migrated, and a
- * consumer that can be the migration of a guest.
+ * (agent/audit/evidence.h), or if it was first seen or written less than the grace time ago. A
+ * consumer that the operator names is not skipped. Second, a claim that is not confirmed, or that
+ * has a pending or unanswered write; only AUDIT_WITHDRAWN is looked for in it. Third, a claim
+ * without allocations in Placement, and a pair of claims, younger than the grace time. Fourth, a
+ * guest that is being resized or migrated, and a consumer that can be the migration of a guest.
  *
  * Classes that no guest shows (DISK_GB, an operator's own) are compared only if the claim has an
- * amount of the class.
+ * amount of the class. A claim has at most one finding about its amounts or providers.
+ * AUDIT_WITHDRAWN is looked for only if there is none, and then a lost device comes before an
+ * inventory.
  *
  * No remedy lowers an amount of a consumer that has a claim or a guest. An amount that is larger
  * than the claim's belongs to another writer, because the agent writes only the amounts of claims.
@@ -146,7 +148,9 @@ typedef struct AuditInput {
                                 it */
 } AuditInput;
 
-/* Makes the findings. ret must be zeroed. Returns -ENOMEM on failure, with memory unchanged. */
+/* Makes the findings, in the order of consumers, claims and guests. ret must be zeroed; the caller
+ * frees it with audit_done(). memory is replaced by the present state. Returns -ENOMEM on failure,
+ * with memory unchanged and ret empty. */
 int audit_make(const AuditInput *input, AuditMemory *memory, Audit *ret);
 
 /* Returns true if the consumer has an allocation from the host's own tree. */

@@ -4,9 +4,10 @@
  * tree (on_gathered()), and reads claims and history from the claim database. Then it reads the
  * consumers of claims and stopped guests without an allocation here, one after the other
  * (on_consumer()). Then audit_make() makes the findings (decide()). An audit at a start and one
- * that heals pass them to agent/audit/healer.h. The last step makes the document for D-Bus and the
- * list of problems for people, and stores both (finish()). An error at any point ends the audit
- * with fail(). Then the error is stored, the last results stay, and the audit of a start stays due.
+ * that heals pass the evacuated guests to the claim service, so that these are not adopted, and the
+ * findings to agent/audit/healer.h. The last step makes the document for D-Bus and the list of
+ * problems for people, and stores both (finish()). An error at any point ends the audit with
+ * fail(). Then the error is stored, the last results stay, and the audit of a start stays due.
  *
  * The members after "While one runs" are valid only during an audit, and clear() frees them at its
  * end. The memory and the results outlive the audit. */

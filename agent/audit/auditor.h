@@ -6,11 +6,13 @@
  *
  * The first audit runs at the start, unless it is a warm start (agent/cycle/warm-start.h), and one
  * runs after the claim database was created again. These two end claims of guests that were
- * evacuated (facts A14), and list differences. Later audits run only on request, and every
- * heal_cycles cycles if that is configured. They are rare, because the read of all consumers costs
- * one request for each. Healing writes with the consumer's generation, and reads a consumer again
- * after a conflict. It changes nothing of other hosts and of sharing providers. Main thread; blocks
- * only on the disk of the claim database. */
+ * evacuated (facts A14), and list differences. Until one of them succeeds, it stays due. Later
+ * audits run only on request, and heal every heal_cycles cycles if that is configured. If that
+ * cycle has an audit for another reason, which does not heal, the automatic heal waits for the next
+ * heal_cycles cycles. They are rare, because the read of all consumers costs one request for each.
+ * Healing writes with the consumer's generation, and reads a consumer again after a conflict. It
+ * changes nothing of other hosts and of sharing providers. Main thread; blocks only on the disk of
+ * the claim database. */
 
 #include <jansson.h>
 
@@ -49,10 +51,10 @@ typedef enum AuditorRequest {
         AUDITOR_REQUEST_HEAL_CONSUMER, /* heal one consumer alone, whose server is deleted */
 } AuditorRequest;
 
-/* Requests an audit from the next cycle. Several requests before that cycle are one audit, which
- * also heals if one of them is AUDITOR_REQUEST_HEAL. consumer (copied) is used only with
- * AUDITOR_REQUEST_HEAL_CONSUMER. Among several consumers the last one counts. by (copied) is the
- * caller; it is used only by requests to heal, and the last one counts. NULL: this program. */
+/* Requests an audit from the next cycle that reaches it. Several requests before that cycle are one
+ * audit, which also heals if one of them is AUDITOR_REQUEST_HEAL. consumer (copied) is used only
+ * with AUDITOR_REQUEST_HEAL_CONSUMER. Among several consumers the last one counts. by (copied) is
+ * the caller; it is used only by requests to heal, and the last one counts. NULL: this program. */
 void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,
                  const EventAuthor *by);
 
@@ -65,17 +67,17 @@ void auditor_require(Auditor *auditor);
 bool auditor_is_due(Auditor *auditor);
 
 /* Begins an audit. The reporter must have read the tree. waits is AuditInput.waits. The reporter
- * and waits are borrowed until done is called. Returns a negative errno with words on failure: see
- * auditor_give_up(). The callback done reports the end of the audit, once, never from inside
- * auditor_begin(). */
-int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits,
-                  void (*done)(void *userdata), void *userdata, Error *reterr);
+ * and waits are borrowed until done is called. Returns a negative errno with words on failure:
+ * nothing is running then, and the requests stay until auditor_give_up(). Every later failure is
+ * AuditorState.error, and the results of the audit before stay. */
+int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, AuditorDone done,
+                  void *userdata, Error *reterr);
 
 /* Returns the progress of the audit that runs. */
 void auditor_get_progress(const Auditor *auditor, Progress *ret);
 
 /* Ends the requests of this cycle without an audit, and stores the error as that of the last audit.
- * Does nothing without a request. */
+ * Does nothing without a request of auditor_ask(). An audit of a start stays due. */
 void auditor_give_up(Auditor *auditor, const Error *error);
 
 /* The results of the last audit that succeeded, and the error of the last audit. */

@@ -48,7 +48,7 @@
 
 #define AUDIT_EVIDENCE_SIZE 768 /* length of the evidence in words, in bytes, with the NUL */
 
-/* The sets for the judgement, made once per audit. Keys are texts: see evidence.c. */
+/* The sets for the judgement, made once per audit. Keys are texts, which evidence.c describes. */
 typedef struct AuditEvidence {
         const AuditInput *input;
         GuestIndex index;
@@ -66,8 +66,9 @@ typedef struct AuditEvidence {
 int audit_evidence_make(const AuditInput *input, AuditEvidence *ret);
 void audit_evidence_done(AuditEvidence *evidence);
 
-/* Returns true if a consumer here can be the migration of the guest whose consumer is given. The
- * claim size is that of the guest here. NULL: the guest is elsewhere, and any size fits. */
+/* Returns true if a consumer here can be the migration of the guest whose consumer is given. It
+ * must have the size of the claim size, which is the guest's here, or that of the claim's domain.
+ * NULL: the guest is elsewhere, and any size fits. */
 bool audit_may_be_moving(const AuditEvidence *evidence, const Consumer *consumer,
                          const Claim *size);
 
@@ -77,8 +78,9 @@ typedef enum AuditServerState {
         AUDIT_SERVER_ENDED,
 } AuditServerState;
 
-/* Decides whether the server of a consumer without claim and guest is alive. text gets the
- * evidence, or for AUDIT_SERVER_UNKNOWN the reason why there is none, with an advice. */
+/* Decides whether the server of a consumer without claim and guest is alive, by the rules above.
+ * text gets the evidence, or for AUDIT_SERVER_UNKNOWN the reason why there is none, with an advice.
+ * The age that AuditMemory knows does not count here. */
 AuditServerState audit_judge_server(const AuditEvidence *evidence, const Consumer *consumer,
                                     char text[static AUDIT_EVIDENCE_SIZE]);
 

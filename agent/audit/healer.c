@@ -10,7 +10,8 @@
  * (report_outcome_is_fatal()), the other writes fail without a request. A write that lowers an
  * amount of a consumer with a claim or a guest is refused. The consumer of a write is reserved
  * (claim_service_lock_consumer()) until the finding is done, so that no claim is made for it at the
- * same time. */
+ * same time. Findings without a remedy, and those of other consumers than the named one, are
+ * skipped. */
 
 #include "agent/audit/healer.h"
 
@@ -174,7 +175,7 @@ static int get_claim(Healer *healer, const AuditFinding *finding, Claim **ret, E
 }
 
 /* Removes the consumer's allocations from this tree. With a claim, only the classes are removed in
- * which the claim is compared. */
+ * which the claim is compared. Allocations from other trees stay. */
 static int drop_share(const AuditInput *input, const Claim *claim, Consumer *consumer)
 {
         for (size_t i = consumer->n_allocations; i > 0; i--) {

@@ -5,8 +5,10 @@
  * asks the claim service to adopt guests, and writes consumers to Placement. Right before each
  * write it reads the claim again, because a claim can be made or end during the requests. It writes
  * with the consumer's generation, and reads the consumer again after a conflict. A consumer that
- * another client wrote since the audit is left unchanged. Main thread; blocks only on the disk of
- * the claim database. */
+ * another client wrote since the audit is left unchanged, and its finding fails unless the
+ * difference is gone. A finding keeps AUDIT_FOUND if nothing has to be written any more, or if its
+ * claim ended or was made since the audit. An adoption counts as healed when it was requested. Main
+ * thread; blocks only on the disk of the claim database. */
 
 #include "agent/audit/audit.h"
 #include "agent/guests/comparison.h"
@@ -20,10 +22,12 @@ typedef struct HealerOrder {
         Audit *audit;           /* the healer sets the outcome of each finding */
         Allocations *consumers; /* the consumers that the audit read; the healer replaces those that
                                    it reads again */
-        bool everything;  /* false: only claims of evacuated guests end, and nothing is written */
-        const Uuid *only; /* only findings of this consumer count; NULL: all do */
-        const EventAuthor *by; /* the caller; NULL: this program */
-        const char *refused;   /* reason why nothing can be written to Placement; NULL: it can */
+        bool everything;        /* false: only claims of evacuated guests end; nothing is written to
+                                   Placement or adopted */
+        const Uuid *only;       /* only findings of this consumer count; NULL: all do */
+        const EventAuthor *by;  /* the caller; NULL: this program */
+        const char *refused;    /* reason why nothing can be written to Placement, with which each
+                                   write fails; NULL: it can */
 } HealerOrder;
 
 typedef struct Healer Healer;
@@ -34,7 +38,8 @@ typedef struct Healer Healer;
 int healer_begin(Healer **ret, const HealerOrder *order, void (*done)(void *userdata),
                  void *userdata);
 
-/* Cancels the request on its way. healer can be NULL. Returns NULL. */
+/* Cancels the request on its way, which can still arrive in Placement, and releases the reserved
+ * consumer. healer can be NULL. Returns NULL. */
 Healer *healer_free(Healer *healer);
 
 /* Returns the number of findings that are done. */
