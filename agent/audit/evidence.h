@@ -79,8 +79,8 @@ typedef enum AuditServerState {
 } AuditServerState;
 
 /* Decides whether the server of a consumer without claim and guest is alive, by the rules above.
- * text gets the evidence, or for AUDIT_SERVER_UNKNOWN the reason why there is none, with an advice.
- * The age that AuditMemory knows does not count here. */
+ * The age that AuditMemory knows does not count here. The evidence is written to text, or for
+ * AUDIT_SERVER_UNKNOWN the reason why there is none, with an advice. */
 AuditServerState audit_judge_server(const AuditEvidence *evidence, const Consumer *consumer,
                                     char text[static AUDIT_EVIDENCE_SIZE]);
 

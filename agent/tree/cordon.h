@@ -2,10 +2,10 @@
 #pragma once
 
 /* Keeps cordons: orders of an operator, or of a health rule, to take the host or a device out of
- * use. A cordoned host has
- * the trait COMPUTE_STATUS_DISABLED on its provider (facts A17). A cordoned device has all capacity
- * of its provider reserved. "cordon.json" of state_dir has each cordon with its author, time and
- * reason. A restart, or another writer in Placement, therefore does not end it.
+ * use. A cordoned host has the trait COMPUTE_STATUS_DISABLED on its provider (facts A17). A
+ * cordoned device has all capacity of its provider reserved. "cordon.json" of state_dir has each
+ * cordon with its author, time and reason. A restart, or another writer in Placement, therefore
+ * does not end it. A cordon of the host does not cordon its devices.
  *
  * A lifted cordon restores the earlier state: a trait of another writer stays, and a device gets
  * the reserved amount that it would have. The entry is removed once a tree that was read from
@@ -48,14 +48,16 @@ DEFINE_CLEANUP(Cordon *, cordon_free);
 
 /* Cordons the host or a device, and returns when the cordon is on disk. device: "" for the host,
  * else the name or uuid of its provider, libvirt's name or the PCI address. The device must be in
- * tree, unless tree is NULL. A repeated call only changes author, time and reason. now_usec is
- * CLOCK_REALTIME. Returns -ENODEV, -EINVAL or the error of the disk, with words, or -ENOMEM. The
- * cordon is then not set, unless memory was short after the write. */
+ * tree, unless tree is NULL. A call for a cordoned device changes only owner, author, time and
+ * reason; so a person takes over the cordon of a rule. now_usec is CLOCK_REALTIME. Returns -ENODEV,
+ * -EINVAL or the error of the disk, with words, or -ENOMEM. The cordon is then not set, unless
+ * memory was short after the write. */
 int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                const char *reason, const char *who, uint64_t now_usec, Error *reterr);
 
-/* Does the same for a health rule, which then owns the cordon. reason must not exceed
- * CORDON_TEXT_MAX. */
+/* Does the same for a health rule, which then owns the cordon, with the author "rule NAME". The
+ * caller ensures that no person owns it (cordon_get_state()). A reason above CORDON_TEXT_MAX is
+ * -EINVAL. */
 int cordon_set_by_rule(Cordon *cordon, const ProviderTree *tree, const Uuid *root,
                        const char *device, const char *reason, const CordonRule *rule,
                        uint64_t now_usec, Error *reterr);
@@ -66,8 +68,8 @@ int cordon_set_by_rule(Cordon *cordon, const ProviderTree *tree, const Uuid *roo
 int cordon_lift(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                 uint64_t now_usec, Error *reterr);
 
-/* Lifts the cordon of a device if the rule owns it. Returns 1 if it was lifted, 0 if the rule owns
- * no cordon of the device, or an error of the disk with words. */
+/* Lifts the cordon of a device if the rule owns it, without a note of the time. Returns 1 if it was
+ * lifted, 0 if the rule owns no cordon of the device, or an error of the disk with words. */
 int cordon_lift_by_rule(Cordon *cordon, const ProviderTree *tree, const Uuid *root,
                         const char *device, const char *rule, Error *reterr);
 
@@ -98,8 +100,8 @@ int cordon_set_retired(Cordon *cordon, bool retired, Error *reterr);
 void cordon_clear(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known);
 
 /* Applies the cordons to a tree, after the driver and the device ledger. Removes the trait of a
- * lifted host cordon, unless another writer set it. known: as for cordon_clear(). Returns -ENOMEM
- * on failure. */
+ * lifted host cordon, unless another writer set it. known: as for cordon_clear(). A file that
+ * cannot be written is only logged. Returns -ENOMEM on failure. */
 int cordon_apply(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known, Error *reterr);
 
 /* The cordons in words, which are borrowed until the next change. */
@@ -123,6 +125,7 @@ bool nova_keeps_reserved(const ProviderTree *tree, const Uuid *root, const Provi
 /* Returns the permission that cordoning this device needs: NOVA_ACTION_CORDON_… */
 NovaAction cordon_action(const ProviderTree *tree, const Uuid *root, const char *device);
 
-/* Returns true if this provider is cordoned: that of the host, or that of a device. tree has it. */
+/* Returns true if this provider, which is in tree, has a cordon that is not lifted: that of the
+ * host, or that of a device. */
 bool cordon_covers(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
                    const Uuid *provider);

@@ -29,8 +29,8 @@ typedef struct DeviceBlocks {
 int device_blocks_make(DeviceBlocks *ret, const HostConfig *host, const Snapshot *snapshot);
 void device_blocks_done(DeviceBlocks *blocks);
 
-/* Returns the virtual functions of the card with that PCI address, borrowed. *ret_n is their
- * number. */
+/* Returns the virtual functions of the card with that PCI address, borrowed from blocks. *ret_n is
+ * their number, which can be 0. */
 const SnapshotDevice *const *device_blocks_functions(const DeviceBlocks *blocks, const char *card,
                                                      size_t *ret_n);
 

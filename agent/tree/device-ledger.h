@@ -92,7 +92,8 @@ typedef struct DeviceLedger {
 void device_ledger_done(DeviceLedger *ledger);
 
 json_t *device_ledger_to_json(const DeviceLedger *ledger);
-/* Reads a ledger. Returns -EBADMSG with words or -ENOMEM on failure. */
+/* Reads a ledger. Members that older versions did not store can be absent. Returns -EBADMSG with
+ * words or -ENOMEM on failure, with ret unchanged. */
 int device_ledger_from_json(const json_t *json, DeviceLedger *ret, Error *reterr);
 
 /* The moment of an update, and its inputs beside snapshot and tree. */
@@ -119,9 +120,13 @@ typedef enum DeviceChange {
         DEVICE_CHANGE_FORGOTTEN, /* it was missing, and is not expected any more */
 } DeviceChange;
 
-/* Edits ledger and tree. The driver has just made tree from snapshot. Returns -ENOMEM, which leaves
- * both undefined, or -EINVAL with words if a provider cannot be restored. The callback change
- * receives a change of a device, which is borrowed during the call. */
+/* Receives a change of a device, which is borrowed during the call. */
+typedef void (*DeviceLedgerNotify)(const LedgerDevice *device, DeviceChange change, void *userdata);
+
+/* Edits ledger and tree. The driver has just made tree from snapshot. change is called for each
+ * change during the update. Sets ledger->changed if the file must be written. Returns -ENOMEM,
+ * which leaves both undefined, or -EINVAL with words if tree has no root or a provider cannot be
+ * restored. */
 int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, ProviderTree *tree,
                          const Uuid *root, const DeviceUpdateInput *input,
                          void (*change)(const LedgerDevice *device, DeviceChange change,
@@ -132,8 +137,9 @@ int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, Provide
  * host, by CLOCK_BOOTTIME. UINT64_MAX: never. */
 uint64_t device_ledger_due_usec(const DeviceLedger *ledger, const DeviceUpdateInput *input);
 
-/* Returns the devices that are not offered now, as in "host1_pci_0000_41_00_0 (missing)", joined by
- * commas; "" if all are offered. The caller frees it. NULL: memory is short. */
+/* Returns the devices that are missing, held or blocked, as in "host1_pci_0000_41_00_0 (missing)",
+ * joined by commas; "" if there are none. Devices that are only not clean are not among them. The
+ * caller frees it. NULL: memory is short. */
 char *device_ledger_describe_withheld(const DeviceLedger *ledger);
 
 /* Returns the devices that are being cleaned, or whose cleaning failed, in words joined by commas;

@@ -4,10 +4,11 @@
  * so a changed file needs no reload of the configuration. Their entries are merged into the tree,
  * and the additions are stored.
  *
- * Problems are texts in two sets: those of the last cycle and those of this one. A problem is
- * logged if neither set has it. So a problem that lasts is logged once. For a tree that was not
- * made from Placement's, nothing is logged or stored. The tree maker calls provider_config_apply()
- * for each tree; provider-yaml.c reads the entries, and provider-merge.c merges them. */
+ * Problems are texts in two sets: those of the last tree of Placement and those of this one. A
+ * problem is logged if neither set has it. So a problem that lasts is logged once. For a tree that
+ * was not made from Placement's, nothing is logged or stored. The tree maker calls
+ * provider_config_apply() for each tree; provider-yaml.c reads the entries, and provider-merge.c
+ * merges them. */
 
 #include "agent/tree/provider-config.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Merges the entries of provider.yaml into the tree that the driver made (facts A12), and lists its
+/* Merges the entries of provider.yaml into the tree that the driver made (facts A12), and lists the
  * additions. An entry that leaves the files therefore leaves Placement too, and nothing else does
  * (facts G2.13). Pure.
  *
@@ -33,8 +33,10 @@ int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Err
  * COMPUTE_NODE that no entry names.
  *
  * A class or trait that the provider has already, and that is not in before, belongs to another
- * writer. An entry with such a class is skipped. Such a trait stays when the entry is removed. Each
- * problem is reported in words. Returns -ENOMEM, with tree undefined, on failure. */
+ * writer. An entry with such a class is skipped. Such a trait stays when the entry is removed. An
+ * entry is also skipped if there is no such provider, or if an earlier entry named it in another
+ * way. Each skipped entry is reported in words. The caller frees ret_after. Returns -ENOMEM, with
+ * tree undefined, on failure. */
 int provider_merge(ProviderTree *tree, const ProviderYaml *yaml, const char *owner_trait,
                    const ProviderAdditions *before, ProviderAdditions *ret_after,
                    ProviderYamlProblem problem, void *userdata);

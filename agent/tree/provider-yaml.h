@@ -4,8 +4,10 @@
 /* Reads provider.yaml: inventories and traits that an operator adds to providers, in Nova's schema
  * 1 (facts A12). Pure: it converts text to entries.
  *
- * A bad entry is skipped. A file that is not YAML, or has another major version, is skipped as a
- * whole. Each problem is reported to the caller in words. */
+ * A bad entry is skipped, and so is one whose target an earlier entry has in the same form. A file
+ * that is not YAML, has another major version, or has no list of providers, is skipped as a whole.
+ * Only custom classes and traits (CUSTOM_…) are accepted. Each problem is reported to the caller in
+ * words, and so is a newer minor version, which is read. */
 
 #include "agent/state/yaml-text.h"
 #include "base/error.h"
@@ -45,8 +47,8 @@ void provider_yaml_done(ProviderYaml *yaml);
 /* Receives a problem, once for each skipped part. text is borrowed during the call. */
 typedef void (*ProviderYamlProblem)(const char *text, void *userdata);
 
-/* Adds the entries of one file, with source as its name in messages. Returns 0, even if parts were
- * skipped, or -ENOMEM. */
+/* Adds the entries of one file, with source as its name in messages. text has n bytes. Returns 0,
+ * even if parts were skipped, or -ENOMEM; yaml can then have some of the entries. */
 int provider_yaml_add(ProviderYaml *yaml, const char *source, const char *text, size_t n,
                       ProviderYamlProblem problem, void *userdata);
 

@@ -33,8 +33,9 @@ int retained_new(Retained **ret, const char *state_dir, bool read_only);
 Retained *retained_free(Retained *retained);
 DEFINE_CLEANUP(Retained *, retained_free);
 
-/* Begins a tree: restores the former reserved amounts of retained inventories, and empties the list
- * of retained_want(). The caller calls it before the driver and the device ledger edit the tree. */
+/* Begins a tree: restores the former reserved amounts of retained inventories that are reserved
+ * completely, and empties the list of retained_want(). The caller calls it before the driver and
+ * the device ledger edit the tree. */
 void retained_clear(Retained *retained, ProviderTree *tree);
 
 /* Adds a provider to those whose allocations are read. For use between retained_clear() and
@@ -53,7 +54,8 @@ bool retained_is_answered(const Retained *retained);
  * retained_ask(). Takes ownership of holders. */
 void retained_set_holders(Retained *retained, Allocations *holders);
 
-/* Returns whether a consumer has an allocation from the inventory, as of the last answer. */
+/* Returns whether a consumer has an allocation from the inventory, as of the last answer.
+ * RETAINED_USE_UNKNOWN if that answer did not cover the provider. */
 RetainedUse retained_use(const Retained *retained, const Uuid *provider,
                          const char *resource_class);
 
@@ -66,9 +68,12 @@ typedef struct RetainedTrees {
         bool known; /* base was read from Placement; otherwise nothing is stored or logged */
 } RetainedTrees;
 
-/* Puts each inventory of before that tree lacks back into tree, with all of it reserved, if it is
- * in use or might be. The caller calls it when all other parts of the tree are made. If base was
- * read from Placement, logs the begin and end of each retention, and writes the file. Returns
+/* Puts each inventory of before (not NULL) below root that tree lacks back into tree, with all of
+ * it reserved, if it is in use or might be. Its provider and parents come back with it. It is not
+ * retained if another provider of tree has the name of one of these, or if its fields are invalid.
+ * Providers that lack an inventory are those that retained_ask() returns. The caller calls it when
+ * all other parts of the tree are made. If base was read from Placement, logs the begin and end of
+ * each retention, and writes the file; a failure is logged, and the next call tries again. Returns
  * -ENOMEM on failure. */
 int retained_apply(Retained *retained, const RetainedTrees *trees, ProviderTree *tree,
                    Error *reterr);

@@ -70,9 +70,11 @@ typedef struct MadeTree {
 
 /* Makes the tree from base, which is copied. base is Placement's tree, an earlier one, or NULL for
  * none. known: base was read from Placement, or the host is standalone; otherwise the parts store
- * nothing. reshape is that of provider_update(). The caller owns ret_made->tree. Returns -EEXIST if
- * the root has another name, -EINVAL with words (also if the root has a parent), or -ENOMEM. After
- * an error the borrowed members of reshape are undefined. */
+ * nothing. reshape is that of provider_update(); NULL: a necessary reshape is only reported in
+ * ret_made. The caller owns ret_made->tree, and gets no tree after an error. Returns -EEXIST if the
+ * root has another name, -EINVAL with words (also if the root has a parent), -ENOMEM, or an error
+ * of provider_update(). A file that a part cannot write is logged, and is no error. After an error
+ * the borrowed members of reshape are undefined. */
 int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const ProviderTree *base,
                     bool known, DriverReshape *reshape, MadeTree *ret_made, Error *reterr);
 
@@ -80,8 +82,8 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
 int tree_maker_make_empty(const TreeMaker *maker, const Snapshot *snapshot,
                           const ProviderTree *base, bool known, MadeTree *ret_made, Error *reterr);
 
-/* Stores the name of the first sharing provider with DISK_GB among pools (NULL: none). A full or
- * reserved one counts, because its guests must not move to the local disk. */
+/* Stores the name of the first sharing provider with DISK_GB among pools (NULL: none), or "". A
+ * full or reserved one counts, because its guests must not move to the local disk. */
 void tree_maker_note_pool(LocalDiskFacts *facts, const ProviderTree *pools);
 
 /* Copies the sharing providers to tree, as roots. A provider whose uuid or name tree has already is
@@ -90,14 +92,14 @@ int tree_maker_add_pools(const ProviderTree *pools, ProviderTree *tree);
 
 /* Makes the tree to which claims are fitted where nova-compute owns the tree in Placement ([agent]
  * nova = observe, beside). remote is Placement's tree, wanted is the tree that the agent would
- * publish. The result is remote, with the larger reserved amount of both in each inventory. If
- * Placement does not have this host yet, the result is a copy of wanted. Returns -ENOMEM on
- * failure. */
+ * publish. The result is remote, with the larger reserved amount of both in each inventory that
+ * both have. If Placement does not have this host yet, the result is a copy of wanted. The caller
+ * owns *ret. Returns -ENOMEM on failure. */
 int nova_tree_to_claim(const ProviderTree *remote, const ProviderTree *wanted, const Uuid *root,
                        ProviderTree **ret);
 
 /* Makes the tree that the agent can write beside nova-compute: remote, with the reserved amounts of
- * wanted for each provider for which nova_keeps_reserved() is true (agent/tree/cordon.h). Returns
- * -ENOMEM on failure. */
+ * wanted for each provider for which nova_keeps_reserved() is true (agent/tree/cordon.h), in the
+ * inventories that both have. The caller owns *ret. Returns -ENOMEM on failure. */
 int nova_tree_to_send(const ProviderTree *remote, const ProviderTree *wanted, const Uuid *root,
                       ProviderTree **ret);
