@@ -15,8 +15,8 @@
  *
  * Classes that no guest shows (DISK_GB, an operator's own) are compared only if the claim has an
  * amount of the class. A claim has at most one finding about its amounts or providers.
- * AUDIT_WITHDRAWN is looked for only if there is none, and then a lost device comes before an
- * inventory.
+ * AUDIT_WITHDRAWN is looked for only if claim and consumer agree, or if the claim can still change.
+ * A lost device then comes before an inventory.
  *
  * No remedy lowers an amount of a consumer that has a claim or a guest. An amount that is larger
  * than the claim's belongs to another writer, because the agent writes only the amounts of claims.

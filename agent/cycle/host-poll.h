@@ -3,9 +3,9 @@
 
 /* Polls the host and keeps the last snapshot. A failed poll does not change the snapshot. A poll
  * without a result counts as failed after the patience. The patience is at most 1 s while the
- * hypervisor is known to hang. A result that arrives later is still used, and is one more
- * HOST_POLL_ENDED. A snapshot with another nodename than the first one counts as a failed poll
- * (EEXIST). This file logs nothing. Main thread; nothing blocks. */
+ * hypervisor is known to hang. A result that arrives later is still used, and is one more event. A
+ * snapshot with another nodename than the first one counts as a failed poll (EEXIST). This file
+ * logs nothing. Main thread; nothing blocks. */
 
 #include <systemd/sd-event.h>
 

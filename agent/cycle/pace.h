@@ -39,10 +39,10 @@ typedef struct CyclePace {
 void cycle_pace_start(CyclePace *pace, size_t n_requests, uint64_t now_usec);
 
 /* Notes the result of a cycle with Placement. A failure sets the pause before the next request: 2
- * to 6 s after the first one, one to two intervals after each further one, or the server's pause if
- * that is longer. retry_after_usec: the pause that the server asked for, of which at most
- * CYCLE_RETRY_AFTER_MAX_USEC count; 0: none. An earlier pause that ends later stays in force until
- * a success. */
+ * to 6 s after the first one (at most the interval, if that is shorter), one to two intervals after
+ * each further one, or the server's pause if that is longer. retry_after_usec: the pause that the
+ * server asked for, of which at most CYCLE_RETRY_AFTER_MAX_USEC count; 0: none. An earlier pause
+ * that ends later stays in force until a success. */
 void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_after_usec,
                                uint64_t now_usec);
 
@@ -63,6 +63,7 @@ bool cycle_pace_reads_all(CyclePace *pace, bool asked, uint64_t now_usec);
 uint64_t cycle_pace_next_usec(CyclePace *pace, bool polled, uint64_t now_usec);
 
 /* Returns the pause before the next poll after a failed one. It is random between
- * CYCLE_RETRY_FIRST_USEC and a limit. The limit is three times the pause before, but at most the
- * interval or CYCLE_RETRY_MAX_USEC, whichever is smaller. */
+ * CYCLE_RETRY_FIRST_USEC and a limit. The limit is three times the pause before (at first three
+ * times CYCLE_RETRY_FIRST_USEC), but at most the interval or CYCLE_RETRY_MAX_USEC, whichever is
+ * smaller. */
 uint64_t cycle_pace_poll_retry_usec(CyclePace *pace);

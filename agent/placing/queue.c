@@ -9,9 +9,9 @@
  * earlier one waits for its turn, so each consumer has one running task at a time. Claims also wait
  * while guests are being adopted. A task with a caller calls it when it ends. Settling adds one
  * task at a time for the pending work in the database, and skips consumers that have a task. A task
- * frees itself at its end: no function uses it afterwards. A conflict of Placement repeats a task,
- * at most CLAIM_TASK_ATTEMPTS_MAX times with growing random pauses. The order of a round is
- * removals, moves, writes; each is tried once in a round. */
+ * frees itself at its end: no function uses it afterwards. A conflict of Placement repeats a task
+ * after a random pause that grows. A task has at most CLAIM_TASK_ATTEMPTS_MAX attempts. The order
+ * of a round is removals, moves, writes; each is tried once in a round. */
 
 #include <errno.h>
 #include <inttypes.h>

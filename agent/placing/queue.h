@@ -123,14 +123,15 @@ void claim_queue_claim(ClaimQueue *queue, const ClaimRequest *request, ClaimQueu
  * the classes whose devices the agent chooses, at least one. The consumer is copied. classes and by
  * are borrowed until done. Writes nothing to Placement. Without [placement] the result is
  * CLAIM_QUEUE_E_NOT_PLACED. During an outage only a present claim with devices of all classes is
- * answered, otherwise CLAIM_QUEUE_E_PLACEMENT. */
+ * answered. Otherwise the result is an error, usually CLAIM_QUEUE_E_PLACEMENT. */
 void claim_queue_attach(ClaimQueue *queue, const Uuid *consumer, const StringSet *classes,
                         const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
 /* Moves the claim of one consumer to another, with its allocations in Placement: one POST
  * /allocations. to_type NULL: "INSTANCE" for a claim of a migration, else "MIGRATION". A repeated
- * move is not an error. CLAIM_E_CONFLICT: both consumers have allocations on this host. from, to
- * and to_type are copied. by is the caller, borrowed until done. */
+ * move is not an error. CLAIM_E_CONFLICT: both consumers have allocations on this host.
+ * CLAIM_QUEUE_E_NOT_PLACED: the agent must not write, and no other writer has moved the
+ * allocations. from, to and to_type are copied. by is the caller, borrowed until done. */
 void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,
                       const EventAuthor *by, ClaimQueueDone done, void *userdata);
 

@@ -5,9 +5,9 @@
  * 1 (facts A12). Pure: it converts text to entries.
  *
  * A bad entry is skipped, and so is one whose target an earlier entry has in the same form. A file
- * that is not YAML, has another major version, or has no list of providers, is skipped as a whole.
- * Only custom classes and traits (CUSTOM_…) are accepted. Each problem is reported to the caller in
- * words, and so is a newer minor version, which is read. */
+ * that is not YAML, has another major version, or whose "providers" is not a list, is skipped as a
+ * whole. Only custom classes and traits (CUSTOM_…) are accepted. Each problem is reported to the
+ * caller in words, and so is a newer minor version, which is read. */
 
 #include "agent/state/yaml-text.h"
 #include "base/error.h"
