@@ -14,7 +14,10 @@
 /* Moves living claims from inventories that tree lacks, and stores tree in the same transaction if
  * a claim moves. The argument tree has the shape that Placement has, or the final shape of a
  * standalone host. The caller calls this before claim_service_set_tree(). The argument reshaped has
- * the consumers of the reshape that just ended; it can be empty. A claim that cannot be moved
- * stays, with a message at debug level, and the next call tries it again. Errors are logged. */
+ * the consumers of the reshape that just ended; it can be empty. If it has consumers, or a claim
+ * has to move, what the database knows about Placement's allocations is forgotten
+ * (claims_forget_reported()). A claim that cannot be moved stays, with a message at debug level,
+ * and the next call tries it again. Errors are logged, nothing is moved then, and the next call
+ * tries again. Does nothing while the database is closed. */
 void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *tree, const ReshapeImage *reshaped);

@@ -6,7 +6,8 @@
  * old shape and sends one POST /reshaper. The new providers are created while the consumers are
  * read. They are empty until the request. A provider that the decision does not use is removed
  * again. A reshape that is only shown ends after the decision. An undo makes the decision from the
- * image of the last reshape (image.c).
+ * image of the last reshape (image.c). An image that cannot be written ends the reshape before the
+ * request is sent.
  *
  * If another client changes a consumer during the round, the request fails as a whole (doc/facts.md
  * E6). The next round then reads and decides again. A request that Placement refuses is repeated in

@@ -22,28 +22,33 @@ typedef enum ReshapeKind {
 typedef struct ReshapeControl ReshapeControl;
 
 /* Receives the result: 0, a ReportOutcome or a negative errno, with words in error unless 0. The
- * callee owns tree, which Placement has now; NULL unless Placement has the new shape. The argument
- * device_error (borrowed) has the reason why some devices or classes are not as configured; code 0:
- * all are. */
+ * callee owns tree, the tree in the new shape, which Placement has now. There is one exception: no
+ * allocation had to move, and Placement refused the tree. The result is then 0, and the next
+ * publication sends the tree again. The tree is NULL after a failure and after RESHAPE_SHOW. The
+ * argument error is borrowed, and so is device_error. The latter has the reason why some devices or
+ * classes are not as configured; code 0: all are. */
 typedef void (*ReshapeControlDone)(int result, ProviderTree *tree, const Error *device_error,
                                    const Error *error, void *userdata);
 
 /* Creates the control. With at_start a reshape is due if the tree needs one. state_dir (copied) is
  * the folder of the images; NULL: none is written. patience_usec limits the time of all rounds; 0:
- * 5 minutes. claims (borrowed) relate migrations to guests. Returns -ENOMEM on failure. */
+ * 5 minutes. claims (borrowed) relate migrations to guests. event is referenced. No file is read
+ * here. Returns -ENOMEM on failure. */
 int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state_dir,
                         uint64_t patience_usec, bool at_start, ClaimService *claims);
 ReshapeControl *reshape_control_free(ReshapeControl *control);
 DEFINE_CLEANUP(ReshapeControl *, reshape_control_free);
 
-/* Requests a reshape for the next cycle. by (copied) is the caller; NULL: not known. */
+/* Requests a reshape for the next cycle, in place of an earlier request. by (copied) is the caller;
+ * NULL: not known. */
 void reshape_control_ask(ReshapeControl *control, ReshapeKind kind, const EventAuthor *by);
 
 /* Returns true if a requested reshape has not been made yet. */
 bool reshape_control_is_asked(const ReshapeControl *control);
 
-/* Cancels the requested reshape: drops the request, or ends the reshape before it is sent. Returns
- * -EBUSY if it was sent already. */
+/* Cancels the requested reshape: drops the request, or ends the reshape before it is sent. A
+ * running one ends at its next step, with -ECANCELED. The reshape of the start is not cancelled.
+ * Returns -EBUSY if it was sent already. */
 int reshape_control_cancel(ReshapeControl *control);
 
 /* Returns true if a reshape must begin in this cycle, and drops a request that has no effect or is
@@ -56,9 +61,10 @@ bool reshape_control_is_due(ReshapeControl *control, bool needed, bool may,
 
 enum { RESHAPE_CONTROL_E_NO_UNDO = 1 }; /* there is nothing to undo, or its image cannot be read */
 
-/* Begins the reshape that is due. Everything is borrowed until done is called, which is never from
- * inside this call. Returns 0, RESHAPE_CONTROL_E_NO_UNDO (with the reason in the state) or a
- * negative errno. */
+/* Begins the reshape that is due. Everything except snapshot, which is referenced, is borrowed
+ * until done is called. That is never from inside this call. If Placement cannot be used, the
+ * reshape stays due. Returns 0, RESHAPE_CONTROL_E_NO_UNDO (with the reason in the state) or a
+ * negative errno; done is called only after 0. */
 int reshape_control_begin(ReshapeControl *control, const TreeMaker *maker, Reporter *reporter,
                           const Snapshot *snapshot, ReshapeControlDone done, void *userdata,
                           Error *reterr);
@@ -72,7 +78,8 @@ int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
 
 /* Makes the new shape without a Placement, where no consumer has allocations, if a reshape is due.
  * Leaves ret_tree (owned by the caller) unchanged if none is due. A requested undo is not possible
- * here, and sets undo_error. */
+ * here, and sets undo_error. Every other request makes the new shape if the tree needs one, also
+ * RESHAPE_SHOW. Returns the errors of tree_maker_make(); the reshape stays due then. */
 int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker *maker,
                           const ProviderTree *base, const Snapshot *snapshot,
                           ProviderTree **ret_tree, Error *reterr);

@@ -31,7 +31,8 @@ void reshape_image_done(ReshapeImage *image);
 json_t *reshape_image_to_json(const ReshapeImage *image, const Uuid *root, const char *node,
                               const DriverReshape *verdict);
 
-/* Reads an image from its JSON form. ret must be zeroed. Returns -EBADMSG or -ENOMEM on failure. */
+/* Reads an image from its JSON form, without its problems. ret must be zeroed; the caller frees it
+ * with reshape_image_done(). Returns -EBADMSG or -ENOMEM on failure, with ret unchanged. */
 int reshape_image_from_json(const json_t *object, ReshapeImage *ret, Error *reterr);
 
 /* Makes the shape that undoes a reshape. This shape has the tree of Placement (current), with the
@@ -41,6 +42,7 @@ int reshape_image_from_json(const json_t *object, ReshapeImage *ret, Error *rete
  *
  * Returns -EBUSY with words if the host differs from the result of the reshape. Examples: a changed
  * inventory or consumer, or another consumer with an allocation from an inventory that would be
- * removed. ret must be zeroed. Other errors: -ENOMEM. */
+ * removed. Other errors, with words: -ENOMEM, and those of adding or moving a provider. ret must be
+ * zeroed, and stays so after an error. The caller owns its members. */
 int reshape_image_undo(const ReshapeImage *image, const ProviderTree *current,
                        const Allocations *consumers, ReshapeShape *ret, Error *reterr);

@@ -6,14 +6,14 @@
  *
  * Two rules find the domain. First, a living claim of the consumer names an mdev that the domain
  * has. Second, the domain has the same number of CPUs and the same memory, and no consumer has its
- * uuid. The second rule needs a single domain and a single consumer. A consumer without a certain
- * match is left out. */
+ * uuid. The second rule needs a single domain and a single consumer. The first rule comes first. A
+ * consumer whose uuid a domain has, and a consumer without a certain match, are left out. */
 
 #include "claims/claim/claim.h"
 #include "drivers/driver-reshape.h"
 #include "drivers/driver.h"
 
-/* Writes the aliases, sorted by consumer, to ret. The caller frees them. Returns -ENOMEM on
- * failure. */
+/* Writes the aliases, sorted by consumer as consumers is, to *ret. The caller frees them, also if
+ * *ret_n is 0. Returns -ENOMEM on failure, with both unchanged. */
 int migration_match(const Allocations *consumers, const Snapshot *snapshot, const ClaimList *claims,
                     ReshapeAlias **ret, size_t *ret_n);
