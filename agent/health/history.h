@@ -41,8 +41,8 @@ typedef struct HealthCase {
  * can jump. Returns -ENOMEM on failure. */
 int health_history_add(HealthHistory *history, const HealthCase *new_case);
 
-/* Forgets the cases of a pair and a finding that was not taken, because the device has recovered.
- * The time of its last finding stays. */
+/* Forgets the cases of a pair and a finding that was not taken, because there is evidence of the
+ * other kind. The time of its last finding stays. */
 void health_history_forget(HealthHistory *history, const HealthRule *rule, const char *address);
 
 /* Takes the next finding that is due. now_usec is CLOCK_MONOTONIC. Returns false if there is

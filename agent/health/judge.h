@@ -10,11 +10,14 @@
 /* The decision about a finding. */
 typedef enum HealthDecision {
         HEALTH_UNKNOWN_DEVICE, /* ignore: the host offers no such device */
-        HEALTH_OTHER_BOOT,     /* ignore: the rule ends with the boot of the evidence */
+        HEALTH_OTHER_BOOT,     /* ignore: the rule ends with the boot, and the evidence is of
+                                  another one */
         HEALTH_OLD,            /* ignore: a person lifted the cordon after the first case */
-        HEALTH_KNOWN,          /* ignore: the device is withheld or reported already */
+        HEALTH_KNOWN,          /* ignore: the device is reported already, or withheld by a
+                                  person, by this rule, or by one whose cordon is as hard to lift */
         HEALTH_FEW_GUESTS,     /* wait: too few guests had the device */
-        HEALTH_REPORT,         /* report it, and withhold nothing */
+        HEALTH_REPORT,         /* report it, and withhold nothing: the rule or [agent] nova says
+                                  so */
         HEALTH_WITHHOLD,       /* cordon the device */
         _HEALTH_DECISION_MAX,
 } HealthDecision;
@@ -30,6 +33,7 @@ typedef struct HealthFacts {
         size_t n_guests;     /* different guests that had the device at a case within the time */
 } HealthFacts;
 
+/* Returns the first decision of the enum, in its order, that the facts give. */
 HealthDecision health_judge(const HealthFacts *facts);
 
 /* Cases in which a known guest had the device. */
@@ -52,7 +56,8 @@ typedef struct HealthSightings {
 void health_sightings_note(HealthSightings *sightings, const HealthMessage *finding,
                            const Uuid *consumer);
 
-/* Returns the number of different consumers that had the device at cases of this rule, after
- * since_usec and within the time of the rule. */
+/* Returns the number of different consumers that had the device at cases of this rule. A case
+ * counts if it is after since_usec, and at most the time of the rule before the last case of the
+ * finding. */
 size_t health_sightings_count(const HealthSightings *sightings, const HealthMessage *finding,
                               uint64_t since_usec);

@@ -10,7 +10,10 @@
  *   --pipe FILE, --journal FOLDER, --sysfs FOLDER
  *                     other sources, for tests
  *
- * Without rules it prints its state and ends. It also ends when the agent closes the pipe.
+ * Rules, and lines that cannot be read, are no errors of the program: it prints a message, and
+ * opens the journal again every 30 s. Without rules it prints its state and ends. It also ends when
+ * the agent closes the pipe or ends. The position is printed after the messages of its lines, so
+ * that no finding is lost.
  *
  * The lines come from the system journal of this host, from journal files in a folder, or as plain
  * lines from a named pipe. The agent cannot read /dev/kmsg, because it has no privilege; the

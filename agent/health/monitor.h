@@ -3,8 +3,10 @@
 
 /* The health of devices: runs compute-agent-health, and cordons the devices that its health rules
  * find broken. The helper does the expensive work; the monitor handles one message in each turn of
- * the main loop. A helper that ends or is silent is started again with growing pauses. Main thread;
- * blocks on the disk only when a cordon or a report changes, and once a minute. */
+ * the main loop. A helper that ends, is silent for a minute, or writes a bad message is started
+ * again with growing pauses of at most a minute. A host without rules has no helper until the next
+ * reload. Main thread; blocks on the disk only when a cordon or a report changes, once a minute,
+ * and for claims if a rule counts guests. */
 
 #include <systemd/sd-event.h>
 
@@ -35,9 +37,11 @@ typedef struct HealthMonitorConfig {
         void *userdata;
 } HealthMonitorConfig;
 
-/* Creates a monitor, and loads its state. A state that is lost is logged. Returns -ENOMEM or an
- * error of sd-event. */
+/* Creates a monitor, and loads its state. Calls config->changed() if there are reports. A state
+ * that is lost is logged. Returns -ENOMEM or an error of sd-event. */
 int health_monitor_new(HealthMonitor **ret, const HealthMonitorConfig *config);
+/* Kills the helper (health_child_free()), and writes changes that were not written. NULL is
+ * allowed. Returns NULL. */
 HealthMonitor *health_monitor_free(HealthMonitor *monitor);
 DEFINE_CLEANUP(HealthMonitor *, health_monitor_free);
 
@@ -45,8 +49,8 @@ DEFINE_CLEANUP(HealthMonitor *, health_monitor_free);
  * the helper. */
 void health_monitor_begin(HealthMonitor *monitor);
 
-/* Ends the helper, and starts it again as soon as the tree is known. It then reads the rules again,
- * and the lines after the last known position. */
+/* Ends the helper, and starts it again at once, or as soon as the tree is known. It then reads the
+ * rules again, and the lines after the last known position. */
 void health_monitor_reload(HealthMonitor *monitor);
 
 /* The state of the monitor. The texts are borrowed until the loop runs again. */

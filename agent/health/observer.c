@@ -5,8 +5,9 @@
  * result of the other kind that was not taken, so the last evidence counts.
  *
  * An AER counter is evidence only if it grew between two readings: the first reading has errors of
- * any age. A driver that finds its controller dead removes it from sysfs, so the addresses of NVMe
- * controllers are remembered.
+ * any age. Each new error is one case, up to HEALTH_COUNT_MAX for one reading. A bad link is one
+ * case at each reading. A driver that finds its controller dead removes it from sysfs, so the
+ * addresses of NVMe controllers are remembered.
  *
  * Tests: tests/unit/agent/health/test-observer.c */
 

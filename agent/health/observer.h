@@ -31,14 +31,16 @@ HealthObserver *health_observer_free(HealthObserver *observer);
 DEFINE_CLEANUP(HealthObserver *, health_observer_free);
 
 /* Applies all rules to a line. Evidence of another boot is ignored if the rule ends with the boot.
- * -ENOMEM. */
+ * Evidence about an NVMe controller with an unknown address, or whose time is unknown, is ignored
+ * too. Returns -ENOMEM. */
 int health_observer_line(HealthObserver *observer, const HealthLineInput *line);
 
 /* Reads sysfs if a reading is due. now_usec is CLOCK_MONOTONIC, real_usec CLOCK_REALTIME. Returns
  * -ENOMEM on failure. */
 int health_observer_read(HealthObserver *observer, uint64_t now_usec, uint64_t real_usec);
 
-/* Takes the next message that is due. Returns false if there is none. */
+/* Takes the next message that is due, HEALTH_RECOVERED before HEALTH_FINDING. now_usec is
+ * CLOCK_MONOTONIC. Returns false if there is none. */
 bool health_observer_take(HealthObserver *observer, uint64_t now_usec, HealthMessage *ret);
 
 /* Returns the microseconds until a reading or a message is due; UINT64_MAX: never. */

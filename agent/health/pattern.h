@@ -28,6 +28,7 @@ int health_pattern_new(HealthPattern **ret, const char *text, Error *reterr);
 HealthPattern *health_pattern_free(HealthPattern *pattern);
 DEFINE_CLEANUP(HealthPattern *, health_pattern_free);
 
-/* Returns true if the line matches and names a device. A match that reaches a limit is no match.
- * "0000:41:00" without a function means function 0, and "41:00.0" means domain 0. */
+/* Returns true if the line matches and names a device: an address that can be parsed, or a name of
+ * letters and digits. A match that reaches a limit is no match. "0000:41:00" without a function
+ * means function 0, and "41:00.0" means domain 0. */
 bool health_pattern_match(const HealthPattern *pattern, const char *line, HealthSubject *ret);

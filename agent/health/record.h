@@ -3,7 +3,8 @@
 
 /* The state of the health monitor, in "health.json" of state_dir: how far the kernel's lines were
  * read, the devices that rules have reported without withholding them, and the guests that had a
- * device at a case. Cordons are in agent/tree/cordon.h. Blocks on the disk. */
+ * device at a case. Cordons are in agent/tree/cordon.h. Changes are in memory until
+ * health_record_save(). Loading and saving block on the disk. */
 
 #include "agent/health/judge.h"
 
@@ -25,8 +26,9 @@ typedef struct HealthRecord {
         char *words; /* the reports; "": none; replaced by each call that changes the reports */
 } HealthRecord;
 
-/* Loads the state. A file that cannot be read is set aside, and nothing is known then: *reterr has
- * words, and the result is 1. Returns 0, or -ENOMEM. */
+/* Loads the state. A file that cannot be read or is damaged leaves an empty state: *reterr has
+ * words, and the result is 1. Otherwise returns 0, or -ENOMEM. The caller calls
+ * health_record_done() in any case. */
 int health_record_load(HealthRecord *record, const char *state_dir, Error *reterr);
 void health_record_done(HealthRecord *record);
 
@@ -36,7 +38,8 @@ int health_record_save(const HealthRecord *record, Error *reterr);
 /* Returns true if the rule has reported the device. */
 bool health_record_has(const HealthRecord *record, const char *device, const char *rule);
 
-/* Adds a report. At HEALTH_REPORTS_MAX the oldest one is dropped. -ENOMEM. */
+/* Adds a report, which stays after this boot only if the rule ends with a recovery. At
+ * HEALTH_REPORTS_MAX the oldest one is dropped. Returns -ENOMEM. */
 int health_record_add(HealthRecord *record, const char *device, const HealthMessage *finding);
 
 /* Removes a report. Returns true if it existed. */

@@ -2,11 +2,13 @@
 #pragma once
 
 /* Health rules: the evidence that takes a device out of use, and the events that end it
- * (compute-agent-health.d(5)). Reads them from YAML. Pure: it converts text
- * to rules.
+ * (compute-agent-health.d(5)). Reads them from YAML. Pure: it converts text to rules. Defaults of a
+ * rule: one case, within one hour, until the next boot, or for a link until its recovery; the
+ * device is withheld.
  *
- * A bad rule is skipped. A file that is not YAML is skipped as a whole. Each problem is reported to
- * the caller in words. */
+ * A bad rule is skipped, and so is one whose name an earlier rule has. A file that is not YAML or
+ * has no list "rules" is skipped as a whole, and the rest of a file after HEALTH_RULES_MAX
+ * problems. Each problem is reported to the caller in words. */
 
 #include "agent/health/pattern.h"
 #include "agent/state/yaml-text.h"
@@ -63,8 +65,8 @@ void health_rules_done(HealthRules *rules);
 /* Receives a problem, once for each skipped rule or file. text is borrowed during the call. */
 typedef void (*HealthProblem)(const char *text, void *userdata);
 
-/* Adds the rules of one file, with source as its name in messages. Returns 0, even if rules were
- * skipped, or -ENOMEM. */
+/* Adds the rules of one file, with source as its name in messages. text has n bytes. Returns 0,
+ * even if rules were skipped, or -ENOMEM; rules that were added before stay. */
 int health_rules_add(HealthRules *rules, const char *source, const char *text, size_t n,
                      HealthProblem problem, void *userdata);
 

@@ -10,12 +10,12 @@
 /* Longest list of PCI devices that is read. */
 #define HEALTH_DEVICES_MAX 4096
 
-/* Writes the addresses of all PCI devices below sysfs ("/sys"). The caller frees *ret. Returns
- * their number, or a negative errno. */
+/* Lists the addresses of all PCI devices below sysfs ("/sys"), at most HEALTH_DEVICES_MAX. The
+ * caller frees *ret. Returns their number, or a negative errno. */
 int health_sysfs_list(const char *sysfs, char (**ret)[PCI_ADDRESS_SIZE]);
 
 /* Reads the number of uncorrected errors of one kind (HEALTH_AER_…) that the device counted since
- * it was found. Returns -ENODATA if the device counts none. */
+ * it was found. Returns -ENODATA if the device counts none, or -ENOMEM. */
 int health_sysfs_read_aer(const char *sysfs, const char *address, HealthEvidence kind,
                           uint64_t *ret);
 
