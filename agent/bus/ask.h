@@ -7,6 +7,12 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
+/* Receives the answer. A result below 0 is -ENXIO (the connection is gone), -EACCES (the bus policy
+ * forbids the question), -ENOTSUP (this bus does not implement it), -ETIMEDOUT, or -EIO for any
+ * other error. A reply that cannot be read gives another negative errno. The value counts only if
+ * result is 0. */
+typedef void (*BusAnswered)(const char *name, int result, uint64_t value, void *userdata);
+
 /* The subject of a question, and the value of its answer. */
 typedef enum BusQuestion {
         BUS_ASK_USER,   /* uid of the connection; the upper 32 bits are its pid (0: unknown) */

@@ -5,7 +5,8 @@
  * and the function that runs it. One timer delays the signals of changes. The connection is opened
  * again when it breaks, or when the bus does not answer. The same happens when too many bytes that
  * the agent sent are unread at the bus. A retry timer repeats failed attempts every BUS_RETRY_USEC,
- * and a look timer checks the bus every BUS_LOOK_USEC.
+ * and a look timer checks the bus every BUS_LOOK_USEC. A lost connection drops the calls that were
+ * not served yet. The work of the others still ends, but their answers are lost.
  *
  * Tests: tests/integration/agent/test_bus_documents.py tests/integration/agent/test_bus_files.py
  * tests/integration/agent/test_bus_limits.py */

@@ -41,8 +41,8 @@ typedef struct BusConfig {
         void *userdata; /* argument of reload */
 } BusConfig;
 
-/* Creates the service and connects to the system bus. A missing bus is not an error. Returns
- * -ENOMEM or an error of sd-event. */
+/* Creates the service and connects to the system bus. The service becomes the watcher of the claim
+ * service. A missing bus is not an error. Returns -ENOMEM or an error of sd-event. */
 int bus_service_new(BusService **ret, sd_event *event, const BusConfig *config);
 BusService *bus_service_free(BusService *service);
 DEFINE_CLEANUP(BusService *, bus_service_free);

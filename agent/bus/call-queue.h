@@ -79,8 +79,8 @@ typedef struct BusCallQueue {
 void bus_call_queue_done(BusCallQueue *queue);
 
 /* Finds or adds the sender of that name. At BUS_SENDERS_MAX, removes one without calls, preferably
- * one that has read everything. *ret is borrowed until the next call of this function. Returns
- * -EBUSY if all senders have waiting calls, or -ENOMEM. */
+ * one that has read everything. *ret is borrowed until the next call of this function, which can
+ * free a sender without calls. Returns -EBUSY if all senders have waiting calls, or -ENOMEM. */
 int bus_call_queue_sender(BusCallQueue *queue, const char *name, BusSender **ret);
 
 /* Returns the sender of that name, or NULL. */
@@ -113,5 +113,6 @@ bool bus_call_queue_answered(const BusCallQueue *queue, BusSender *sender, unsig
 
 /* Takes the call that is served next out of the queue, and counts it as a turn. Returns false if no
  * call can be served. Calls of senders whose user is unknown or not BUS_READS are never served.
- * Without allow_long, no long call of an unprivileged user is served. */
+ * Without allow_long, no long call of an unprivileged user is served, and the later calls of its
+ * connection wait behind it. The caller owns the message of *ret. */
 bool bus_call_queue_next(BusCallQueue *queue, bool allow_long, BusCall *ret);

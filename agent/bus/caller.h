@@ -8,7 +8,7 @@
  * Without polkit, no other user has any rights. The number of open questions is bounded for each
  * user and in total, and so is the size of the calls that they hold (agent/bus/gate.h). A question
  * is withdrawn after POLKIT_PATIENCE_USEC, so an authentication agent that never answers does not
- * block other users. Main thread; reads files of this host. */
+ * block other users; the call gets AccessDenied then. Main thread; reads files of this host. */
 
 #include <sys/queue.h>
 
@@ -40,7 +40,8 @@ typedef struct BusCaller {
         EventAuthor author;
 } BusCaller;
 
-/* Describes the caller of the call that is being served. Reads /etc/passwd and /proc. */
+/* Describes the caller of the call that is being served: "unknown caller" with uid -1 if its user
+ * is not known. Reads /etc/passwd and /proc. */
 void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret);
 
 /* Calls handler if the caller has the rights of the action. For root and the daemon's own user it

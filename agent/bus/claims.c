@@ -2,9 +2,11 @@
 
 /* The methods that make, explain, change, move and end claims, and the methods of libvirt's hook. A
  * method reads its arguments, calls the claim queue or the claim database, logs a success with its
- * caller, and answers. Claim(), MoveClaim(), and Explain() of a privileged caller can wait for
- * Placement or for a poll of the guests. Such a call is kept as a WaitingCall until its answer. The
- * other methods answer at once and do not wait for Placement.
+ * caller, and answers. Claim(), ClaimPlaced(), MoveClaim(), and Explain() of a privileged caller
+ * can wait for Placement or for a poll of the guests. Such a call is kept as a WaitingCall until
+ * its answer. The other methods answer at once and do not wait for Placement. A claim that the
+ * caller had before is answered again, without a log message and without a notice to the watcher of
+ * the claim service.
  *
  * Tests: tests/integration/claims/test_claims.py tests/integration/agent/test_bus_documents.py */
 

@@ -4,7 +4,9 @@
 /* The entry of all calls. Before any work is done for a call, its size is measured, and it is
  * queued for its turn (agent/bus/call-queue.h). So a burst of one user costs other users only the
  * time to read the burst. Calls that are too large or too many get LimitsExceeded. That refusal is
- * sent after BUS_REFUSAL_USEC, so an immediate retry gains nothing.
+ * sent after BUS_REFUSAL_USEC, so an immediate retry gains nothing. A call that expects no reply
+ * gets none. Introspect and Peer are answered by sd-bus at once, within a limit for all
+ * unprivileged users together.
  *
  * The bus is asked once for the user of each connection, without blocking. Calls of root and of the
  * agent's own user are served as soon as they are read and their user is known. Calls of other
@@ -52,9 +54,10 @@ struct BusJob {
         TAILQ_ENTRY(BusJob) link;
 };
 
-/* Creates a gate without a connection. serve handles a call like the handler of a method. It must
- * also answer if there is no such method. The function is_long returns whether the answer is made
- * in steps. It can read the call, and must rewind it. Returns -ENOMEM or an error of sd-event. */
+/* Creates a gate without a connection. serve handles a call like the handler of a method, and the
+ * gate answers with its error. It must also answer if there is no such method. The function is_long
+ * returns whether the answer is made in steps. It can read the call, and must rewind it. Returns
+ * -ENOMEM or an error of sd-event. */
 int bus_gate_new(BusGate **ret, sd_event *event, sd_bus_message_handler_t serve,
                  bool (*is_long)(sd_bus_message *call), void *userdata);
 BusGate *bus_gate_free(BusGate *gate);

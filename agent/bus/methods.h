@@ -19,7 +19,8 @@ int bus_check_claim(sd_bus_message *call, ClaimService *service, sd_bus_error *e
 /* Likewise for ClaimPlaced(). */
 int bus_check_claim_placed(sd_bus_message *call, ClaimService *service, sd_bus_error *error);
 
-/* Claim(), ClaimPlaced() and MoveClaim(). They answer after Placement has answered. */
+/* Claim(), ClaimPlaced() and MoveClaim(). They answer when the task of the claim queue has ended
+ * (agent/placing/queue.h), usually after Placement has answered. */
 BusMethod bus_claim, bus_claim_placed, bus_move_claim;
 
 BusMethod bus_change_claim; /* Confirm, Extend, Abort, Release, ReleaseAllocations; they answer
@@ -28,8 +29,9 @@ BusMethod bus_change_claim; /* Confirm, Extend, Abort, Release, ReleaseAllocatio
 /* The methods of libvirt's hook. */
 BusMethod bus_prepare_guest, bus_guest_started, bus_guest_released;
 
-/* Cordon(), Uncordon() and UndoRetire() (agent/bus/operations.c). They answer after the cycle that
- * reports the change to Placement. */
+/* Cordon(), Uncordon() and UndoRetire() (agent/bus/operations.c). The change is on the disk and
+ * counts for new claims at once. They answer after the cycle that reports the change to Placement,
+ * with "" or the error of that cycle. */
 BusMethod bus_cordon, bus_uncordon, bus_undo_retire;
 
 /* Handles Explain(). With queue, answers after a refresh of the host's data. NULL: answers at once
@@ -39,17 +41,17 @@ int bus_explain(sd_bus_message *call, ClaimService *service, ClaimQueue *queue,
 
 /* Functions that other files of agent/bus use. */
 
-/* Sets the bus error for a result of claims.h, with its words. Reopens the database if the result
- * requires it. Returns a negative errno. */
+/* Sets the bus error for a result of claims.h or of the claim queue, with its words. Passes the
+ * result to claim_service_note(), which can reopen the database. Returns a negative errno. */
 int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words);
 
 /* Returns the open database in *ret. Otherwise returns a negative errno with error set. */
 int bus_claims_open(ClaimService *service, Claims **ret, sd_bus_error *error);
 
 /* Reads the groups and options of a request. A wrong value or a request over a limit is -EINVAL
- * with words; errors of sd-bus are returned unchanged, without words. Texts in *request are
- * borrowed from the message. The caller frees the rest with claim_request_done(), also after an
- * error. */
+ * with words. A process or unit that does not run is -ESRCH with words. Errors of sd-bus are
+ * returned unchanged, without words. Texts in *request are borrowed from the message. The caller
+ * frees the rest with claim_request_done(), also after an error. */
 int bus_read_resources(sd_bus_message *m, ClaimRequest *request, Error *reterr);
 
 /* Frees what bus_read_resources() has allocated. */

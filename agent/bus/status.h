@@ -56,6 +56,7 @@ int bus_status_get_property(sd_bus *bus, const char *path, const char *interface
  * sd-bus. */
 int bus_status_signal(BusFacts *facts, sd_bus *bus);
 
-/* Makes the document "status" (STATUS_FORMAT). systemd/org.computeagent.Agent1.xml describes its
- * members. Returns -ENOMEM; error is never set. */
+/* Makes the document "status" (STATUS_FORMAT), which the caller owns.
+ * systemd/org.computeagent.Agent1.xml describes its members. Returns -ENOMEM; error is never
+ * set. */
 int bus_status_describe(BusFacts *facts, json_t **ret, sd_bus_error *error);
