@@ -58,7 +58,8 @@ const char *identity_advise(const IdentityFacts *facts, IdentityState state);
 int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr);
 
 /* Returns 0 if the root provider can get this host's name, which only IDENTITY_RENAMED permits.
- * Otherwise returns -EALREADY, -ENODATA or -EPERM with words. */
+ * Otherwise returns with words -EALREADY for IDENTITY_GOOD, -ENODATA for IDENTITY_UNKNOWN, or
+ * -EPERM. */
 int identity_may_rename(const IdentityFacts *facts, Error *reterr);
 
 /* The change of one provider's name. */
@@ -76,8 +77,9 @@ typedef struct IdentityPlan {
 void identity_plan_done(IdentityPlan *plan);
 
 /* Plans a new name for the root of tree (parents first, as read). The plan renames the root, and
- * every provider whose name begins with the root's name and "_". Children come before parents, and
- * the root comes last: if the renaming is interrupted, the next plan contains the rest. Returns
- * -ENOENT if tree lacks the root, -EINVAL for a name that gets too long, or -ENOMEM. */
+ * every provider of the tree whose name begins with the root's name and "_". The others keep their
+ * names. The caller frees ret. Children come before parents, and the root comes last: if the
+ * renaming is interrupted, the next plan contains the rest. Returns -ENOENT if tree lacks the root,
+ * -EINVAL for a name that gets too long, or -ENOMEM. */
 int identity_plan_rename(const PlacementProviders *tree, const Uuid *root, const char *name,
                          IdentityPlan *ret, Error *reterr);

@@ -19,9 +19,9 @@
  * owner of the state directory.
  *
  * Each order returns its document to run(), which prints it. A failure of the hypervisor or of the
- * configuration ends the program with words and exit code 1. A failure of Keystone or Placement, or
- * a refused repair, is a part of the document, with exit code 0. The program ends after one order,
- * so it waits for each answer (placement_probe_ask()).
+ * configuration, and a compute_id that cannot be used, end the program with words and exit code 1.
+ * A failure of Keystone or Placement, or a refused repair, is a part of the document, with exit
+ * code 0. The program ends after one order, so it waits for each answer (placement_probe_ask()).
  *
  * Tests: tests/integration/agent/test_identity.py tests/integration/agent/test_keystone.py */
 
