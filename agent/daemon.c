@@ -4,11 +4,14 @@
  * has all parts that depend on the configuration. A reload makes a second engine, and replaces the
  * first one only if every part could be made. The claims, the cordons, the retained inventories,
  * the claim queue and the bus exist as long as the process. With --once and --dry-run there is no
- * queue and no bus. The function set_up() locks the state directory and loads the identity before
- * the other parts are made. After each cycle, unless Placement is offline, the queue does a round
- * of settling: it sends the pending writes and removals of claims to Placement. After each cycle
- * and each round, this file updates systemd's status line, the bus and the metrics. Everything runs
- * in one event loop; the callbacks of this file connect the tracker, the queue and the bus.
+ * queue, no bus, no monitor of health and no cleaner. The function set_up() locks the state
+ * directory and loads the identity before the other parts are made. After each cycle, unless
+ * Placement is offline, the queue does a round of settling: it sends the pending writes and
+ * removals of claims to Placement. After each cycle and each round, this file updates systemd's
+ * status line, the bus and the metrics. A reload is refused if state_dir, claim_db, host or the
+ * identity would change. It ends with the first cycle of the new engine. A failure of set_up() ends
+ * the program; later failures of the hypervisor or of Placement do not. Everything runs in one
+ * event loop; the callbacks of this file connect the tracker, the queue and the bus.
  *
  * Tests: tests/integration/agent/test_reload.py tests/integration/agent/test_agent.py */
 

@@ -18,8 +18,8 @@
 typedef enum DaemonMode {
         DAEMON_SERVE,   /* serves until SIGTERM or SIGINT */
         DAEMON_ONCE,    /* one cycle, which publishes; no bus */
-        DAEMON_DRY_RUN, /* one cycle that stops before the first write, and prints the plan; no
-                           lock, no database, no bus */
+        DAEMON_DRY_RUN, /* one cycle that writes nothing, and prints the plan; no lock, no
+                           database, no bus */
 } DaemonMode;
 
 #define DAEMON_EXIT_BUSY 75 /* sysexits(3): the state directory is in use */

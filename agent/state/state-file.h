@@ -10,14 +10,15 @@
 
 #include "base/error.h"
 
-/* Writes json to a file beside path, syncs it, renames it and syncs the folder. Returns 0 if the
- * new file is in force, as state_file_put() does, or a negative errno with words. The old file is
- * then unchanged. */
+/* Writes json to PATH.new with mode 0600, syncs it, renames it and syncs the folder. Returns 0 if
+ * the new file is in force, as state_file_put() does, or a negative errno with words. The old file
+ * is then unchanged. */
 int state_file_write(const char *path, const json_t *json, Error *reterr);
 
-/* Reads a JSON object whose member "format" equals format. Returns -ENOENT without words if there
- * is no file. Another content gives -EBADMSG with words, and the file is renamed to PATH.corrupt
- * (over an older one). Other errors are a negative errno with words. */
+/* Reads a JSON object whose member "format" equals format; the caller owns it. Returns -ENOENT
+ * without words if there is no file. Another content gives -EBADMSG with words, and the file is
+ * renamed to PATH.corrupt (over an older one), or removed if that fails. Other errors, also for a
+ * file above 16 MiB, are a negative errno with words, and the file stays. */
 int state_file_read(const char *path, const char *format, json_t **ret, Error *reterr);
 
 /* Writes text to PATH.SUFFIX, syncs it, gives it its name and syncs the folder. replace: it takes
@@ -33,8 +34,9 @@ int state_file_put(const char *path, const char *suffix, const char *text, mode_
  * there was no file. After a negative errno the file can exist, or return after a crash. */
 int state_file_remove(const char *path);
 
-/* Reads the file and passes its content to read(). Returns 1, 0 if there is no file, or a negative
- * errno with words. A file that read() rejects is renamed to PATH.corrupt, except after -ENOMEM. */
+/* Reads the file like state_file_read() and passes its content to read(). The content is borrowed
+ * during that call. Returns 1, 0 if there is no file, or a negative errno with words. A file that
+ * read() rejects is renamed to PATH.corrupt, except after -ENOMEM. */
 int state_file_load(const char *path, const char *format,
                     int (*read)(const json_t *json, void *userdata, Error *reterr), void *userdata,
                     Error *reterr);

@@ -13,8 +13,9 @@
 
 #define YAML_TEXT_MAX_BYTES (1024 * 1024)
 
-/* Parses the first document of text. The caller frees it with yaml_document_delete(). Returns
- * -EINVAL with words for a text that is too large, too deep or not YAML (with the line), or
+/* Parses the first document of text, which has n bytes. The caller frees it with
+ * yaml_document_delete() after a success. An empty text gives a document without a root node.
+ * Returns -EINVAL with words for a text that is too large, too deep or not YAML (with the line), or
  * -ENOMEM. */
 int yaml_text_parse(const char *text, size_t n, yaml_document_t *ret, Error *reterr);
 
