@@ -4,7 +4,7 @@
  * does not act in step. CyclePace keeps failures of Placement (n_failures, quiet_until_usec) and of
  * the hypervisor (poll_retry_usec) apart. The tracker calls this file after each poll to decide
  * about requests, at the end of a cycle for the pause, and between cycles when the hypervisor goes
- * away. */
+ * away. A failure only delays: requests that a caller waits for are not limited here. */
 
 #include "agent/cycle/pace.h"
 

@@ -39,7 +39,7 @@ typedef struct TrackerConfig {
         const Snapshot *known;          /* the host before the first poll; NULL: unknown */
         uint64_t interval_usec;         /* between cycles; UINT64_MAX: only on request */
         uint64_t patience_usec;         /* time after which a poll counts as failed; 0: 30 s */
-        bool dry_run;                   /* a cycle writes nothing to Placement and to claims: no
+        bool dry_run;                   /* a cycle writes nothing to Placement or to claims: no
                                            reshape, audit or comparison of claims */
         bool starts;                    /* the first cycle can reshape the tree, and audits
                                            unless a warm start makes that unnecessary */

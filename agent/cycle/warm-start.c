@@ -42,6 +42,7 @@ static size_t make_checksum(const json_t *content, char text[static DIGEST_TEXT_
         return digest.size;
 }
 
+/* Returns the member "content", with another reference to warm->reporter. NULL: out of memory. */
 static json_t *content_to_json(const WarmStart *warm)
 {
         return json_pack("{ss sI sI ss sI sI sO}", "root", warm->root.text, "saved_usec",
@@ -94,6 +95,8 @@ static int read_content(const json_t *content, WarmStart *ret, Error *reterr)
         return 0;
 }
 
+/* Checks the checksum, and then reads the content. Any error makes state_file_load() set the file
+ * aside, except a lack of memory. */
 static int read_file(const json_t *json, void *userdata, Error *reterr)
 {
         char checksum[DIGEST_TEXT_MAX];

@@ -2,7 +2,9 @@
 
 /* Writes prepare-wanted and reads prepared.json, or writes clean-wanted. A stamp is the time since
  * the boot in microseconds, so no two runs of the agent write the same one. A failure is logged
- * once, and the next cycle tries again. Nothing of the agent waits for the program.
+ * once, and the next cycle tries again. Nothing of the agent waits for the program. Without a
+ * folder in /run (path NULL) nothing is written. A record that cannot be read or parsed counts as
+ * missing, so that another stamp follows.
  *
  * Tests: tests/unit/agent/guests/test-prepare-wanted.c */
 
@@ -43,6 +45,7 @@ void prepare_wanted_done(PrepareWanted *wanted)
         *wanted = (PrepareWanted){ 0 };
 }
 
+/* Returns the first section [device_prepare NAME] that has the card, or NULL. */
 static const HostPrepare *find_section(const HostConfig *config, const char *card)
 {
         for (size_t i = 0; i < config->n_prepares; i++)
@@ -79,6 +82,8 @@ bool prepare_wanted_concerns(const HostConfig *config, const Snapshot *snapshot,
         return true;
 }
 
+/* Replaces the content of the file, which every user can read. A symbolic link is an error. The
+ * write is not atomic, which does no harm: only the event of the write matters. */
 static int write_stamp(const char *path, const char *stamp)
 {
         _cleanup_close_ int fd =

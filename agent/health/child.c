@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Starts compute-agent-health and reads its pipe. Its end is the end of the pipe, so no SIGCHLD is
- * needed. The environment variable COMPUTE_AGENT_HEALTH names another program, for tests.
+ * needed. The environment variable COMPUTE_AGENT_HEALTH names another program, for tests. The
+ * buffer has the size of one message: a full buffer without a newline is an error. Nothing is
+ * restarted here; the monitor does that.
  *
  * Tests: tests/unit/agent/health/test-child.c */
 
@@ -102,6 +104,8 @@ int health_child_get_fd(const HealthChild *child)
         return child->fd;
 }
 
+/* Moves the bytes that were not taken to the start of the buffer first, which invalidates the last
+ * line. */
 int health_child_read(HealthChild *child)
 {
         ssize_t n;

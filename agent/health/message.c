@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Writes and reads the messages of compute-agent-health. The reader checks each member, and makes
- * each text safe to show.
+ * each text safe to show. A message has only the members of its kind, and the reader ignores other
+ * members. A member that is missing, of another type or too long makes the whole line no message.
+ * The number of guests is cut to HEALTH_GUESTS_MAX.
  *
  * Tests: tests/unit/agent/health/test-message.c */
 
@@ -20,6 +22,7 @@ static const char *const kinds[] = {
         [HEALTH_STATE] = "state",
 };
 
+/* Returns the members of the message's kind. NULL: out of memory. */
 static json_t *to_json(const HealthMessage *message)
 {
         switch (message->kind) {
@@ -84,6 +87,7 @@ static int read_subject(const json_t *json, HealthMessage *ret, Error *reterr)
         return 0;
 }
 
+/* Reads a finding. An unknown lift is an error, because the end of the cordon would be unknown. */
 static int read_finding(const json_t *json, HealthMessage *ret, Error *reterr)
 {
         const char *lift;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Keeps the state of the health monitor as JSON. The words about the reports are made again after
- * each change; without memory for them they stay as they were.
+ * each change; without memory for them they stay as they were. A file with one bad member is
+ * rejected as a whole, and leaves no report, no sighting and no cursor. Reports are in the order of
+ * their arrival. At HEALTH_REPORTS_MAX the oldest one goes, and at HEALTH_SIGHTINGS_MAX the oldest
+ * sighting. A pair of device and rule can be added twice, so the caller checks health_record_has()
+ * first.
  *
  * Tests: tests/unit/agent/health/test-record.c */
 
@@ -107,6 +111,7 @@ int health_record_save(const HealthRecord *record, Error *reterr)
 
 /* Reading */
 
+/* Adds a report with copies of the texts, after the oldest one was dropped if necessary. */
 static int add_report(HealthRecord *record, const char *device, const char *rule, const char *line,
                       const char *boot_id, bool lasts)
 {
@@ -138,6 +143,7 @@ static int read_report(HealthRecord *record, const json_t *json, Error *reterr)
         return add_report(record, device, rule, line, boot_id, lasts) < 0 ? error_oom(reterr) : 0;
 }
 
+/* Adds the sighting of a JSON object. */
 static int read_sighting(HealthRecord *record, const json_t *json, Error *reterr)
 {
         HealthMessage finding = { 0 };
@@ -201,6 +207,7 @@ int health_record_load(HealthRecord *record, const char *state_dir, Error *reter
 
 /* Reports */
 
+/* Returns the index of the report, or n_reports if there is none. */
 static size_t find(const HealthRecord *record, const char *device, const char *rule)
 {
         size_t i = 0;

@@ -2,7 +2,10 @@
 
 /* Reads health rules from YAML. A Reader has the document and the rule that is read. Each key of a
  * rule is a row of a table with its function. A function returns -EINVAL after it reported a
- * problem; the rule is then skipped. A rule is added only when it is complete and valid.
+ * problem; the rule is then skipped. A rule is added only when it is complete and valid. After
+ * HEALTH_RULES_MAX problems the rest of the file is skipped. Keys that depend on each other are
+ * checked when all keys were read (check()). An unknown key is a problem, so a file for a newer
+ * version loses the rules that use it.
  *
  * Tests: tests/unit/agent/health/test-rule.c */
 
@@ -98,6 +101,7 @@ _printf_(3, 4) static int complain(const Reader *reader, const yaml_node_t *node
 
 /* Values of keys */
 
+/* Reads the name, which must be unique among the rules of all files. */
 static int read_name(Reader *reader, const yaml_node_t *value)
 {
         const char *text = yaml_text_scalar(value);
@@ -115,6 +119,7 @@ static int read_name(Reader *reader, const yaml_node_t *value)
         return reader->rule->name ? 0 : -ENOMEM;
 }
 
+/* Compiles a pattern. One that PCRE2 rejects is a problem of the rule. */
 static int read_pattern(Reader *reader, const yaml_node_t *value, const char *key,
                         HealthPattern **ret)
 {
@@ -182,6 +187,7 @@ static int read_link(Reader *reader, const yaml_node_t *value)
                                          which ? HEALTH_LINK_SPEED : HEALTH_LINK_WIDTH);
 }
 
+/* Reads a whole number from 1 to max. */
 static int read_number(const Reader *reader, const yaml_node_t *value, const char *key,
                        unsigned max, unsigned *ret)
 {

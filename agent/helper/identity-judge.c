@@ -8,7 +8,9 @@
  * rename. Pure.
  *
  * LIMITATIONS: the facts cannot show whether another provider is a running host. The advice for
- * such a provider therefore depends on its consumers, and leaves the decision to the operator. */
+ * such a provider therefore depends on its consumers, and leaves the decision to the operator. The
+ * order of the checks matters: a uuid that belongs to a child comes before the names, and the
+ * provider with the uuid before the one with the name. */
 
 #include "agent/helper/identity-judge.h"
 
@@ -205,6 +207,7 @@ static int add_change(IdentityPlan *plan, const PlacementProvider *provider, con
         return change->from && change->to ? 0 : error_oom(reterr);
 }
 
+/* Returns the provider with this uuid, or NULL. */
 static const PlacementProvider *find_root(const PlacementProviders *tree, const Uuid *root)
 {
         for (size_t i = 0; i < tree->n_items; i++)

@@ -136,6 +136,7 @@ static int read_amount(const Reader *reader, const yaml_node_t *value, const cha
         return 0;
 }
 
+/* Reads a ratio: a plain, finite number above 0. */
 static int read_ratio(const Reader *reader, const yaml_node_t *value, double *ret)
 {
         const char *text = yaml_text_scalar(value);
@@ -198,6 +199,8 @@ static int read_record(const Reader *reader, const yaml_node_t *node, const char
         return 0;
 }
 
+/* Adds an inventory of a custom class to the entry. A class that the entry has already is a
+ * problem. */
 static int add_inventory(const Reader *reader, ProviderYamlEntry *entry, const yaml_node_t *key,
                          const yaml_node_t *value)
 {
@@ -239,6 +242,7 @@ static int read_inventories(const Reader *reader, const yaml_node_t *map, Provid
         return 0;
 }
 
+/* Reads one trait of the list. Only custom traits are accepted; a repeated one is no problem. */
 static int read_trait(const Reader *reader, const yaml_node_t *node, ProviderYamlEntry *entry)
 {
         const char *name = yaml_text_scalar(node);
