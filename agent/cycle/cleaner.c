@@ -33,11 +33,11 @@
 #include "drivers/host/clean.h"
 #include "formats/format-names.h"
 
-#define TICK_USEC  (100 * USEC_PER_MSEC)
-#define STAMP_USEC (3 * USEC_PER_SEC)
-#define AGAIN_USEC (15 * USEC_PER_SEC)
-#define RECORD_MAX ((size_t)4 << 20)
-#define WHO        "compute-agent"
+#define TICK_USEC  (100 * USEC_PER_MSEC) /* interval of the looks while a device is dirty */
+#define STAMP_USEC (3 * USEC_PER_SEC)    /* interval of stamps until a run has seen the last one */
+#define AGAIN_USEC (15 * USEC_PER_SEC)   /* the same after that, while units run */
+#define RECORD_MAX ((size_t)4 << 20)     /* bytes; a larger record counts as none */
+#define WHO        "compute-agent"       /* author of the cordons */
 
 struct Cleaner {
         CleanerConfig config;

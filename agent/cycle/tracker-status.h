@@ -96,7 +96,7 @@ void tracker_status_note_tree(TrackerStatus *status, const TreeMaker *maker,
 /* Notes that the tree has the shape of the host, so no reshape is due. error: why some devices are
  * not reported as configured; code 0: all are. */
 void tracker_status_note_reshaped(TrackerStatus *status, const Uuid *root, const Error *error);
-/* Notes whether Placement permits reshapes. Logs when it no longer does. */
+/* Notes whether Placement permits reshapes. Logs a change to RESHAPER_FORBIDDEN. */
 void tracker_status_note_access(TrackerStatus *status, ReshaperAccess access);
 
 /* Notes the result of a poll, and the parts of the host that the snapshot could not read. snapshot

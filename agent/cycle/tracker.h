@@ -65,8 +65,8 @@ typedef struct TrackerConfig {
 } TrackerConfig;
 
 /* Creates a tracker, whose first cycle begins when the loop runs. config is copied, and event is
- * referenced. Reads and removes the file of a warm start, so it blocks on the disk. A file that
- * cannot be used is logged and ignored. Returns a negative errno with words. */
+ * referenced. With config->warm it reads and removes the file of a warm start, so it blocks on the
+ * disk. A file that cannot be used is logged and ignored. Returns a negative errno with words. */
 int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Error *reterr);
 Tracker *tracker_free(Tracker *tracker);
 DEFINE_CLEANUP(Tracker *, tracker_free);

@@ -3,8 +3,8 @@
 /* Identifies a guest without a hypervisor, and checks whether it is alive. A process is identified
  * by its number, its start time and the boot; a unit by its control group. Both are read from the
  * kernel's files at each call. A guest has ended only if the kernel proves it. After any other
- * error it counts as alive, because a claim that ends too early loses its devices. If the boot
- * cannot be identified, a process counts as alive without an end. */
+ * error it counts as alive, because a claim that ends too early loses its devices. A process whose
+ * boot could not be identified counts as alive for ever. */
 
 #include "agent/guests/process.h"
 

@@ -27,7 +27,7 @@
 #define PAUSE_MIN_USEC (1 * USEC_PER_SEC)    /* before a helper that ended is started again */
 #define PAUSE_MAX_USEC (60 * USEC_PER_SEC)   /* the longest such pause */
 #define STABLE_USEC    (60 * USEC_PER_SEC)   /* a helper that ran this long did not end at once */
-#define SILENCE_USEC   (60 * USEC_PER_SEC)   /* a helper without a message is killed */
+#define SILENCE_USEC   (60 * USEC_PER_SEC)   /* a helper without HEALTH_STATE is killed */
 #define END_USEC       (100 * USEC_PER_MSEC) /* interval of the checks whether it has ended */
 #define SAVE_USEC      (60 * USEC_PER_SEC)   /* interval of the writes of the position */
 

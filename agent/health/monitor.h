@@ -3,10 +3,10 @@
 
 /* The health of devices: runs compute-agent-health, and cordons the devices that its health rules
  * find broken. The helper does the expensive work; the monitor handles one message in each turn of
- * the main loop. A helper that ends, is silent for a minute, or writes a bad message is started
- * again with growing pauses of at most a minute. A host without rules has no helper until the next
- * reload. Main thread; blocks on the disk only when a cordon or a report changes, once a minute,
- * and for claims if a rule counts guests. */
+ * the main loop. A helper that ends, writes no state for a minute, or writes a bad message is
+ * started again with growing pauses of at most a minute. A host without rules has no helper until
+ * the next reload. Main thread; blocks on the disk only when a cordon or a report changes, once a
+ * minute, and for claims if a rule counts guests. */
 
 #include <systemd/sd-event.h>
 

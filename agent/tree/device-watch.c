@@ -143,7 +143,8 @@ static void list_claimed(Claims *claims, ClaimedDevices *claimed, DeviceUpdateIn
         input->n_claimed = claimed->n_items;
 }
 
-/* Lists the devices that are not proved to be clean. */
+/* Lists the devices that are not proved to be clean. If they cannot be read, the claims count as
+ * unknown. */
 static void list_unclean(Claims *claims, UncleanDevices *unclean, DeviceUpdateInput *input)
 {
         Error error;
