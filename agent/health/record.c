@@ -163,6 +163,7 @@ static int read_sighting(HealthRecord *record, const json_t *json, Error *reterr
         return 0;
 }
 
+/* Reads the members of the file. The cursor is taken last, so an error before it leaves none. */
 static int read_record(const json_t *json, void *userdata, Error *reterr)
 {
         HealthRecord *record = userdata;
@@ -243,6 +244,7 @@ bool health_record_remove(HealthRecord *record, const char *device, const char *
         return true;
 }
 
+/* Iterates backward, because it removes reports. The words are made again only after a removal. */
 bool health_record_end_boot(HealthRecord *record, const char *boot_id)
 {
         size_t n = record->n_reports;

@@ -150,6 +150,8 @@ static int read_line(Reader *reader, const yaml_node_t *value)
         return r < 0 ? r : read_pattern(reader, value, "pattern", &reader->rule->pattern);
 }
 
+/* Reads the pattern of the recovery. check() requires it exactly for a rule with a line and "lift:
+ * recovery". */
 static int read_recovery(Reader *reader, const yaml_node_t *value)
 {
         reader->has_recovery = true;

@@ -134,6 +134,8 @@ void identity_explain(const IdentityFacts *facts, char *text, size_t size)
         }
 }
 
+/* Checks the facts in an order in which the most basic reason comes first. Without a file, no force
+ * is necessary. */
 int identity_may_adopt(const IdentityFacts *facts, bool force, Error *reterr)
 {
         const NameHolder *who = &facts->holder.who;
