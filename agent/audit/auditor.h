@@ -69,9 +69,10 @@ bool auditor_is_due(Auditor *auditor);
 /* Begins an audit. The reporter must have read the tree. waits is AuditInput.waits. The reporter
  * and waits are borrowed until done is called. Returns a negative errno with words on failure:
  * nothing is running then, and the requests stay until auditor_give_up(). Every later failure is
- * AuditorState.error, and the results of the audit before stay. */
-int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits, AuditorDone done,
-                  void *userdata, Error *reterr);
+ * AuditorState.error, and the results of the audit before stay. The callback done reports the end of
+ * the audit, once, never from inside auditor_begin(). */
+int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits,
+                  void (*done)(void *userdata), void *userdata, Error *reterr);
 
 /* Returns the progress of the audit that runs. */
 void auditor_get_progress(const Auditor *auditor, Progress *ret);

@@ -7,12 +7,6 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
-/* Receives the answer. A result below 0 is -ENXIO (the connection is gone), -EACCES (the bus policy
- * forbids the question), -ENOTSUP (this bus does not implement it), -ETIMEDOUT, or -EIO for any
- * other error. A reply that cannot be read gives another negative errno. The value counts only if
- * result is 0. */
-typedef void (*BusAnswered)(const char *name, int result, uint64_t value, void *userdata);
-
 /* The subject of a question, and the value of its answer. */
 typedef enum BusQuestion {
         BUS_ASK_USER,   /* uid of the connection; the upper 32 bits are its pid (0: unknown) */
@@ -24,8 +18,8 @@ typedef enum BusQuestion {
  * be sent; answered is not called then. Otherwise answered is called later, from the event loop. It
  * is never called if the bus connection is closed first. The callback answered receives the answer.
  * result is 0, -ENXIO (the connection is gone), -EACCES (the bus policy forbids the question),
- * -ENOTSUP (this bus does not implement it), -ETIMEDOUT, or -EIO for any other error. value is 0
- * unless result is 0. */
+ * -ENOTSUP (this bus does not implement it), -ETIMEDOUT, or -EIO for any other error. A reply that
+ * cannot be read gives another negative errno. value is 0 unless result is 0. */
 int bus_ask(sd_bus *bus, BusQuestion question, const char *name,
             void (*answered)(const char *name, int result, uint64_t value, void *userdata),
             void *userdata);

@@ -120,13 +120,10 @@ typedef enum DeviceChange {
         DEVICE_CHANGE_FORGOTTEN, /* it was missing, and is not expected any more */
 } DeviceChange;
 
-/* Receives a change of a device, which is borrowed during the call. */
-typedef void (*DeviceLedgerNotify)(const LedgerDevice *device, DeviceChange change, void *userdata);
-
 /* Edits ledger and tree. The driver has just made tree from snapshot. change is called for each
- * change during the update. Sets ledger->changed if the file must be written. Returns -ENOMEM,
- * which leaves both undefined, or -EINVAL with words if tree has no root or a provider cannot be
- * restored. */
+ * change of a device during the update; the device is borrowed. Sets ledger->changed if the file
+ * must be written. Returns -ENOMEM, which leaves both undefined, or -EINVAL with words if tree has
+ * no root or a provider cannot be restored. */
 int device_ledger_update(DeviceLedger *ledger, const Snapshot *snapshot, ProviderTree *tree,
                          const Uuid *root, const DeviceUpdateInput *input,
                          void (*change)(const LedgerDevice *device, DeviceChange change,

@@ -40,9 +40,9 @@ DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
 /* Updates the ledger and edits tree, which the driver has just made of trees->snapshot. claims
  * names the devices of claims; NULL: not known. retained has the inventories in use in Placement;
  * NULL: no Placement. If the tree was not made from Placement's (trees->known is false), the ledger
- * is unchanged, and nothing is logged. Only device_watch_count_missing() then counts by this
- * update. A file that cannot be written is logged, and written again after the next update. Returns
- * -ENOMEM, or -EINVAL with words, on failure. */
+ * is unchanged, and nothing is logged. Only n_missing and missing
+ * then follow this update. A file that cannot be written is logged, and written again after the
+ * next update. Returns -ENOMEM, or -EINVAL with words, on failure. */
 int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *trees,
                        const Retained *retained, ProviderTree *tree, Error *reterr);
 
@@ -51,16 +51,6 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
  * functions, borrowed until the next call, or NULL if memory is short. */
 const VgpuFacts *device_watch_note_vgpus(DeviceWatch *watch, Claims *claims,
                                          const Snapshot *snapshot);
-
-/* Returns the facts about vGPUs of the last note, borrowed. */
-const VgpuFacts *device_watch_get_vgpus(const DeviceWatch *watch);
-
-/* Returns the expected devices as of the last update with trees->known, borrowed. */
-const DeviceLedger *device_watch_get_ledger(const DeviceWatch *watch);
-
-/* Returns the number of devices that were missing after the last update. *ret_first is the name of
- * the first one, "" if there is none; borrowed until the next update. */
-size_t device_watch_count_missing(const DeviceWatch *watch, const char **ret_first);
 
 /* Returns the microseconds until an update of the same host would have another result; UINT64_MAX:
  * never. If a time came due since the last update or the last call, it returns 0 once. */
