@@ -71,8 +71,9 @@ typedef struct Reshaper {
         ProviderTree *before; /* tree that this round found, before it sent anything */
         uint64_t began_usec, pause_usec;
         unsigned n_refusals;
-        bool sent;  /* the request of the reshape is on its way */
-        bool moves; /* the last request had consumers; false: the tree alone */
+        bool sent;        /* the request of the reshape is on its way */
+        bool moves;       /* the last request had consumers; false: the tree alone */
+        bool is_accepted; /* Placement has the new shape */
         bool cancelled;
 } Reshaper;
 
@@ -242,7 +243,8 @@ static void note_end(const Reshaper *reshaper, int result, const Error *error)
                         error_text(error, result));
                 return;
         }
-        log_done(reshaper);
+        if (reshaper->is_accepted)
+                log_done(reshaper);
         log_problems(reshaper);
         if (string_set_copy(&control->kept, &reshaper->verdict.kept) < 0)
                 log_warning("Out of memory. The list of classes that could not be moved is lost.");
@@ -549,6 +551,7 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
                 end_round(reshaper, result, error);
                 return;
         }
+        reshaper->is_accepted = result == REPORT_DONE;
         /* Without moves the image of an earlier attempt without an answer can still be in the
          * folder. */
         if (reshaper->control->state_dir && reshaper->moves)
@@ -775,6 +778,10 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
         if (control->asked && control->asked_kind == RESHAPE_UNDO) {
                 control->asked = false;
                 error_setf(&control->state.undo_error, ENOENT, "There is no reshape to undo");
+        }
+        if (control->asked && control->asked_kind == RESHAPE_SHOW) {
+                control->asked = false;
+                drop_document(control);
         }
         if (!reshape_control_is_due(control, needed, true, base))
                 return 0;

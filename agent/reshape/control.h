@@ -78,8 +78,8 @@ int reshape_control_make_tree(ReshapeControl *control, const TreeMaker *maker,
 
 /* Makes the new shape without a Placement, where no consumer has allocations, if a reshape is due.
  * Leaves ret_tree (owned by the caller) unchanged if none is due. A requested undo is not possible
- * here, and sets undo_error. Every other request makes the new shape if the tree needs one, also
- * RESHAPE_SHOW. Returns the errors of tree_maker_make(); the reshape stays due then. */
+ * here, and sets undo_error. RESHAPE_SHOW has nothing to show here, because nothing moves. Returns
+ * the errors of tree_maker_make(); the reshape stays due then. */
 int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker *maker,
                           const ProviderTree *base, const Snapshot *snapshot,
                           ProviderTree **ret_tree, Error *reterr);

@@ -319,6 +319,13 @@ static void test_alone(void **state)
         _cleanup_(provider_tree_freep) ProviderTree *expected = make_tree(AFTER), *tree = NULL;
 
         assert_int_equal(snapshot_new(&host), 0);
+        begin_control(false);
+        reshape_control_ask(world.control, RESHAPE_SHOW, NULL);
+        assert_int_equal(reshape_control_alone(world.control, true, &world.maker,
+                                               fake_reporter.mirror, host, &tree, NULL),
+                         0);
+        assert_null(tree);
+        assert_false(reshape_control_is_asked(world.control));
         begin_control(true);
         assert_int_equal(reshape_control_alone(world.control, true, &world.maker,
                                                fake_reporter.mirror, host, &tree, NULL),
