@@ -11,9 +11,7 @@
  * between the facts and the write of a step. The write then finds no row in the old state, and the
  * next look decides.
  *
- * LIMITATIONS: a guest that came and went while the agent was down leaves no trace. If the cordon
- * cannot be written, the row fails without one. The next look then takes the cordon for lifted, and
- * starts the units again.
+ * LIMITATIONS: a guest that came and went while the agent was down leaves no trace.
  *
  * Tests: tests/integration/claims/test_clean.py */
 
@@ -46,6 +44,7 @@ struct Cleaner {
         uint64_t stamp_usec;   /* CLOCK_MONOTONIC of the last stamp */
         json_t *record;        /* CLEANED_FORMAT; NULL: none */
         StringSet cordons;     /* addresses whose cordon this process has seen */
+        int cordon_error;      /* of the last cordon, so that each error is logged once */
         bool logged_no_claims; /* a failure of the claim database was logged */
 };
 
@@ -267,9 +266,10 @@ static char *describe_lines(const json_t *result)
         return text;
 }
 
-/* Cordons the device, records this in the history, and passes the cordons to the claims. A failure
- * is logged, and the row keeps the device withheld. */
-static void cordon_device(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row,
+/* Cordons the device, records this in the history, and passes the cordons to the claims. Returns
+ * false if the cordon cannot be written, which is logged once: the row keeps the device withheld.
+ */
+static bool cordon_device(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row,
                           const char *reason)
 {
         const CleanerConfig *config = &cleaner->config;
@@ -281,21 +281,24 @@ static void cordon_device(Cleaner *cleaner, const CleanerHost *host, const Uncle
         (void)claim_cut_text(text ? text : reason, cut);
         r = cordon_set(config->cordon, host->tree, &config->root, row->address, cut, WHO,
                        clock_usec(CLOCK_REALTIME), &error);
-        if (r < 0) {
+        if (r < 0 && r != cleaner->cordon_error)
                 log_warning("Cannot cordon device %s: %s. It stays withheld.", row->address,
                             error_text(&error, r));
-                return;
-        }
+        cleaner->cordon_error = r;
+        if (r < 0)
+                return false;
         claim_service_record(
                 config->service,
                 &(EventNote){ .kind = EVENT_CORDONED, .device = row->address, .reason = cut });
         claim_service_set_closed(config->service, cordon_view(config->cordon).host,
                                  cordon_view(config->cordon).devices);
         (void)string_set_add(&cleaner->cordons, row->address);
+        return true;
 }
 
 /* Cordons the device unless it is cordoned, then sets its row to failed and logs the reason with
- * the unit's last lines. reason NULL: the result has it. */
+ * the unit's last lines. reason NULL: the result has it. A row without its cordon does not fail,
+ * because the next look would take the cordon for lifted: returns CLAIM_E_NOT_FOUND then. */
 static int fail(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row,
                 const CleanFacts *facts, const char *reason, Error *reterr)
 {
@@ -307,8 +310,8 @@ static int fail(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *
         if (!lines)
                 return error_oom(reterr);
         describe_reason(result, reason, words);
-        if (!facts->is_cordoned)
-                cordon_device(cleaner, host, row, words);
+        if (!facts->is_cordoned && !cordon_device(cleaner, host, row, words))
+                return CLAIM_E_NOT_FOUND;
         r = claims_set_unclean(cleaner->config.service->claims, row->id, row->state, UNCLEAN_FAILED,
                                words, clock_usec(CLOCK_REALTIME), reterr);
         if (r == 0)
@@ -417,7 +420,8 @@ static int make_step(Cleaner *cleaner, const CleanerHost *host, const UncleanDev
                 r = end(cleaner, row, step == CLEAN_END, reterr);
                 break;
         }
-        /* A claim came between the facts and the write: the next look decides. */
+        /* A claim came between the facts and the write, or a cordon cannot be written: the next
+         * look decides. */
         return r == CLAIM_E_NOT_FOUND ? 0 : r < 0 ? r : 1;
 }
 
