@@ -157,7 +157,8 @@ static void answer(Waiting *waiting, const json_t *document, const char *name, c
 
 /* Returns the reason why the cycle did not make the reshape of this kind; code 0: it did. Other
  * parts of the publication can have failed. The error of the cycle counts only if Placement was not
- * reached, if the cycle ended before the reshape, or if the first publication is still put off. */
+ * reached, if the cycle ended before the reshape, if the first publication is still put off, or if
+ * a reload ended the wait. */
 static const Error *find_failure(const TrackerView *view, int kind, const Error *error)
 {
         const Error *why = kind == RESHAPE_SHOW ? &no_error
@@ -165,6 +166,8 @@ static const Error *find_failure(const TrackerView *view, int kind, const Error 
                                    ? &reshape_control_get_state(view->reshape)->undo_error
                                    : &view->status->reshape_error;
 
+        if (error->code == ECANCELED)
+                return error;
         if (why->code)
                 return why;
         return view->status->sync_state == SYNC_OFFLINE || view->status->settling.code ||
@@ -205,13 +208,15 @@ static int begin_reshape(Waiting *waiting, const EventAuthor *by, sd_bus_error *
 }
 
 /* Answers with the error of the last audit if it failed. Otherwise answers with its document, also
- * if the publication failed. If no audit has run, answers with the error of the cycle. */
+ * if the publication failed. If no audit has run, or if a reload ended the wait, answers with the
+ * error of the cycle: the document is that of an earlier audit then. */
 static void on_audited(Tracker *tracker, const Error *error, void *userdata)
 {
         const AuditorState *audit = auditor_get_state(tracker_view(tracker).auditor);
 
         answer(userdata, audit->document, BUS_ERROR_NOT_READY,
-               audit->error.code || audit->document ? &audit->error : error);
+               error->code != ECANCELED && (audit->error.code || audit->document) ? &audit->error
+                                                                                  : error);
 }
 
 static int ask_audit(Waiting *waiting, AuditorRequest request, const Uuid *consumer,
@@ -273,7 +278,9 @@ static void on_retired(Tracker *tracker, const Error *error, void *userdata)
         const Retirement *retirement = tracker_view(tracker).retirement;
         const Error *why = &retirement->error;
 
-        if (!why->code && !retirement->document)
+        if (error->code == ECANCELED)
+                why = error;
+        else if (!why->code && !retirement->document)
                 why = error->code ? error : &unknown;
         answer(userdata, retirement->document, BUS_ERROR_NOT_READY, why);
 }
@@ -429,8 +436,9 @@ static void on_cordon_reported(Tracker *tracker, const Error *error, void *userd
 {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = userdata;
 
-        (void)sd_bus_reply_method_return(
-                call, "s", tracker_view(tracker).status->cycle_published ? "" : error->text);
+        bool published = error->code != ECANCELED && tracker_view(tracker).status->cycle_published;
+
+        (void)sd_bus_reply_method_return(call, "s", published ? "" : error->text);
 }
 
 /* Applies the cordons to new claims at once, and answers after the cycle that reports them to

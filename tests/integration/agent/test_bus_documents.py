@@ -327,6 +327,18 @@ class TestOperations(BusCase):
         self.assertIn('can no longer be cancelled', self.refused('Cancel', 's', 'Heal'))
         self.assertEqual(terminal.end()[0], 0)
 
+    def test_a_reload_ends_an_operation_with_an_error(self):
+        """The document of an earlier audit is no answer to the operation that the reload ended."""
+        self.agent.ctl('audit', check=False)
+        self.proxy.add(Delay(0.5, path='^/allocations/'))
+        for operation in ('audit', 'heal'):
+            terminal = self.begin(operation)
+            self.wait_for(operation.title(), 'gathering')
+            self.agent.ctl('reload')
+            code, text = terminal.end()
+            self.assertIn('was reloaded during this operation', text)
+            self.assertEqual(code, 1, text)
+
     def test_pending_writes_are_signalled_until_they_are_done(self):
         def reports(name, n):
             wait_until(lambda: self.describe('status')[name] == n, 20, '%s = %d' % (name, n), step=0.1)
