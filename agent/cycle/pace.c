@@ -50,6 +50,38 @@ static uint64_t next_pause_usec(const CyclePace *pace)
                               jitter_random());
 }
 
+void cycle_pace_note_change(CyclePace *pace, uint64_t now_usec)
+{
+        pace->changed_usec = now_usec;
+        pace->check_at_usec = 0;
+}
+
+/* Schedules the check after the one at now_usec. A check is a part of a cycle, so the pause is a
+ * number of whole intervals. It is half an interval shorter, because the pauses of cycles are
+ * random. */
+static void schedule_check(CyclePace *pace, uint64_t now_usec)
+{
+        uint64_t interval_usec = pace->interval_usec, pause_usec;
+        uint64_t n_intervals = interval_usec > 0 ? pace->quiet_max_usec / interval_usec : 0;
+
+        if (pace->changed_usec == 0)
+                pace->changed_usec = now_usec;
+        if (n_intervals < 2 ||
+            now_usec - pace->changed_usec < CYCLE_QUIET_TIMES * pace->quiet_max_usec) {
+                pace->check_at_usec = 0;
+                return;
+        }
+        pause_usec = n_intervals * interval_usec - interval_usec / 2;
+        if (pace->check_at_usec == 0)
+                pause_usec = jitter_between(0, pause_usec, jitter_random());
+        pace->check_at_usec = now_usec + pause_usec;
+}
+
+bool cycle_pace_skips_check(const CyclePace *pace, uint64_t now_usec)
+{
+        return now_usec < pace->check_at_usec;
+}
+
 void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_after_usec,
                                uint64_t now_usec)
 {
@@ -59,8 +91,10 @@ void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_afte
                 pace->n_failures = 0;
                 pace->quiet_until_usec = 0;
                 pace->looked_at_usec = now_usec;
+                schedule_check(pace, now_usec);
                 return;
         }
+        cycle_pace_note_change(pace, now_usec);
         pace->n_failures++;
         pause_usec = next_pause_usec(pace);
         pause_usec = MAX(pause_usec, asked_usec);

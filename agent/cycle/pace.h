@@ -4,7 +4,13 @@
 /* Decides when the next cycle begins, and whether it sends requests to Placement. Cycles are
  * jittered around the interval. The first failure is retried soon, later ones at long intervals.
  * Only a request of a user comes before the time that a server asked for. During an outage, a fleet
- * must send fewer requests than normally, because its retries can prolong the outage.
+ * must send fewer requests than with a check in each cycle, because its retries can prolong the
+ * outage.
+ *
+ * A check is a cycle that reads Placement to find changes of other writers. When neither the host
+ * nor Placement has changed for CYCLE_QUIET_TIMES * quiet_max_usec, checks slow down: cycles
+ * without a reason of their own skip the check until quiet_max_usec have passed. The first change
+ * or failure ends this.
  *
  * This file has no clock and no timer: the caller passes times of CLOCK_BOOTTIME in
  * microseconds. */
@@ -20,14 +26,19 @@
 #define CYCLE_INTERVAL_USEC        (60 * USEC_PER_SEC)        /* without a configured one */
 #define CYCLE_FULL_USEC            (24 * 3600 * USEC_PER_SEC) /* between full reads, on average */
 #define CYCLE_RETRY_AFTER_MAX_USEC (600 * USEC_PER_SEC)       /* limit for servers */
+#define CYCLE_QUIET_TIMES          15 /* quiet_max_usec without a change before checks slow down */
 
-/* The pace of one tracker. The caller sets the first two members; the others begin as 0. */
+/* The pace of one tracker. The caller sets the first three members; the others begin as 0. */
 typedef struct CyclePace {
         uint64_t interval_usec;     /* UINT64_MAX: cycles only on request */
+        uint64_t quiet_max_usec;    /* between slow checks; below 2 intervals: checks never slow
+                                       down */
         uint64_t start_jitter_usec; /* minimum range of the delay of the first requests; 0: no
                                        delay, or it has begun already */
         uint64_t quiet_until_usec;  /* no request to Placement until then */
         uint64_t looked_at_usec;    /* last success with Placement; 0: never */
+        uint64_t changed_usec;      /* last change or failure; 0: no success with Placement yet */
+        uint64_t check_at_usec;     /* cycles before it skip the check; 0: checks are not slow */
         unsigned n_failures;        /* consecutive failures of Placement */
         uint64_t full_at_usec;      /* next full read of Placement; 0: not scheduled */
         uint64_t poll_retry_usec;   /* last pause after a failed poll; 0 after a success */
@@ -38,17 +49,28 @@ typedef struct CyclePace {
  * start_jitter_usec is 0, so also in later calls. */
 void cycle_pace_start(CyclePace *pace, size_t n_requests, uint64_t now_usec);
 
-/* Notes the result of a cycle with Placement. A failure sets the pause before the next request: 2
- * to 6 s after the first one (at most the interval, if that is shorter), one to two intervals after
- * each further one, or the server's pause if that is longer. retry_after_usec: the pause that the
- * server asked for, of which at most CYCLE_RETRY_AFTER_MAX_USEC count; 0: none. An earlier pause
- * that ends later stays in force until a success. */
+/* Notes that the host or Placement changed, that one of them cannot be used or is not in order, or
+ * that a user requested a cycle. Each cycle then checks Placement again. */
+void cycle_pace_note_change(CyclePace *pace, uint64_t now_usec);
+
+/* Notes the result of a cycle with Placement. A failure counts as a change, and sets the pause
+ * before the next request: 2 to 6 s after the first one (at most the interval, if that is shorter),
+ * one to two intervals after each further one, or the server's pause if that is longer. After a
+ * success without a change for long enough, schedules the next check. The first slow check comes
+ * after a random time, so that a fleet that became quiet together does not check together.
+ * retry_after_usec: the pause that the server asked for, of which at most
+ * CYCLE_RETRY_AFTER_MAX_USEC count; 0: none. An earlier pause that ends later stays in force until
+ * a success. */
 void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_after_usec,
                                uint64_t now_usec);
 
 /* Returns the time during which no request must be sent to Placement. polled: the last poll of the
  * host succeeded. Without a new snapshot there is nothing to report before the next interval. */
 uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_usec);
+
+/* Returns true if a cycle that only the timer began must not check Placement, because checks are
+ * slow. A check falls on the cycle that is the nearest to its time. */
+bool cycle_pace_skips_check(const CyclePace *pace, uint64_t now_usec);
 
 /* Returns true if this cycle reads all of Placement. asked: a user requested it. Otherwise a full
  * read is due half a day to one and a half days after the last one or the start. None is due after

@@ -198,7 +198,78 @@ static void test_start_delay_grows_with_requests(void **state)
         }
 }
 
-TEST_MAIN(test_full_read_once_a_day, test_full_read_on_request,
-          test_full_reads_spread_after_an_outage, test_pause_after_failures,
-          test_requested_pause_outlasts_failures, test_a_hypervisor_that_fails,
-          test_time_of_the_next_cycle, test_start_delay_grows_with_requests)
+/* The pause between two checks of a host on which nothing changes. last_change is the age of the
+ * last change at the first of them. */
+static void test_pause_between_checks(void **state)
+{
+        static const struct {
+                const char *about;
+                uint64_t interval, quiet_max, last_change;
+                bool slow; /* the check before was slow */
+                uint64_t low, high;
+        } cases[] = {
+                { "young", 60 * SECONDS, 240 * SECONDS, 3599 * SECONDS, false, 0, 0 },
+                { "the first one is random", 60 * SECONDS, 240 * SECONDS, HOURS, false, 0,
+                  210 * SECONDS },
+                { "then four intervals", 60 * SECONDS, 240 * SECONDS, HOURS, true, 210 * SECONDS,
+                  210 * SECONDS },
+                { "whole intervals", 60 * SECONDS, 239 * SECONDS, HOURS, true, 150 * SECONDS,
+                  150 * SECONDS },
+                { "not below two", 60 * SECONDS, 119 * SECONDS, 99 * HOURS, true, 0, 0 },
+                { "a long interval", 300 * SECONDS, 240 * SECONDS, 99 * HOURS, true, 0, 0 },
+                { "a short interval", SECONDS, 3 * SECONDS, 45 * SECONDS, true, 5 * SECONDS / 2,
+                  5 * SECONDS / 2 },
+                { "switched off", 60 * SECONDS, 0, 99 * HOURS, true, 0, 0 },
+                { "cycles on request", UINT64_MAX, 240 * SECONDS, 99 * HOURS, true, 0, 0 },
+                { "no interval", 0, 240 * SECONDS, 99 * HOURS, true, 0, 0 },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                uint64_t least = UINT64_MAX, most = 0;
+
+                for (int j = 0; j < 100; j++) {
+                        CyclePace pace;
+                        uint64_t pause = 0;
+
+                        pace = (CyclePace){ .interval_usec = cases[i].interval,
+                                            .quiet_max_usec = cases[i].quiet_max,
+                                            .changed_usec = 1000 * HOURS - cases[i].last_change,
+                                            .check_at_usec = cases[i].slow };
+                        cycle_pace_note_placement(&pace, false, 0, 1000 * HOURS);
+                        while (cycle_pace_skips_check(&pace, 1000 * HOURS + pause))
+                                pause += SECONDS / 2;
+                        least = MIN(least, pause);
+                        most = MAX(most, pause);
+                }
+                if (least < cases[i].low || most > cases[i].high ||
+                    most - least < (cases[i].high - cases[i].low) / 2)
+                        fail_msg("%s: %" PRIu64 " to %" PRIu64, cases[i].about, least, most);
+        }
+}
+
+/* Each change, each failure and each new process ends the slow checks for an hour. */
+static void test_change_ends_slow_checks(void **state)
+{
+        CyclePace pace = { .interval_usec = 60 * SECONDS, .quiet_max_usec = 240 * SECONDS };
+
+        cycle_pace_note_placement(&pace, false, 0, 9 * HOURS);
+        assert_false(cycle_pace_skips_check(&pace, 9 * HOURS));
+        for (uint64_t hour = 10; hour < 14; hour++) {
+                cycle_pace_note_placement(&pace, false, 0, hour * HOURS);
+                cycle_pace_note_placement(&pace, false, 0, hour * HOURS);
+                assert_true(cycle_pace_skips_check(&pace, hour * HOURS + 200 * SECONDS));
+                if (hour % 2 == 0)
+                        cycle_pace_note_change(&pace, hour * HOURS);
+                else
+                        cycle_pace_note_placement(&pace, true, 0, hour * HOURS);
+                assert_false(cycle_pace_skips_check(&pace, hour * HOURS));
+                cycle_pace_note_placement(&pace, false, 0, hour * HOURS + 3599 * SECONDS);
+                assert_false(cycle_pace_skips_check(&pace, hour * HOURS + 3599 * SECONDS));
+        }
+}
+
+TEST_MAIN(test_pause_between_checks, test_change_ends_slow_checks, test_full_read_once_a_day,
+          test_full_read_on_request, test_full_reads_spread_after_an_outage,
+          test_pause_after_failures, test_requested_pause_outlasts_failures,
+          test_a_hypervisor_that_fails, test_time_of_the_next_cycle,
+          test_start_delay_grows_with_requests)
