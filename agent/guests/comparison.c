@@ -518,7 +518,8 @@ static void finish_run(ComparisonRun *run, int result, const Error *error)
         end_run(run, true);
         (void)claim_service_is_unread(service);
         claim_service_note_step(service, result, error);
-        if (!claim_wanted_is_empty(&run->asked))
+        comparison->wants_answers = !claim_wanted_is_empty(&run->asked);
+        if (comparison->wants_answers)
                 comparison->is_due = true;
         else if (is_urgent(comparison))
                 comparison->urgent_usec = 0;
@@ -672,7 +673,8 @@ static int continue_first(ComparisonRun *run)
 {
         int r = continue_run(run);
 
-        if (r == 1 || run->access != RECONCILE_CAN_READ || claim_wanted_is_empty(&run->asked))
+        if (r == 1 || !run->reporter || run->access != RECONCILE_CAN_READ ||
+            claim_wanted_is_empty(&run->asked))
                 return r;
         r = run->asked.all ? read_all(run) : read_asked(run);
         return r == 1 ? 1 : compare_answered(run, r, &ERROR_NULL);

@@ -56,8 +56,9 @@ int comparison_run_begin(ComparisonRun **ret, ClaimService *service, sd_event *e
                          Reporter *reporter, const Uuid *root, void (*done)(void *userdata),
                          void *userdata);
 
-/* Compares without reading Placement: access must not be RECONCILE_CAN_READ. The first turn begins
- * after a short pause, in which D-Bus calls that have arrived are served. Results are those of
+/* Compares without reading Placement. With RECONCILE_CAN_READ, differences that need answers are
+ * left to a comparison that reads (ClaimComparison.wants_answers). The first turn begins after a
+ * short pause, in which D-Bus calls that have arrived are served. Results are those of
  * comparison_run_begin(). */
 int comparison_run_begin_alone(ComparisonRun **ret, ClaimService *service, sd_event *event,
                                ReconcileAccess access, void (*done)(void *userdata),

@@ -57,6 +57,8 @@ typedef struct ClaimComparison {
         size_t n_recent, n_recent_allocated;
 
         bool is_due; /* a comparison must begin: the poll was not compared yet, or not completely */
+        bool wants_answers; /* the last comparison left differences that need answers of
+                               Placement */
         ReconcileMemory memory;
         ReconcileProblems problems;
         Uuid *away; /* guests that other hosts have */

@@ -297,7 +297,7 @@ static void check(const Fixture *fixture, const Row *row)
         service->comparison.held_stamp = row->moved ? 11 : 12;
         if (row->no_claims)
                 service->claims = claims_free(service->claims);
-        if (comparison_run_begin(&run, service, loop, NULL, &root, on_done, &run) > 0)
+        if (comparison_run_begin(&run, service, loop, (Reporter *)&world, &root, on_done, &run) > 0)
                 note('|');
         assert_int_equal(run != NULL, strchr(row->trace, '|') != NULL);
         if (row->cancelled)
@@ -521,6 +521,40 @@ static void on_adopted(void *userdata)
         note('!');
 }
 
+/* A comparison that cannot read, but could ask, leaves its questions to a later one. */
+static void test_questions_are_left(void **state)
+{
+        static const struct {
+                ReconcileAccess access;
+                const char *wanted, *trace;
+                bool asks;
+        } cases[] = {
+                { RECONCILE_CAN_READ, "", "|cd", false },
+                { RECONCILE_CAN_READ, "x", "|cd", true },
+                { RECONCILE_NO_READS, "x", "|wd", false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_(snapshot_unrefp) Snapshot *poll = make_poll("", 10);
+                ClaimService *service = open_service(*state, poll);
+                ComparisonRun *run = NULL;
+
+                memset(&world, 0, sizeof(world));
+                trace[0] = '\0';
+                world.wanted = cases[i].wanted;
+                assert_int_equal(comparison_run_begin_alone(&run, service, loop, cases[i].access,
+                                                            on_done, &run),
+                                 1);
+                note('|');
+                while (run)
+                        assert_true(sd_event_run(loop, USEC_PER_SEC) > 0);
+                assert_string_equal(trace, cases[i].trace);
+                assert_int_equal(service->comparison.wants_answers, cases[i].asks);
+                assert_int_equal(service->comparison.is_due, cases[i].asks);
+                claim_service_free(service);
+        }
+}
+
 /* A comparison of several turns shows that it adopts guests until its end, also if it is cancelled
  * or the database is closed. Then it is due again. */
 static void test_takes_turns(void **state)
@@ -591,6 +625,6 @@ static int tear_down(void **state)
         return fixture_teardown(state);
 }
 
-TEST_MAIN_WITH(set_up, tear_down, test_asks_placement, test_ends, test_takes_turns, test_polls,
-               test_jumps, test_clock_jump_moves_earlier_times, test_ends_of_time,
-               test_a_clock_that_is_set_moves_times)
+TEST_MAIN_WITH(set_up, tear_down, test_asks_placement, test_ends, test_questions_are_left,
+               test_takes_turns, test_polls, test_jumps, test_clock_jump_moves_earlier_times,
+               test_ends_of_time, test_a_clock_that_is_set_moves_times)
