@@ -318,6 +318,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .reporter = engine->config->has_placement ? &engine->config->reporter : NULL,
                 .known = get_known_host(daemon, engine->config),
                 .interval_usec = engine->config->update_interval_usec,
+                .quiet_max_usec = engine->config->quiet_max_usec,
                 .dry_run = daemon->mode == DAEMON_DRY_RUN,
                 .starts = !before ||
                           reshape_control_get_state(tracker_view(daemon->engine.tracker).reshape)

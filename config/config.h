@@ -56,6 +56,7 @@ typedef struct Config {
         char *state_dir;             /* folder of the agent; default: StateDirectory= of the unit */
         uint64_t device_settle_usec; /* device_settle_sec, seconds; 30 */
         uint64_t device_hold_usec;   /* device_hold_sec, seconds; 30 */
+        uint64_t quiet_max_usec;     /* quiet_interval_max_sec, seconds; 240; 0: not used */
         uint64_t start_jitter_usec;  /* start_jitter_sec, seconds; 5 */
         char *metrics_file;          /* NULL: no metrics */
         uint64_t reshape_patience_usec; /* reshape_timeout, seconds; 300 */

@@ -218,6 +218,7 @@ const ConfigOption config_options[] = {
         PATH("agent", "state_dir", state_dir, LOCALSTATEDIR "/lib/compute-agent"),
         NUMBER("agent", "device_settle_sec", CONFIG_SECONDS, device_settle_usec, "30", 0, 3600),
         NUMBER("agent", "device_hold_sec", CONFIG_SECONDS, device_hold_usec, "30", 0, 3600),
+        NUMBER("agent", "quiet_interval_max_sec", CONFIG_SECONDS, quiet_max_usec, "240", 0, 600),
         NUMBER("agent", "start_jitter_sec", CONFIG_SECONDS, start_jitter_usec, "5", 0, 3600),
         WORD("agent", "log_level", log_level, "info", log_levels,
              "debug, info, notice, warning, err or crit"),

@@ -26,8 +26,9 @@
  *
  * Without Placement. These cycles send no request: before the first successful poll, without a
  * [placement] section, on a retired host, and while the first publication waits for devices
- * (settling). A quiet cycle (pace.h) sends none either. A failed poll does not end a cycle: the
- * last snapshot is used. A standalone host reshapes its tree at the end of POLL.
+ * (settling). A quiet cycle and one that skips its check (pace.h) send none either. A failed poll
+ * does not end a cycle: the last snapshot is used. A standalone host reshapes its tree at the end
+ * of POLL.
  *
  * The tree of nova-compute: [agent] nova = observe, beside. The cycle writes reserved amounts if
  * the mode permits it, and counts the requests that would make the tree equal. With nova = top the
@@ -92,6 +93,7 @@ typedef enum CycleScope {
         CYCLE_RETIRED,      /* the host is removed from Placement */
         CYCLE_SETTLING,     /* the first publication waits for devices */
         CYCLE_QUIET,        /* too early for the next request */
+        CYCLE_UNCHANGED,    /* no change for long, and too early for the next check */
 } CycleScope;
 
 /* The facts that decide the order of one cycle. */

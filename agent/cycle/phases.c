@@ -84,6 +84,7 @@ static int begin_poll(Tracker *tracker, Error *reterr)
                 .facts = { .owns_tree = tracker_may(tracker, NOVA_ACTION_PUBLISH),
                            .dry_run = tracker->config.dry_run,
                            .retries_in_use = tracker->maker.retained },
+                .wanted = tracker->all || tracker->changed_usec > 0,
         };
         tracker->status.cycle_published = tracker->all = false;
         tracker->changed_usec = 0;
@@ -136,6 +137,17 @@ static bool is_quiet(Tracker *tracker)
                        0;
 }
 
+/* Returns true if this cycle does not check Placement, because nothing has changed for long. A
+ * cycle with an own reason always checks: a request, a change of the host or its tree, an audit. */
+static bool skips_check(Tracker *tracker)
+{
+        if (tracker->n_waiters > 0 || tracker->cycle.wanted ||
+            !cycle_pace_skips_check(&tracker->pace, clock_usec(CLOCK_BOOTTIME)))
+                return false;
+        tracker->cycle.audits = auditor_is_due(tracker->auditor);
+        return !tracker->cycle.audits;
+}
+
 /* Returns the scope of the cycle, and notes in the status that a host is standalone or retired.
  * Without Placement, *ret is the reason, with which a requested audit fails. CYCLE_QUIET sets no
  * reason: a requested audit then waits for the next cycle. */
@@ -162,7 +174,9 @@ static CycleScope find_scope(Tracker *tracker, Error *ret)
                 *ret = tracker->cycle.error = status->settling;
                 return CYCLE_SETTLING;
         }
-        return is_quiet(tracker) ? CYCLE_QUIET : CYCLE_PLACEMENT;
+        if (is_quiet(tracker))
+                return CYCLE_QUIET;
+        return skips_check(tracker) ? CYCLE_UNCHANGED : CYCLE_PLACEMENT;
 }
 
 /* Logs a provider that this agent has deleted from Placement, with the evidence. */
@@ -286,13 +300,11 @@ static void hasten(Tracker *tracker, uint64_t pause_usec)
  * cycle that was requested. */
 static void settle(Tracker *tracker)
 {
-        uint64_t now = clock_usec(CLOCK_BOOTTIME), latest;
+        uint64_t now = clock_usec(CLOCK_BOOTTIME),
+                 latest = tracker->changed_usec + CHANGE_SETTLE_MAX_USEC;
 
         if (tracker->all)
                 return;
-        if (tracker->changed_usec == 0)
-                tracker->changed_usec = now;
-        latest = tracker->changed_usec + CHANGE_SETTLE_MAX_USEC;
         tracker_arm_timer(tracker, MIN(CHANGE_SETTLE_USEC, latest > now ? latest - now : 0));
 }
 
@@ -300,6 +312,8 @@ void tracker_note_cards(void *userdata)
 {
         Tracker *tracker = userdata;
 
+        if (tracker->changed_usec == 0)
+                tracker->changed_usec = clock_usec(CLOCK_BOOTTIME);
         if (tracker->phase == CYCLE_IDLE)
                 settle(tracker);
         else
@@ -630,7 +644,8 @@ static void judge_spared_audit(Tracker *tracker)
 static int begin_audit(Tracker *tracker, Error *reterr)
 {
         judge_spared_audit(tracker);
-        if (tracker->config.dry_run || !auditor_is_due(tracker->auditor))
+        if (tracker->config.dry_run ||
+            (!tracker->cycle.audits && !auditor_is_due(tracker->auditor)))
                 return PHASE_SKIPPED;
         if (auditor_begin(tracker->auditor, tracker->reporter,
                           tracker_status_find_hindrance(&tracker->status, &tracker->overwrites),
@@ -650,17 +665,47 @@ static int begin_soon(Tracker *tracker, Error *reterr)
 }
 
 /* Reconciles claims and guests without a read of Placement, after calls that have arrived were
- * served. This is the last phase with work, because claims name providers by uuid, and Placement
- * can have other uuids than the host expects. Skipped if nothing is due, and in a dry run. */
+ * served. If a check was skipped, differences that need answers are left to the next cycle
+ * (was_calm()). This is the last phase with work, because claims name providers by uuid, and
+ * Placement can have other uuids than the host expects. Skipped if nothing is due, and in a dry
+ * run. */
 static int begin_reconcile(Tracker *tracker, Error *reterr)
 {
-        ReconcileAccess word =
-                tracker->config.reporter ? RECONCILE_NO_READS : RECONCILE_NO_PLACEMENT;
+        ReconcileAccess word = !tracker->config.reporter ? RECONCILE_NO_PLACEMENT
+                               : tracker->cycle.facts.scope == CYCLE_UNCHANGED ? RECONCILE_CAN_READ
+                                                                               : RECONCILE_NO_READS;
         bool runs = !tracker->config.dry_run &&
                     comparison_run_begin_alone(&tracker->comparison_run, tracker->maker.claims,
                                                tracker->event, word, on_compared, tracker) > 0;
 
         return runs ? PHASE_WAITS : PHASE_SKIPPED;
+}
+
+/* Returns the sum of the generations in Placement's tree. Any write to the tree changes it. */
+static int64_t sum_tree(const Tracker *tracker)
+{
+        const ProviderTree *tree = tracker->reporter ? reporter_tree(tracker->reporter) : NULL;
+        int64_t sum = 0;
+
+        for (size_t i = 0; tree && i < tree->n_providers; i++)
+                sum += 1 + reporter_get_generation(tracker->reporter, &tree->providers[i]->uuid);
+        return sum;
+}
+
+/* Returns true if this cycle found no failure, no change of Placement since the last cycle with
+ * Placement, and no question to Placement. A cycle that skipped its check and found a question is
+ * followed at once by one that asks. */
+static bool was_calm(Tracker *tracker)
+{
+        SyncState state = tracker->status.sync_state;
+        int64_t before = tracker->generations;
+        bool asks = tracker->maker.claims->comparison.wants_answers;
+
+        if (tracker->cycle.spoke)
+                tracker->generations = sum_tree(tracker);
+        tracker->again |= asks && tracker->cycle.facts.scope == CYCLE_UNCHANGED;
+        return !asks && tracker->generations == before && !tracker->status.hypervisor_error.code &&
+               (state == SYNC_SYNCED || state == SYNC_LEFT_TO_NOVA);
 }
 
 /* Notes the result of this cycle in the pace. Only an outage of Placement and a conflict count as
@@ -672,6 +717,8 @@ static uint64_t next_pause_usec(Tracker *tracker)
         SyncState state = tracker->status.sync_state;
         uint64_t now = clock_usec(CLOCK_BOOTTIME), pause_usec, due_in_usec;
 
+        if (!was_calm(tracker))
+                tracker_note_change(tracker);
         if (tracker->cycle.spoke)
                 cycle_pace_note_placement(
                         &tracker->pace, state == SYNC_OFFLINE || state == SYNC_PENDING,

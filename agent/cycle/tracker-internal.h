@@ -10,6 +10,7 @@
 #include "agent/cycle/tracker.h"
 #include "agent/cycle/warm-start.h"
 #include "agent/guests/comparison.h"
+#include "base/clock.h"
 
 /* A caller that waits for the end of a cycle. */
 typedef struct CycleWaiter {
@@ -25,6 +26,8 @@ typedef struct TrackerCycle {
         OrderFacts facts;
         Error error;            /* passed to the waiters */
         bool spoke;             /* the scope of this cycle was CYCLE_PLACEMENT */
+        bool audits;            /* an audit is due, which the choice of the scope has found */
+        bool wanted;            /* begun by a request or a change, and not only by the timer */
         uint64_t writes_before; /* writes of the report client before this cycle */
 } TrackerCycle;
 
@@ -58,6 +61,8 @@ struct Tracker {
         bool all;              /* a cycle was requested, and its poll reads everything */
         bool full;             /* the next cycle reads all of Placement */
         uint64_t changed_usec; /* CLOCK_BOOTTIME of the first change since the last poll; 0: none */
+        int64_t generations;   /* sum of the generations of Placement's tree at the end of the last
+                                  cycle with Placement */
         Retirement retirement;
         uint64_t n_begun; /* number of cycles that have begun */
         CycleWaiter *waiters;
@@ -76,6 +81,13 @@ void tracker_arm_timer(Tracker *tracker, uint64_t pause_usec);
 /* Ends the phase, and runs the following phases until one waits for an answer. result is an input
  * of cycle_outcome() (order.h). error has its words, or is NULL. */
 void tracker_end_phase(Tracker *tracker, int result, const Error *error);
+
+/* Notes in the pace that something has changed or was requested, so that this cycle, or the next
+ * one, checks Placement, and the checks are not slow. */
+static inline void tracker_note_change(Tracker *tracker)
+{
+        cycle_pace_note_change(&tracker->pace, clock_usec(CLOCK_BOOTTIME));
+}
 
 /* Handles the result of a poll, or other news of the host. userdata is the tracker. */
 void tracker_on_host_poll(HostPoll *poll, HostPollEvent event, const Error *error, void *userdata);

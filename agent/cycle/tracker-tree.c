@@ -137,6 +137,8 @@ static void take_tree(Tracker *tracker, ProviderTree *tree, bool known)
 {
         bool reshaped = !tracker->status.reshape_needed && known;
 
+        if (!tracker->tree || !provider_tree_equal(tracker->tree, tree))
+                tracker_note_change(tracker);
         provider_tree_free(tracker->tree);
         tracker->tree = tree;
         offer_tree(tracker, reshaped);
@@ -150,6 +152,8 @@ static int share_tree(Tracker *tracker, const ProviderTree *base, MadeTree *made
         ProviderTree *shared = NULL;
         int r = nova_tree_to_claim(base, made->tree, &tracker->maker.root, &shared);
 
+        if (!tracker->wanted || !provider_tree_equal(tracker->wanted, made->tree))
+                tracker_note_change(tracker);
         provider_tree_free(tracker->wanted);
         tracker->wanted = made->tree;
         made->tree = shared;

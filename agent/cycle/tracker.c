@@ -155,6 +155,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
                     config->reshape_patience_usec, config->starts, config->maker.claims) < 0)
                 return error_oom(reterr);
         tracker->pace = (CyclePace){ .interval_usec = config->interval_usec,
+                                     .quiet_max_usec = config->quiet_max_usec,
                                      .start_jitter_usec = config->start_jitter_usec };
         take_warm_start(tracker);
         audited_usec = find_last_audit(tracker);
@@ -234,6 +235,7 @@ int tracker_sync(Tracker *tracker, TrackerSync sync, TrackerDone done, void *use
 {
         if (done && add_waiter(tracker, done, userdata, sync != TRACKER_SYNC) < 0)
                 return -ENOMEM;
+        tracker_note_change(tracker);
         tracker->all = true;
         tracker->full |= sync == TRACKER_PUBLISH_ALL;
         if (tracker->phase == CYCLE_IDLE)

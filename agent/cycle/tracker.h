@@ -38,6 +38,7 @@ typedef struct TrackerConfig {
         const ReporterConfig *reporter; /* NULL: standalone */
         const Snapshot *known;          /* the host before the first poll; NULL: unknown */
         uint64_t interval_usec;         /* between cycles; UINT64_MAX: only on request */
+        uint64_t quiet_max_usec;        /* CyclePace.quiet_max_usec */
         uint64_t patience_usec;         /* time after which a poll counts as failed; 0: 30 s */
         bool dry_run;                   /* a cycle writes nothing to Placement or to claims: no
                                            reshape, audit or comparison of claims */

@@ -4,6 +4,7 @@
 import hashlib
 import json
 import re
+import time
 
 from tests.env.agent import Agent
 from tests.env.case import EnvCase
@@ -77,6 +78,52 @@ class TestInUse(EnvCase):
         agent.ctl('sync', check=False)
         self.assertNotIn('DISK_GB', self.placement.tree(root)[root]['inventories'])
         self.assertNotIn('refused', agent.log())
+
+
+class TestQuiet(EnvCase):
+    """Checks of Placement slow down on a host without changes: here after 45 s from one to three seconds."""
+
+    QUIET = 3
+
+    def start(self, name, quiet):
+        agent = Agent(self.scratch, self.placement, bus=self.bus, host=recorded_host(name))
+        agent.configure({'DEFAULT': {'update_resources_interval': 1}, 'agent': {'device_settle_sec': 0, 'quiet_interval_max_sec': quiet}})
+        return agent.start('synced')
+
+    def checks(self, agent, seconds):
+        """Returns the number of requests of an agent in this time. Each of them reads the list of its tree."""
+        mark = self.placement.mark()
+        time.sleep(seconds)
+        lines = [line for line in self.placement.requests_since(mark) if agent.root() in line[1]]
+        self.assertEqual({route(line) for line in lines}, {'GET /resource_providers'})
+        return len(lines)
+
+    def test_a_host_without_changes_is_checked_less_often(self):
+        edited, grown, always = (self.start(name, quiet) for name, quiet in (('edited', self.QUIET), ('grown', self.QUIET), ('always', 0)))
+        self.assertGreaterEqual(self.checks(edited, 12), 9)
+        time.sleep(15 * self.QUIET + self.QUIET - 12)
+        before = grown.status()['last_poll_usec']
+        self.assertIn(self.checks(edited, 12), (3, 4, 5))
+        self.assertIn(self.checks(grown, 12), (3, 4, 5))
+        self.assertGreaterEqual(self.checks(always, 8), 5)
+        self.assertGreater(grown.status()['last_poll_usec'] - before, 30 * 10**6)  # The host is polled as before.
+
+        def memory(agent):
+            return self.placement.tree(agent.root())[agent.root()]['inventories']['MEMORY_MB']
+        # A change of the host is published by the next poll.
+        total = memory(grown)['total']
+        began = time.monotonic()
+        grown.record(recorded_host('grown', memory_kib=(total + 1024) * 1024))
+        wait_until(lambda: memory(grown)['total'] == total + 1024, 20, 'the new memory', step=0.05)
+        self.assertLess(time.monotonic() - began, 2.5)
+        self.assertGreaterEqual(self.checks(grown, 8), 5)
+        # Another writer's change is found by the next check. After it, each cycle checks again.
+        reserved = memory(edited)['reserved']
+        began = time.monotonic()
+        self.placement.edit(edited.root(), 'inventories', lambda inventories: inventories['MEMORY_MB'].update(reserved=17))
+        wait_until(lambda: memory(edited)['reserved'] == reserved, 20, 'the repair', step=0.05)
+        self.assertLess(time.monotonic() - began, self.QUIET + 2)
+        self.assertGreaterEqual(self.checks(edited, 8), 5)
 
 
 class TestRestart(AgentCase):

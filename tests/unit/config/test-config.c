@@ -21,6 +21,7 @@ static void test_defaults(void **state)
         assert_int_equal(c->log_level, LOG_INFO);
         assert_int_equal(c->claim_expiry_usec, 300 * USEC_PER_SEC);
         assert_int_equal(c->update_interval_usec, 60 * USEC_PER_SEC);
+        assert_int_equal(c->quiet_max_usec, 240 * USEC_PER_SEC);
         assert_string_equal(c->driver.host.owner_trait, "OWNER_NOVA");
         assert_string_equal(c->driver.libvirt.connection_uri, "qemu:///system");
         assert_null(c->driver.static_path);
@@ -287,6 +288,7 @@ static const struct {
         REFUSED("agent", "owner_trait", "nova",
                 "the name of a trait (up to 255 of A-Z, 0-9 and _), or empty"),
         REFUSED("libvirt", "connection_uri", "system", "a libvirt URI such as qemu:///system"),
+        REFUSED("agent", "quiet_interval_max_sec", "601", "a whole number from 0 to 600"),
         REFUSED("libvirt", "keepalive_interval", "3601", "a whole number from 0 to 3600"),
         { "[libvirt]\nimages_type = lvm\n",
           "x.conf:2: [libvirt] images_type = lvm needs images_storage_pool, the libvirt storage pool of "

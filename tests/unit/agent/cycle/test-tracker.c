@@ -5,6 +5,7 @@
 
 #include "agent/cycle/tracker-internal.h"
 
+#include <inttypes.h>
 #include <sys/eventfd.h>
 
 #include "agent/reshape/claim-move.h"
@@ -29,6 +30,7 @@ typedef struct World {
         Cordon *cordon;
         Retained *retained; /* NULL: none */
         ProviderTree *remembered;
+        bool asks; /* a comparison without reads has a question to Placement */
         bool audit_due, audit_fails;
         const char *audit_waits; /* why the last audit must not heal */
         void (*audit_done)(void *userdata);
@@ -147,6 +149,7 @@ int comparison_run_begin(ComparisonRun **ret, ClaimService *service, sd_event *e
 int comparison_run_begin_alone(ComparisonRun **ret, ClaimService *service, sd_event *event,
                                ReconcileAccess word, void (*done)(void *userdata), void *userdata)
 {
+        service->comparison.wants_answers = word == RECONCILE_CAN_READ && world.asks;
         return 0;
 }
 
@@ -704,6 +707,53 @@ static void test_host_events_begin_a_cycle(void **state)
 }
 
 /* The message has the time since the first request without an answer, not the limit of one poll. */
+/* Runs the cycle that only the timer begins, and those that follow at once. */
+static void run_timer(void)
+{
+        memset(fake_reporter.did, 0, sizeof(fake_reporter.did));
+        tracker_arm_timer(world.tracker, 0);
+        do
+                assert_true(sd_event_run(fake_reporter.event, USEC_PER_SEC) >= 0);
+        while (world.tracker->phase != CYCLE_IDLE ||
+               (sd_event_source_get_enabled(world.tracker->cycle_timer, NULL) > 0 &&
+                get_due() <= clock_usec(CLOCK_BOOTTIME)));
+}
+
+/* While checks are slow, a cycle that only the timer begins does not read Placement, unless it has
+ * a reason. quiet: the checks stay slow. */
+static void test_slow_checks(void **state)
+{
+        static const struct {
+                const char *about, *comes, *did;
+                bool quiet;
+        } cases[] = {
+                { "nothing new", "", "P", true },
+                { "an event of the host", "event", "PRW", true },
+                { "a request", "full", "PFRW", false },
+                { "another tree", "lost", "PRW", false },
+                { "an audit is due", "audit", "PRWA", true },
+                { "a question of the claims", "asks", "PPRW", false },
+                { "a poll fails", "gone", "P", false },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                start(&reporter_config, false);
+                run_cycle();
+                world.tracker->pace.check_at_usec = UINT64_MAX;
+                world.tracker->pace.changed_usec = 1;
+                let_come(cases[i].comes);
+                world.asks = strcmp(cases[i].comes, "asks") == 0;
+                if (strcmp(cases[i].comes, "event") == 0)
+                        tracker_note_cards(world.tracker);
+                run_timer();
+                if (strcmp(fake_reporter.did, cases[i].did) != 0 ||
+                    (world.tracker->pace.changed_usec == 1) != cases[i].quiet)
+                        fail_msg("%s: %s, changed %" PRIu64, cases[i].about, fake_reporter.did,
+                                 world.tracker->pace.changed_usec);
+                start_over();
+        }
+}
+
 static void test_message_has_the_time_without_an_answer(void **state)
 {
         world.patience_usec = 600 * USEC_PER_MSEC;
@@ -842,7 +892,7 @@ static void test_a_cycle_copies_the_tree_twice(void **state)
 TEST_MAIN_WITH(set_up, tear_down, test_cycles, test_times_and_progress, test_a_known_host_is_served,
                test_a_cycle_waits_for_a_later_poll, test_a_request_during_a_cycle_gets_its_own,
                test_host_events_do_not_delay_a_requested_cycle, test_host_events_begin_a_cycle,
-               test_message_has_the_time_without_an_answer,
+               test_slow_checks, test_message_has_the_time_without_an_answer,
                test_without_placement_the_remembered_host_is_used,
                test_a_root_under_another_name_is_refused, test_waiters,
                test_a_cycle_copies_the_tree_twice)
