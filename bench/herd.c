@@ -5,10 +5,12 @@
  *
  *   herd [AGENTS [PROVIDERS]]
  *
- * The agents start together, run, meet an outage of Placement, and run again. Each has an event of
- * its host (the start or end of a guest) every five minutes. A cycle without a change, or a
- * rejected one, is one request; the first cycle reads everything. Fails if the fleet sends more
- * requests during the outage than before it. */
+ * The agents start together, run, and have no change for more than an hour. Then they meet an
+ * outage of Placement, and run again. Before that hour and after it, each has an event of its host
+ * (the start or end of a guest) every five minutes. A cycle without a change, or a rejected one, is
+ * one request; the first cycle reads everything. Fails if the fleet sends more requests during the
+ * outage than before the checks of Placement slowed down. Fails also if it sends more than 0.25
+ * requests a minute and agent after that. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,10 +25,13 @@
 #define STEP          (SECONDS / 10)
 #define START_JITTER  (5 * SECONDS)
 #define INTERVAL      (60 * SECONDS)
+#define QUIET_MAX     (4 * MINUTES)
 #define QUIET_BEGINS  (5 * MINUTES)
-#define OUTAGE_BEGINS (25 * MINUTES)
-#define OUTAGE_ENDS   (35 * MINUTES)
-#define MINUTE_AFTER  (36 * MINUTES)
+#define EVENTS_END    (25 * MINUTES)
+#define SLOW_BEGINS   (65 * MINUTES)
+#define OUTAGE_BEGINS (125 * MINUTES)
+#define OUTAGE_ENDS   (135 * MINUTES)
+#define MINUTE_AFTER  (136 * MINUTES)
 #define REQUESTS(n)   (1 + 3 * (n))
 
 typedef struct SimulatedAgent {
@@ -34,6 +39,8 @@ typedef struct SimulatedAgent {
         uint64_t due_usec, event_usec;
         bool read; /* it has read Placement */
 } SimulatedAgent;
+
+enum { START, QUIET, PAUSE, SLOW, OUTAGE, AFTER, N_PHASES };
 
 /* Requests of one phase, and the largest number in one second. */
 typedef struct Count {
@@ -58,14 +65,16 @@ static void count(Count *counted, uint64_t n, uint64_t now_usec)
         counted->n_second_max = MAX(counted->n_second_max, counted->n_second);
 }
 
-/* Runs a cycle of one agent. Returns its number of requests. away: Placement does not answer. */
-static uint64_t cycle(SimulatedAgent *agent, size_t n_providers, bool away, uint64_t retry_usec,
-                      uint64_t now_usec)
+/* Runs a cycle of one agent. Returns its number of requests. event: an event of the host began it.
+ * away: Placement does not answer. */
+static uint64_t cycle(SimulatedAgent *agent, size_t n_providers, bool event, bool away,
+                      uint64_t retry_usec, uint64_t now_usec)
 {
         uint64_t n = 0;
 
         cycle_pace_start(&agent->pace, REQUESTS(n_providers), now_usec);
-        if (cycle_pace_quiet_usec(&agent->pace, true, now_usec) == 0) {
+        if (cycle_pace_quiet_usec(&agent->pace, true, now_usec) == 0 &&
+            (event || !cycle_pace_skips_check(&agent->pace, now_usec))) {
                 n = away || agent->read ? 1 : REQUESTS(n_providers);
                 agent->read |= !away;
                 cycle_pace_note_placement(&agent->pace, away, away ? retry_usec : 0, now_usec);
@@ -74,29 +83,44 @@ static uint64_t cycle(SimulatedAgent *agent, size_t n_providers, bool away, uint
         return n;
 }
 
+static int find_phase(uint64_t now_usec)
+{
+        static const uint64_t begins[] = { QUIET_BEGINS, EVENTS_END, SLOW_BEGINS, OUTAGE_BEGINS,
+                                           OUTAGE_ENDS };
+        int phase = START;
+
+        while (phase < AFTER && now_usec >= begins[phase])
+                phase++;
+        return phase;
+}
+
 /* Simulates all phases in steps of a tenth of a second. */
 static void run(SimulatedAgent *agents, size_t n_agents, size_t n_providers, uint64_t retry_usec,
-                Count counts[4])
+                Count counts[N_PHASES])
 {
         for (size_t i = 0; i < n_agents; i++) {
                 agents[i] = (SimulatedAgent){
                         .event_usec = jitter_between(0, EVERY_EVENT, random_bits()) + QUIET_BEGINS,
-                        .pace = { .interval_usec = INTERVAL, .start_jitter_usec = START_JITTER },
+                        .pace = { .interval_usec = INTERVAL,
+                                  .quiet_max_usec = QUIET_MAX,
+                                  .start_jitter_usec = START_JITTER },
                 };
         }
         for (uint64_t now = STEP; now < MINUTE_AFTER; now += STEP) {
-                Count *counted = &counts[(now >= QUIET_BEGINS) + (now >= OUTAGE_BEGINS) +
-                                         (now >= OUTAGE_ENDS)];
-                bool away = now >= OUTAGE_BEGINS && now < OUTAGE_ENDS;
+                int phase = find_phase(now);
 
                 for (size_t i = 0; i < n_agents; i++) {
                         SimulatedAgent *agent = &agents[i];
+                        bool event = now >= agent->event_usec;
 
-                        if (now < agent->due_usec && now < agent->event_usec)
-                                continue;
-                        if (now >= agent->event_usec)
+                        if (event)
                                 agent->event_usec += EVERY_EVENT;
-                        count(counted, cycle(agent, n_providers, away, retry_usec, now), now);
+                        event &= phase != PAUSE && phase != SLOW;
+                        if (event || now >= agent->due_usec)
+                                count(&counts[phase],
+                                      cycle(agent, n_providers, event, phase == OUTAGE, retry_usec,
+                                            now),
+                                      now);
                 }
         }
 }
@@ -117,23 +141,27 @@ int main(int argc, char *argv[])
         if (!agents)
                 return 1;
         printf("%zu agents of %zu providers; requests a second\n", n_agents, n_providers);
-        printf("%-14s %17s %9s %9s %14s\n", "Retry-After", "start (most)", "quiet", "outage",
-               "after (most)");
+        printf("%-14s %17s %9s %21s %9s %14s\n", "Retry-After", "start (most)", "quiet",
+               "after an hour (most)", "outage", "after (most)");
         for (size_t i = 0; i < ARRAY_SIZE(retries); i++) {
-                Count counts[4] = { 0 };
-                double quiet, outage;
+                Count counts[N_PHASES] = { 0 };
+                double quiet, slow, outage;
 
                 run(agents, n_agents, n_providers, retries[i], counts);
-                quiet = per_second(&counts[1], QUIET_BEGINS, OUTAGE_BEGINS);
-                outage = per_second(&counts[2], OUTAGE_BEGINS, OUTAGE_ENDS);
-                less &= outage < quiet;
-                printf("%12" PRIu64 " s %9.1f (%5" PRIu64 ") %9.1f %9.1f %6.1f (%5" PRIu64 ")\n",
-                       retries[i] / SECONDS, per_second(&counts[0], 0, MINUTES),
-                       counts[0].n_second_max, quiet, outage,
-                       per_second(&counts[3], OUTAGE_ENDS, MINUTE_AFTER), counts[3].n_second_max);
+                quiet = per_second(&counts[QUIET], QUIET_BEGINS, EVENTS_END);
+                slow = per_second(&counts[SLOW], SLOW_BEGINS, OUTAGE_BEGINS);
+                outage = per_second(&counts[OUTAGE], OUTAGE_BEGINS, OUTAGE_ENDS);
+                less &= outage < quiet && slow * 60 / (double)n_agents < 0.255;
+                printf("%12" PRIu64 " s %9.1f (%5" PRIu64 ") %9.1f %13.2f (%5" PRIu64
+                       ") %9.1f %6.1f (%5" PRIu64 ")\n",
+                       retries[i] / SECONDS, per_second(&counts[START], 0, MINUTES),
+                       counts[START].n_second_max, quiet, slow, counts[SLOW].n_second_max, outage,
+                       per_second(&counts[AFTER], OUTAGE_ENDS, MINUTE_AFTER),
+                       counts[AFTER].n_second_max);
         }
         free(agents);
         if (!less)
-                fprintf(stderr, "The fleet that fails asks for more than the one that is well.\n");
+                fprintf(stderr,
+                        "The fleet sends too many requests in the outage, or when quiet.\n");
         return less ? 0 : 1;
 }
