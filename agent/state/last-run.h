@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The reason of this start, by the file "last-run.json" of state_dir. A process writes its version
+ * and boot into this file when it starts, and notes its clean end there. Blocks on the disk. */
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/* The reasons, which are all that the file is evidence of. */
+typedef enum StartReason {
+        START_UNKNOWN,      /* the file cannot be read, or an older version ran here before */
+        START_FIRST,        /* the host has no identity of an earlier process */
+        START_CLEAN,        /* the last process ended cleanly, in the same boot and version */
+        START_UPGRADE,      /* it ended cleanly and had another version */
+        START_REBOOT,       /* it ended cleanly before the host booted */
+        START_CRASH,        /* it did not end cleanly, in the same boot */
+        START_CRASH_REBOOT, /* it did not end cleanly before the host booted */
+        _START_REASON_MAX,
+} StartReason;
+
+const char *start_reason_to_text(StartReason reason); /* "crash-reboot" */
+
+/* The content of the file. Texts are borrowed. */
+typedef struct LastRun {
+        const char *version;
+        const char *boot_id;
+        bool ended; /* the process ended cleanly */
+} LastRun;
+
+/* Decides about the reason. last NULL: there is no file. is_new: the identity of the host was
+ * created by this start. Pure. */
+StartReason last_run_judge(const LastRun *last, bool is_new, const char *version,
+                           const char *boot_id);
+
+/* Reads the file of the last process, and writes that of this one. *ret is set also after a
+ * failure. Returns a negative errno with words. */
+int last_run_begin(const char *state_dir, bool is_new, StartReason *ret, Error *reterr);
+
+/* Notes the clean end of this process. Returns a negative errno with words. */
+int last_run_end(const char *state_dir, Error *reterr);
