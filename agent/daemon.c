@@ -35,11 +35,13 @@
 #include "agent/placing/decide.h"
 #include "agent/placing/queue.h"
 #include "agent/state/identity.h"
+#include "agent/state/last-run.h"
 #include "agent/state/state-file.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/text.h"
+#include "config/config-digest.h"
 #include "drivers/registry.h"
 #include "report/publish/step.h"
 
@@ -71,7 +73,8 @@ typedef struct Daemon {
         bool reload_again;      /* a SIGHUP arrived during a reload */
         uint64_t n_cycles;      /* cycles of the tracker whose end on_changed() has handled */
         bool logged_no_metrics; /* the failure to write the metrics was logged */
-        bool reloaded;          /* a reload has happened, so the rules for the start do not apply */
+        StartReason start_reason;
+        bool reloaded; /* a reload has happened, so the rules for the start do not apply */
         char status[VERDICT_LINE_MAX]; /* last text that systemd has received */
         int exit_code;
 } Daemon;
@@ -301,10 +304,11 @@ static Claims *get_claims(ClaimService *service)
  * tracker in the mode DAEMON_SERVE. */
 static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
 {
+        int r;
         const TrackerStatus *before =
                 daemon->engine.tracker ? tracker_view(daemon->engine.tracker).status : NULL;
         bool starts = !before && daemon->mode == DAEMON_SERVE;
-        const TrackerConfig tracker_config = {
+        TrackerConfig tracker_config = {
                 .driver = engine->driver,
                 .maker = { .config = &engine->config->driver.host,
                            .device_watch = engine->device_watch,
@@ -326,6 +330,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .warm = starts,
                 .last_sync_usec = before ? before->last_sync_usec : 0,
                 .warnings = &engine->config->warnings,
+                .start_reason = daemon->start_reason,
                 .health = health_monitor_get_view(daemon->health),
                 .state_dir = engine->config->state_dir,
                 .reshape_patience_usec = engine->config->reshape_patience_usec,
@@ -338,6 +343,9 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                 .userdata = daemon,
         };
 
+        r = config_make_digest(engine->config, &tracker_config.digest);
+        if (r < 0)
+                return error_oom(reterr);
         return tracker_new(&engine->tracker, daemon->event, &tracker_config, reterr);
 }
 
@@ -748,6 +756,31 @@ static int look_for_identity(Daemon *daemon, Error *reterr)
         return 0;
 }
 
+/* Finds the reason of this start, for the metrics. A failure is no reason not to start. */
+static void begin_run(Daemon *daemon, bool created)
+{
+        Error error = ERROR_NULL;
+        int r = 0;
+
+        if (daemon->mode == DAEMON_SERVE)
+                r = last_run_begin(daemon->engine.config->state_dir, created, &daemon->start_reason,
+                                   &error);
+        if (r < 0)
+                log_warning("The reason of this start is unknown: %s.", error_text(&error, r));
+}
+
+/* Notes the clean end, and saves the state for the next start. */
+static void end_run(Daemon *daemon)
+{
+        Error error = ERROR_NULL;
+        int r = last_run_end(daemon->engine.config->state_dir, &error);
+
+        if (r < 0)
+                log_warning("The next start will count as one after a crash: %s.",
+                            error_text(&error, r));
+        tracker_save(daemon->engine.tracker);
+}
+
 /* Loads the identity of the host, and creates it at the first start. */
 static int load_identity(Daemon *daemon, Error *reterr)
 {
@@ -761,6 +794,8 @@ static int load_identity(Daemon *daemon, Error *reterr)
         if (r >= 0 && created)
                 log_info("This host is new. The uuid of its root provider is %s.",
                          daemon->root.text);
+        if (r >= 0)
+                begin_run(daemon, created);
         return r;
 }
 
@@ -837,6 +872,6 @@ int daemon_run(Config *config, const char *config_file, DaemonMode mode)
         }
         (void)sd_notify(false, "STOPPING=1");
         if (mode == DAEMON_SERVE && daemon.exit_code == EXIT_SUCCESS)
-                tracker_save(daemon.engine.tracker);
+                end_run(&daemon);
         return daemon.exit_code;
 }

@@ -41,7 +41,7 @@ function need(expression) {
 }
 
 function only_one_of(expression) {
-	gsub(/compute_agent_[a-z_]+/, "&{instance=~\"$instance\"}", expression)
+	gsub(/compute_agent[_:][a-z_]+/, "&{instance=~\"$instance\"}", expression)
 	return expression
 }
 
@@ -58,7 +58,7 @@ BEGIN {
 			print line
 	if (make == "rules") {
 		print "# SPDX-License-Identifier: LGPL-2.1-or-later"
-		print "# Alert rules for Prometheus over the metrics of compute-agentd(8)."
+		print "# Recording and alert rules for Prometheus over the metrics of compute-agentd(8)."
 		print "groups:\n  - name: compute-agent\n    rules:"
 	}
 	if (make == "dashboard") {
@@ -92,7 +92,15 @@ $1 == "help" {
 	next
 }
 $1 == "alert" { alert = $2; severity = $3; duration = $4; next }
-$1 == "expr" { expression = rest(1); need(expression); next }
+$1 == "record" { record = "compute_agent:" $2; known[record] = 1; next }
+$1 == "expr" {
+	expression = rest(1)
+	need(expression)
+	if (make == "rules" && record != "")
+		print "      - record: " record "\n        expr: " scalar(expression)
+	record = ""
+	next
+}
 $1 == "summary" { summary = rest(1); next }
 $1 == "description" {
 	if (make == "rules") {
@@ -129,7 +137,7 @@ END {
 	if (failed)
 		exit 1
 	for (i = 1; i <= n_expressions; i++)
-		for (s = expressions[i]; match(s, /compute_agent_[a-z_]+/); s = substr(s, RSTART + RLENGTH))
+		for (s = expressions[i]; match(s, /compute_agent[_:][a-z_]+/); s = substr(s, RSTART + RLENGTH))
 			if (!(substr(s, RSTART, RLENGTH) in known)) {
 				print where[i] ": " substr(s, RSTART, RLENGTH) " is no metric" > "/dev/stderr"
 				exit 1

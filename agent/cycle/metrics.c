@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "drivers/host/hardware-digest.h"
 #include "formats/tree-json.h"
 
 #define PREFIX "compute_agent_"
@@ -76,6 +77,31 @@ static void print_part(FILE *output, const char *name, const char *first, const 
         fputc(',', output);
         print_label(output, second, second_value);
         fprintf(output, "} %" PRIu64 "\n", number);
+}
+
+/* Prints the first 64 bits of a digest as the label of a sample. NULL, or of size 0: no sample. */
+static void print_digest(FILE *output, const char *name, const char *label, const Digest *digest)
+{
+        char text[DIGEST_TEXT_MAX];
+
+        print_head(output, name);
+        if (digest && digest->size > 0)
+                fprintf(output, PREFIX "%s{%s=\"%.16s\"} 1\n", name, label,
+                        digest_to_text(digest, text));
+}
+
+/* Prints the digests by which hosts of a group are compared, and the reason of the start. */
+static void print_infos(const CycleFacts *facts, FILE *output)
+{
+        Digest hardware = { 0 };
+
+        print_digest(output, "config_info", "digest", facts->config_digest);
+        if (facts->snapshot)
+                (void)hardware_make_digest(facts->snapshot, &hardware);
+        print_digest(output, "host_info", "hardware_digest", &hardware);
+        print_head(output, "start_info");
+        fprintf(output, PREFIX "start_info{reason=\"%s\"} 1\n",
+                start_reason_to_text(facts->start_reason));
 }
 
 static size_t count_unclean(const DeviceLedger *devices)
@@ -292,6 +318,7 @@ static void print_all(const CycleFacts *facts, const Verdict *verdict, const Cla
                       FILE *output)
 {
         print_state(facts, verdict->state, output);
+        print_infos(facts, output);
         print_counts(facts, output);
         print_pending_writes(facts, output);
         print_overwrites(facts, output);

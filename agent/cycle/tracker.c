@@ -323,6 +323,8 @@ void cycle_facts_look(const Tracker *tracker, const PendingWrites *pending_write
                 .overwrites = &tracker->overwrites,
                 .audit = auditor_get_state(tracker->auditor),
                 .config_warnings = tracker->config.warnings,
+                .config_digest = &tracker->config.digest,
+                .start_reason = tracker->config.start_reason,
                 .claim_error = &tracker->maker.claims->error,
                 .n_claims = claim_service_count(tracker->maker.claims),
                 .n_disagreements = tracker->maker.claims->comparison.problems.n_items,

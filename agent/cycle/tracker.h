@@ -16,7 +16,9 @@
 #include "agent/guests/database.h"
 #include "agent/health/monitor.h"
 #include "agent/reshape/control.h"
+#include "agent/state/last-run.h"
 #include "agent/tree/tree-maker.h"
+#include "base/digest.h"
 #include "base/provider-tree.h"
 #include "drivers/driver.h"
 #include "report/publish/plan.h"
@@ -47,6 +49,8 @@ typedef struct TrackerConfig {
         bool warm;                      /* use the file of a warm start (warm-start.h) */
         uint64_t last_sync_usec;        /* last_sync_usec of the previous tracker; 0: none */
         const StringSet *warnings;      /* warnings of the configuration; NULL: none */
+        Digest digest;                  /* digest of the configuration (config/config-digest.h) */
+        StartReason start_reason;       /* reason of the start of this process */
         const HealthView *health;       /* health of devices; NULL: not watched */
         const char *state_dir;          /* directory of the saved shape and of the file of a warm
                                            start; NULL: neither is used */
@@ -142,8 +146,10 @@ typedef struct CycleFacts {
         const Overwrites *overwrites;     /* values of another writer; NULL: unknown */
         const AuditorState *audit;        /* NULL: none */
         const StringSet *config_warnings; /* NULL: none */
-        const Error *claim_error;         /* why new claims are rejected; code 0: they are not */
-        const HostView *view;             /* the host for the claims; NULL: unknown */
+        const Digest *config_digest;      /* NULL: unknown */
+        StartReason start_reason;
+        const Error *claim_error; /* why new claims are rejected; code 0: they are not */
+        const HostView *view;     /* the host for the claims; NULL: unknown */
         size_t n_claims;
         size_t n_disagreements; /* differences between claims and guests */
         PendingWrites pending_writes;

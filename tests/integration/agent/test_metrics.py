@@ -10,6 +10,7 @@ from tests.env.agent import Agent, build_folder
 from tests.env.case import EnvCase
 from tests.env.fakesys import demo_host
 from tests.env.faults import server_error
+from tests.env.hosts import recorded_host
 from tests.env.libvirtd import testdriver_xml
 from tests.env.scratch import wait_until
 
@@ -19,7 +20,7 @@ CONSUMER = '0a3fd8c2-1f2b-4a53-8a0a-35b6a3a6f0d1'
 
 def promtool(*args, **kwargs):
     done = subprocess.run(['promtool', *map(str, args)], stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.STDOUT, check=False, timeout=60, **kwargs)
+                          stderr=subprocess.STDOUT, check=False, timeout=180, **kwargs)
     return done.returncode, done.stdout
 
 
@@ -160,3 +161,61 @@ class WithPlacement(EnvCase):
                                r'consumer="%s",claim="%d"\} 1\n' % (CONSUMER, claim['id']))
         self.assertEqual(promtool('check', 'metrics', input=text), (0, ''))
         self.agent.ctl('release', claim['id'])
+
+
+class Drift(EnvCase):
+    """Hosts of a group are compared by digests. Each agent sees its own folder at the same path, as on hosts of their own."""
+
+    def start(self, name, options=None, **more):
+        agent = Agent(self.scratch, self.placement, bus=self.bus, host=recorded_host(name, **more))
+        common = self.scratch.path / 'common'
+        common.mkdir(exist_ok=True)
+        agent.configure({
+            'DEFAULT': {'host': name, 'state_path': common / 'nova', 'instances_path': common},
+            'agent': {'state_dir': common / 'state', 'metrics_file': common / 'compute-agent.prom'},
+            'static': {'path': common / 'host.json'}})
+        agent.configure(options or {})
+        agent.within = ['unshare', '--mount', 'sh', '-c', 'mount --bind "$0" "$1" && shift && exec "$@"', str(agent.folder), str(common)]
+        return agent.start('synced')
+
+    def label(self, agent, metric, label):
+        """Returns a label of the only sample of a metric."""
+        agent.ctl('sync')
+        text = (agent.folder / 'compute-agent.prom').read_text()
+        value, = re.findall(r'^compute_agent_%s\{%s="([^"]+)"\} 1$' % (metric, label), text, re.M)
+        return value
+
+    def digests(self, agent):
+        return self.label(agent, 'config_info', 'digest'), self.label(agent, 'host_info', 'hardware_digest')
+
+    def test_equal_hosts_have_equal_digests(self):
+        digests = []
+        for name, options, more in (('first', {}, {}), ('second', {}, {}),
+                                    ('third', {'DEFAULT': {'claim_expiry_time': 301}}, {'memory_kib': 1 << 30})):
+            agent = self.start(name, options, **more)
+            digests.append(self.digests(agent))
+            agent.stop()  # because one agent at a time owns the name on the bus
+        self.assertEqual(digests[0], digests[1])
+        self.assertNotEqual(digests[0][0], digests[2][0])
+        self.assertNotEqual(digests[0][1], digests[2][1])
+
+    def test_a_reload_changes_the_digest_and_a_change_back_restores_it(self):
+        agent = self.start('first')
+        before = self.digests(agent)
+        agent.configure({'DEFAULT': {'reserved_host_memory_mb': 600}})
+        agent.ctl('reload')
+        self.assertNotEqual(self.digests(agent)[0], before[0])
+        agent.configure({'DEFAULT': {'reserved_host_memory_mb': None}})
+        agent.ctl('reload')
+        self.assertEqual(self.digests(agent), before)
+
+    def test_the_reason_of_a_start(self):
+        agent = self.start('first')
+        self.assertEqual(self.label(agent, 'start_info', 'reason'), 'first')
+        agent.ctl('reload')
+        self.assertEqual(self.label(agent, 'start_info', 'reason'), 'first')
+        agent.restart('synced')
+        self.assertEqual(self.label(agent, 'start_info', 'reason'), 'clean')
+        agent.kill()
+        agent.start('synced')
+        self.assertEqual(self.label(agent, 'start_info', 'reason'), 'crash')

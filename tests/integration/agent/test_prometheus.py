@@ -54,9 +54,9 @@ class TestPrometheus(EnvCase):
                         self.assertRegex(value, r'^[0-9.e+-]+$')
         for _ in range(3):
             self.undo()
-        self.assertEqual([rule['name'] for rule in self.rules()], re.findall(r'alert: (\w+)', RULES.read_text()))
+        self.assertEqual([rule['name'] for rule in self.rules()], re.findall(r'(?:record|alert): ([\w:]+)', RULES.read_text()))
         for rule in self.rules():
-            with self.subTest(alert=rule['name']):
+            with self.subTest(rule=rule['name']):
                 for selector in SELECTOR.findall(rule['query']):
                     self.data(selector)
         wait_until(lambda: all(rule['health'] == 'ok' for rule in self.rules()), 30, 'the rules to be evaluated')

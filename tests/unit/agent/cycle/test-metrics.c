@@ -44,6 +44,7 @@ static void test_before_the_first_poll(void **state)
                                              "sync_state{state=\"synced\"} 0",
                                              "last_sync_timestamp_seconds 0.000000",
                                              "hypervisor_up 0",
+                                             "start_info{reason=\"unknown\"} 1",
                                              "providers 0" };
         _cleanup_free_ char *text = print(&no_facts, NULL);
 
@@ -64,7 +65,10 @@ static void test_a_tree(void **state)
                 "cycles_total 7",
                 "hypervisor_up 1",
                 "claims_up 1",
+                "config_info{digest=\"0100000000000000\"} 1",
+                "start_info{reason=\"crash-reboot\"} 1",
         };
+        const Digest digest = { .size = 1, .hash = { 1 } };
         const TrackerStatus status = { .sync_state = SYNC_SYNCED,
                                        .last_poll_usec = UINT64_C(1700000000000123),
                                        .n_cycles = 7 };
@@ -92,6 +96,8 @@ static void test_a_tree(void **state)
         };
         facts.status = &status;
         facts.statistics = &statistics;
+        facts.config_digest = &digest;
+        facts.start_reason = START_CRASH_REBOOT;
         facts.tree = tree;
         text = print(&facts, NULL);
         assert_lines(text, lines, ARRAY_SIZE(lines));
