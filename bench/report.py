@@ -134,9 +134,8 @@ def print_table(database, name, ours, novas):
         text = '%-10s %-11s %-26s %5.0f %9.1f %9.2f %9.1f' % (
             database, name, label, row['requests'], row['wall_ms'], row['client_cpu_ms'], row['server_cpu_ms'])
         if nova:
-            text += ' | %5.0f %9.1f %9.1f | %6.3f %6.3f %6.3f' % (
-                nova['requests'], nova['wall_ms'], nova['client_cpu_ms'],
-                *(row[column] / max(nova[column], 1e-9) for column in ('requests', 'wall_ms', 'client_cpu_ms')))
+            text += ' | %5.0f %9.1f %9.1f %9.1f | %6.3f %6.3f %6.3f %6.3f' % (
+                *(nova[column] for column in COLUMNS), *(row[column] / max(nova[column], 1e-9) for column in COLUMNS))
         print(text, flush=True)
 
 
@@ -165,7 +164,7 @@ def main():
         print('%d runs on %d CPUs; medians' % (args.runs, os.cpu_count()))
         print('%-10s %-11s %-26s %5s %9s %9s %9s%s' % (
             'database', 'workload', 'step', 'req', 'wall ms', 'CPU ms', 'server ms',
-            ' |  Nova:req wall ms CPU ms | ratio: req wall CPU' if nova else ''), flush=True)
+            ' | Nova: req, wall ms, CPU ms, server ms | ratios of the four' if nova else ''), flush=True)
         for database in args.databases.split(','):
             placement = Server(scratch, database)
             for name, path in made.items():

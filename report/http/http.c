@@ -57,8 +57,8 @@ struct HttpClient {
         HttpLoop *loop;
         HttpHandles handles;
         TransferList queued, active, ended;
-        HttpTransfer *delivered;               /* the transfer whose callback runs */
-        size_t n_active, n_writes, n_standing; /* among the active transfers */
+        HttpTransfer *delivered;     /* the transfer whose callback runs */
+        size_t n_active, n_standing; /* among the active transfers */
         HttpLanes lanes;
         sd_event_source *watch; /* timer that looks for stalled transfers */
         bool watching;
@@ -130,7 +130,6 @@ static void transfer_activate(HttpTransfer *transfer)
         transfer->started_usec = now_usec(client);
         TAILQ_INSERT_TAIL(&client->active, transfer, link);
         client->n_active++;
-        client->n_writes += transfer->writes;
         watch(client);
 }
 
@@ -141,8 +140,7 @@ static HttpTransfer *next_queued(const HttpClient *client)
         HttpTransfer *transfer;
 
         TAILQ_FOREACH(transfer, &client->queued, link)
-                if (http_lanes_may_start(&client->lanes, client->n_active, client->n_writes,
-                                         transfer->writes))
+                if (http_lanes_may_start(&client->lanes, client->n_active, transfer->writes))
                         return transfer;
         return NULL;
 }
@@ -153,7 +151,7 @@ static void start_queued(HttpClient *client)
 {
         HttpTransfer *transfer;
 
-        while (client->n_active < client->lanes.limit && (transfer = next_queued(client))) {
+        while ((transfer = next_queued(client))) {
                 TAILQ_REMOVE(&client->queued, transfer, link);
                 if (!client->broken &&
                     http_exchange_begin(&transfer->exchange, &client->handles, &client->config,
@@ -172,7 +170,6 @@ static void transfer_deactivate(HttpTransfer *transfer)
 
         TAILQ_REMOVE(&client->active, transfer, link);
         client->n_active--;
-        client->n_writes -= transfer->writes;
         client->n_standing -= transfer->stands;
         transfer->stands = false;
 }
@@ -227,8 +224,7 @@ static void note_answer(HttpTransfer *transfer)
 
         curl_easy_getinfo(transfer->exchange.easy, CURLINFO_RESPONSE_CODE, &status);
         http_lanes_note_answer(&client->lanes, transfer->writes, status >= 500,
-                               now - transfer->started_usec, client->n_active, client->n_writes,
-                               now);
+                               now - transfer->started_usec, client->n_active, now);
 }
 
 static void active_ended(HttpTransfer *transfer, CURLcode code)

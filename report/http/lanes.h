@@ -3,41 +3,56 @@
 
 /* Decides how many requests are sent to a server at a time. Pure.
  *
- * No server announces how many it serves, so the number is measured. It is one at first, and grows
- * by one with each successful answer that came while the limit was used up. It shrinks when the
- * server turns out to serve fewer. Some servers give each connection a worker for as long as it is
- * open. A request on one connection more than there are workers stalls, even if all other
- * connections are idle. So a request that waits long for its first byte on a new connection, while
- * other connections are served, is a sign of such a crowd. Then http.c closes idle connections; the
- * number shrinks to the served connections and does not grow for a minute.
+ * No server announces how many requests at a time raise its throughput, so this is measured. Reads
+ * and writes have a limit each, because they take different times. A limit is one at first. The
+ * measured value is the time of an answer divided by the number of requests under way. It is
+ * measured over a window of answers, then the limit is doubled and measured again. The new
+ * connections are given back if they do not raise the answers per second by half of their share:
+ * more requests at a time than a server can serve only cost it CPU. After such a refusal, or at the
+ * maximum, the limit stays for a minute. Then the measurement begins at half of it, so that a limit
+ * also shrinks with the server. A pause ends a measurement, because requests of another kind follow
+ * it.
  *
- * Writes have a limit of their own. It is two at first and grows by one after as many successes as
- * the limit. After a failure it is one for a minute, because a database without concurrent writes
- * fails one of two. */
+ * Some servers give each connection a worker for as long as it is open. A request on one connection
+ * more than there are workers stalls, even if all other connections are idle. So a request that
+ * waits long for its first byte on a new connection, while other connections are served, is a sign
+ * of such a crowd. Then http.c closes idle connections; both limits shrink to the served
+ * connections and stay for a minute.
+ *
+ * After a failed write the limit of writes is one for a minute, because a database without
+ * concurrent writes fails one of two. */
 
 #include "base/macros.h"
 
+/* The limit of one kind of requests. */
+typedef struct HttpLane {
+        size_t limit;               /* 1 … HttpLanes.max */
+        size_t base_limit;          /* the limit before it was doubled */
+        uint64_t base_usec;         /* the time for each answer at base_limit; 0: not measured */
+        uint64_t sum_usec;          /* sum of the times for each answer in this window */
+        size_t n_answers;           /* since the limit changed, with those before the window */
+        uint64_t last_usec;         /* time of the last answer that was measured */
+        uint64_t closed_until_usec; /* end of the minute without measurement; 0: it is over */
+} HttpLane;
+
 typedef struct HttpLanes {
         size_t max;
-        size_t limit, limit_writes; /* 1 … max */
-        size_t n_well;              /* successful writes since their limit grew */
-        uint64_t closed_until_usec, writes_closed_until_usec;
+        HttpLane reads, writes;
         uint64_t answer_usec; /* smoothed time of an answer to a read; 0: unknown */
 } HttpLanes;
 
 void http_lanes_init(HttpLanes *lanes, size_t max);
 
-/* Checks whether one more request can start beside n_active requests, of which n_writes are
- * writes. */
-bool http_lanes_may_start(const HttpLanes *lanes, size_t n_active, size_t n_writes, bool writes);
+/* Checks whether one more request can start beside n_active requests of both kinds. */
+bool http_lanes_may_start(const HttpLanes *lanes, size_t n_active, bool writes);
 
 /* Returns how long a request can wait for its first byte before it counts as stalled. */
 uint64_t http_lanes_get_patience_usec(const HttpLanes *lanes, bool writes);
 
 /* Notes an answer that came after usec. failed: its status is 500 or more. A request without an
- * answer is not noted. n_active and n_writes include its own request. */
+ * answer is not noted. n_active includes its own request. */
 void http_lanes_note_answer(HttpLanes *lanes, bool writes, bool failed, uint64_t usec,
-                            size_t n_active, size_t n_writes, uint64_t now_usec);
+                            size_t n_active, uint64_t now_usec);
 
 /* Notes that only n_served connections are served and further ones wait. */
 void http_lanes_note_crowd(HttpLanes *lanes, size_t n_served, uint64_t now_usec);

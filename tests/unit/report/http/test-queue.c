@@ -19,21 +19,29 @@ static void get_all(Fixture *fixture, Result *results, size_t n)
                 get(fixture, "/", &results[i]);
 }
 
-/* Receives enough answers for the highest limit. */
-static void warm_up(Fixture *fixture)
-{
-        Result results[12] = { 0 };
-
-        get_all(fixture, results, ARRAY_SIZE(results));
-        run_until(fixture, results, ARRAY_SIZE(results));
-        fixture->server.n_requests = 0;
-}
-
 static void answer_all(Fixture *fixture)
 {
         fixture->server.hold = false;
         for (size_t i = 0; i < fixture->server.n_connections; i++)
                 connection_answer(&fixture->server.connections[i]);
+}
+
+/* Answers in turns of 5 ms, so that more requests at a time get more answers per second, until the
+ * highest limit is in use. */
+static void warm_up(Fixture *fixture)
+{
+        Result results[60] = { 0 };
+
+        fixture->server.hold = true;
+        get_all(fixture, results, ARRAY_SIZE(results));
+        while (fixture->server.n_connections < fixture->config.max_connections) {
+                run_for(fixture, 5 * USEC_PER_MSEC);
+                for (size_t i = 0; i < fixture->server.n_connections; i++)
+                        connection_answer(&fixture->server.connections[i]);
+        }
+        fixture->server.hold = false;
+        run_until(fixture, results, ARRAY_SIZE(results));
+        fixture->server.n_requests = fixture->server.n_held = 0;
 }
 
 static void test_limit(void **state)
