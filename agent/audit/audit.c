@@ -2,13 +2,13 @@
 
 /* Compares Placement's consumers, the claims and the guests, each once, and makes the findings. An
  * AuditRun has the inputs, the evidence about moves and the states of servers
- * (agent/audit/evidence.h), and the findings so far. audit_make() runs one audit; it changes
- * nothing but the memory.
+ * (agent/audit/evidence.h), and the findings so far. First the evidence is completed in steps, then
+ * the things of the input are inspected in steps.
  *
- * Each of the three loops handles one direction: consumers that have neither claim nor guest,
- * claims whose consumer differs, and guests without a claim. The caller of add() passes the remedy
- * and a reason against it, which can be empty. With a reason, the finding has no remedy, and the
- * reason is the end of its text.
+ * Each of the three kinds of things handles one direction: consumers that have neither claim nor
+ * guest, claims whose consumer differs, and guests without a claim. The caller of add() passes the
+ * remedy and a reason against it, which can be empty. With a reason, the finding has no remedy, and
+ * the reason is the end of its text.
  *
  * The memory of the last audit is replaced as a whole after success. So it has entries only of
  * consumers that have allocations here. */
@@ -28,15 +28,15 @@
 #define REASON_SIZE 400 /* length of a reason, in bytes */
 #define NAME_SIZE   128 /* length of the name of a claim, in bytes */
 
-/* The state of one audit. */
-typedef struct AuditRun {
+struct AuditRun {
         const AuditInput *input;
         AuditEvidence evidence;
+        size_t n_inspected; /* things of the input */
         const AuditMemory *memory;
         AuditMemory next;   /* memory for the next audit */
         const char *server; /* evidence that the present consumer has no living server */
-        Audit *audit;
-} AuditRun;
+        Audit audit;
+};
 
 const char *const audit_type_names[_AUDIT_TYPE_MAX] = {
         [AUDIT_LEAKED] = "leaked",       [AUDIT_MIGRATION] = "migration",
@@ -100,7 +100,7 @@ static const char *evidence_of(const AuditRun *run, AuditRemedy remedy)
 _printf_(7, 8) static int add(AuditRun *run, AuditType type, AuditRemedy remedy, const char *why,
                               const Uuid *consumer, int64_t claim_id, const char *format, ...)
 {
-        Audit *audit = run->audit;
+        Audit *audit = &run->audit;
         _cleanup_free_ char *what = NULL, *text = NULL, *evidence = NULL;
         va_list ap;
 
@@ -131,7 +131,7 @@ _printf_(7, 8) static int add(AuditRun *run, AuditType type, AuditRemedy remedy,
 /* Skips something that can still change, and counts it. */
 static int skip_recent(AuditRun *run)
 {
-        run->audit->n_in_flight++;
+        run->audit.n_in_flight++;
         return 0;
 }
 
@@ -287,7 +287,7 @@ static int inspect_consumer(AuditRun *run, const Consumer *consumer)
 
         if (!audit_holds_here(run->input, consumer))
                 return 0;
-        run->audit->n_consumers++;
+        run->audit.n_consumers++;
         unowned = !audit_explains(guest_index_claim(&run->evidence.index, &consumer->uuid, 0)) &&
                   !guest_index_domain(&run->evidence.index, &consumer->uuid);
         if (remember(run, consumer, unowned) < 0)
@@ -595,37 +595,62 @@ static int inspect_domain(AuditRun *run, const HostDomain *domain)
                    place == CONSUMER_HERE ? "" : " and no allocations in Placement");
 }
 
-/* Runs the three loops. Consumers come first, because is_new() needs their entries. */
-static int inspect_all(AuditRun *run)
+/* Inspects the i-th thing of all. Consumers come first, because is_new() needs their entries. */
+static int inspect_thing(AuditRun *run, size_t i)
 {
         const AuditInput *input = run->input;
+        size_t n_consumers = input->consumers->n_consumers, n_claims = input->claims->n_claims;
 
-        if (audit_evidence_make(input, &run->evidence) < 0)
+        if (i < n_consumers)
+                return inspect_consumer(run, input->consumers->consumers[i]);
+        if ((i -= n_consumers) < n_claims)
+                return inspect_claim(run, input->claims->claims[i]);
+        return inspect_domain(run, &input->facts->domains[i - n_claims]);
+}
+
+int audit_run_new(AuditRun **ret, const AuditInput *input, const AuditMemory *memory)
+{
+        _cleanup_(audit_run_freep) AuditRun *run = calloc(1, sizeof(AuditRun));
+
+        if (!run)
                 return -ENOMEM;
-        for (size_t i = 0; i < input->consumers->n_consumers; i++)
-                if (inspect_consumer(run, input->consumers->consumers[i]) < 0)
-                        return -ENOMEM;
-        for (size_t i = 0; i < input->claims->n_claims; i++)
-                if (inspect_claim(run, input->claims->claims[i]) < 0)
-                        return -ENOMEM;
-        for (size_t i = 0; i < input->facts->n_domains; i++)
-                if (inspect_domain(run, &input->facts->domains[i]) < 0)
-                        return -ENOMEM;
+        run->input = input;
+        run->memory = memory;
+        if (audit_evidence_begin(input, &run->evidence) < 0)
+                return -ENOMEM;
+        *ret = TAKE_PTR(run);
         return 0;
 }
 
-int audit_make(const AuditInput *input, AuditMemory *memory, Audit *ret)
+AuditRun *audit_run_free(AuditRun *run)
 {
-        AuditRun run = { .input = input, .memory = memory, .audit = ret };
-        int r = inspect_all(&run);
+        if (!run)
+                return NULL;
+        audit_evidence_done(&run->evidence);
+        audit_memory_done(&run->next);
+        audit_done(&run->audit);
+        free(run);
+        return NULL;
+}
 
-        audit_evidence_done(&run.evidence);
-        if (r < 0) {
-                audit_memory_done(&run.next);
-                audit_done(ret);
+int audit_run_step(AuditRun *run, size_t n)
+{
+        const AuditInput *input = run->input;
+        size_t n_things =
+                input->consumers->n_consumers + input->claims->n_claims + input->facts->n_domains;
+        int r = audit_evidence_step(&run->evidence, n);
+
+        if (r != 0)
                 return r;
-        }
+        for (; n > 0 && run->n_inspected < n_things; n--)
+                if (inspect_thing(run, run->n_inspected++) < 0)
+                        return -ENOMEM;
+        return run->n_inspected < n_things;
+}
+
+void audit_run_take(AuditRun *run, AuditMemory *memory, Audit *ret)
+{
         audit_memory_done(memory);
-        *memory = run.next;
-        return 0;
+        *memory = TAKE_STRUCT(run->next);
+        *ret = TAKE_STRUCT(run->audit);
 }

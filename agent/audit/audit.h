@@ -110,7 +110,7 @@ size_t audit_count_open(const Audit *audit);
 void audit_done(Audit *audit);
 
 /* The times when consumers were first seen in their present state. The caller keeps it from one
- * audit_make() to the next. */
+ * audit to the next. */
 typedef struct AuditMemory {
         struct AuditSeen {
                 Uuid consumer;
@@ -148,10 +148,21 @@ typedef struct AuditInput {
                                 it */
 } AuditInput;
 
-/* Makes the findings, in the order of consumers, claims and guests. ret must be zeroed; the caller
- * frees it with audit_done(). memory is replaced by the present state. Returns -ENOMEM on failure,
- * with memory unchanged and ret empty. */
-int audit_make(const AuditInput *input, AuditMemory *memory, Audit *ret);
+/* An audit that is made in steps, because a host can have thousands of guests. */
+typedef struct AuditRun AuditRun;
+
+/* Begins an audit. input, everything in it, and memory are borrowed and must not change until
+ * audit_run_free(). Returns -ENOMEM on failure. */
+int audit_run_new(AuditRun **ret, const AuditInput *input, const AuditMemory *memory);
+AuditRun *audit_run_free(AuditRun *run);
+DEFINE_CLEANUP(AuditRun *, audit_run_free);
+
+/* Looks at about n consumers, claims or guests. Returns 1 if some are left, 0 if the findings are
+ * complete, or -ENOMEM. */
+int audit_run_step(AuditRun *run, size_t n);
+
+/* Moves the complete findings to ret, and replaces the memory by that of this audit. */
+void audit_run_take(AuditRun *run, AuditMemory *memory, Audit *ret);
 
 /* Returns true if the consumer has an allocation from the host's own tree. */
 bool audit_holds_here(const AuditInput *input, const Consumer *consumer);

@@ -3,11 +3,15 @@
 /* Runs one audit at a time, as a chain of callbacks. The audit first gathers the consumers of the
  * tree (on_gathered()), and reads claims and history from the claim database. Then it reads the
  * consumers of claims and stopped guests without an allocation here, one after the other
- * (on_consumer()). Then audit_make() makes the findings (decide()). An audit at a start and one
- * that heals pass the evacuated guests to the claim service, so that these are not adopted, and the
- * findings to agent/audit/healer.h. The last step makes the document for D-Bus and the list of
- * problems for people, and stores both (finish()). An error at any point ends the audit with
+ * (on_consumer()). Then it makes the findings (compare_some()). An audit at a start and one that
+ * heals pass the evacuated guests to the claim service, so that these are not adopted, and the
+ * findings to agent/audit/healer.h. The last stage makes the document for D-Bus and the list
+ * of problems for people, and stores both (finish()). An error at any point ends the audit with
  * fail(). Then the error is stored, the last results stay, and the audit of a start stays due.
+ *
+ * A host can have thousands of guests, so the stages without requests take several turns of the
+ * main loop (on_next()). Between two turns a newer poll can replace the facts of the guests, and
+ * such a stage then begins again.
  *
  * The members after "While one runs" are valid only during an audit, and clear() frees them at its
  * end. The memory and the results outlive the audit. */
@@ -17,16 +21,22 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/audit/document.h"
 #include "agent/audit/evidence.h"
 #include "agent/audit/healer.h"
 #include "agent/guests/reconcile.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/message-ids.h"
 #include "base/text.h"
-#include "formats/format-names.h"
 #include "report/consumers.h"
+
+/* The work of one turn of the main loop ends at the first step that ends after TURN_USEC. A step
+ * looks at STEP_SIZE things. A pause follows. */
+#define TURN_USEC       (5 * USEC_PER_MSEC)
+#define TURN_PAUSE_USEC USEC_PER_MSEC
+#define STEP_SIZE       64
+#define BEGUN_MAX       3
 
 /* The kind of the audit that runs. */
 typedef enum AuditorKind {
@@ -36,8 +46,17 @@ typedef enum AuditorKind {
         AUDITOR_HEAL,
 } AuditorKind;
 
+/* The work of an audit that needs turns of the main loop. */
+typedef enum AuditorStage {
+        STAGE_LIST,     /* of claims */
+        STAGE_HISTORY,  /* events of the gathered consumers */
+        STAGE_COMPARE,  /* Placement, claims and guests */
+        STAGE_DESCRIBE, /* the result, in the document */
+} AuditorStage;
+
 struct Auditor {
         AuditorConfig config;
+        sd_event_source *next; /* begins the next turn */
         bool at_start, asked, asked_heal;
         Uuid asked_consumer; /* consumer that will be healed; empty: none */
         EventAuthor by;      /* caller who requested to heal; "": none */
@@ -59,35 +78,27 @@ struct Auditor {
         size_t n_wanted, n_read;
         ConsumersCall *call;
         AuditInput input;
+        AuditorStage stage;
+        int64_t before;          /* id of the last event that was read; INT64_MAX: none */
+        uint64_t n_facts;        /* ClaimService.n_facts at the begin of run or document */
+        unsigned n_begun;        /* how often run or document was begun */
+        AuditRun *run;           /* NULL: none */
+        AuditDocument *document; /* NULL: none */
         Audit audit;
         Healer *healer;
         void (*done)(void *userdata);
         void *userdata;
 };
 
-static void read_next(Auditor *auditor);
-
-int auditor_new(Auditor **ret, const AuditorConfig *config)
-{
-        Auditor *auditor = calloc(1, sizeof(Auditor));
-
-        if (!auditor)
-                return -ENOMEM;
-        auditor->config = *config;
-        if (auditor->config.grace_usec == 0)
-                auditor->config.grace_usec = AUDITOR_GRACE_USEC;
-        auditor->at_start = config->at_start;
-        auditor->state.ended_usec = config->ended_usec;
-        *ret = auditor;
-        return 0;
-}
-
 /* Frees the members of the audit that runs, and cancels the requests that read or write one
  * consumer. */
 static void clear(Auditor *auditor)
 {
+        (void)sd_event_source_set_enabled(auditor->next, SD_EVENT_OFF);
         auditor->healer = healer_free(auditor->healer);
         auditor->call = consumers_cancel(auditor->call);
+        auditor->run = audit_run_free(auditor->run);
+        auditor->document = audit_document_free(auditor->document);
         auditor->consumers = allocations_free(auditor->consumers);
         claim_list_done(&auditor->claims);
         claim_list_done(&auditor->ended);
@@ -103,11 +114,32 @@ Auditor *auditor_free(Auditor *auditor)
         if (!auditor)
                 return NULL;
         clear(auditor);
+        sd_event_source_disable_unref(auditor->next);
         audit_memory_done(&auditor->memory);
-        json_decref(auditor->state.document);
+        free(auditor->state.document);
         reconcile_problems_done(&auditor->state.findings);
         free(auditor);
         return NULL;
+}
+
+/* The callback of the timer, which exists from the begin. */
+static int on_next(sd_event_source *source, uint64_t usec, void *userdata);
+
+int auditor_new(Auditor **ret, sd_event *event, const AuditorConfig *config)
+{
+        _cleanup_(auditor_freep) Auditor *auditor = calloc(1, sizeof(Auditor));
+
+        if (!auditor ||
+            sd_event_add_time(event, &auditor->next, CLOCK_MONOTONIC, 0, 1, on_next, auditor) < 0 ||
+            sd_event_source_set_enabled(auditor->next, SD_EVENT_OFF) < 0)
+                return -ENOMEM;
+        auditor->config = *config;
+        if (auditor->config.grace_usec == 0)
+                auditor->config.grace_usec = AUDITOR_GRACE_USEC;
+        auditor->at_start = config->at_start;
+        auditor->state.ended_usec = config->ended_usec;
+        *ret = TAKE_PTR(auditor);
+        return 0;
 }
 
 void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,
@@ -165,141 +197,6 @@ void auditor_get_progress(const Auditor *auditor, Progress *ret)
                 reporter_get_progress(auditor->reporter, ret);
 }
 
-/* The document: findings, and every consumer of this host */
-
-static json_t *finding_to_json(const AuditFinding *finding)
-{
-        static const char *const outcomes[] = {
-                [AUDIT_FOUND] = "found",
-                [AUDIT_HEALED] = "healed",
-                [AUDIT_FAILED] = "failed",
-        };
-
-        return json_pack("{ss ss ss sI ss ss ss ss sb}", "type", audit_type_names[finding->type],
-                         "remedy", audit_remedy_names[finding->remedy], "consumer",
-                         finding->consumer.text, "claim", (json_int_t)finding->claim_id, "text",
-                         finding->text, "evidence", finding->evidence, "outcome",
-                         outcomes[finding->outcome], "error",
-                         finding->outcome == AUDIT_FAILED ? finding->error.text : "", "problem",
-                         (int)audit_type_is_problem(finding->type));
-}
-
-static json_t *findings_to_json(const Audit *audit)
-{
-        _cleanup_json_ json_t *array = json_array();
-
-        for (size_t i = 0; array && i < audit->n_items; i++)
-                if (json_array_append_new(array, finding_to_json(&audit->items[i])) < 0)
-                        return NULL;
-        return json_incref(array);
-}
-
-/* Returns the consumer's allocations from this tree, or all others. */
-static json_t *held_to_json(const AuditInput *input, const Consumer *consumer, bool here)
-{
-        _cleanup_json_ json_t *array = json_array();
-
-        for (size_t i = 0; array && i < consumer->n_allocations; i++) {
-                const Allocation *held = &consumer->allocations[i];
-                const Provider *provider = provider_tree_find(input->tree, &held->provider);
-
-                if (!audit_own_provider(input, &held->provider) != here &&
-                    json_array_append_new(
-                            array, json_pack("{ss ss so}", "provider", held->provider.text, "name",
-                                             provider ? provider->name : "", "resources",
-                                             resources_to_json(&held->resources))) < 0)
-                        return NULL;
-        }
-        return json_incref(array);
-}
-
-/* Returns the addresses of the claim's devices, or names where a device has no address. */
-static json_t *devices_to_json(const Claim *claim)
-{
-        _cleanup_json_ json_t *array = json_array();
-
-        for (size_t i = 0; array && claim && i < claim->n_devices; i++) {
-                const ClaimDevice *device = &claim->devices[i];
-
-                if (json_array_append_new(array, json_string(device->address[0] ? device->address
-                                                                                : device->name)) <
-                    0)
-                        return NULL;
-        }
-        return json_incref(array);
-}
-
-/* Returns the host CPUs that the claim's guest can use. NULL: memory is short. */
-static char *cpus_of(const Claim *claim)
-{
-        CpuSet cpus = { 0 };
-        char *text = NULL;
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && claim && i < claim->layout.n_cpus; i++)
-                CPU_SET_FOREACH(cpu, &claim->layout.cpus[i].cpus)
-                        r = r < 0 ? r : cpu_set_add(&cpus, cpu);
-        if (r == 0)
-                text = cpu_set_format(&cpus);
-        cpu_set_done(&cpus);
-        return text;
-}
-
-static json_t *consumer_to_json(const AuditInput *input, const GuestIndex *index,
-                                const Consumer *consumer, const Claim *claim)
-{
-        const HostDomain *domain = guest_index_domain(index, &consumer->uuid);
-        _cleanup_free_ char *cpus = cpus_of(claim);
-
-        return cpus ? json_pack("{ss ss ss ss ss sI so so so ss}", "consumer", consumer->uuid.text,
-                                "type", consumer->type ? consumer->type : "", "project",
-                                consumer->project_id ? consumer->project_id : "", "user",
-                                consumer->user_id ? consumer->user_id : "", "guest",
-                                domain ? domain->name : "", "claim",
-                                (json_int_t)(claim ? claim->id : 0), "here",
-                                held_to_json(input, consumer, true), "elsewhere",
-                                held_to_json(input, consumer, false), "devices",
-                                devices_to_json(claim), "cpus", cpus)
-                    : NULL;
-}
-
-/* Lists the consumers that have a claim or an allocation here. */
-static json_t *list_consumers(const AuditInput *input, const GuestIndex *index)
-{
-        const Allocations *consumers = input->consumers;
-        _cleanup_json_ json_t *array = json_array();
-
-        for (size_t i = 0; array && i < consumers->n_consumers; i++) {
-                const Consumer *consumer = consumers->consumers[i];
-                const Claim *claim = guest_index_claim(index, &consumer->uuid, 0);
-
-                if ((claim || audit_holds_here(input, consumer)) &&
-                    json_array_append_new(array, consumer_to_json(input, index, consumer, claim)) <
-                            0)
-                        return NULL;
-        }
-        return json_incref(array);
-}
-
-static json_t *consumers_to_json(const AuditInput *input)
-{
-        _cleanup_(guest_index_done)
-                GuestIndex index = { .claims = input->claims, .facts = input->facts };
-
-        return guest_index_make(&index) < 0 ? NULL : list_consumers(input, &index);
-}
-
-/* Returns the document of an audit in the form that D-Bus and computectl use
- * (formats/format-names.h). It is a new reference; NULL: memory is short. */
-static json_t *audit_to_json(const AuditInput *input, const Audit *audit)
-{
-        return json_pack("{ss ss sI sI sI so so}", "format", AUDIT_FORMAT, "root", input->root.text,
-                         "taken_usec", (json_int_t)input->now_usec, "holding",
-                         (json_int_t)audit->n_consumers, "in_flight",
-                         (json_int_t)audit->n_in_flight, "findings", findings_to_json(audit),
-                         "consumers", consumers_to_json(input));
-}
-
 /* End of an audit */
 
 /* Replaces the problems for people. A healed problem is dropped, except an evacuated guest: the
@@ -335,11 +232,11 @@ static void sum_up(Auditor *auditor)
  * stays due. */
 static void finish(Auditor *auditor, const Error *error)
 {
-        json_t *document = NULL;
+        char *document = NULL;
 
         auditor->state.error = error ? *error : ERROR_NULL;
         if (!error) {
-                document = audit_to_json(&auditor->input, &auditor->audit);
+                document = audit_document_take(auditor->document);
                 if (!document || take_findings(auditor) < 0)
                         error_oom(&auditor->state.error);
                 sum_up(auditor);
@@ -349,7 +246,7 @@ static void finish(Auditor *auditor, const Error *error)
                 log_debug("Cannot audit Placement: %s", error->text);
         }
         if (document) {
-                json_decref(auditor->state.document);
+                free(auditor->state.document);
                 auditor->state.document = document;
         }
         clear(auditor);
@@ -426,12 +323,25 @@ static void note_held(Auditor *auditor)
         }
 }
 
-/* Makes the findings and their first consequences, which need no write to Placement. */
-static int decide(Auditor *auditor, Error *reterr)
+/* Lets the main loop serve the calls that have arrived before the next turn. */
+static void rest(Auditor *auditor)
 {
-        if (audit_make(&auditor->input, &auditor->memory, &auditor->audit) < 0 ||
-            (auditor->kind != AUDITOR_AUDIT && note_away(auditor) < 0))
-                return error_oom(reterr);
+        (void)sd_event_source_set_time_relative(auditor->next, TURN_PAUSE_USEC);
+        (void)sd_event_source_set_enabled(auditor->next, SD_EVENT_ONESHOT);
+}
+
+static void begin_stage(Auditor *auditor, AuditorStage stage)
+{
+        auditor->stage = stage;
+        auditor->n_begun = 0;
+        rest(auditor);
+}
+
+/* Draws the first consequences of the findings, which need no write to Placement. */
+static int decide(Auditor *auditor)
+{
+        if (auditor->kind != AUDITOR_AUDIT && note_away(auditor) < 0)
+                return -ENOMEM;
         note_held(auditor);
         log_findings(auditor);
         return 0;
@@ -439,11 +349,11 @@ static int decide(Auditor *auditor, Error *reterr)
 
 static void on_healed(void *userdata)
 {
-        finish(userdata, NULL);
+        begin_stage(userdata, STAGE_DESCRIBE);
 }
 
 /* Begins to heal. An audit at a start only ends claims. */
-static int heal(Auditor *auditor, Error *reterr)
+static int heal(Auditor *auditor)
 {
         const HealerOrder order = {
                 .claims = auditor->config.claims,
@@ -458,22 +368,65 @@ static int heal(Auditor *auditor, Error *reterr)
                 .refused = auditor->config.refused,
         };
 
-        return healer_begin(&auditor->healer, &order, on_healed, auditor) < 0 ? error_oom(reterr)
-                                                                              : 0;
+        return healer_begin(&auditor->healer, &order, on_healed, auditor);
 }
 
-/* Continues after all consumers were read. */
-static void continue_run(Auditor *auditor)
+/* Checks whether the work that uses the facts must begin (again): it has not begun, or a newer poll
+ * replaced them. After BEGUN_MAX times the work ends in the turn in which it begins. */
+static bool must_begin(Auditor *auditor, bool has_begun)
 {
-        Error error = ERROR_NULL;
-        int r = decide(auditor, &error);
+        uint64_t n_facts = auditor->config.claims->n_facts;
 
-        if (r == 0 && auditor->kind != AUDITOR_AUDIT)
-                r = heal(auditor, &error);
-        else if (r == 0)
-                finish(auditor, NULL);
+        if (has_begun && auditor->n_facts == n_facts)
+                return false;
+        auditor->n_facts = n_facts;
+        auditor->n_begun++;
+        return true;
+}
+
+static size_t step_size(const Auditor *auditor)
+{
+        return auditor->n_begun >= BEGUN_MAX ? SIZE_MAX : STEP_SIZE;
+}
+
+/* Compares some consumers, claims and guests. After the last ones, begins to heal, or to describe
+ * the result. */
+static int compare_some(Auditor *auditor)
+{
+        int r = 0;
+
+        if (must_begin(auditor, auditor->run)) {
+                auditor->run = audit_run_free(auditor->run);
+                r = audit_run_new(&auditor->run, &auditor->input, &auditor->memory);
+        }
+        if (r >= 0)
+                r = audit_run_step(auditor->run, step_size(auditor));
         if (r != 0)
-                fail(auditor, r < 0 ? r : -EBUSY, &error);
+                return r;
+        audit_run_take(auditor->run, &auditor->memory, &auditor->audit);
+        auditor->run = audit_run_free(auditor->run);
+        r = decide(auditor);
+        if (r == 0 && auditor->kind != AUDITOR_AUDIT)
+                return heal(auditor);
+        if (r == 0)
+                begin_stage(auditor, STAGE_DESCRIBE);
+        return r;
+}
+
+/* Describes some consumers. Ends the audit after the last one. */
+static int describe_some(Auditor *auditor)
+{
+        int r = 0;
+
+        if (must_begin(auditor, auditor->document)) {
+                auditor->document = audit_document_free(auditor->document);
+                r = audit_document_new(&auditor->document, &auditor->input, &auditor->audit);
+        }
+        if (r >= 0)
+                r = audit_document_step(auditor->document, step_size(auditor));
+        if (r == 0)
+                finish(auditor, NULL);
+        return r;
 }
 
 /* Reading */
@@ -485,6 +438,8 @@ static bool is_clock(const Auditor *auditor, const Uuid *consumer)
 {
         return !uuid_empty(&auditor->clock) && uuid_equal(&auditor->clock, consumer);
 }
+
+static void read_next(Auditor *auditor);
 
 /* Stores an answer and reads the next consumer. Consumers without allocations are not stored. */
 static void on_consumer(int result, ConsumersAnswer *answer, const Error *error, void *userdata)
@@ -513,7 +468,7 @@ static void read_next(Auditor *auditor)
         int r;
 
         if (auditor->n_read >= auditor->n_wanted) {
-                continue_run(auditor);
+                begin_stage(auditor, STAGE_COMPARE);
                 return;
         }
         r = consumers_read(&auditor->call, reporter_get_session(auditor->reporter),
@@ -590,45 +545,35 @@ static int keep_events(Auditor *auditor, EventList *page)
         return 0;
 }
 
-/* Reads this host's history page by page, newest first. Keeps only the events of gathered
- * consumers. */
-static int read_history(Auditor *auditor, Claims *claims, Error *reterr)
+/* Lists the next claims. A claim that changes during the listing counts in its state before or
+ * after the change, as with the consumers, which are read one after another. Returns 1. */
+static int list_some(Auditor *auditor, Claims *claims, Error *reterr)
 {
-        int64_t before = INT64_MAX;
+        ClaimList *list = &auditor->claims;
+        size_t before = list->n_claims;
+        int64_t after = before > 0 ? list->claims[before - 1]->id : 0;
+        int r = claims_list_some(claims, after, list, reterr);
 
-        for (;;) {
-                _cleanup_(event_list_done) EventList page = { 0 };
-                int r = claims_list_events(claims, before, &page, reterr);
-
-                if (r != 0 || page.n_events == 0)
-                        return r;
-                before = page.events[page.n_events - 1].id;
-                if (keep_events(auditor, &page) < 0)
-                        return error_oom(reterr);
-        }
+        if (r != 0)
+                return r < 0 ? r : -EBUSY;
+        if (list->n_claims < before + CLAIMS_LOT)
+                auditor->stage = STAGE_HISTORY;
+        return 1;
 }
 
-/* Reads claims and history from the database, and lists the consumers to read. The array for them
- * has space for the clock. */
-static int prepare(Auditor *auditor, Error *reterr)
+/* Reads the ended claims, and lists the consumers to read. The array for them has space for the
+ * clock. */
+static int prepare(Auditor *auditor, Claims *claims, Error *reterr)
 {
-        Claims *claims = auditor->config.claims->claims;
         const HostView *view;
-        int r;
+        int r = claims_host(claims, &view, reterr);
 
-        if (!claims)
-                return error_setf(reterr, ENODATA, "Claims cannot be used");
-        r = claims_list(claims, CLAIMS_LIVING, NULL, &auditor->claims, reterr);
-        if (r == 0)
-                r = claims_host(claims, &view, reterr);
         if (r == 0)
                 hide_shared(auditor, view);
         if (r == 0)
                 r = claims_list(claims, CLAIMS_ENDED, NULL, &auditor->ended, reterr);
-        if (r == 0)
-                r = read_history(auditor, claims, reterr);
         if (r != 0)
-                return r;
+                return r < 0 ? r : -EBUSY;
         auditor->wanted = calloc(auditor->claims.n_claims + auditor->input.facts->n_domains + 2,
                                  sizeof(Uuid));
         if (!auditor->wanted)
@@ -643,6 +588,60 @@ static int prepare(Auditor *auditor, Error *reterr)
         return 0;
 }
 
+/* Reads a page of this host's history, newest first, and keeps the events of gathered consumers.
+ * After the last page, begins to read consumers. Returns 1 if pages are left. */
+static int read_some(Auditor *auditor, Claims *claims, Error *reterr)
+{
+        _cleanup_(event_list_done) EventList page = { 0 };
+        int r = claims_list_events(claims, auditor->before, &page, reterr);
+
+        if (r != 0)
+                return r < 0 ? r : -EBUSY;
+        if (page.n_events > 0) {
+                auditor->before = page.events[page.n_events - 1].id;
+                return keep_events(auditor, &page) < 0 ? error_oom(reterr) : 1;
+        }
+        r = prepare(auditor, claims, reterr);
+        if (r == 0)
+                read_next(auditor);
+        return r;
+}
+
+/* Does a step of the stage. Returns 1 if the next step can follow at once, and 0 if a callback or
+ * the timer continues, or the audit has ended. */
+static int step(Auditor *auditor, Error *reterr)
+{
+        Claims *claims = auditor->config.claims->claims;
+        bool reads = auditor->stage == STAGE_LIST || auditor->stage == STAGE_HISTORY;
+        int r;
+
+        if (reads && !claims)
+                return error_setf(reterr, ENODATA, "Claims cannot be used");
+        if (reads)
+                return auditor->stage == STAGE_LIST ? list_some(auditor, claims, reterr)
+                                                    : read_some(auditor, claims, reterr);
+        r = auditor->stage == STAGE_COMPARE ? compare_some(auditor) : describe_some(auditor);
+        return r < 0 ? error_oom(reterr) : r;
+}
+
+/* Works for one turn of the main loop. */
+static int on_next(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        uint64_t end = clock_usec(CLOCK_MONOTONIC) + TURN_USEC;
+        Auditor *auditor = userdata;
+        Error error = ERROR_NULL;
+        int r;
+
+        do
+                r = step(auditor, &error);
+        while (r > 0 && clock_usec(CLOCK_MONOTONIC) < end);
+        if (r < 0)
+                fail(auditor, r, &error);
+        else if (r > 0)
+                rest(auditor);
+        return 0;
+}
+
 /* Continues after the consumers of the tree were read. */
 static void on_gathered(Reporter *reporter, int result, const Error *error, void *userdata)
 {
@@ -652,12 +651,11 @@ static void on_gathered(Reporter *reporter, int result, const Error *error, void
 
         reporter_take_gathered(reporter, &auditor->consumers, &others);
         allocations_free(others);
+        auditor->before = INT64_MAX;
         if (result == 0)
-                result = prepare(auditor, &words);
-        if (result != 0)
-                fail(auditor, result, &words);
+                begin_stage(auditor, STAGE_LIST);
         else
-                read_next(auditor);
+                fail(auditor, result, &words);
 }
 
 int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits,

@@ -14,7 +14,7 @@
  * changes nothing of other hosts and of sharing providers. Main thread; blocks only on the disk of
  * the claim database. */
 
-#include <jansson.h>
+#include <systemd/sd-event.h>
 
 #include "agent/guests/comparison.h"
 #include "report/reporter.h"
@@ -36,7 +36,7 @@ typedef struct AuditorConfig {
 #define AUDITOR_GRACE_USEC (300 * USEC_PER_SEC) /* default of grace_usec */
 
 /* Creates the auditor. config is copied. Returns -ENOMEM on failure. */
-int auditor_new(Auditor **ret, const AuditorConfig *config);
+int auditor_new(Auditor **ret, sd_event *event, const AuditorConfig *config);
 
 /* Cancels the audit that runs; its done callback is not called. Free the reporter right after,
  * because a read of all consumers (reporter_gather()) is cancelled only with it. auditor can be
@@ -89,7 +89,7 @@ typedef struct AuditorState {
                                 yet */
         size_t n_open;       /* number of problems that are not healed */
         ReconcileProblems findings; /* these problems for people, with guests that were evacuated */
-        json_t *document;           /* the audit in the form AUDIT_FORMAT; NULL: none yet */
+        char *document;             /* the audit in the form AUDIT_FORMAT; NULL: none yet */
 } AuditorState;
 
 const AuditorState *auditor_get_state(const Auditor *auditor);

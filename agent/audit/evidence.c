@@ -223,32 +223,21 @@ static int add_former_size(AuditEvidence *evidence, const Claim *ended)
         return add_key(&evidence->resized, consumer, &former);
 }
 
-/* Adds all guests with a claim, those without one, and former sizes. A claim that a migration took
- * over is skipped. */
-static int add_guests(AuditEvidence *evidence)
+/* Adds the guest of a claim. A claim that a migration took over is skipped. */
+static int add_claim(AuditEvidence *evidence, const Claim *claim)
 {
-        const AuditInput *input = evidence->input;
-        const GuestIndex *index = &evidence->index;
+        return uuid_empty(&claim->guest)
+                       ? add_guest(evidence, &claim->consumer, claim,
+                                   guest_index_domain(&evidence->index, &claim->consumer))
+                       : 0;
+}
 
-        for (size_t i = 0; i < input->claims->n_claims; i++) {
-                const Claim *claim = input->claims->claims[i];
-
-                if (uuid_empty(&claim->guest) &&
-                    add_guest(evidence, &claim->consumer, claim,
-                              guest_index_domain(index, &claim->consumer)) < 0)
-                        return -ENOMEM;
-        }
-        for (size_t i = 0; i < input->facts->n_domains; i++) {
-                const HostDomain *domain = &input->facts->domains[i];
-
-                if (!guest_index_has_claim(index, &domain->uuid, NULL) &&
-                    add_guest(evidence, &domain->uuid, NULL, domain) < 0)
-                        return -ENOMEM;
-        }
-        for (size_t i = 0; input->ended && i < input->ended->n_claims; i++)
-                if (add_former_size(evidence, input->ended->claims[i]) < 0)
-                        return -ENOMEM;
-        return 0;
+/* Adds a guest that has no claim. */
+static int add_domain(AuditEvidence *evidence, const HostDomain *domain)
+{
+        return guest_index_has_claim(&evidence->index, &domain->uuid, NULL)
+                       ? 0
+                       : add_guest(evidence, &domain->uuid, NULL, domain);
 }
 
 /* Returns true for a consumer that can be a migration and has CPUs or memory here. A migration that
@@ -266,25 +255,21 @@ static bool is_migration(const Consumer *consumer)
         return consumer->type && strcmp(consumer->type, "MIGRATION") == 0;
 }
 
-/* Adds the consumers that can be migrations, and those that Placement shows as migrations. */
-static int add_migrations(AuditEvidence *evidence)
+/* Adds a consumer that can be a migration, or that Placement shows as one. */
+static int add_migration(AuditEvidence *evidence, const ConsumerRead *read)
 {
-        const Allocations *consumers = evidence->input->consumers;
+        const Consumer *consumer = read->holding;
+        GuestSize size = audit_size_here(evidence->input, consumer);
 
-        for (size_t i = 0; i < consumers->n_consumers; i++) {
-                const Consumer *consumer = consumers->consumers[i];
-
-                GuestSize size = audit_size_here(evidence->input, consumer);
-
-                if (is_migration(consumer) && evidence->consumers[i].here &&
-                    add_key(&evidence->migrations, consumer, NULL) < 0)
-                        return -ENOMEM;
-                if (is_loose(evidence, consumer, size) &&
-                    (add_key(&evidence->loose, consumer, NULL) < 0 ||
-                     add_key(&evidence->loose_sizes, consumer, &size) < 0))
-                        return -ENOMEM;
-        }
-        return 0;
+        if (is_migration(consumer) && read->here &&
+            add_key(&evidence->migrations, consumer, NULL) < 0)
+                return -ENOMEM;
+        if (!is_loose(evidence, consumer, size))
+                return 0;
+        return add_key(&evidence->loose, consumer, NULL) < 0 ||
+                               add_key(&evidence->loose_sizes, consumer, &size) < 0
+                       ? -ENOMEM
+                       : 0;
 }
 
 bool audit_may_be_moving(const AuditEvidence *evidence, const Consumer *consumer, const Claim *size)
@@ -304,7 +289,7 @@ bool audit_may_be_moving(const AuditEvidence *evidence, const Consumer *consumer
         return has_key(&evidence->loose_sizes, consumer, &wanted);
 }
 
-int audit_evidence_make(const AuditInput *input, AuditEvidence *ret)
+int audit_evidence_begin(const AuditInput *input, AuditEvidence *ret)
 {
         const Allocations *consumers = input->consumers;
 
@@ -312,18 +297,53 @@ int audit_evidence_make(const AuditInput *input, AuditEvidence *ret)
         ret->consumers = calloc(consumers->n_consumers + 1, sizeof(ConsumerRead));
         if (!ret->consumers)
                 return -ENOMEM;
-        for (size_t i = 0; i < consumers->n_consumers; i++)
-                ret->consumers[i] =
-                        (ConsumerRead){ .consumer = consumers->consumers[i]->uuid,
-                                        .holding = consumers->consumers[i],
-                                        .here = audit_holds_here(input, consumers->consumers[i]) };
         ret->index = (GuestIndex){ .claims = input->claims,
                                    .facts = input->facts,
                                    .consumers = ret->consumers,
                                    .n_consumers = consumers->n_consumers };
-        if (guest_index_make(&ret->index) < 0 || add_guests(ret) < 0 || add_migrations(ret) < 0)
-                return -ENOMEM;
+        return guest_index_make(&ret->index);
+}
+
+/* Stores a consumer for guest_index_place(). */
+static int add_consumer(AuditEvidence *evidence, size_t i)
+{
+        const Consumer *consumer = evidence->input->consumers->consumers[i];
+
+        evidence->consumers[i] =
+                (ConsumerRead){ .consumer = consumer->uuid,
+                                .holding = consumer,
+                                .here = audit_holds_here(evidence->input, consumer) };
         return 0;
+}
+
+/* Adds the i-th thing of all: the consumers come first, because add_guest() needs them. */
+static int add_thing(AuditEvidence *evidence, size_t i)
+{
+        const AuditInput *input = evidence->input;
+        size_t n_consumers = input->consumers->n_consumers, n_claims = input->claims->n_claims,
+               n_domains = input->facts->n_domains;
+
+        if (i < n_consumers)
+                return add_consumer(evidence, i);
+        if ((i -= n_consumers) < n_consumers)
+                return add_migration(evidence, &evidence->consumers[i]);
+        if ((i -= n_consumers) < n_claims)
+                return add_claim(evidence, input->claims->claims[i]);
+        if ((i -= n_claims) < n_domains)
+                return add_domain(evidence, &input->facts->domains[i]);
+        return add_former_size(evidence, input->ended->claims[i - n_domains]);
+}
+
+int audit_evidence_step(AuditEvidence *evidence, size_t n)
+{
+        const AuditInput *input = evidence->input;
+        size_t n_things = 2 * input->consumers->n_consumers + input->claims->n_claims +
+                          input->facts->n_domains + (input->ended ? input->ended->n_claims : 0);
+
+        for (; n > 0 && evidence->n_added < n_things; n--)
+                if (add_thing(evidence, evidence->n_added++) < 0)
+                        return -ENOMEM;
+        return evidence->n_added < n_things;
 }
 
 void audit_evidence_done(AuditEvidence *evidence)

@@ -59,11 +59,16 @@ typedef struct AuditEvidence {
         StringSet loose, loose_sizes; /* owners, and sizes, of possible migrations */
         StringSet migrations;         /* owners of consumers with allocations here that Placement
                                          shows as migrations */
+        size_t n_added;               /* things of the input that were added so far */
 } AuditEvidence;
 
-/* Makes the evidence, which borrows from input. ret must be zeroed. Returns -ENOMEM on failure. The
- * caller calls audit_evidence_done() in any case. */
-int audit_evidence_make(const AuditInput *input, AuditEvidence *ret);
+/* Begins the evidence, which borrows from input. ret must be zeroed. Returns -ENOMEM on failure.
+ * The caller calls audit_evidence_done() in any case. */
+int audit_evidence_begin(const AuditInput *input, AuditEvidence *ret);
+
+/* Adds at most n things of the input. Returns 1 if things are left. Returns 0 if the evidence is
+ * complete and can be used. Returns -ENOMEM on failure. */
+int audit_evidence_step(AuditEvidence *evidence, size_t n);
 void audit_evidence_done(AuditEvidence *evidence);
 
 /* Returns true if a consumer here can be the migration of the guest whose consumer is given. It

@@ -212,45 +212,53 @@ static int make_plan(BusFacts *facts, json_t **ret, sd_bus_error *error)
         return 0;
 }
 
-/* Returns a new reference to a finished document, or the bus error with these words if there is
- * none. */
-static int give_last(const json_t *document, const char *words, json_t **ret, sd_bus_error *error)
+static int make_reshape(BusFacts *facts, json_t **ret, sd_bus_error *error)
 {
+        const json_t *document =
+                reshape_control_get_state(tracker_view(facts->config.tracker).reshape)->document;
+
         if (!document)
-                return sd_bus_error_set(error, BUS_ERROR_NOT_READY, words);
+                return sd_bus_error_set(error, BUS_ERROR_NOT_READY,
+                                        "There was no reshape, or it moved nothing");
         *ret = json_incref((json_t *)document);
         return 0;
 }
 
-static int make_audit(BusFacts *facts, json_t **ret, sd_bus_error *error)
+/* Yields a copy of the document of the last audit, which is a text already. */
+static int copy_audit(BusFacts *facts, char **ret, sd_bus_error *error)
 {
-        return give_last(auditor_get_state(tracker_view(facts->config.tracker).auditor)->document,
-                         "No audit has run since the agent started", ret, error);
+        const char *text = auditor_get_state(tracker_view(facts->config.tracker).auditor)->document;
+
+        if (!text)
+                return sd_bus_error_set(error, BUS_ERROR_NOT_READY,
+                                        "No audit has run since the agent started");
+        *ret = strdup(text);
+        return *ret ? 0 : -ENOMEM;
 }
 
-static int make_reshape(BusFacts *facts, json_t **ret, sd_bus_error *error)
-{
-        return give_last(
-                reshape_control_get_state(tracker_view(facts->config.tracker).reshape)->document,
-                "There was no reshape, or it moved nothing", ret, error);
-}
-
-/* The name of each document, and the function that makes it. */
+/* The name of each document, and the function that makes it or copies its text. */
 static const struct {
         const char *name;
-        int (*make)(BusFacts *facts, json_t **ret, sd_bus_error *error); /* NULL: Listing */
+        int (*make)(BusFacts *facts, json_t **ret, sd_bus_error *error);
+        int (*copy)(BusFacts *facts, char **ret, sd_bus_error *error);
 } kinds[_BUS_DOCUMENT_MAX] = {
         [BUS_STATUS] = { BUS_DOCUMENT_STATUS, bus_status_describe },
         [BUS_TREE] = { BUS_DOCUMENT_TREE, make_tree },
         [BUS_HOST] = { BUS_DOCUMENT_HOST, make_host },
-        [BUS_CLAIMS] = { BUS_DOCUMENT_CLAIMS, NULL },
-        [BUS_HISTORY] = { BUS_DOCUMENT_HISTORY, NULL },
-        [BUS_EVENTS] = { BUS_DOCUMENT_EVENTS, NULL },
+        [BUS_CLAIMS] = { BUS_DOCUMENT_CLAIMS },   /* a Listing */
+        [BUS_HISTORY] = { BUS_DOCUMENT_HISTORY }, /* a Listing */
+        [BUS_EVENTS] = { BUS_DOCUMENT_EVENTS },   /* a Listing */
         [BUS_PROBLEMS] = { BUS_DOCUMENT_PROBLEMS, make_problems },
         [BUS_PLAN] = { BUS_DOCUMENT_PLAN, make_plan },
-        [BUS_AUDIT] = { BUS_DOCUMENT_AUDIT, make_audit },
+        [BUS_AUDIT] = { BUS_DOCUMENT_AUDIT, .copy = copy_audit },
         [BUS_RESHAPE] = { BUS_DOCUMENT_RESHAPE, make_reshape },
 };
+
+/* Checks whether the document is made in steps. */
+static bool is_listing(BusDocument document)
+{
+        return !kinds[document].make && !kinds[document].copy;
+}
 
 /* Returns _BUS_DOCUMENT_MAX if there is no document of that name. */
 static BusDocument find_kind(const char *name)
@@ -271,16 +279,19 @@ bool bus_documents_is_long(sd_bus_message *call)
             sd_bus_message_read(call, "s", &name) > 0)
                 document = find_kind(name);
         (void)sd_bus_message_rewind(call, true);
-        return document < _BUS_DOCUMENT_MAX && !kinds[document].make;
+        return document < _BUS_DOCUMENT_MAX && is_listing(document);
 }
 
 /* Makes a short document and stores its text. After an error, the text is NULL. */
 static int make(BusDocuments *documents, BusDocument document, sd_bus_error *error)
 {
         _cleanup_json_ json_t *made = NULL;
-        int r = kinds[document].make(documents->facts, &made, error);
-        char *text = made ? json_dumps(made, JSON_COMPACT) : NULL;
+        char *text = NULL;
+        int r = kinds[document].make ? kinds[document].make(documents->facts, &made, error)
+                                     : kinds[document].copy(documents->facts, &text, error);
 
+        if (made)
+                text = json_dumps(made, JSON_COMPACT);
         set_text(&documents->texts[document], text);
         return r < 0 ? r : text ? 0 : -ENOMEM;
 }
@@ -476,7 +487,7 @@ void bus_documents_note(BusDocuments *documents, BusDocument document)
 
         documents->n_changes[document]++;
         note_change(text);
-        if (kinds[document].make)
+        if (!is_listing(document))
                 return;
         /* The text of a long document is freed, so the change counts as a difference. */
         set_text(text, NULL);
@@ -607,7 +618,7 @@ int bus_documents_describe(BusDocuments *documents, sd_bus_message *call, sd_bus
         bus_documents_look(documents);
         inspect_claims(documents);
         text = &documents->texts[document];
-        if (!kinds[document].make)
+        if (is_listing(document))
                 return begin_listing(documents, document, call);
         if (is_missing(text))
                 r = make(documents, document, error);

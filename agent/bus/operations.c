@@ -142,17 +142,23 @@ static const Error no_error;
 
 /* Answers with the document ("" if there is none), or with the bus error name and the words of why.
  * Frees the call. */
+static void answer_text(Waiting *waiting, const char *document, const char *name, const Error *why)
+{
+        if (why->code)
+                (void)sd_bus_reply_method_errorf(waiting->call, name, "%s", why->text);
+        else
+                (void)sd_bus_reply_method_return(waiting->call, "s", document ? document : "");
+        end(waiting);
+}
+
 static void answer(Waiting *waiting, const json_t *document, const char *name, const Error *why)
 {
         _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+        Error error = *why;
 
-        if (why->code)
-                (void)sd_bus_reply_method_errorf(waiting->call, name, "%s", why->text);
-        else if (document && !text)
-                (void)sd_bus_reply_method_errno(waiting->call, -ENOMEM, NULL);
-        else
-                (void)sd_bus_reply_method_return(waiting->call, "s", text ? text : "");
-        end(waiting);
+        if (document && !text && !error.code)
+                error_oom(&error);
+        answer_text(waiting, text, name, &error);
 }
 
 /* Returns the reason why the cycle did not make the reshape of this kind; code 0: it did. Other
@@ -214,9 +220,10 @@ static void on_audited(Tracker *tracker, const Error *error, void *userdata)
 {
         const AuditorState *audit = auditor_get_state(tracker_view(tracker).auditor);
 
-        answer(userdata, audit->document, BUS_ERROR_NOT_READY,
-               error->code != ECANCELED && (audit->error.code || audit->document) ? &audit->error
-                                                                                  : error);
+        answer_text(userdata, audit->document, BUS_ERROR_NOT_READY,
+                    error->code != ECANCELED && (audit->error.code || audit->document)
+                            ? &audit->error
+                            : error);
 }
 
 static int ask_audit(Waiting *waiting, AuditorRequest request, const Uuid *consumer,

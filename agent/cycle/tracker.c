@@ -161,7 +161,7 @@ int tracker_new(Tracker **ret, sd_event *event, const TrackerConfig *config, Err
         audited_usec = find_last_audit(tracker);
         tracker->spares_audit = audited_usec > 0;
         no_heal = nova_mode_refuses(tracker_view(tracker).nova, NOVA_ACTION_HEAL);
-        if (auditor_new(&tracker->auditor,
+        if (auditor_new(&tracker->auditor, event,
                         &(AuditorConfig){ .claims = config->maker.claims,
                                           .root = config->maker.root,
                                           .at_start = config->starts && audited_usec == 0,

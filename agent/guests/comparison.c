@@ -207,6 +207,7 @@ static bool set_polls(ClaimService *service, const Snapshot *snapshot, const Sna
         forget_recent(comparison);
         claim_service_mark_released(comparison);
         service->facts = &comparison->facts;
+        service->n_facts++;
         if (service->claims)
                 claims_set_facts(service->claims, service->facts);
         return true;

@@ -85,6 +85,7 @@ typedef struct ClaimService {
         Error error; /* reason why there is no database, or why a change could not be stored; code
                         0: neither */
         const HostFacts *facts;   /* facts of the last poll; NULL: there was none */
+        uint64_t n_facts;         /* how often the content of facts was replaced */
         uint64_t built_usec;      /* CLOCK_REALTIME when this program created an empty database,
                                      possibly in place of a damaged one; 0: it did not */
         ProviderTree *remembered; /* the host in the database when it was opened, or NULL; an

@@ -199,36 +199,23 @@ static void begin_listing(const Turn *turn)
         run->stage = STAGE_LIST;
 }
 
-/* Moves the claims of more to the end of list. */
-static int append(ClaimList *list, ClaimList *more)
-{
-        for (size_t i = 0; i < more->n_claims; i++) {
-                if (claim_list_add(list, more->claims[i]) < 0)
-                        return -ENOMEM;
-                more->claims[i] = NULL;
-        }
-        return 0;
-}
-
 /* Lists the next claims. The listing starts again if a claim changed since its begin, so that it
  * shows one state. From listing LISTINGS_MAX on, a listing takes one call. */
 static int list_some(const Turn *turn, Error *reterr)
 {
         ClaimReconcile *run = turn->run;
         ClaimList *list = &run->seen.claims;
-        _cleanup_(claim_list_done) ClaimList more = { 0 };
-        int64_t after = list->n_claims > 0 ? list->claims[list->n_claims - 1]->id : 0;
+        size_t before = list->n_claims;
+        int64_t after = before > 0 ? list->claims[before - 1]->id : 0;
         bool all = run->n_listings >= LISTINGS_MAX;
-        int r = all ? claims_list(turn->work.claims, CLAIMS_LIVING, NULL, &more, reterr)
-                    : claims_list_some(turn->work.claims, after, &more, reterr);
+        int r = all ? claims_list(turn->work.claims, CLAIMS_LIVING, NULL, list, reterr)
+                    : claims_list_some(turn->work.claims, after, list, reterr);
 
         if (r != 0)
                 return r;
-        if (append(list, &more) < 0)
-                return error_oom(reterr);
         if (!all && run->n_changes != turn->work.service->n_changes)
                 begin_listing(turn);
-        else if (all || more.n_claims < CLAIMS_LOT)
+        else if (all || list->n_claims < before + CLAIMS_LOT)
                 run->stage = STAGE_DECIDE;
         return 0;
 }

@@ -254,8 +254,8 @@ static int add_claims(Claims *claims, StatementId id, const SqliteValue *values,
                           rows[1] ? ARRAY_SIZE(parts) : 1, reterr);
 }
 
-/* Runs a query of claims, and a second one (_STATEMENT_MAX: none), in one state of the file. ret,
- * which must be zeroed, stays so on failure. */
+/* Runs a query of claims, and a second one (_STATEMENT_MAX: none), in one state of the file, and
+ * adds the claims to ret. A failure empties ret. */
 static int list_claims(Claims *claims, StatementId id, StatementId second,
                        const SqliteValue *values, ClaimList *ret, Error *reterr)
 {

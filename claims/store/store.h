@@ -81,9 +81,9 @@ int claims_list(Claims *claims, ClaimsWhich which, const char *of, ClaimList *re
  * be zeroed, and can be filled in part on failure. */
 int claims_list_identities(Claims *claims, ClaimedDevices *ret, Error *reterr);
 
-/* Lists the next living claims with an id above after (0: the first ones), at most CLAIMS_LOT of
- * them. So a caller can list many claims without blocking others for long. An empty list is the
- * end. ret must be zeroed. */
+/* Adds the next living claims with an id above after (0: the first ones) to the list, at most
+ * CLAIMS_LOT of them. So a caller can list many claims without blocking others for long. Fewer
+ * claims are the last ones. A failure empties the list. */
 int claims_list_some(Claims *claims, int64_t after, ClaimList *ret, Error *reterr);
 
 /* Begin and end a group: the changes in between are one transaction, with one write to the disk. A

@@ -79,8 +79,17 @@ static void add_end(GuestIndex *index, char letter)
 
 static void look(GuestIndex *index)
 {
+        AuditRun *run;
+        int r;
+
         audit_done(&index->audit);
-        assert_int_equal(audit_make(&index->input, &index->memory, &index->audit), 0);
+        assert_int_equal(audit_run_new(&run, &index->input, &index->memory), 0);
+        do
+                r = audit_run_step(run, 1);
+        while (r > 0);
+        assert_int_equal(r, 0);
+        audit_run_take(run, &index->memory, &index->audit);
+        audit_run_free(run);
 }
 
 static void look_later(GuestIndex *index)

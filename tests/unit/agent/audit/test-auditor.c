@@ -6,19 +6,23 @@
 
 #include "agent/audit/healer.h"
 #include "agent/guests/reconcile.h"
+#include "base/json.h"
 #include "report/consumers.h"
 #include "tests/fixtures/audit.h"
 #include "tests/fixtures/trace.h"
 
-#define HELD "VCPU=2@host MEMORY_MB=512@host"
+#define HELD     "VCPU=2@host MEMORY_MB=512@host"
+#define N_GUESTS 5000
 
 /* Replaces the functions of other modules that the auditor calls. It is linked before the
  * library. */
 static struct {
         ClaimService service;
+        sd_event *event;
         ProviderTree *tree;
         const char *held; /* allocations of guest g, for the gathering */
         int answer;       /* answer to each read; 0: no allocation */
+        bool ended;
         ReporterDone gathered;
         ConsumersDone read;
         void (*healed)(void *userdata);
@@ -104,6 +108,7 @@ size_t healer_get_position(const Healer *healer)
 
 static void on_done(void *userdata)
 {
+        world.ended = true;
         note('d');
 }
 
@@ -120,25 +125,37 @@ static void answer_read(Auditor *auditor)
         consumer_free(answer.consumer);
 }
 
-/* Runs an audit to its end. */
-static void run(Auditor *auditor, int gathered)
+/* Runs an audit to its end. With polls, a poll replaces the facts after each turn. */
+static void run_beside_polls(Auditor *auditor, int gathered, bool polls)
 {
         void (*healed)(void *userdata);
 
+        world.ended = false;
         assert_int_equal(auditor_begin(auditor, NULL, NULL, on_done, NULL, NULL), 0);
         world.gathered(NULL, gathered, &ERROR_NULL, world.userdata);
-        while (world.read)
-                answer_read(auditor);
-        healed = world.healed;
-        world.healed = NULL;
-        if (healed)
-                healed(auditor);
+        while (!world.ended) {
+                if (world.read) {
+                        answer_read(auditor);
+                } else if ((healed = world.healed)) {
+                        world.healed = NULL;
+                        healed(auditor);
+                } else {
+                        assert_true(sd_event_run(world.event, USEC_PER_SEC) > 0);
+                        world.service.n_facts += polls;
+                }
+        }
+}
+
+static void run(Auditor *auditor, int gathered)
+{
+        run_beside_polls(auditor, gathered, false);
 }
 
 static void set_up(Fixture *fixture, FactsFixture *facts)
 {
         memset(&world, 0, sizeof(world));
         trace[0] = '\0';
+        assert_int_equal(sd_event_new(&world.event), 0);
         make_facts(facts);
         world.service.facts = &facts->facts;
         world.tree = make_tree("host VCPU=8 MEMORY_MB=4096");
@@ -150,6 +167,7 @@ static void set_up(Fixture *fixture, FactsFixture *facts)
 static void tear_down(Fixture *fixture)
 {
         provider_tree_free(world.tree);
+        sd_event_unref(world.event);
         fixture_close(fixture);
         assert_int_equal(unlink(fixture->path), 0);
 }
@@ -203,7 +221,7 @@ static void test_runs(void **state)
                         facts_guest(&facts, 'g', "")->running = rows[i].running;
                 if (rows[i].claim)
                         assert_int_equal(fixture_claim(fixture, "i", "VCPU=1", NULL), 0);
-                assert_int_equal(auditor_new(&auditor, &config), 0);
+                assert_int_equal(auditor_new(&auditor, world.event, &config), 0);
                 if (rows[i].heal || !rows[i].at_start)
                         auditor_ask(auditor,
                                     rows[i].heal ? AUDITOR_REQUEST_HEAL : AUDITOR_REQUEST_AUDIT,
@@ -236,7 +254,7 @@ static void test_due(void **state)
         Error error;
 
         set_up(fixture, &facts);
-        assert_int_equal(auditor_new(&auditor, &config), 0);
+        assert_int_equal(auditor_new(&auditor, world.event, &config), 0);
         for (int i = 1; i <= 6; i++)
                 assert_int_equal(auditor_is_due(auditor), i % 3 == 0);
         run(auditor, 0);
@@ -257,4 +275,45 @@ static void test_due(void **state)
         tear_down(fixture);
 }
 
-TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_runs, test_due)
+/* An audit of many guests takes several turns. It ends, with all findings, also if a poll replaces
+ * the facts after each turn. */
+static void test_many_guests_beside_polls(void **state)
+{
+        static HostDomain domains[N_GUESTS];
+        const AuditorConfig config = { .claims = &world.service, .root = make_uuid("host") };
+        const AuditorState *result;
+        Fixture *fixture = *state;
+        FactsFixture facts;
+        Auditor *auditor;
+        json_t *document;
+
+        set_up(fixture, &facts);
+        for (size_t i = 0; i < N_GUESTS; i++) {
+                const Uuid space = make_guest('g');
+                char name[32];
+
+                snprintf(name, sizeof(name), "guest%zu", i);
+                domains[i] = (HostDomain){ .uuid = uuid_make_child(&space, name),
+                                           .name = "guest",
+                                           .running = true };
+        }
+        facts.facts.domains = domains;
+        facts.facts.n_domains = N_GUESTS;
+        assert_int_equal(auditor_new(&auditor, world.event, &config), 0);
+        for (int polls = 0; polls < 2; polls++) {
+                run_beside_polls(auditor, 0, polls);
+                result = auditor_get_state(auditor);
+                assert_int_equal(result->error.code, 0);
+                assert_int_equal(result->findings.n_items, N_GUESTS);
+                document = json_loads(result->document, 0, NULL);
+                assert_int_equal(json_array_size(json_object_get(document, "findings")), N_GUESTS);
+                assert_int_equal(json_array_size(json_object_get(document, "consumers")), 0);
+                assert_string_equal(json_string_value(json_object_get(document, "root")),
+                                    config.root.text);
+                json_decref(document);
+        }
+        auditor_free(auditor);
+        tear_down(fixture);
+}
+
+TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_runs, test_due, test_many_guests_beside_polls)

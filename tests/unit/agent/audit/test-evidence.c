@@ -109,7 +109,8 @@ static void check(const Case *row, const AuditInput *input, const Consumer *cons
         AuditEvidence evidence = { 0 };
         AuditServerState server;
 
-        assert_int_equal(audit_evidence_make(input, &evidence), 0);
+        assert_int_equal(audit_evidence_begin(input, &evidence), 0);
+        assert_int_equal(audit_evidence_step(&evidence, SIZE_MAX), 0);
         server = audit_judge_server(&evidence, consumer, text);
         audit_evidence_done(&evidence);
         if (server != row->server || !strstr(text, row->words))

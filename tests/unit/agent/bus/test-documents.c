@@ -15,11 +15,12 @@ static ClaimService claims;
 
 const AuditorState *auditor_get_state(const Auditor *auditor)
 {
+        static char text[sizeof("[\"a\"]")];
         static AuditorState audit;
 
         n_made++;
-        json_decref(audit.document);
-        audit.document = audit_text == '0' ? NULL : json_pack("[s#]", &audit_text, 1);
+        snprintf(text, sizeof(text), "[\"%c\"]", audit_text);
+        audit.document = audit_text == '0' ? NULL : text;
         return &audit;
 }
 

@@ -203,7 +203,7 @@ int claims_list_identities(Claims *claims, ClaimedDevices *ret, Error *reterr)
 
 /* Fake of agent/audit/auditor.h */
 
-int auditor_new(Auditor **ret, const AuditorConfig *config)
+int auditor_new(Auditor **ret, sd_event *event, const AuditorConfig *config)
 {
         *ret = (Auditor *)&world;
         return 0;
