@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes and compares digests. The hash is BLAKE2b without a key, as RFC 7693 defines it. Names are
- * those of the RFC: h is the state, v the work vector, m the message block, and sigma the order of
- * its words in each round. Words are little-endian. A text must be shorter than 2^64 bytes. A
- * digest of size 0 means that nothing is known, so it matches nothing. A comparison is not
- * constant-time, because a digest protects no secret. */
+/* Makes digests. The hash is BLAKE2b without a key, as RFC 7693 defines it. Names are those of the
+ * RFC: h is the state, v the work vector, m the message block, and sigma the order of its words in
+ * each round. Words are little-endian. A text must be shorter than 2^64 bytes. */
 
 #include "base/digest.h"
 
 #include <endian.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -102,16 +101,6 @@ Digest digest_make(const void *data, size_t n)
                 h[i] = htole64(h[i]);
         memcpy(digest.hash, h, DIGEST_HASH_SIZE);
         return digest;
-}
-
-bool digest_matches(const Digest *digest, const void *data, size_t n)
-{
-        Digest other;
-
-        if (digest->size == 0 || digest->size != n)
-                return false;
-        other = digest_make(data, n);
-        return memcmp(other.hash, digest->hash, DIGEST_HASH_SIZE) == 0;
 }
 
 const char *digest_to_text(const Digest *digest, char text[static DIGEST_TEXT_MAX])

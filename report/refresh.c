@@ -145,12 +145,12 @@ static int check_root(const Refresh *refresh, const PlacementProviders *provider
  * another last-modified. So a mirror that this process read is doubtful if all generations are
  * equal and last-modified differs. If a generation differs, the change of that provider explains
  * the other last-modified, so the mirror is not doubtful. A mirror that was restored from an
- * earlier process has no digest of the list. It is doubtful unless it has the providers,
+ * earlier process has no fingerprint of the list. It is doubtful unless it has the providers,
  * generations and last-modified of the list. */
 static bool is_doubtful(const Refresh *refresh, bool is_current, uint64_t modified_sec)
 {
         const PlacementSeen *last = refresh->mirror->list;
-        bool is_restored = last && last->digest.size == 0;
+        bool is_restored = last && last->body.size == 0;
 
         if (!last || (is_restored && !is_current))
                 return is_restored;
@@ -162,7 +162,7 @@ static bool is_doubtful(const Refresh *refresh, bool is_current, uint64_t modifi
 static int take_list(Refresh *refresh, const SessionAnswer *answer, Error *reterr)
 {
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;
-        const PlacementSeen seen = { .digest = digest_make(answer->text, answer->size),
+        const PlacementSeen seen = { .body = fingerprint_make(answer->text, answer->size),
                                      .modified_sec = answer->modified_sec };
         bool is_current;
         int r = placement_read_tree(answer->body, &providers, reterr);

@@ -19,7 +19,7 @@
 typedef struct Refresh Refresh;
 
 /* Starts a refresh of the tree of root. Everything is borrowed and must outlive the refresh. If the
- * list equals the mirror, its digest and last-modified are stored in the mirror. The argument
+ * list equals the mirror, its fingerprint and last-modified are stored in the mirror. The argument
  * partial is the result of an earlier refresh that failed, or NULL. REPORT_E_REFUSED if Placement
  * has the root under another name than root_name, because the agent renames no provider here.
  * -ENOMEM. The callback done receives the end of a refresh. result is 0, a ReportOutcome or a

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/allocation.h"
-#include "base/digest.h"
+#include "base/fingerprint.h"
 #include "base/provider-tree.h"
 #include "base/resource-request.h"
 #include "report/placement/answer.h"
@@ -27,7 +27,7 @@
 
 /* An answer that was seen before. */
 typedef struct PlacementSeen {
-        Digest digest;         /* digest of the body; size 0: none */
+        Fingerprint body;      /* size 0: none */
         uint64_t modified_sec; /* its last-modified; 0: none */
 } PlacementSeen;
 

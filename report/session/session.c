@@ -285,10 +285,10 @@ static void on_response(int result, const HttpResponse *response, const Error *e
                 result = answer.verdict.outcome;
                 answer.text = response->body;
                 answer.size = response->body_size;
-                answer.unchanged =
-                        result == REPORT_DONE &&
-                        request->seen.modified_sec == response->modified_sec &&
-                        digest_matches(&request->seen.digest, response->body, response->body_size);
+                answer.unchanged = result == REPORT_DONE &&
+                                   request->seen.modified_sec == response->modified_sec &&
+                                   fingerprint_matches(&request->seen.body, response->body,
+                                                       response->body_size);
                 if (result == REPORT_DONE && !answer.unchanged)
                         result = read_body(request, response, &body, &words);
                 answer.body = body;

@@ -35,17 +35,4 @@ static void test_hashes(void **state)
         }
 }
 
-static void test_matches(void **state)
-{
-        static const Digest none;
-        Digest digest = digest_make("abc", 3);
-
-        assert_true(digest_matches(&digest, "abc", 3));
-        assert_false(digest_matches(&digest, "abd", 3));
-        assert_false(digest_matches(&digest, "abc", 2));
-        /* A digest of nothing equals no text, not even the empty one. */
-        assert_false(digest_matches(&none, "", 0));
-        assert_false(digest_matches(&none, NULL, 0));
-}
-
-TEST_MAIN(test_hashes, test_matches)
+TEST_MAIN(test_hashes)

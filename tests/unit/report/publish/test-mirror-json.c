@@ -29,7 +29,7 @@ static void test_round_trip(void **state)
         assert_int_equal(mirror_from_json(json, &mirror, NULL), 0);
         assert_false(mirror_has_stale(mirror));
         assert_int_equal(mirror->list->modified_sec, 7);
-        assert_int_equal(mirror->list->digest.size, 0);
+        assert_int_equal(mirror->list->body.size, 0);
         names = &mirror->names;
         assert_true(string_set_contains(&names->known_traits, "CUSTOM_T"));
         assert_true(string_set_contains(&names->known_classes, "VCPU"));
