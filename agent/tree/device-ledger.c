@@ -183,15 +183,39 @@ static int read_device(const json_t *object, LedgerDevice *device, Error *reterr
         return device->name && device->resource_class ? 0 : error_oom(reterr);
 }
 
-/* Checks that no earlier device has the same name or provider. */
-static int check_alone(const DeviceLedger *ledger, const LedgerDevice *device, Error *reterr)
+static int order_names(const void *a, const void *b)
 {
-        if (!device->name[0])
-                return error_setf(reterr, EBADMSG, "A device has no name");
-        for (const LedgerDevice *other = ledger->devices; other < device; other++)
-                if (strcmp(other->name, device->name) == 0 ||
-                    uuid_equal(&other->provider, &device->provider))
-                        return error_setf(reterr, EBADMSG, "%.60s is listed twice", device->name);
+        return strcmp((*(const LedgerDevice *const *)a)->name,
+                      (*(const LedgerDevice *const *)b)->name);
+}
+
+static int order_providers(const void *a, const void *b)
+{
+        return uuid_order(&(*(const LedgerDevice *const *)a)->provider,
+                          &(*(const LedgerDevice *const *)b)->provider);
+}
+
+/* Checks that each device has a name, and that no two devices have the same name or provider. */
+static int check_devices(const DeviceLedger *ledger, Error *reterr)
+{
+        static int (*const orders[])(const void *, const void *) = { order_names, order_providers };
+        _cleanup_free_ const LedgerDevice **sorted =
+                calloc(ledger->n_devices + 1, sizeof(LedgerDevice *));
+
+        if (!sorted)
+                return error_oom(reterr);
+        for (size_t i = 0; i < ledger->n_devices; i++) {
+                sorted[i] = &ledger->devices[i];
+                if (!sorted[i]->name[0])
+                        return error_setf(reterr, EBADMSG, "A device has no name");
+        }
+        for (size_t k = 0; k < ARRAY_SIZE(orders); k++) {
+                qsort(sorted, ledger->n_devices, sizeof(LedgerDevice *), orders[k]);
+                for (size_t i = 1; i < ledger->n_devices; i++)
+                        if (orders[k](&sorted[i - 1], &sorted[i]) == 0)
+                                return error_setf(reterr, EBADMSG, "%.60s is listed twice",
+                                                  sorted[i]->name);
+        }
         return 0;
 }
 
@@ -207,9 +231,9 @@ int device_ledger_from_json(const json_t *json, DeviceLedger *ret, Error *reterr
                 r = add_device(&ledger, &device) < 0
                             ? error_oom(reterr)
                             : read_device(json_array_get(devices, i), device, reterr);
-                if (r == 0)
-                        r = check_alone(&ledger, device, reterr);
         }
+        if (r == 0)
+                r = check_devices(&ledger, reterr);
         /* Ledgers of older versions lack the sizes. */
         if (r == 0 && json_object_get(json, "vgpu_sizes"))
                 r = vgpu_sizes_from_json(json_object_get(json, "vgpu_sizes"), &ledger.sizes,
