@@ -48,10 +48,10 @@ typedef enum AuditorKind {
 
 /* The work of an audit that needs turns of the main loop. */
 typedef enum AuditorStage {
-        STAGE_LIST,     /* of claims */
-        STAGE_HISTORY,  /* events of the gathered consumers */
-        STAGE_COMPARE,  /* Placement, claims and guests */
-        STAGE_DESCRIBE, /* the result, in the document */
+        STAGE_LIST,     /* reads the claims */
+        STAGE_HISTORY,  /* reads the events of the gathered consumers */
+        STAGE_COMPARE,  /* compares Placement, claims and guests */
+        STAGE_DESCRIBE, /* writes the document */
 } AuditorStage;
 
 struct Auditor {

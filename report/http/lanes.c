@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/* Measures the answers per second of each limit and changes the limits. The time of an answer
+ * divided by the requests under way is the time that the server needs for each answer, also in the
+ * pauses of the caller. So no clock runs between answers. measure() adds an answer to the window of
+ * its kind, and judge() ends a window. A closed lane measures nothing until its minute is over. */
+
 #include "report/http/lanes.h"
 
 /* The constants of the model in lanes.h: the answers of a window for each request at a time, the

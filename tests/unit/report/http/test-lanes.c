@@ -7,10 +7,10 @@
 #define MAX_LANES 8
 #define MSEC      USEC_PER_MSEC
 
-/* Plays a story, with as many requests under way as permitted. "1" to "9" is the end of a window in
- * which the server gave so many times the answers per second of one request at a time. "r" is one
- * more answer. "R" is a failure. "c" is a crowd of two served connections. "." is a pause of two
- * seconds, and " " one of a minute. */
+/* Plays a story, with as many requests under way as permitted. A digit is a window in which the
+ * server gave n times the answers per second of one request at a time. "r" is one more answer. "R"
+ * is a failure. "c" is a crowd of two served connections. "." is a pause of two seconds, and " "
+ * one of a minute. */
 static HttpLanes play(const char *story, bool writes, size_t max)
 {
         uint64_t now = 100 * USEC_PER_SEC;
