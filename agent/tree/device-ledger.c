@@ -183,39 +183,24 @@ static int read_device(const json_t *object, LedgerDevice *device, Error *reterr
         return device->name && device->resource_class ? 0 : error_oom(reterr);
 }
 
-static int order_names(const void *a, const void *b)
-{
-        return strcmp((*(const LedgerDevice *const *)a)->name,
-                      (*(const LedgerDevice *const *)b)->name);
-}
-
-static int order_providers(const void *a, const void *b)
-{
-        return uuid_order(&(*(const LedgerDevice *const *)a)->provider,
-                          &(*(const LedgerDevice *const *)b)->provider);
-}
-
 /* Checks that each device has a name, and that no two devices have the same name or provider. */
 static int check_devices(const DeviceLedger *ledger, Error *reterr)
 {
-        static int (*const orders[])(const void *, const void *) = { order_names, order_providers };
-        _cleanup_free_ const LedgerDevice **sorted =
-                calloc(ledger->n_devices + 1, sizeof(LedgerDevice *));
+        size_t n = 2 * ledger->n_devices;
+        _cleanup_free_ const char **keys = calloc(n + 1, sizeof(char *));
 
-        if (!sorted)
+        if (!keys)
                 return error_oom(reterr);
         for (size_t i = 0; i < ledger->n_devices; i++) {
-                sorted[i] = &ledger->devices[i];
-                if (!sorted[i]->name[0])
-                        return error_setf(reterr, EBADMSG, "A device has no name");
+                keys[2 * i] = ledger->devices[i].name;
+                keys[2 * i + 1] = ledger->devices[i].provider.text;
         }
-        for (size_t k = 0; k < ARRAY_SIZE(orders); k++) {
-                qsort(sorted, ledger->n_devices, sizeof(LedgerDevice *), orders[k]);
-                for (size_t i = 1; i < ledger->n_devices; i++)
-                        if (orders[k](&sorted[i - 1], &sorted[i]) == 0)
-                                return error_setf(reterr, EBADMSG, "%.60s is listed twice",
-                                                  sorted[i]->name);
-        }
+        qsort(keys, n, sizeof(char *), text_order);
+        if (n > 0 && !keys[0][0])
+                return error_setf(reterr, EBADMSG, "A device has no name");
+        for (size_t i = 1; i < n; i++)
+                if (strcmp(keys[i - 1], keys[i]) == 0)
+                        return error_setf(reterr, EBADMSG, "%.60s is listed twice", keys[i]);
         return 0;
 }
 
