@@ -14,6 +14,6 @@
  * NULL), and the names that Placement lacks. A new reference; NULL when out of memory. */
 json_t *mirror_to_json(const Mirror *mirror);
 
-/* Makes the mirror again. It has the list, but no fingerprint of it, so that the next list is parsed and
- * compared. Returns -EBADMSG with words for another form, or -ENOMEM. */
+/* Makes the mirror again. It has the list, but no fingerprint of it, so that the next list is
+ * parsed and compared. Returns -EBADMSG with words for another form, or -ENOMEM. */
 int mirror_from_json(const json_t *json, Mirror **ret, Error *reterr);
