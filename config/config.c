@@ -25,6 +25,7 @@
 #include "config/prepares.h"
 #include "config/search.h"
 #include "config/settings.h"
+#include "config/shapes.h"
 #include "drivers/driver-config.h"
 #include "report/keystone/config.h"
 #include "report/session/nova-mode.h"
@@ -74,6 +75,7 @@ Config *config_free(Config *config)
         free_mdev_types(&config->driver.host);
         config_prepares_done(&config->driver.host);
         config_cleans_done(&config->driver.host);
+        config_shapes_done(&config->driver.host);
         pci_specs_done(&config->driver.host.pci_specs);
         strings_free(config->files);
         string_set_done(&config->warnings);
@@ -666,6 +668,8 @@ static int config_make(Config **ret, ConfigSettings *settings, Error *reterr)
                 r = config_load_prepares(&config->driver.host, settings, reterr);
         if (r >= 0)
                 r = config_load_cleans(&config->driver.host, settings, reterr);
+        if (r >= 0)
+                r = config_load_shapes(&config->driver.host, settings, reterr);
         if (r >= 0)
                 r = finish_placement(config, settings, reterr);
         if (r < 0)

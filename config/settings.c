@@ -470,14 +470,16 @@ int config_set_from_settings(const ConfigOption *option, void *base, ConfigSetti
 /* Entries that set nothing. */
 
 /* Returns the section as the tables name it: "mdev_TYPE" for that of each type, also with the old
- * name, and "device_prepare NAME" or "device_clean NAME" for that of each group of devices. NULL:
- * this agent has no such section. */
+ * name, and "device_prepare NAME", "device_clean NAME" or "device_shapes NAME" for that of each
+ * group of devices. NULL: this agent has no such section. */
 static const char *kind_of_section(const char *section)
 {
         if (config_prepare_name(section))
                 return CONFIG_PREPARE_SECTION;
         if (config_clean_name(section))
                 return CONFIG_CLEAN_SECTION;
+        if (config_shapes_name(section))
+                return CONFIG_SHAPES_SECTION;
         if (strncasecmp(section, "mdev_", 5) == 0 || strncasecmp(section, "vgpu_", 5) == 0)
                 return CONFIG_MDEV_SECTION;
         return config_knows_section(section) ? section : NULL;
@@ -492,6 +494,8 @@ static bool is_known(const ConfigEntry *entry, const char *kind)
                 return config_find_option(config_prepare_options, kind, entry->key);
         if (strcmp(kind, CONFIG_CLEAN_SECTION) == 0)
                 return config_find_option(config_clean_options, kind, entry->key);
+        if (strcmp(kind, CONFIG_SHAPES_SECTION) == 0)
+                return config_find_option(config_shapes_options, kind, entry->key);
         if (mdev && strncasecmp(entry->section, "vgpu_", 5) == 0)
                 return strcasecmp(entry->key, "device_addresses") == 0;
         return config_find_option(mdev ? config_mdev_options : config_options, kind, entry->key);

@@ -418,6 +418,28 @@ const ConfigOption config_clean_options[] = {
         {},
 };
 
+#define SHAPES(k, t, m) \
+        .section = CONFIG_SHAPES_SECTION, .key = k, .type = t, .offset = offsetof(HostShapes, m)
+
+/* The options of devices that are given out in partitions, which are members of HostShapes. */
+const ConfigOption config_shapes_options[] = {
+        { SHAPES("resource_class", CONFIG_STRING, resource_class), .form = CONFIG_FORM_MDEV_CLASS,
+          .allowed = "a resource class such as CUSTOM_HGX_GPU" },
+        { SHAPES("members", CONFIG_LIST, members), .form = CONFIG_FORM_WORD,
+          .allowed = "a comma-separated list of PCI addresses, or a number of slots" },
+        { SHAPES("partitions", CONFIG_LIST, partitions),
+          .allowed = "a comma-separated list of partitions such as 0=1-4" },
+        { SHAPES("managed", CONFIG_BOOL, managed), .default_value = "true",
+          .allowed = "true or false" },
+        { SHAPES("activate", CONFIG_STRING, activate), .form = CONFIG_FORM_UNIT_TEMPLATE,
+          .allowed = "a template such as fabric-partition@.service, or empty" },
+        { SHAPES("deactivate", CONFIG_STRING, deactivate), .form = CONFIG_FORM_UNIT_TEMPLATE,
+          .allowed = "a template such as fabric-partition-off@.service, or empty" },
+        { SHAPES("timeout_sec", CONFIG_SECONDS, timeout_usec), .default_value = "60", .min = 1,
+          .max = 604800, .allowed = "a number of seconds from 1 to 604800" },
+        {},
+};
+
 /* Returns the part of a section's name after a prefix and spaces; NULL: none. Upper and lower case
  * of the prefix are equal. */
 static const char *name_after(const char *section, const char *prefix)
@@ -440,6 +462,11 @@ const char *config_prepare_name(const char *section)
 const char *config_clean_name(const char *section)
 {
         return name_after(section, "device_clean ");
+}
+
+const char *config_shapes_name(const char *section)
+{
+        return name_after(section, "device_shapes ");
 }
 
 bool config_knows_section(const char *section)

@@ -15,10 +15,14 @@
 /* The section with the options of devices that are cleaned after each guest. */
 #define CONFIG_CLEAN_SECTION "device_clean NAME"
 
-/* Return NAME of a section [device_prepare NAME] or [device_clean NAME], or NULL for another
- * section. Borrowed. */
+/* The section with the options of devices that are given out in partitions. */
+#define CONFIG_SHAPES_SECTION "device_shapes NAME"
+
+/* Return NAME of a section [device_prepare NAME], [device_clean NAME] or [device_shapes NAME], or
+ * NULL for another section. Borrowed. */
 const char *config_prepare_name(const char *section);
 const char *config_clean_name(const char *section);
+const char *config_shapes_name(const char *section);
 
 typedef enum ConfigType {
         CONFIG_BOOL,
@@ -51,7 +55,7 @@ typedef struct ConfigOption {
         const char *section, *key;
         ConfigOldName old[CONFIG_OLD_NAMES_MAX + 1]; /* the new name wins within a file */
         ConfigType type;
-        size_t offset;             /* in Config, HostMdevType, HostPrepare or HostClean */
+        size_t offset;             /* in Config, or the struct of a section's kind */
         const char *default_value; /* as in a file; NULL: the member stays 0 or NULL */
         const char *allowed;       /* end of the sentence "must be …" */
         double min, max;           /* limits of numbers, before the conversion to microseconds */
@@ -64,10 +68,11 @@ typedef struct ConfigOption {
 } ConfigOption;
 
 /* The options of Config, those of [mdev_TYPE] in HostMdevType, those of [device_prepare NAME] in
- * HostPrepare, and those of [device_clean NAME] in HostClean. The first option of the last three is
- * device_addresses. Each table ends with a NULL key. */
+ * HostPrepare, those of [device_clean NAME] in HostClean, and those of [device_shapes NAME] in
+ * HostShapes. The first option of the middle three is device_addresses. Each table ends with a NULL
+ * key. */
 extern const ConfigOption config_options[], config_mdev_options[], config_prepare_options[],
-        config_clean_options[];
+        config_clean_options[], config_shapes_options[];
 
 /* Checks whether config_options has an option in the section. */
 bool config_knows_section(const char *section);

@@ -4,6 +4,7 @@
 /* Options about the host under their names in nova.conf, which count for every driver. agent/
  * fills the struct and owns everything in it. */
 
+#include "base/device-set.h"
 #include "drivers/host/pci-spec.h"
 
 /* One mdev type of [devices] enabled_mdev_types with its [mdev_TYPE] section. */
@@ -36,6 +37,18 @@ typedef struct HostClean {
         char *prove;             /* the same, started after clean; NULL: none */
         uint64_t timeout_usec;   /* longest time of each unit */
 } HostClean;
+
+/* One section [device_shapes NAME]: devices that are given out in partitions. */
+typedef struct HostShapes {
+        DeviceSet set;         /* made of the next three; has the name of the section */
+        char *resource_class;  /* "CUSTOM_…" */
+        char **members;        /* PCI addresses, or one number of slots; NULL-terminated */
+        char **partitions;     /* "ID=MEMBERS" or "ID=MEMBERS@DEVICES"; NULL-terminated */
+        bool managed;          /* libvirt detaches the devices from their host driver */
+        char *activate;        /* "NAME@.service", started with the id of a partition; NULL: none */
+        char *deactivate;      /* the same; NULL without activate */
+        uint64_t timeout_usec; /* longest time of each unit */
+} HostShapes;
 
 typedef enum HostVirtType {
         HOST_VIRT_KVM,
@@ -115,6 +128,8 @@ typedef struct HostConfig {
         size_t n_prepares;
         HostClean *cleans; /* sections [device_clean NAME] */
         size_t n_cleans;
+        HostShapes *shapes; /* sections [device_shapes NAME] */
+        size_t n_shapes;
         PciSpecs pci_specs;       /* [pci] device_spec */
         bool report_in_placement; /* [pci] report_in_placement */
         char **renamed_classes;   /* [agent] renamed_resource_classes, entries "OLD:NEW"; or NULL */

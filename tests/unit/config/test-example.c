@@ -11,6 +11,7 @@
 #define MDEV_SECTION    "mdev_nvidia-35"
 #define PREPARE_SECTION "device_prepare NAME"
 #define CLEAN_SECTION   "device_clean NAME"
+#define SHAPES_SECTION  "device_shapes NAME"
 
 static void on_warning(const char *text, void *userdata)
 {
@@ -67,13 +68,15 @@ static void test_uncommented(void **state)
                       "[placement]\nendpoint_override = http://placement/\n"
                       "[" PREPARE_SECTION "]\ndevice_addresses = 0000:c1:00.0\n"
                       "[pci]\nreport_in_placement = true\n[" CLEAN_SECTION
-                      "]\ndevice_addresses = 0000:c2:00.0\nclean = reset@.service\n");
+                      "]\ndevice_addresses = 0000:c2:00.0\nclean = reset@.service\n[" SHAPES_SECTION
+                      "]\nresource_class = CUSTOM_GPU\nmembers = 0000:c3:00.0\npartitions = a=1\n");
         if (config_load(&config, path, on_warning, NULL, &error) < 0)
                 fail_msg("%s", error.text);
         assert_true(config->has_placement);
         assert_int_equal(config->driver.host.n_mdev_types, 1);
         assert_int_equal(config->driver.host.n_prepares, 1);
         assert_int_equal(config->driver.host.n_cleans, 1);
+        assert_int_equal(config->driver.host.n_shapes, 1);
         assert_null(config->keystone.auth_url);
 }
 
@@ -121,7 +124,8 @@ static void test_every_option(void **state)
         assert_int_equal(check_options(&file, config_options) +
                                  check_options(&file, config_mdev_options) +
                                  check_options(&file, config_prepare_options) +
-                                 check_options(&file, config_clean_options),
+                                 check_options(&file, config_clean_options) +
+                                 check_options(&file, config_shapes_options),
                          file.n_entries);
 }
 
