@@ -27,6 +27,30 @@ void device_set_done(DeviceSet *set)
         *set = (DeviceSet){ 0 };
 }
 
+int device_set_copy(const DeviceSet *set, DeviceSet *ret)
+{
+        DeviceSet copy = { .name = strdup(set->name),
+                           .resource_class = strdup(set->resource_class),
+                           .n_members = set->n_members };
+        bool ok = copy.name && copy.resource_class &&
+                  (!set->members || strings_copy(set->members, &copy.members) == 0);
+
+        copy.partitions = calloc(set->n_partitions + 1, sizeof(DevicePartition));
+        for (size_t i = 0; ok && copy.partitions && i < set->n_partitions; i++) {
+                DevicePartition *partition = &copy.partitions[copy.n_partitions++];
+
+                *partition = set->partitions[i];
+                partition->devices = NULL;
+                ok = strings_copy(set->partitions[i].devices, &partition->devices) == 0;
+        }
+        if (!ok || !copy.partitions) {
+                device_set_done(&copy);
+                return -ENOMEM;
+        }
+        *ret = copy;
+        return 0;
+}
+
 /* Texts */
 
 static void make_small(char **texts)
@@ -130,8 +154,8 @@ static int list_members(const DeviceSet *set, uint64_t members, char ***ret)
         return strings_copy(list, ret);
 }
 
-/* Makes the list of the addresses in a text that "+" joins. */
-static int list_devices(const char *text, char ***ret, Error *reterr)
+/* Makes the list of the addresses in a text that "+" joins, at most one for each member. */
+static int list_devices(const char *text, uint64_t members, char ***ret, Error *reterr)
 {
         char *list[DEVICE_SET_MEMBERS_MAX + 1] = { NULL };
         _cleanup_free_ char *copy = strdup(text);
@@ -146,6 +170,9 @@ static int list_devices(const char *text, char ***ret, Error *reterr)
                                           "after \"@\" must be different addresses, joined by +");
                 list[n++] = item;
         }
+        if (n > device_members_count(members))
+                return error_setf(reterr, EINVAL,
+                                  "a partition has at most one device for each slot");
         return strings_copy(list, ret) < 0 ? error_oom(reterr) : 0;
 }
 
@@ -203,7 +230,7 @@ static int parse_partition(const DeviceSet *set, const char *text, DevicePartiti
         if (!set->members && !*rest)
                 return error_setf(reterr, EINVAL, "slots need their devices after \"@\"");
         if (!set->members)
-                return list_devices(rest + 1, &partition->devices, reterr);
+                return list_devices(rest + 1, partition->members, &partition->devices, reterr);
         return list_members(set, partition->members, &partition->devices) < 0 ? error_oom(reterr)
                                                                               : 0;
 }
