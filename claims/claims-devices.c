@@ -3,7 +3,8 @@
 /* Chooses devices for a claim on the providers that its request was fitted to. Before the fit,
  * claims_count_devices() limits each provider to its free devices. After the fit,
  * claims_choose_devices() names one device for each unit. Both use the same list of taken devices
- * (claims/fit/taken.h), so that the fit and the choice agree. A provider stands for one mediated
+ * (claims/fit/taken.h), so that the fit and the choice agree. A set of devices gives one partition
+ * for all of a claim's amount. Another provider stands for one mediated
  * device type of one device, for PCI functions of one card, or for the functions of a card that
  * become vGPUs. Before the first poll the devices are unknown. If the caller polls (has_devices), a
  * piece on a provider that can be a device's is then rejected (CLAIM_E_NO_CAPACITY). If it never
@@ -11,6 +12,9 @@
  * list; the caller decides whether they are used. Nothing is written here.
  *
  * Tests: tests/unit/claims/test-claims-guests.c */
+
+#include <inttypes.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "claims/claims-internal.h"
@@ -65,7 +69,9 @@ static int limit_capacities(HostView *view, size_t index, const char *node,
                                      .n_free = capacity->n_free,
                                      .n_blocked = capacity->n_blocked,
                                      .blocker = capacity->blocker,
-                                     .in_part = capacity->in_part };
+                                     .in_part = capacity->in_part,
+                                     .is_set = capacity->set,
+                                     .amounts = capacity->amounts };
         }
         return 0;
 }
@@ -170,6 +176,33 @@ static int choose_functions(Claims *claims, const Provider *provider, const Host
         return r;
 }
 
+/* Chooses a partition of the amount, and adds all of its devices. */
+static int choose_partition(Claims *claims, const Provider *provider, const DeviceSet *set,
+                            const char *suffix, uint64_t amount, Taken *taken, DeviceList *ret,
+                            Error *reterr)
+{
+        DeviceSetUse use = { 0 };
+        const DevicePartition *partition;
+
+        taken_mark_set(taken, claims->facts, set, &use);
+        partition = device_set_choose(set, &use, amount);
+        if (!partition) {
+                error_setf(reterr, ENOSPC, "%s: %u free on %s, but no partition of %" PRIu64,
+                           set->resource_class,
+                           (unsigned)set->n_members - device_members_count(use.taken),
+                           provider->name, amount);
+                return CLAIM_E_NO_CAPACITY;
+        }
+        for (char **address = partition->devices; *address; address++) {
+                const HostPci *pci = host_facts_find_pci(claims->facts, *address);
+
+                if (claims_add_pci(ret, provider, suffix, pci) < 0 ||
+                    taken_add(taken, &UUID_NULL, pci->name, pci->address, "") < 0)
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
 int claims_choose_pci(Claims *claims, const Provider *provider, const char *resource_class,
                       const char *suffix, uint64_t amount, Taken *taken, DeviceList *ret,
                       Error *reterr)
@@ -179,6 +212,9 @@ int claims_choose_pci(Claims *claims, const Provider *provider, const char *reso
 
         if (pci && pci->vgpu_type)
                 return choose_functions(claims, provider, pci, suffix, amount, taken, ret, reterr);
+        if (pci && pci->set)
+                return choose_partition(claims, provider, pci->set, suffix, amount, taken, ret,
+                                        reterr);
         pci = NULL;
         while (amount > 0 && (pci = pci_of_provider(claims->facts, claims->node, provider->name,
                                                     resource_class, pci))) {
@@ -208,6 +244,26 @@ static bool may_be_device(const Provider *provider)
                !provider_find_inventory(provider, "DISK_GB");
 }
 
+/* Returns the amount for which devices are chosen at this piece. All pieces of a set are one
+ * partition, which is chosen at the first of them; 0 at the others. */
+static uint64_t amount_to_choose(const Fit *fit, size_t piece, const HostPci *pci)
+{
+        const FitPiece *this = &fit->pieces[piece];
+        uint64_t sum = 0;
+
+        for (size_t i = 0; pci->set && i < fit->n_pieces; i++) {
+                const FitPiece *other = &fit->pieces[i];
+
+                if (other->provider != this->provider ||
+                    strcmp(other->resource_class, this->resource_class) != 0)
+                        continue;
+                if (i < piece)
+                        return 0;
+                sum += other->amount;
+        }
+        return pci->set ? sum : this->amount;
+}
+
 int claims_choose_devices(Claims *claims, const ResourceRequest *request, const Fit *fit,
                           Taken *taken, DeviceList *ret, Error *reterr)
 {
@@ -217,6 +273,8 @@ int claims_choose_devices(Claims *claims, const ResourceRequest *request, const 
                 const FitPiece *piece = &fit->pieces[i];
                 const Provider *provider = claims->view->tree->providers[piece->provider];
                 const HostDevice *device;
+                const HostPci *pci;
+                uint64_t amount;
                 int r;
 
                 if (!claims->facts && may_be_device(provider)) {
@@ -232,12 +290,14 @@ int claims_choose_devices(Claims *claims, const ResourceRequest *request, const 
                         r = choose_some(claims, provider, request->groups[piece->group].suffix,
                                         device, piece->amount, taken, ret, reterr);
                 else if (claims->facts &&
-                         pci_of_provider(claims->facts, claims->node, provider->name,
-                                         piece->resource_class, NULL))
-                        r = claims_choose_pci(claims, provider, piece->resource_class,
-                                              request->groups[piece->group].suffix, piece->amount,
-                                              taken, ret, reterr);
-                else
+                         (pci = pci_of_provider(claims->facts, claims->node, provider->name,
+                                                piece->resource_class, NULL))) {
+                        amount = amount_to_choose(fit, i, pci);
+                        r = amount > 0 ? claims_choose_pci(claims, provider, piece->resource_class,
+                                                           request->groups[piece->group].suffix,
+                                                           amount, taken, ret, reterr)
+                                       : 0;
+                } else
                         continue;
                 if (r != 0)
                         return r;

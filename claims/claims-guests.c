@@ -199,7 +199,11 @@ static int add_pci(Adoption *adoption, const char *address, Resources *resources
 {
         const HostPci *pci = host_facts_find_pci(adoption->claims->facts, address);
         size_t n = adoption->devices.n_devices;
-        int r = pci ? check_clean(adoption, address, reterr) : 0;
+        int r;
+
+        if (pci && pci->set)
+                return 0; /* add_partitions() adds it */
+        r = pci ? check_clean(adoption, address, reterr) : 0;
 
         if (pci && r == 0)
                 r = claims_hold_pci(adoption->claims, pci, &adoption->fit, &adoption->devices,
@@ -211,6 +215,99 @@ static int add_pci(Adoption *adoption, const char *address, Resources *resources
             resources_add(resources, pci->resource_class, 1) < 0)
                 return error_oom(reterr);
         return MIN(r, 0);
+}
+
+/* Lists the guest's devices of a set, those of both definitions, each once. */
+static size_t list_devices(const HostDomain *domain, const DeviceSet *set,
+                           const char *ret[static DEVICE_SET_PARTITIONS_MAX])
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < domain->n_pci + domain->n_config_pci; i++) {
+                const char *address =
+                        i < domain->n_pci ? domain->pci[i] : domain->config_pci[i - domain->n_pci];
+                bool listed = false;
+
+                for (size_t j = 0; j < n && !listed; j++)
+                        listed = strcmp(ret[j], address) == 0;
+                if (!listed && n < DEVICE_SET_PARTITIONS_MAX && device_set_members_of(set, address))
+                        ret[n++] = address;
+        }
+        return n;
+}
+
+/* Yields the partition whose devices the guest has exactly. It is NULL, and the outcome
+ * CLAIM_E_CONFLICT with words, if there is none, if another claim has a member, or if a guest that
+ * is about to start cannot get it. */
+static int find_partition(Adoption *adoption, const DeviceSet *set, const char *const devices[],
+                          size_t n, const DevicePartition **ret, Error *reterr)
+{
+        _cleanup_(taken_done) Taken taken = { 0 };
+        const DevicePartition *partition = device_set_find(set, devices, n);
+        DeviceSetUse use = { 0 };
+        int r = store_taken(adoption->claims, &taken, reterr);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; device_set_device(set, i); i++)
+                if (taken_has(&taken, device_set_device(set, i)))
+                        device_set_take(set, &use, device_set_device(set, i));
+        if (adoption->starts)
+                taken_mark_set(&taken, adoption->claims->facts, set, &use);
+        if (!partition)
+                error_setf(reterr, EEXIST, "its devices of %s are no partition", set->name);
+        else if (partition->members & use.taken ||
+                 use.is_out[(size_t)(partition - set->partitions)])
+                error_setf(
+                        reterr, EEXIST,
+                        "a member of its partition %s of %s belongs to another claim or is withheld",
+                        partition->id, set->name);
+        else {
+                *ret = partition;
+                return 0;
+        }
+        adoption->outcome = CLAIM_E_CONFLICT;
+        return 0;
+}
+
+/* Adds the guest's devices of one set, if they are a partition. */
+static int add_partition(Adoption *adoption, const DeviceSet *set, Resources *resources,
+                         Error *reterr)
+{
+        Claims *claims = adoption->claims;
+        const char *devices[DEVICE_SET_PARTITIONS_MAX];
+        size_t n = list_devices(adoption->domain, set, devices), provider = SIZE_MAX;
+        const DevicePartition *partition = NULL;
+        uint64_t amount;
+        int r = n > 0 ? find_partition(adoption, set, devices, n, &partition, reterr) : 0;
+
+        if (r < 0 || !partition)
+                return r;
+        for (size_t i = 0; i < n; i++) {
+                const HostPci *pci = host_facts_find_pci(claims->facts, devices[i]);
+
+                provider = pci ? find_pci_provider(claims, pci) : SIZE_MAX;
+                if (provider == SIZE_MAX)
+                        return 0;
+                if (claims_add_pci(&adoption->devices, claims->view->tree->providers[provider], "",
+                                   pci) < 0)
+                        return error_oom(reterr);
+        }
+        amount = device_members_count(partition->members);
+        return fit_add(&adoption->fit, provider, set->resource_class, amount) < 0 ||
+                               resources_add(resources, set->resource_class, amount) < 0
+                       ? error_oom(reterr)
+                       : 0;
+}
+
+static int add_partitions(Adoption *adoption, Resources *resources, Error *reterr)
+{
+        const HostFacts *facts = adoption->claims->facts;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < facts->n_sets; i++)
+                r = add_partition(adoption, &facts->sets[i], resources, reterr);
+        return r;
 }
 
 /* Removes the host CPUs that claims hold from the layout. Returns the lowest CPU that was removed,
@@ -256,6 +353,8 @@ static int collect_devices(Adoption *adoption, Resources *resources, Error *rete
                             i < domain->n_pci ? domain->pci[i]
                                               : domain->config_pci[i - domain->n_pci],
                             resources, reterr);
+        if (r == 0)
+                r = add_partitions(adoption, resources, reterr);
         for (size_t i = 0; r == 0 && i < domain->n_mdevs + domain->n_config_mdevs; i++)
                 r = add_mdev(adoption,
                              i < domain->n_mdevs ? &domain->mdevs[i]
@@ -516,13 +615,14 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
 
 /* Claims that exist already. */
 
-/* Returns the number of the claim's devices on the provider. */
-static uint64_t count_named(const Claim *claim, const Uuid *provider)
+/* Returns the amount of the claim's devices on the provider. */
+static uint64_t count_named(const HostFacts *facts, const Claim *claim, const Uuid *provider)
 {
         uint64_t n = 0;
 
         for (size_t i = 0; i < claim->n_devices; i++)
-                n += uuid_equal(&claim->devices[i].provider, provider);
+                if (uuid_equal(&claim->devices[i].provider, provider))
+                        n += device_units(facts, claim, i);
         return n;
 }
 
@@ -572,7 +672,7 @@ static int name_missing(Claims *claims, const Claim *claim, size_t allocation,
 {
         const Provider provider = { .uuid = claim->allocations[allocation].provider };
         _cleanup_(taken_done) Taken taken = { 0 };
-        uint64_t n = count_named(claim, &provider.uuid);
+        uint64_t n = count_named(claims->facts, claim, &provider.uuid);
         Uuid mdev;
         int r;
 
@@ -591,6 +691,41 @@ static int name_missing(Claims *claims, const Claim *claim, size_t allocation,
         return MIN(r, 0);
 }
 
+/* Adds the devices of a claim that has an amount of a set, but names none: a free partition, or
+ * with a domain those of the guest. Returns CLAIM_E_NO_CAPACITY with words if there is no partition
+ * of the amount. */
+static int name_partition(Claims *claims, const Claim *claim, const Provider *provider,
+                          const DeviceSet *set, uint64_t amount, const HostDomain *domain,
+                          DeviceList *ret, Error *reterr)
+{
+        const char *devices[DEVICE_SET_PARTITIONS_MAX];
+        const char *suffix = suffix_of(claim, &provider->uuid);
+        size_t n = domain ? list_devices(domain, set, devices) : 0;
+        const DevicePartition *partition = device_set_find(set, devices, n);
+        _cleanup_(taken_done) Taken taken = { 0 };
+        int r;
+
+        if (!domain) {
+                r = claims_taken(claims, &taken, reterr);
+                return r < 0 ? r
+                             : claims_choose_pci(claims, provider, set->resource_class, suffix,
+                                                 amount, &taken, ret, reterr);
+        }
+        if (!partition || device_members_count(partition->members) != amount) {
+                error_setf(reterr, ENODEV, "guest %.60s has no partition of %s for its claim",
+                           domain->name, set->name);
+                return CLAIM_E_NO_CAPACITY;
+        }
+        for (size_t i = 0; i < n; i++) {
+                const HostPci *pci = host_facts_find_pci(claims->facts, devices[i]);
+
+                if (pci && !claim_has_pci(claim, devices[i]) &&
+                    claims_add_pci(ret, provider, suffix, pci) < 0)
+                        return error_oom(reterr);
+        }
+        return 0;
+}
+
 /* Adds the missing PCI devices of one allocation. Returns CLAIM_E_NO_CAPACITY with words if there
  * are not enough. */
 static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocation,
@@ -600,11 +735,16 @@ static int name_missing_pci(Claims *claims, const Claim *claim, size_t allocatio
         const Provider provider = { .uuid = claim->allocations[allocation].provider,
                                     .name = claim->provider_names[allocation] };
         _cleanup_(taken_done) Taken taken = { 0 };
-        uint64_t n = count_named(claim, &provider.uuid);
+        uint64_t n = count_named(claims->facts, claim, &provider.uuid);
+        const HostPci *first = pci_of_provider(claims->facts, claims->node, provider.name,
+                                               item->resource_class, NULL);
         int r;
 
         if (n >= item->amount)
                 return 0;
+        if (first && first->set)
+                return name_partition(claims, claim, &provider, first->set, item->amount, domain,
+                                      ret, reterr);
         if (!domain) {
                 r = claims_taken(claims, &taken, reterr);
                 return r < 0 ? r

@@ -59,6 +59,14 @@ const HostCell *host_facts_find_cell(const HostFacts *facts, unsigned id)
         return NULL;
 }
 
+const DeviceSet *host_facts_find_set(const HostFacts *facts, const char *address)
+{
+        for (size_t i = 0; i < facts->n_sets; i++)
+                if (device_set_members_of(&facts->sets[i], address))
+                        return &facts->sets[i];
+        return NULL;
+}
+
 const HostPci *host_facts_find_pci(const HostFacts *facts, const char *address)
 {
         for (size_t i = 0; i < facts->n_pci; i++)

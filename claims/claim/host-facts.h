@@ -6,6 +6,7 @@
  * from that poll, or from the set "configured". */
 
 #include "base/device-identity.h"
+#include "base/device-set.h"
 #include "base/inventory.h"
 #include "base/string-set.h"
 #include "base/uuid.h"
@@ -34,7 +35,8 @@ typedef struct HostPci {
         const char *name;     /* libvirt's name: "pci_0000_41_00_0" */
         const char *address;  /* "0000:41:00.0" */
         const char *provider; /* end of its provider's name: its PCI address, or that of its
-                                 physical function; for a vGPU libvirt's name of the card */
+                                 physical function; for a vGPU libvirt's name of the card; for a
+                                 device of a set that of the set's provider */
         char resource_class[RESOURCE_CLASS_MAX + 1];
         int cell;              /* id of its host cell, or HOST_CELL_NONE */
         bool managed;          /* libvirt must detach it from its driver when a guest gets it */
@@ -42,6 +44,8 @@ typedef struct HostPci {
         const char *vgpu_type; /* "nvidia-1428"; NULL for a device that is no vGPU */
         size_t card;           /* index of its card in the facts, for a vGPU */
         bool must_be_cleaned;  /* after each guest: a section [device_clean NAME] has it */
+        const DeviceSet *set;  /* set of the facts that it is a device of; NULL: none */
+        bool withheld;         /* cordoned; no new claim gets it. Only for a device of a set */
 } HostPci;
 
 typedef struct HostCpu {
@@ -113,6 +117,8 @@ typedef struct HostFacts {
         size_t n_pci;
         VgpuCard *cards; /* cards with vGPU functions; no function is marked as taken */
         size_t n_cards;
+        DeviceSet *sets; /* with all devices, also those that the host does not list */
+        size_t n_sets;
         HostMdev *mdevs;
         size_t n_mdevs;
         HostFunction *functions; /* all that the host lists, by address; NULL: unknown */
@@ -151,6 +157,9 @@ const HostCell *host_facts_find_cell(const HostFacts *facts, unsigned id);
 bool host_facts_lists_function(const HostFacts *facts, const char *address);
 /* Returns the first entry of the PCI function that guests can get, borrowed, or NULL. */
 const HostPci *host_facts_find_pci(const HostFacts *facts, const char *address);
+
+/* Returns the set of the device at the address, borrowed; NULL: none. */
+const DeviceSet *host_facts_find_set(const HostFacts *facts, const char *address);
 
 /* Returns the PCI address of the physical function of a virtual function, borrowed; "" for all
  * other devices, and if the functions are unknown. */

@@ -39,6 +39,8 @@ typedef struct HostLimit {
         const char *blocker; /* PCI address of the blocking device, borrowed like the class; NULL:
                                 none */
         bool in_part;        /* a part of the blocking device is taken, not the whole */
+        bool is_set;         /* the devices are a set, of which only the amounts fit */
+        uint64_t amounts;    /* as device_set_amounts() returns them */
 } HostLimit;
 
 typedef struct HostView {

@@ -2,8 +2,9 @@
 
 /* Compares the devices of a claim with the allocations of its consumer, provider by provider. A
  * claim is kept if it has as many devices of the classes on each provider as Placement allocates
- * there. The class of a device comes from the facts. A device that the host lost has no class: it
- * counts if its provider has an allocation of one of the classes.
+ * there. The devices of a set count as their members. The class of a device comes from the facts. A
+ * device that the host lost has no class: it counts if its provider has an allocation of one of the
+ * classes.
  *
  * Invariant: a verdict without an error means that each device that the server gets is on the host.
  * Limit: mediated devices are checked by their parent device, because they can be made again. */
@@ -69,7 +70,7 @@ static bool is_asked(const AttachInput *input, const ClaimDevice *device)
                 sum_of(input, consumer_find(input->placed, &device->provider)) > 0);
 }
 
-/* Returns the number of the claim's devices of the classes, on one provider or on all (NULL). */
+/* Returns the amount of the claim's devices of the classes, on one provider or on all (NULL). */
 static uint64_t count_devices(const AttachInput *input, const Uuid *provider)
 {
         uint64_t n = 0;
@@ -77,8 +78,9 @@ static uint64_t count_devices(const AttachInput *input, const Uuid *provider)
         for (size_t i = 0; input->claim && i < input->claim->n_devices; i++) {
                 const ClaimDevice *device = &input->claim->devices[i];
 
-                n += (!provider || uuid_equal(&device->provider, provider)) &&
-                     is_asked(input, device);
+                if ((!provider || uuid_equal(&device->provider, provider)) &&
+                    is_asked(input, device))
+                        n += device_units(input->facts, input->claim, i);
         }
         return n;
 }

@@ -62,8 +62,36 @@ bool devices_are_asked(const HostFacts *facts, const ResourceRequest *request)
         return false;
 }
 
+/* Returns the set of the claim's device, NULL if it is in none. */
+static const DeviceSet *set_of(const HostFacts *facts, const ClaimDevice *device)
+{
+        return uuid_empty(&device->mdev) ? host_facts_find_set(facts, device->address) : NULL;
+}
+
+uint64_t device_units(const HostFacts *facts, const Claim *claim, size_t device)
+{
+        const DeviceSet *set = set_of(facts, &claim->devices[device]);
+        uint64_t before = 0;
+
+        if (!set)
+                return 1;
+        for (size_t i = 0; i < device; i++)
+                before |= device_set_members_of(set, claim->devices[i].address);
+        return device_members_count(device_set_members_of(set, claim->devices[device].address) &
+                                    ~before);
+}
+
+static uint64_t count_units(const HostFacts *facts, const Claim *claim)
+{
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < claim->n_devices; i++)
+                n += device_units(facts, claim, i);
+        return n;
+}
+
 /* Returns the sum of all amounts of the claim that are not on the root: an upper bound for the
- * number of its devices. */
+ * amount of its devices. */
 static uint64_t sum_below(const char *node, const Claim *claim)
 {
         uint64_t sum = 0;
@@ -78,10 +106,10 @@ static uint64_t sum_below(const char *node, const Claim *claim)
 
 uint64_t device_count_missing(const HostFacts *facts, const char *node, const Claim *claim)
 {
-        uint64_t wanted = 0;
+        uint64_t wanted = 0, named = count_units(facts, claim);
 
         /* This is true for most claims, and saves the search. */
-        if (sum_below(node, claim) <= claim->n_devices)
+        if (sum_below(node, claim) <= named)
                 return 0;
         for (size_t i = 0; i < claim->n_allocations; i++) {
                 const Resources *resources = &claim->allocations[i].resources;
@@ -91,7 +119,7 @@ uint64_t device_count_missing(const HostFacts *facts, const char *node, const Cl
                                          resources->items[j].resource_class))
                                 wanted += resources->items[j].amount;
         }
-        return wanted > claim->n_devices ? wanted - claim->n_devices : 0;
+        return wanted > named ? wanted - named : 0;
 }
 
 /* Returns true if this host offers the device at the address, whole or in mediated devices. */

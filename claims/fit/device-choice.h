@@ -32,7 +32,11 @@ const HostPci *pci_of_provider(const HostFacts *facts, const char *node, const c
 /* Returns true if the request has a class that counts devices of this host. */
 bool devices_are_asked(const HostFacts *facts, const ResourceRequest *request);
 
-/* Returns the number of devices that the claim has by its amounts, but does not name. */
+/* Returns the amount that a device of the claim stands for, beside the earlier devices: 1, or for a
+ * device of a set the number of its members that no earlier device uses. */
+uint64_t device_units(const HostFacts *facts, const Claim *claim, size_t device);
+
+/* Returns the amount of devices that the claim has, but for which it names none. */
 uint64_t device_count_missing(const HostFacts *facts, const char *node, const Claim *claim);
 
 /* Returns true if the identity of the claim's device can be recorded now: it is not recorded yet,

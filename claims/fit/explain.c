@@ -34,6 +34,7 @@ typedef struct Failure {
         size_t need; /* index into FitItem.needs */
         const char *trait;
         bool forbidden;
+        bool lacks_partition;
         uint64_t free_amount; /* free amount of the failing class */
 } Failure;
 
@@ -55,17 +56,22 @@ static Failure find_failure(const FitProblem *problem, const FitItem *item, size
                         fit_problem_capacity(problem, provider, need->resource_class);
                 InventoryFit fit;
                 Hurdle hurdle;
+                bool lacks_partition;
 
                 if (!capacity->inventory)
                         return (Failure){ .hurdle = HURDLE_CLASS, .need = i };
                 fit = inventory_fit(capacity->inventory, capacity->used, need->amount);
-                if (fit == INVENTORY_FITS)
+                lacks_partition = fit != INVENTORY_E_CAPACITY &&
+                                  !fit_problem_has_partition(problem, capacity, need);
+                if (fit == INVENTORY_FITS && !lacks_partition)
                         continue;
-                hurdle = fit == INVENTORY_E_CAPACITY ? HURDLE_CAPACITY : HURDLE_UNIT;
+                hurdle = fit == INVENTORY_E_CAPACITY || lacks_partition ? HURDLE_CAPACITY
+                                                                        : HURDLE_UNIT;
                 if (hurdle < failure.hurdle)
                         failure = (Failure){ .hurdle = hurdle,
                                              .fit = fit,
                                              .need = i,
+                                             .lacks_partition = lacks_partition,
                                              .free_amount = capacity->free_amount };
         }
         if (!fit_problem_usable(problem, provider) ||
@@ -153,7 +159,7 @@ static const char *explain_amount(const FitCapacity *capacity, InventoryFit fit,
 
         inventory_fit_explain(fit, capacity->inventory, capacity->used, amount, text, size);
         n = strlen(text);
-        if (fit == INVENTORY_E_CAPACITY)
+        if (fit == INVENTORY_E_CAPACITY && !(capacity->devices && capacity->devices->is_set))
                 explain_devices(capacity, text + n, size - n);
         return text;
 }
@@ -181,6 +187,11 @@ static void write_verdict(const FitProblem *problem, const FitItem *item, size_t
                          failure->trait);
                 break;
         default:
+                if (failure->lacks_partition) {
+                        snprintf(text, size, "%" PRIu64 " free, but no partition of %" PRIu64,
+                                 capacity->devices->n_free, need->amount);
+                        break;
+                }
                 explain_amount(capacity, failure->fit, need->amount, text, size);
                 break;
         }
@@ -368,7 +379,7 @@ static const char *name_term(const Failure *failure)
                 return "trait";
         case HURDLE_UNIT:
         case HURDLE_CAPACITY:
-                return inventory_fit_term(failure->fit);
+                return failure->lacks_partition ? "partition" : inventory_fit_term(failure->fit);
         case HURDLE_NONE:
         default:
                 return "fits";
@@ -382,7 +393,7 @@ static uint64_t count_missing(const Failure *failure, const FitCapacity *capacit
         case HURDLE_CLASS:
                 return asked;
         case HURDLE_CAPACITY:
-                return asked - capacity->free_amount;
+                return asked - MIN(capacity->free_amount, asked);
         case HURDLE_UNIT:
                 return failure->fit == INVENTORY_E_MAX_UNIT ? asked - capacity->inventory->max_unit
                        : failure->fit == INVENTORY_E_MIN_UNIT

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/device-set.h"
 #include "claims/fit/problem.h"
 
 typedef struct Search {
@@ -340,6 +341,26 @@ static bool subtrees_hold(Search *search, size_t level)
         return true;
 }
 
+/* Returns true if a partition fits for all that is placed on each set of devices. */
+static bool partitions_hold(const Search *search)
+{
+        const FitProblem *problem = search->problem;
+
+        for (size_t i = 0; i < problem->n_items; i++)
+                for (size_t j = 0; j < problem->items[i].n_needs; j++) {
+                        size_t resource_class = problem->items[i].needs[j].resource_class,
+                               provider = search->chosen[i];
+                        const HostLimit *devices =
+                                fit_problem_capacity(problem, provider, resource_class)->devices;
+
+                        if (devices && devices->is_set &&
+                            !device_amounts_have(devices->amounts,
+                                                 *placed_at(search, provider, resource_class)))
+                                return false;
+                }
+        return true;
+}
+
 /* Places the items from level on. traits: those of the unsuffixed group so far. The depth of the
  * recursion is the number of items. */
 static bool search_from(Search *search, size_t level, uint64_t traits)
@@ -348,7 +369,7 @@ static bool search_from(Search *search, size_t level, uint64_t traits)
         const FitItem *item = &problem->items[level];
 
         if (level == problem->n_items)
-                return true;
+                return partitions_hold(search);
         for (;;) {
                 size_t provider = next_candidate(search, item);
                 uint64_t more = traits;

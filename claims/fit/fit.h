@@ -17,6 +17,7 @@
  *                     in_tree, a group's providers are in the tree of that provider.
  *   Amounts           Each part obeys min_unit and step_size. The sum of all parts of a class on
  *                     one provider obeys max_unit and, together with the usage, the capacity.
+ *   Sets of devices   A partition with the sum of all parts of the class on the provider fits.
  *
  * Among providers that fit, the choice is: the root, then the provider with most free capacity,
  * then the lowest name. Free capacity is measured in requested amounts, and with several classes
@@ -125,7 +126,7 @@ typedef struct FitVerdict {
         char *provider_name;
         char *resource_class; /* the class that fails, or else the first one */
         const char *term; /* "fits", "class", "host", "trait", "min_unit", "max_unit", "step_size",
-                           * "capacity", or a term of NumaVerdict */
+                           * "capacity", "partition", or a term of NumaVerdict */
         uint64_t asked, free_amount; /* amounts of the class */
         uint64_t missing;            /* amount that is missing; 0: amounts are not the cause */
         char *text;                  /* words for the operator; "" if it fits */

@@ -16,6 +16,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/device-set.h"
 #include "base/text.h"
 
 /* Work between two reads of the clock; it takes well below a millisecond. */
@@ -172,6 +173,9 @@ static FitCapacity make_room(FitProblem *problem, const Consumer *placed, size_t
         capacity.n_of_guests = unclaimed - capacity.free_amount;
         capacity.used = claimed + capacity.n_of_guests;
         capacity.limit = MIN(capacity.free_amount, inventory->max_unit);
+        if (capacity.devices && capacity.devices->is_set)
+                capacity.limit =
+                        MIN(capacity.limit, device_amounts_largest(capacity.devices->amounts));
         return capacity;
 }
 
@@ -242,6 +246,29 @@ bool fit_problem_tree_allows(const FitProblem *problem, const FitItem *item, siz
         return named && root_of(tree, named) == root_of(tree, tree->providers[provider]);
 }
 
+/* Returns true if one part of the request alone asks for the class. */
+static bool is_asked_once(const FitProblem *problem, size_t resource_class)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < problem->request->n_groups; i++)
+                n += resources_get(&problem->request->groups[i].resources,
+                                   problem->classes[resource_class]) > 0;
+        return n == 1;
+}
+
+bool fit_problem_has_partition(const FitProblem *problem, const FitCapacity *capacity,
+                               const FitNeed *need)
+{
+        const HostLimit *limit = capacity->devices;
+
+        if (!limit || !limit->is_set)
+                return true;
+        return is_asked_once(problem, need->resource_class)
+                       ? device_amounts_have(limit->amounts, need->amount)
+                       : need->amount <= device_amounts_largest(limit->amounts);
+}
+
 /* Returns true if the item fits on the provider while nothing else is placed. */
 static bool fits_alone(const FitProblem *problem, const FitItem *item, size_t provider)
 {
@@ -253,8 +280,10 @@ static bool fits_alone(const FitProblem *problem, const FitItem *item, size_t pr
                 const FitCapacity *capacity =
                         fit_problem_capacity(problem, provider, item->needs[i].resource_class);
 
-                if (!capacity->inventory || inventory_fit(capacity->inventory, capacity->used,
-                                                          item->needs[i].amount) != INVENTORY_FITS)
+                if (!capacity->inventory ||
+                    inventory_fit(capacity->inventory, capacity->used, item->needs[i].amount) !=
+                            INVENTORY_FITS ||
+                    !fit_problem_has_partition(problem, capacity, &item->needs[i]))
                         return false;
         }
         return true;
@@ -416,6 +445,14 @@ static int collect_traits(FitProblem *problem)
         return 0;
 }
 
+/* Returns the amounts of a set that fit, 0 for a class that is not of a set. */
+static uint64_t amounts_of(const FitProblem *problem, size_t provider, size_t resource_class)
+{
+        const HostLimit *devices = fit_problem_capacity(problem, provider, resource_class)->devices;
+
+        return devices && devices->is_set ? devices->amounts : 0;
+}
+
 /* Orders providers. They are equal exactly if every item can use both or neither, and they have the
  * same free capacity and the same wanted traits. */
 static int compare_providers(const FitProblem *problem, size_t a, size_t b)
@@ -424,6 +461,10 @@ static int compare_providers(const FitProblem *problem, size_t a, size_t b)
                 uint64_t x = fit_problem_capacity(problem, a, i)->limit,
                          y = fit_problem_capacity(problem, b, i)->limit;
 
+                if (x == y) {
+                        x = amounts_of(problem, a, i);
+                        y = amounts_of(problem, b, i);
+                }
                 if (x != y)
                         return x < y ? -1 : 1;
         }

@@ -15,7 +15,8 @@ typedef struct FitCapacity {
         uint64_t n_of_guests;       /* part of used: devices of guests, and blocked devices */
         const HostLimit *devices;   /* limit of devices of the class here; NULL: none */
         uint64_t free_amount;       /* capacity minus used */
-        uint64_t limit;             /* largest amount for one fit: free_amount, at most max_unit */
+        uint64_t limit;             /* largest amount for one fit: free_amount, at most max_unit, of
+                                       a set at most the largest partition */
 } FitCapacity;
 
 typedef struct FitNeed {
@@ -121,6 +122,11 @@ static inline uint64_t fit_problem_places(const FitProblem *problem, const FitIt
                 places = n_suffixed > 0 ? 0 : MIN(places, 1u);
         return places;
 }
+
+/* Returns false if the need is an amount of a set of devices for which no partition fits. Several
+ * needs of the class are one amount, so each of them must only be small enough. */
+bool fit_problem_has_partition(const FitProblem *problem, const FitCapacity *capacity,
+                               const FitNeed *need);
 
 /* Looks for a reason that needs no search. Returns CLAIM_E_UNKNOWN_CLASS for a class that no
  * provider has. Returns CLAIM_E_NO_CAPACITY for an item that fits nowhere alone, or for items that

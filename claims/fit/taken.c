@@ -217,6 +217,22 @@ int taken_mark_card(const Taken *taken, const VgpuCard *card, VgpuCard *ret)
         return 0;
 }
 
+void taken_mark_set(const Taken *taken, const HostFacts *facts, const DeviceSet *set,
+                    DeviceSetUse *ret)
+{
+        const char *address;
+
+        for (size_t i = 0; (address = device_set_device(set, i)); i++) {
+                const HostPci *pci = host_facts_find_pci(facts, address);
+                TakenBlock block = taken_blocks_pci(taken, address, NULL);
+
+                if (block == TAKEN_BLOCK_SELF)
+                        device_set_take(set, ret, address);
+                if (!pci || pci->withheld || block != TAKEN_BLOCK_NONE)
+                        device_set_exclude(set, ret, address);
+        }
+}
+
 void device_capacities_done(DeviceCapacities *capacities)
 {
         free(capacities->items);
@@ -421,6 +437,34 @@ static void add_capacity_of_pci(const Counting *counting, const HostPci *pci,
                 block_capacity(capacity, block, blocker);
 }
 
+/* Adds the capacity of a set that has a device on the host. */
+static void add_capacity_of_set(const Counting *counting, const DeviceSet *set,
+                                DeviceCapacities *capacities)
+{
+        const HostFacts *facts = counting->facts;
+        const HostPci *first = NULL;
+        DeviceSetUse use = { 0 };
+        bool is_one_cell = true;
+
+        for (size_t i = 0; i < facts->n_pci; i++) {
+                if (facts->pci[i].set != set)
+                        continue;
+                first = first ? first : &facts->pci[i];
+                is_one_cell = is_one_cell && facts->pci[i].cell == first->cell;
+        }
+        if (!first)
+                return;
+        taken_mark_set(counting->taken, facts, set, &use);
+        capacities->items[capacities->n_items++] = (DeviceCapacity){
+                .key = first->provider,
+                .resource_class = first->resource_class,
+                .n_free = set->n_members - device_members_count(use.taken),
+                .cell = is_one_cell ? first->cell : HOST_CELL_NONE,
+                .set = set,
+                .amounts = device_set_amounts(set, &use),
+        };
+}
+
 static int add_capacities(const Counting *counting, DeviceCapacities *capacities)
 {
         const HostFacts *facts = counting->facts;
@@ -428,8 +472,10 @@ static int add_capacities(const Counting *counting, DeviceCapacities *capacities
         for (size_t i = 0; i < facts->n_devices; i++)
                 add_capacity_of_mdevs(counting, &counting->counts[i], capacities);
         for (size_t i = 0; i < facts->n_pci; i++)
-                if (!facts->pci[i].vgpu_type)
+                if (!facts->pci[i].vgpu_type && !facts->pci[i].set)
                         add_capacity_of_pci(counting, &facts->pci[i], capacities);
+        for (size_t i = 0; i < facts->n_sets; i++)
+                add_capacity_of_set(counting, &facts->sets[i], capacities);
         for (size_t i = 0; i < facts->n_cards; i++)
                 if (add_capacities_of_card(counting, &facts->cards[i], capacities) < 0)
                         return -ENOMEM;
@@ -466,7 +512,7 @@ static void merge_capacities(DeviceCapacities *capacities)
 /* Returns the largest number of capacities that the host can have before they are merged. */
 static size_t count_capacities(const HostFacts *facts)
 {
-        size_t n = facts->n_devices + facts->n_pci;
+        size_t n = facts->n_devices + facts->n_pci + facts->n_sets;
 
         for (size_t i = 0; i < facts->n_cards; i++)
                 n += facts->cards[i].n_types;

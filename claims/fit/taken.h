@@ -75,6 +75,11 @@ TakenBlock taken_blocks_pci(const Taken *taken, const char *address, const char 
  * parts of the device do not matter. address is "" for a device that is not on PCI. */
 TakenBlock taken_blocks_mdevs(const Taken *taken, const char *address, const char **ret_blocker);
 
+/* Finds the devices of a set that are taken, or that cannot be given out: they are withheld, the
+ * host does not list them, or another device blocks them. ret must be zeroed. */
+void taken_mark_set(const Taken *taken, const HostFacts *facts, const DeviceSet *set,
+                    DeviceSetUse *ret);
+
 /* Free devices of one class on one provider, and their host cell. */
 typedef struct DeviceCapacity {
         const char *key; /* end of the provider's name; borrowed, like the class */
@@ -82,9 +87,11 @@ typedef struct DeviceCapacity {
         uint64_t n_free;
         uint64_t n_blocked; /* devices that are neither taken nor free: their card or a part of them
                                is taken */
-        const char *blocker; /* PCI address of the taken device; NULL: none is blocked */
-        bool in_part;        /* a part of the blocker is taken, not the whole */
-        int cell;            /* HOST_CELL_NONE if it has none */
+        const char *blocker;  /* PCI address of the taken device; NULL: none is blocked */
+        bool in_part;         /* a part of the blocker is taken, not the whole */
+        int cell;             /* HOST_CELL_NONE if it has none */
+        const DeviceSet *set; /* set of which n_free members are free; NULL: none */
+        uint64_t amounts;     /* amounts of partitions of the set that fit (device_set_amounts()) */
 } DeviceCapacity;
 
 typedef struct DeviceCapacities {
