@@ -367,6 +367,8 @@ static int make_engine(Daemon *daemon, Config *config, Engine *ret, Error *reter
                              config->device_specs, config->device_hold_usec, read_only) < 0)
                 return error_oom(reterr);
         r = make_tracker(daemon, &engine, reterr);
+        if (r >= 0 && cordon_set_members(daemon->cordon, &config->driver.host) < 0)
+                r = error_oom(reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_STRUCT(engine);

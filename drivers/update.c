@@ -21,6 +21,7 @@
 #include "drivers/tree/memory-encryption.h"
 #include "drivers/tree/numa-providers.h"
 #include "drivers/tree/pci-providers.h"
+#include "drivers/tree/shape-providers.h"
 
 static void update_done(TreeUpdate *update)
 {
@@ -142,8 +143,8 @@ static int edit(TreeUpdate *update, Error *reterr)
             child_provider_own(update, update->root) < 0 ||
             host_traits_update(update->config, update->snapshot, update->root) < 0)
                 return error_oom(reterr);
-        r = pci_providers_update(update, reterr);
-        if (r < 0)
+        if ((r = pci_providers_update(update, reterr)) < 0 ||
+            (r = shape_providers_update(update, reterr)) < 0)
                 return r;
         /* last, because a cell can go only after its devices have left it */
         numa_providers_remove_gone(update);
@@ -167,7 +168,7 @@ static int restore(ProviderTree *tree, const ProviderTree *before, Error *reterr
         return DRIVER_RESHAPE_NEEDED;
 }
 
-int provider_update(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+int provider_update(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                     ProviderTree *tree, const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *copy = NULL;

@@ -10,8 +10,8 @@
 #include "drivers/tree/vgpu-cards.h"
 
 /* Edits tree, which equals Placement's, into the tree that the host should have. The name of its
- * root provider is nodename (specification 4, "update_provider_tree"). known has facts about vGPUs
- * that the snapshot lacks, and can be NULL. Only parts that the host owns change. Foreign
+ * root provider is nodename (specification 4, "update_provider_tree"). known has facts about
+ * devices that the snapshot lacks, and can be NULL. Only parts that the host owns change. Foreign
  * providers, traits and aggregates stay (facts C10). The function can be called as often as needed.
  *
  * reshape can be NULL. Without reshape->consumers no allocation can move. If one would have to, the
@@ -26,6 +26,6 @@
  *
  * Errors: -ENOENT if nodename is not in the tree, -EINVAL with an error text if host and
  * configuration do not fit, -ENOMEM. Tree and consumers are then undefined. */
-int provider_update(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+int provider_update(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                     ProviderTree *tree, const char *nodename, DriverReshape *reshape,
                     Error *reterr);

@@ -112,7 +112,7 @@ static void offer_tree(Tracker *tracker, bool reshaped)
                                   &reshape_control_get_state(tracker->reshape)->image);
         claim_service_set_snapshot(
                 tracker->maker.claims, tracker->snapshot,
-                tracker->maker.device_watch ? &tracker->maker.device_watch->vgpus.sizes : NULL);
+                tracker->maker.device_watch ? &tracker->maker.device_watch->facts : NULL);
         claim_service_set_tree(tracker->maker.claims, tree);
 }
 

@@ -191,7 +191,7 @@ static bool set_polls(ClaimService *service, const Snapshot *snapshot, const Sna
         ClaimComparison *comparison = &service->comparison;
         HostFacts facts = { 0 };
 
-        if (claim_facts_make(service->settings.driver, snapshot, guests, &comparison->vgpus,
+        if (claim_facts_make(service->settings.driver, snapshot, guests, &comparison->known,
                              &facts) < 0) {
                 log_warning("Out of memory. Claims keep the previous state of the guests.");
                 return false;
@@ -213,17 +213,21 @@ static bool set_polls(ClaimService *service, const Snapshot *snapshot, const Sna
         return true;
 }
 
-/* A poll is compared again if the settings changed since its facts were made. */
+/* A poll is compared again if the settings or the cordoned members of sets changed since its facts
+ * were made. */
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot,
-                                const VgpuSizes *sizes)
+                                const DeviceFacts *known)
 {
-        bool known = snapshot == service->comparison.snapshot;
+        DeviceFacts *before = &service->comparison.known;
+        bool is_same = snapshot == service->comparison.snapshot;
 
-        if (known && !service->comparison.driver_is_new)
+        if (is_same && !service->comparison.driver_is_new &&
+            (!known || string_set_equal(&known->withheld, &before->withheld)))
                 return;
-        if (sizes && vgpu_sizes_copy(&service->comparison.vgpus.sizes, sizes) < 0)
-                log_debug("Out of memory. vGPUs keep their known sizes.");
-        if (!set_polls(service, snapshot, known ? service->comparison.guests : snapshot))
+        if (known && (vgpu_sizes_copy(&before->sizes, &known->sizes) < 0 ||
+                      string_set_copy(&before->withheld, &known->withheld) < 0))
+                log_debug("Out of memory. Claims keep the earlier facts about devices.");
+        if (!set_polls(service, snapshot, is_same ? service->comparison.guests : snapshot))
                 return;
         service->comparison.driver_is_new = false;
         service->comparison.is_due = true;

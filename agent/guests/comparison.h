@@ -10,10 +10,10 @@
 
 /* Sets the result of a poll, as the facts about devices and guests, and makes a comparison due. If
  * memory is short, logs it, and the facts of the last poll stay. Does nothing for the present
- * snapshot, unless the settings changed. Keeps a reference. sizes of vGPUs are copied; NULL: those
- * of the last call. */
+ * snapshot, unless the settings or the cordoned members of sets changed. Keeps a reference. known
+ * is copied without its holdings; NULL: that of the last call. */
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot,
-                                const VgpuSizes *sizes);
+                                const DeviceFacts *known);
 
 /* Sets the guests of a newer poll, before a cycle takes all of it. Devices and cells remain those
  * that the tree of providers was made of. Keeps a reference. */

@@ -61,7 +61,7 @@ int claim_service_new(ClaimService **ret, const char *path, const char *host,
 static void comparison_done(ClaimComparison *comparison)
 {
         claim_facts_done(&comparison->facts);
-        vgpu_facts_done(&comparison->vgpus);
+        device_facts_done(&comparison->known);
         for (size_t i = 0; i < comparison->n_released; i++)
                 free(comparison->released[i].type);
         free(comparison->released);
@@ -388,7 +388,7 @@ static bool has_cleaned_device(const ClaimService *service, const Claim *claim)
         return false;
 }
 
-/* Returns whether the change of the claim changes what a card can offer. */
+/* Returns whether the change of the claim changes what a card or a set of devices can offer. */
 static bool changes_card(const ClaimService *service, ClaimEvent event, const Claim *claim)
 {
         for (size_t i = 0; service->facts && i < claim->n_devices; i++) {
@@ -399,6 +399,9 @@ static bool changes_card(const ClaimService *service, ClaimEvent event, const Cl
 
                 if (pci && pci->vgpu_type &&
                     (event == CLAIM_EVENT_REMOVED || service->facts->cards[pci->card].n_types > 1))
+                        return true;
+                if (uuid_empty(&claim->devices[i].mdev) &&
+                    host_facts_find_set(service->facts, claim->devices[i].address))
                         return true;
         }
         return false;

@@ -18,6 +18,7 @@
 #include "drivers/tree/cpu-plan.h"
 #include "drivers/tree/huge-pages.h"
 #include "drivers/tree/mdev-plan.h"
+#include "drivers/tree/shape-providers.h"
 
 _Static_assert(HOST_ADDRESS_SIZE == PCI_ADDRESS_SIZE, "PCI addresses have one size");
 _Static_assert(HOST_PAGES_CLASS_SIZE == HUGE_PAGES_CLASS_SIZE, "classes of pages have one size");
@@ -141,6 +142,53 @@ static void add_vgpus(MdevPlan *plan, HostFacts *facts)
                         add_function(card, i, &card->functions[j], facts);
                 }
         }
+}
+
+/* Adds the devices of a set that the host lists. A set is left out while its configuration
+ * contradicts that of its devices, since its provider does not follow it then. */
+static int add_set(const HostConfig *config, const HostShapes *shapes, const Snapshot *snapshot,
+                   const DeviceFacts *known, HostFacts *facts)
+{
+        char name[SHAPE_NAME_SIZE];
+        DeviceSet *set = &facts->sets[facts->n_sets];
+        const char *provider;
+
+        if (shape_check(config, snapshot, &shapes->set, NULL) < 0)
+                return 0;
+        shape_name(&shapes->set, name);
+        provider = keep(facts, name);
+        if (!provider || device_set_copy(&shapes->set, set) < 0)
+                return -ENOMEM;
+        facts->n_sets++;
+        for (size_t i = 0; i < snapshot->n_devices; i++) {
+                const SnapshotDevice *device = &snapshot->devices[i];
+                HostPci *pci = &facts->pci[facts->n_pci];
+
+                if (!device_set_members_of(set, device->address))
+                        continue;
+                *pci = (HostPci){ .name = device->name,
+                                  .address = device->address,
+                                  .identity = host_facts_identity(facts, device->address),
+                                  .provider = provider,
+                                  .cell = device->numa_node,
+                                  .managed = shapes->managed,
+                                  .set = set,
+                                  .withheld = known && string_set_contains(&known->withheld,
+                                                                           device->address) };
+                snprintf(pci->resource_class, sizeof(pci->resource_class), "%s",
+                         set->resource_class);
+                facts->n_pci++;
+        }
+        return 0;
+}
+
+static int add_sets(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
+                    HostFacts *facts)
+{
+        for (size_t i = 0; i < config->n_shapes; i++)
+                if (add_set(config, &config->shapes[i], snapshot, known, facts) < 0)
+                        return -ENOMEM;
+        return 0;
 }
 
 /* Returns the PCI address of a device by libvirt's name; "": not known. */
@@ -346,7 +394,7 @@ static int add_domains(const Snapshot *snapshot, HostFacts *facts)
 }
 
 int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const Snapshot *guests,
-                     const VgpuFacts *known, HostFacts *ret)
+                     const DeviceFacts *known, HostFacts *ret)
 {
         _cleanup_(mdev_plan_done) MdevPlan plan = { 0 };
         _cleanup_(claim_facts_done) HostFacts facts = { 0 };
@@ -359,8 +407,9 @@ int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const S
         facts.functions = calloc(snapshot->n_devices + 1, sizeof(HostFunction));
         facts.cells = calloc(snapshot->n_cells + 1, sizeof(HostCell));
         facts.domains = calloc(guests->n_domains + 1, sizeof(HostDomain));
+        facts.sets = calloc(config->n_shapes + 1, sizeof(DeviceSet));
         if (!facts.devices || !facts.pci || !facts.mdevs || !facts.functions || !facts.cells ||
-            !facts.domains)
+            !facts.domains || !facts.sets)
                 return -ENOMEM;
         facts.taken_usec = snapshot->begun_realtime_usec;
         facts.folders = guests->instance_folders;
@@ -371,8 +420,8 @@ int claim_facts_make(const HostConfig *config, const Snapshot *snapshot, const S
         add_pci(config, snapshot, &facts);
         add_vgpus(&plan, &facts);
         add_mdevs(snapshot, &facts);
-        if (add_devices(&plan, &facts) < 0 || add_cells(config, snapshot, guests, &facts) < 0 ||
-            add_domains(guests, &facts) < 0)
+        if (add_sets(config, snapshot, known, &facts) < 0 || add_devices(&plan, &facts) < 0 ||
+            add_cells(config, snapshot, guests, &facts) < 0 || add_domains(guests, &facts) < 0)
                 return -ENOMEM;
         *ret = TAKE_STRUCT(facts);
         return 0;
@@ -389,6 +438,9 @@ void claim_facts_done(HostFacts *facts)
         for (size_t i = 0; i < facts->n_cards; i++)
                 vgpu_card_done(&facts->cards[i]);
         free(facts->cards);
+        for (size_t i = 0; i < facts->n_sets; i++)
+                device_set_done(&facts->sets[i]);
+        free(facts->sets);
         free(facts->devices);
         free(facts->pci);
         free(facts->mdevs);

@@ -179,7 +179,8 @@ static const SnapshotDevice *find_device(const Snapshot *snapshot, const char *a
         return NULL;
 }
 
-/* Returns the name under which the device can be cordoned: its address, or that of its physical
+/* Returns the name under which the device can be cordoned: its address (of a device of a set also
+ * without a provider of its own), or that of its physical
  * function, if one provider counts the functions of a card. NULL: the host does not offer it. */
 static const char *find_offered(const HealthMonitor *monitor, const HealthHost *host,
                                 const char *address)
@@ -188,7 +189,8 @@ static const char *find_offered(const HealthMonitor *monitor, const HealthHost *
 
         if (!host->tree)
                 return NULL;
-        if (cordon_find_provider(host->tree, &monitor->config.root, address))
+        if (cordon_find_provider(host->tree, &monitor->config.root, address) ||
+            cordon_is_member(monitor->config.cordon, address))
                 return address;
         return device && device->physical_function[0] &&
                                cordon_find_provider(host->tree, &monitor->config.root,

@@ -142,7 +142,7 @@ static int move_others(Follow *follow, const TreeMaker *maker, const Snapshot *s
         if (provider_tree_copy(&tree, stored) < 0)
                 return error_oom(reterr);
         r = provider_update(maker->config, snapshot,
-                            maker->device_watch ? &maker->device_watch->vgpus : NULL, tree,
+                            maker->device_watch ? &maker->device_watch->facts : NULL, tree,
                             maker->nodename, &reshape, reterr);
         for (size_t i = 0; r >= 0 && i < reshape.n_problems; i++)
                 log_debug("Claim of %s not moved: %s",

@@ -71,6 +71,7 @@ struct Cordon {
         size_t n_entries, n_allocated;
         Lifted *lifted; /* the oldest first */
         size_t n_lifted, n_lifted_allocated;
+        StringSet members;       /* PCI addresses of the devices of sets */
         char *words[_WORDS_MAX]; /* for cordon_view(); "": no cordon */
 };
 
@@ -95,6 +96,7 @@ Cordon *cordon_free(Cordon *cordon)
         for (size_t i = 0; i < cordon->n_lifted; i++)
                 free(cordon->lifted[i].device);
         free(cordon->lifted);
+        string_set_done(&cordon->members);
         for (Words i = 0; i < _WORDS_MAX; i++)
                 free(cordon->words[i]);
         free(cordon->state_file);
@@ -415,6 +417,52 @@ static Provider *find_provider(const ProviderTree *tree, const Uuid *root, const
         return NULL;
 }
 
+/* Returns the address of a device of a set, by any of its names. NULL: there is none. */
+static const char *find_member(const Cordon *cordon, const char *device)
+{
+        for (size_t i = 0; i < cordon->members.n_items; i++)
+                if (is_named(cordon->members.items[i], device))
+                        return cordon->members.items[i];
+        return NULL;
+}
+
+int cordon_set_members(Cordon *cordon, const HostConfig *host)
+{
+        const char *address;
+
+        string_set_done(&cordon->members);
+        for (size_t i = 0; i < host->n_shapes; i++)
+                for (size_t j = 0; (address = device_set_device(&host->shapes[i].set, j)); j++)
+                        if (string_set_add(&cordon->members, address) < 0) {
+                                string_set_done(&cordon->members);
+                                return -ENOMEM;
+                        }
+        return 0;
+}
+
+bool cordon_is_member(const Cordon *cordon, const char *address)
+{
+        return find_member(cordon, address);
+}
+
+bool cordon_has_member(const Cordon *cordon, const char *address)
+{
+        for (size_t i = 0; i < cordon->n_entries; i++)
+                if (!cordon->entries[i].lifted && is_named(address, cordon->entries[i].device))
+                        return true;
+        return false;
+}
+
+/* Returns whether two names are those of one device: of one provider, or of one device of a set. */
+static bool is_same_device(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
+                           const char *a, const char *b)
+{
+        const Provider *meant = tree ? find_provider(tree, root, a) : NULL;
+        const char *member = find_member(cordon, a);
+
+        return (meant && find_provider(tree, root, b) == meant) || (member && is_named(member, b));
+}
+
 /* Returns the provider that the entry covers. NULL: tree does not have it. */
 static Provider *provider_of(const CordonEntry *entry, const ProviderTree *tree, const Uuid *root)
 {
@@ -461,11 +509,10 @@ static CordonEntry *find_named(const Cordon *cordon, const ProviderTree *tree, c
                                const char *device)
 {
         CordonEntry *entry = find_entry(cordon, device);
-        const Provider *meant = tree && device[0] ? find_provider(tree, root, device) : NULL;
 
-        for (size_t i = 0; !entry && meant && i < cordon->n_entries; i++)
+        for (size_t i = 0; !entry && device[0] && i < cordon->n_entries; i++)
                 if (cordon->entries[i].device[0] &&
-                    find_provider(tree, root, cordon->entries[i].device) == meant)
+                    is_same_device(cordon, tree, root, device, cordon->entries[i].device))
                         entry = &cordon->entries[i];
         return entry;
 }
@@ -479,14 +526,13 @@ const Provider *cordon_find_provider(const ProviderTree *tree, const Uuid *root,
 static uint64_t find_lifted(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
                             const char *device)
 {
-        const Provider *meant = tree ? find_provider(tree, root, device) : NULL;
         uint64_t last = 0;
 
         for (size_t i = 0; i < cordon->n_lifted; i++) {
                 const Lifted *lifted = &cordon->lifted[i];
 
                 if (strcmp(lifted->device, device) == 0 ||
-                    (meant && find_provider(tree, root, lifted->device) == meant))
+                    is_same_device(cordon, tree, root, device, lifted->device))
                         last = MAX(last, lifted->usec);
         }
         return last;
@@ -527,15 +573,15 @@ const char *cordon_find_of_other_boot(const Cordon *cordon, const char *boot_id,
 /* Changes */
 
 /* Checks the arguments of a new cordon. */
-static int check_new(const ProviderTree *tree, const Uuid *root, const char *device,
-                     const char *reason, Error *reterr)
+static int check_new(const Cordon *cordon, const ProviderTree *tree, const Uuid *root,
+                     const char *device, const char *reason, Error *reterr)
 {
         if (strlen(reason) > CORDON_TEXT_MAX || strlen(device) > DEVICE_MAX)
                 return error_setf(
                         reterr, EINVAL,
                         "The reason is longer than %d bytes, or the name of the device is too long",
                         CORDON_TEXT_MAX);
-        if (device[0] && tree && !find_provider(tree, root, device))
+        if (device[0] && tree && !find_provider(tree, root, device) && !find_member(cordon, device))
                 return error_setf(
                         reterr, ENODEV,
                         "\"%.60s\" is not a device of this host with a provider. \"computectl tree\" lists them",
@@ -586,7 +632,7 @@ static int set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const
 {
         CordonEntry *entry = find_named(cordon, tree, root, device);
         bool is_new = !entry;
-        int r = check_new(tree, root, device, reason, reterr);
+        int r = check_new(cordon, tree, root, device, reason, reterr);
 
         if (r < 0)
                 return r;

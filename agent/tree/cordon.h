@@ -7,6 +7,9 @@
  * cordon with its author, time and reason. A restart, or another writer in Placement, therefore
  * does not end it. A cordon of the host does not cordon its devices.
  *
+ * A device of a set ([device_shapes NAME]) has no provider of its own. Its cordon withholds this
+ * device alone: the driver computes what the set still offers (drivers/tree/shape-providers.h).
+ *
  * A lifted cordon restores the earlier state: a trait of another writer stays, and a device gets
  * the reserved amount that it would have. The entry is removed once a tree that was read from
  * Placement shows that the cordon is gone.
@@ -19,6 +22,7 @@
 #include <jansson.h>
 
 #include "base/provider-tree.h"
+#include "drivers/host/host-config.h"
 #include "report/session/nova-mode.h"
 
 #define CORDON_TRAIT    "COMPUTE_STATUS_DISABLED"
@@ -46,12 +50,22 @@ int cordon_new(Cordon **ret, const char *state_dir, bool read_only);
 Cordon *cordon_free(Cordon *cordon);
 DEFINE_CLEANUP(Cordon *, cordon_free);
 
+/* Replaces the devices of sets, which can be cordoned without a provider. Copies them. Returns
+ * -ENOMEM, and then knows none. */
+int cordon_set_members(Cordon *cordon, const HostConfig *host);
+
+/* Returns true if the device at the PCI address is in a set. */
+bool cordon_is_member(const Cordon *cordon, const char *address);
+
+/* Returns true if the device of a set at the PCI address is cordoned alone. */
+bool cordon_has_member(const Cordon *cordon, const char *address);
+
 /* Cordons the host or a device, and returns when the cordon is on disk. device: "" for the host,
  * else the name or uuid of its provider, libvirt's name or the PCI address. The device must be in
- * tree, unless tree is NULL. A call for a cordoned device changes only owner, author, time and
- * reason; so a person takes over the cordon of a rule. now_usec is CLOCK_REALTIME. Returns -ENODEV,
- * -EINVAL or the error of the disk, with words, or -ENOMEM. The cordon is then not set, unless
- * memory was short after the write. */
+ * tree or in a set, unless tree is NULL. A call for a cordoned device changes only owner, author,
+ * time and reason; so a person takes over the cordon of a rule. now_usec is CLOCK_REALTIME. Returns
+ * -ENODEV, -EINVAL or the error of the disk, with words, or -ENOMEM. The cordon is then not set,
+ * unless memory was short after the write. */
 int cordon_set(Cordon *cordon, const ProviderTree *tree, const Uuid *root, const char *device,
                const char *reason, const char *who, uint64_t now_usec, Error *reterr);
 

@@ -3,8 +3,8 @@
 /* Runs the device ledger: the list of the devices that this host is expected to have, over reboots.
  * The ledger says which devices are missing or blocked, and its code is pure (device-ledger.h).
  * This file passes clock, boot id, configuration and claims to it, stores it in a file, and logs
- * its changes. It also keeps the facts about vGPUs for the driver. The tree maker calls it for each
- * tree.
+ * its changes. It also keeps the facts about devices for the driver. The tree maker calls it for
+ * each tree.
  *
  * The file is written after an update that changed the ledger, before the tree is published. A
  * crash therefore loses no device that Placement has, unless the write failed, which is logged. A
@@ -29,7 +29,7 @@ DeviceWatch *device_watch_free(DeviceWatch *watch)
         if (!watch)
                 return NULL;
         device_ledger_done(&watch->ledger);
-        vgpu_facts_done(&watch->vgpus);
+        device_facts_done(&watch->facts);
         free(watch->state_file);
         free(watch->missing);
         free(watch);
@@ -311,21 +311,20 @@ static bool has_vgpu_functions(const Snapshot *snapshot)
         return false;
 }
 
-/* Adds the vGPUs of a claim that are virtual functions. */
-static int add_holdings(const Claim *claim, VgpuFacts *ret)
+/* Adds the PCI devices of a claim. */
+static int add_holdings(const Claim *claim, DeviceFacts *ret)
 {
         for (size_t i = 0; i < claim->n_devices; i++) {
                 const ClaimDevice *device = &claim->devices[i];
 
-                if (claim_device_is_function(device) &&
-                    vgpu_facts_add_holding(ret, device->address, device->mdev_type) < 0)
+                if (uuid_empty(&device->mdev) && device->address[0] &&
+                    device_facts_add_holding(ret, device->address, device->mdev_type) < 0)
                         return -ENOMEM;
         }
         return 0;
 }
 
-/* Lists the virtual functions of living claims. If the claims cannot be read, the last list
- * stays. */
+/* Lists the PCI devices of living claims. If the claims cannot be read, the last list stays. */
 static int list_holdings(DeviceWatch *watch, Claims *claims)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -333,29 +332,44 @@ static int list_holdings(DeviceWatch *watch, Claims *claims)
         int r = claims ? claims_list(claims, CLAIMS_WITH_DEVICES, NULL, &list, &error) : 0;
 
         if (r < 0)
-                log_debug("Cannot read the vGPUs of claims: %s", error.text);
+                log_debug("Cannot read the devices of claims: %s", error.text);
         if (!claims || r < 0)
                 return 0;
-        vgpu_facts_clear_holdings(&watch->vgpus);
+        device_facts_clear_holdings(&watch->facts);
         for (size_t i = 0; i < list.n_claims; i++)
-                if (add_holdings(list.claims[i], &watch->vgpus) < 0)
+                if (add_holdings(list.claims[i], &watch->facts) < 0)
                         return -ENOMEM;
         return 0;
 }
 
-const VgpuFacts *device_watch_note_vgpus(DeviceWatch *watch, Claims *claims,
-                                         const Snapshot *snapshot)
+/* Lists the members of sets that are cordoned alone. */
+static int list_withheld(DeviceWatch *watch, const Cordon *cordon)
+{
+        const HostConfig *host = watch->input.host;
+        const char *address;
+
+        string_set_done(&watch->facts.withheld);
+        for (size_t i = 0; cordon && i < host->n_shapes; i++)
+                for (size_t j = 0; (address = device_set_device(&host->shapes[i].set, j)); j++)
+                        if (cordon_has_member(cordon, address) &&
+                            string_set_add(&watch->facts.withheld, address) < 0)
+                                return -ENOMEM;
+        return 0;
+}
+
+const DeviceFacts *device_watch_note_facts(DeviceWatch *watch, Claims *claims, const Cordon *cordon,
+                                           const Snapshot *snapshot)
 {
         bool changed = false;
 
-        if (!has_vgpu_functions(snapshot))
-                return &watch->vgpus;
+        if (!has_vgpu_functions(snapshot) && watch->input.host->n_shapes == 0)
+                return &watch->facts;
         if (vgpu_sizes_note(&watch->ledger.sizes, snapshot, &changed) < 0 ||
-            vgpu_sizes_copy(&watch->vgpus.sizes, &watch->ledger.sizes) < 0 ||
-            list_holdings(watch, claims) < 0)
+            vgpu_sizes_copy(&watch->facts.sizes, &watch->ledger.sizes) < 0 ||
+            list_holdings(watch, claims) < 0 || list_withheld(watch, cordon) < 0)
                 return NULL;
         watch->ledger.changed |= changed;
-        return &watch->vgpus;
+        return &watch->facts;
 }
 
 /* Calls device_ledger_due_usec() with the time of the last update or call, because this function

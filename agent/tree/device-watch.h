@@ -6,6 +6,7 @@
  * reports each device that goes missing, comes back, is not expected any more, is exchanged, or is
  * blocked by another one. Main thread; blocks on the disk. */
 
+#include "agent/tree/cordon.h"
 #include "agent/tree/device-ledger.h"
 #include "claims/claims.h"
 #include "drivers/driver.h"
@@ -15,8 +16,8 @@
 typedef struct DeviceWatch {
         /* Members that every user can read. */
         DeviceLedger ledger; /* the expected devices as of the last update */
-        VgpuFacts vgpus;     /* facts of the last note: a copy of ledger.sizes, and the virtual
-                                functions of claims */
+        DeviceFacts facts;   /* facts of the last note: a copy of ledger.sizes, the devices of
+                                claims, and the cordoned members of sets */
         size_t n_missing;    /* devices that were missing after the last update */
         char *missing;       /* name of the first missing device; NULL: not known yet */
 
@@ -46,11 +47,12 @@ DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
 int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *trees,
                        const Retained *retained, ProviderTree *tree, Error *reterr);
 
-/* Notes the vGPU sizes that the snapshot shows, and the virtual functions that claims (NULL: not
- * known) have. Notes nothing if the snapshot has no virtual function for vGPUs. Returns sizes and
- * functions, borrowed until the next call, or NULL if memory is short. */
-const VgpuFacts *device_watch_note_vgpus(DeviceWatch *watch, Claims *claims,
-                                         const Snapshot *snapshot);
+/* Notes the vGPU sizes that the snapshot shows, the PCI devices that claims (NULL: not known) have,
+ * and the cordoned members of sets (cordon NULL: none). Notes nothing on a host with neither vGPU
+ * functions nor sets. Returns all of this, borrowed until the next call, or NULL if memory is
+ * short. */
+const DeviceFacts *device_watch_note_facts(DeviceWatch *watch, Claims *claims, const Cordon *cordon,
+                                           const Snapshot *snapshot);
 
 /* Returns the microseconds until an update of the same host would have another result; UINT64_MAX:
  * never. If a time came due since the last update or the last call, it returns 0 once. */

@@ -206,15 +206,14 @@ static int finish(const TreeMaker *maker, const RetainedTrees *trees, ProviderTr
         return r;
 }
 
-/* Returns the facts about vGPUs that no snapshot has: the framebuffer sizes that earlier polls have
- * proved, and the virtual functions of claims. Returns NULL if they are unknown. */
-static const VgpuFacts *note_vgpus(const TreeMaker *maker, const Snapshot *snapshot)
+/* Returns the facts about devices that no snapshot has. Returns NULL if they are unknown. */
+static const DeviceFacts *note_facts(const TreeMaker *maker, const Snapshot *snapshot)
 {
         if (!maker->device_watch)
                 return NULL;
-        return device_watch_note_vgpus(maker->device_watch,
+        return device_watch_note_facts(maker->device_watch,
                                        maker->claims ? maker->get_claims(maker->claims) : NULL,
-                                       snapshot);
+                                       maker->cordon, snapshot);
 }
 
 int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const ProviderTree *base,
@@ -240,7 +239,7 @@ int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const Prov
                 return error_oom(reterr);
         if (reshape)
                 reshape->before = trees.before;
-        updated = provider_update(maker->config, snapshot, note_vgpus(maker, snapshot), tree,
+        updated = provider_update(maker->config, snapshot, note_facts(maker, snapshot), tree,
                                   maker->nodename, reshape, &error);
         if (reshape)
                 reshape->before = NULL;

@@ -10,7 +10,7 @@
 typedef struct TreeUpdate {
         const HostConfig *config;
         const Snapshot *snapshot;
-        const VgpuFacts *known; /* facts about vGPUs beside the snapshot, or NULL */
+        const DeviceFacts *known; /* facts about devices beside the snapshot, or NULL */
         ProviderTree *tree;
         Provider *root;             /* root of the tree */
         const ProviderTree *before; /* the tree as Placement has it; only drivers/reshape uses it */

@@ -165,7 +165,7 @@ static int order_offers(const void *a, const void *b)
         return order ? order : (x->type > y->type) - (x->type < y->type);
 }
 
-int mdev_plan_make(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+int mdev_plan_make(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                    MdevPlan *ret)
 {
         _cleanup_(mdev_plan_done) MdevPlan plan = { 0 };

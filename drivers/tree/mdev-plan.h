@@ -41,7 +41,7 @@ void mdev_plan_done(MdevPlan *plan);
 
 /* Makes the plan, without devices that offer nothing. Borrows from config and snapshot. known can
  * be NULL. -ENOMEM. */
-int mdev_plan_make(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+int mdev_plan_make(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                    MdevPlan *ret);
 
 /* Returns the first offer of the device with this name, or NULL. O(log n). */

@@ -21,12 +21,6 @@
 
 _Static_assert(VGPU_ADDRESS_SIZE == PCI_ADDRESS_SIZE, "PCI addresses have one size");
 
-/* A virtual function that a living claim has. */
-typedef struct VgpuHolding {
-        char address[PCI_ADDRESS_SIZE];
-        char *type; /* "nvidia-1428"; "" if the claim has none; owned */
-} VgpuHolding;
-
 void vgpu_cards_done(VgpuCards *cards)
 {
         for (size_t i = 0; i < cards->n_items; i++)
@@ -35,26 +29,27 @@ void vgpu_cards_done(VgpuCards *cards)
         *cards = (VgpuCards){ 0 };
 }
 
-void vgpu_facts_clear_holdings(VgpuFacts *facts)
+void device_facts_clear_holdings(DeviceFacts *facts)
 {
         for (size_t i = 0; i < facts->n_holdings; i++)
                 free(facts->holdings[i].type);
         facts->n_holdings = 0;
 }
 
-void vgpu_facts_done(VgpuFacts *facts)
+void device_facts_done(DeviceFacts *facts)
 {
-        vgpu_facts_clear_holdings(facts);
+        device_facts_clear_holdings(facts);
         free(facts->holdings);
         vgpu_sizes_done(&facts->sizes);
-        *facts = (VgpuFacts){ 0 };
+        string_set_done(&facts->withheld);
+        *facts = (DeviceFacts){ 0 };
 }
 
-int vgpu_facts_add_holding(VgpuFacts *facts, const char *address, const char *type)
+int device_facts_add_holding(DeviceFacts *facts, const char *address, const char *type)
 {
-        VgpuHolding *holding;
+        DeviceHolding *holding;
 
-        if (array_grow(&facts->holdings, sizeof(VgpuHolding), facts->n_holdings,
+        if (array_grow(&facts->holdings, sizeof(DeviceHolding), facts->n_holdings,
                        &facts->n_allocated) < 0)
                 return -ENOMEM;
         holding = &facts->holdings[facts->n_holdings];
@@ -70,7 +65,7 @@ int vgpu_facts_add_holding(VgpuFacts *facts, const char *address, const char *ty
 typedef struct Input {
         const HostConfig *config;
         const Snapshot *snapshot;
-        const VgpuFacts *known;
+        const DeviceFacts *known;
         StringSet guests; /* PCI addresses that domains have */
 } Input;
 
@@ -236,7 +231,7 @@ static void identify(const Input *input, VgpuCard *card, const SnapshotDevice *f
 
 /* Marks a function that a claim has, if it is of this card. */
 static int take_claimed(const Input *input, VgpuCard *card, const SnapshotDevice *device,
-                        const VgpuHolding *holding)
+                        const DeviceHolding *holding)
 {
         const MdevType type = { .id = holding->type, .name = (char *)"" };
         int index;
@@ -314,7 +309,7 @@ static int add_cards(const Input *input, const SnapshotDevice *const functions[]
         return 0;
 }
 
-int vgpu_cards_make(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+int vgpu_cards_make(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                     VgpuCards *ret)
 {
         _cleanup_free_ const SnapshotDevice **functions =

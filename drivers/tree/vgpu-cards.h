@@ -8,20 +8,27 @@
 #include "drivers/host/host-config.h"
 #include "drivers/host/vgpu-sizes.h"
 
-/* Facts beside the poll. */
-typedef struct VgpuFacts {
-        VgpuSizes sizes;
-        struct VgpuHolding *holdings;
-        size_t n_holdings, n_allocated;
-} VgpuFacts;
+/* A PCI device that a living claim has. */
+typedef struct DeviceHolding {
+        char address[PCI_ADDRESS_SIZE];
+        char *type; /* "nvidia-1428" for a vGPU; "" if it is none; owned */
+} DeviceHolding;
 
-void vgpu_facts_done(VgpuFacts *facts);
+/* Facts about devices beside the poll. */
+typedef struct DeviceFacts {
+        VgpuSizes sizes;
+        StringSet withheld; /* PCI addresses of cordoned members of sets (HostShapes) */
+        DeviceHolding *holdings;
+        size_t n_holdings, n_allocated;
+} DeviceFacts;
+
+void device_facts_done(DeviceFacts *facts);
 
 /* Removes all holdings. */
-void vgpu_facts_clear_holdings(VgpuFacts *facts);
+void device_facts_clear_holdings(DeviceFacts *facts);
 
-/* Adds a function that a claim has. -ENOMEM. */
-int vgpu_facts_add_holding(VgpuFacts *facts, const char *address, const char *type);
+/* Adds a device that a claim has. type is "" unless it is a vGPU. -ENOMEM. */
+int device_facts_add_holding(DeviceFacts *facts, const char *address, const char *type);
 
 typedef struct VgpuCards {
         VgpuCard *items; /* sorted by name */
@@ -33,7 +40,7 @@ void vgpu_cards_done(VgpuCards *cards);
 /* Makes all cards with a function that the configuration allows to be a vGPU. known can be NULL.
  * Functions of known->holdings and of domains are taken, in both definitions of a domain. Limits of
  * types are not set. The functions borrow from the snapshot. -ENOMEM. */
-int vgpu_cards_make(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+int vgpu_cards_make(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                     VgpuCards *ret);
 
 /* Returns the card with this libvirt name, or NULL. O(log n). */

@@ -20,7 +20,7 @@ typedef struct Scene {
 
 static Scene scene;
 
-int provider_update(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+int provider_update(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                     ProviderTree *tree, const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         for (size_t i = 0; i < scene.own->n_providers; i++) {

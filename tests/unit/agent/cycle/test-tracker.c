@@ -89,7 +89,7 @@ int driver_take(Driver *driver, DriverEvent *ret)
         return 0;
 }
 
-int provider_update(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+int provider_update(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                     ProviderTree *tree, const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         Provider *root = provider_tree_find_name(tree, nodename);
@@ -123,7 +123,7 @@ void claim_service_set_tree(ClaimService *service, const ProviderTree *tree)
 }
 
 void claim_service_set_snapshot(ClaimService *service, const Snapshot *snapshot,
-                                const VgpuSizes *sizes)
+                                const DeviceFacts *known)
 {
 }
 

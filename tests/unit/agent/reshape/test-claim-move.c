@@ -16,7 +16,7 @@ static Fixture *fixture;
 static size_t n_updates;
 static int checked;
 
-int provider_update(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+int provider_update(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                     ProviderTree *tree, const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         const Uuid host = make_uuid("host"), gpu = make_uuid("gpu1");

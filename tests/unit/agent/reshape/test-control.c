@@ -27,7 +27,7 @@ static struct {
         int cancelled;
 } world;
 
-int provider_update(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+int provider_update(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                     ProviderTree *tree, const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         Provider *root = provider_tree_find_name(tree, nodename), *gpu;

@@ -12,7 +12,7 @@
 
 static bool diskless;
 
-int provider_update(const HostConfig *config, const Snapshot *snapshot, const VgpuFacts *known,
+int provider_update(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                     ProviderTree *tree, const char *nodename, DriverReshape *reshape, Error *reterr)
 {
         Provider *root = provider_tree_find_name(tree, nodename);

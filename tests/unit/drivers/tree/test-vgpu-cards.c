@@ -90,7 +90,7 @@ static void test_c4_offers(void **state)
                 _cleanup_free_ char *members = text_format("'devices': [%s]", cases[i].devices);
                 _cleanup_(snapshot_unrefp) Snapshot *host = host_new(members);
                 _cleanup_(mdev_plan_done) MdevPlan plan = { 0 };
-                _cleanup_(vgpu_facts_done) VgpuFacts known = { 0 };
+                _cleanup_(device_facts_done) DeviceFacts known = { 0 };
                 HostMdevType types[] = { cases[i].first, cases[i].second };
                 HostConfig config = config_make(types, !!types[0].type + !!types[1].type);
                 char text[512];
@@ -99,7 +99,7 @@ static void test_c4_offers(void **state)
                 assert_int_equal(vgpu_sizes_note(&known.sizes, host, &changed), 0);
                 if (cases[i].holding)
                         assert_int_equal(
-                                vgpu_facts_add_holding(&known, "0000:c1:01.0", cases[i].holding),
+                                device_facts_add_holding(&known, "0000:c1:01.0", cases[i].holding),
                                 0);
                 assert_int_equal(mdev_plan_make(&config, host, &known, &plan), 0);
                 describe(&plan, text, sizeof(text));
@@ -142,7 +142,7 @@ static void test_providers(void **state)
                                  MDEV_TYPE("nvidia-1436", card_c1, "CUSTOM_48Q", 0) };
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new("'devices': [" FOUR("c1") "]");
         HostConfig config = config_make(types, 2);
-        _cleanup_(vgpu_facts_done) VgpuFacts known = { 0 };
+        _cleanup_(device_facts_done) DeviceFacts known = { 0 };
         _cleanup_(provider_tree_freep) ProviderTree *tree = NULL;
         const Inventory one = INVENTORY_DEFAULT(1);
         const Uuid uuid = { "bbbbbbbb-0000-4000-8000-000000000001" };

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One child provider "<nodename>_shapes_<NAME>" for each section [device_shapes NAME], with one
+ * inventory. Pure.
+ *
+ * The total is the number of members, whether the host lists them or not: the configuration names
+ * the devices that are expected. max_unit is the largest amount that fits now. Members that are
+ * missing, withheld, or in a guest without a claim are reserved. If no partition fits, all is
+ * reserved that no claim has, so Placement refuses each amount. The provider is below the NUMA cell
+ * of its devices if all of them are in one, else below the root.
+ *
+ * LIMITATIONS: allocations of Placement without a claim do not reduce max_unit. */
+
+#include "drivers/tree/child-provider.h"
+
+/* End of the name of a set's provider before the set's own name. No PCI address and no libvirt name
+ * of a device begins with it. */
+#define SHAPE_PREFIX    "shapes_"
+#define SHAPE_NAME_SIZE (sizeof(SHAPE_PREFIX) + DEVICE_SET_ID_MAX)
+
+/* Writes the end of the name of the set's provider: "shapes_hgx". */
+void shape_name(const DeviceSet *set, char ret[static SHAPE_NAME_SIZE]);
+
+/* Checks that no device of the set can be given out in another way too: as a device of [pci]
+ * device_spec, or in vGPUs. Returns -EINVAL with words. */
+int shape_check(const HostConfig *config, const Snapshot *snapshot, const DeviceSet *set,
+                Error *reterr);
+
+/* Creates, updates and removes the providers. A set that shape_check() refuses affects only its own
+ * provider, which stays unchanged. The reason is joined to update->problem. -EINVAL, -ENOMEM. */
+int shape_providers_update(TreeUpdate *update, Error *reterr);
