@@ -28,6 +28,7 @@
 #include "drivers/tree/huge-pages.h"
 #include "drivers/tree/mdev-plan.h"
 #include "drivers/tree/numa-providers.h"
+#include "drivers/tree/shape-providers.h"
 
 /* Longest text of a warning, in bytes. */
 #define TEXT_MAX 512
@@ -775,6 +776,23 @@ static int verify_cleans(const HostConfig *config, const Snapshot *snapshot, Fin
         return r;
 }
 
+/* Warns of sections [device_shapes NAME] whose devices are missing, or used in another way too. */
+static int verify_shapes(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < config->n_shapes; i++) {
+                const DeviceSet *set = &config->shapes[i].set;
+                Error words;
+
+                if (shape_check(config, snapshot, set, &words) < 0 ||
+                    shape_check_complete(snapshot, set, &words) < 0)
+                        r = findings_warn(findings, "[device_shapes NAME] members", "%s",
+                                          words.text);
+        }
+        return r;
+}
+
 static int verify_all(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         _cleanup_(cpu_plan_done) CpuPlan cpus = { 0 };
@@ -791,6 +809,8 @@ static int verify_all(const HostConfig *config, const Snapshot *snapshot, Findin
         r = verify_pci(config, snapshot, findings);
         if (r == 0)
                 r = verify_cleans(config, snapshot, findings);
+        if (r == 0)
+                r = verify_shapes(config, snapshot, findings);
         return r < 0 ? r : verify_mdevs(config, snapshot, findings);
 }
 

@@ -144,8 +144,8 @@ static void add_vgpus(MdevPlan *plan, HostFacts *facts)
         }
 }
 
-/* Adds the devices of a set that the host lists. A set is left out while its configuration
- * contradicts that of its devices, since its provider does not follow it then. */
+/* Adds a set and those of its devices that the host lists. A set that contradicts another option
+ * has none, so no claim gets one. */
 static int add_set(const HostConfig *config, const HostShapes *shapes, const Snapshot *snapshot,
                    const DeviceFacts *known, HostFacts *facts)
 {
@@ -153,13 +153,13 @@ static int add_set(const HostConfig *config, const HostShapes *shapes, const Sna
         DeviceSet *set = &facts->sets[facts->n_sets];
         const char *provider;
 
-        if (shape_check(config, snapshot, &shapes->set, NULL) < 0)
-                return 0;
         shape_name(&shapes->set, name);
         provider = keep(facts, name);
         if (!provider || device_set_copy(&shapes->set, set) < 0)
                 return -ENOMEM;
         facts->n_sets++;
+        if (shape_check(config, snapshot, set, NULL) < 0)
+                return 0;
         for (size_t i = 0; i < snapshot->n_devices; i++) {
                 const SnapshotDevice *device = &snapshot->devices[i];
                 HostPci *pci = &facts->pci[facts->n_pci];

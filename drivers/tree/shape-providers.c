@@ -62,6 +62,20 @@ int shape_check(const HostConfig *config, const Snapshot *snapshot, const Device
         return 0;
 }
 
+int shape_check_complete(const Snapshot *snapshot, const DeviceSet *set, Error *reterr)
+{
+        const char *address, *first = NULL;
+        size_t n = 0, i;
+
+        for (i = 0; (address = device_set_device(set, i)); i++)
+                if (!find_device(snapshot, address) && n++ == 0)
+                        first = address;
+        return n == 0 ? 0
+                      : error_setf(reterr, ENODEV,
+                                   "[device_shapes %s]: %zu of %zu devices are missing, first %s",
+                                   set->name, n, i, first);
+}
+
 /* The devices that domains have, by any of their definitions. */
 typedef struct Guests {
         StringSet things; /* PCI addresses and uuids of mdevs */
@@ -192,6 +206,19 @@ static const Provider *find_parent(const TreeUpdate *update, const DeviceSet *se
                            any && same ? node : NUMA_NODE_NONE);
 }
 
+/* Reserves all of a set that contradicts another option, if it has a provider. */
+static void withhold(const TreeUpdate *update, const DeviceSet *set)
+{
+        char name[CHILD_NAME_SIZE];
+        const Provider *provider;
+
+        make_name(update->root, set, name);
+        provider = provider_tree_find_name(update->tree, name);
+        for (size_t i = 0; provider && i < provider->n_inventories; i++)
+                provider->inventories[i].inventory.reserved =
+                        provider->inventories[i].inventory.total;
+}
+
 static int update_set(TreeUpdate *update, const DeviceSet *set, const Guests *guests, Error *reterr)
 {
         DeviceSetUse use = { 0 }, claimed = { 0 };
@@ -203,8 +230,11 @@ static int update_set(TreeUpdate *update, const DeviceSet *set, const Guests *gu
 
         if (shape_check(update->config, update->snapshot, set, &words) < 0) {
                 error_join(&update->problem, &words);
+                withhold(update, set);
                 return 0;
         }
+        if (shape_check_complete(update->snapshot, set, &words) < 0)
+                error_join(&update->problem, &words);
         make_name(update->root, set, name);
         if (child_provider_ensure(update, find_parent(update, set, name), name, &provider) < 0)
                 return error_oom(reterr);

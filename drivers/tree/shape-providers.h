@@ -27,6 +27,10 @@ void shape_name(const DeviceSet *set, char ret[static SHAPE_NAME_SIZE]);
 int shape_check(const HostConfig *config, const Snapshot *snapshot, const DeviceSet *set,
                 Error *reterr);
 
-/* Creates, updates and removes the providers. A set that shape_check() refuses affects only its own
- * provider, which stays unchanged. The reason is joined to update->problem. -EINVAL, -ENOMEM. */
+/* Returns -ENODEV with words if the host does not list all devices of the set. */
+int shape_check_complete(const Snapshot *snapshot, const DeviceSet *set, Error *reterr);
+
+/* Creates, updates and removes the providers. Missing devices are joined to update->problem. A set
+ * that shape_check() refuses affects only its own provider, of which all is reserved. The reason is
+ * joined to update->problem. -EINVAL, -ENOMEM. */
 int shape_providers_update(TreeUpdate *update, Error *reterr);

@@ -283,6 +283,35 @@ static void test_sections_that_clean_nothing(void **state)
         pci_specs_done(&config.pci_specs);
 }
 
+/* A set names its missing devices, or a contradiction. */
+static void test_sets_of_devices(void **state)
+{
+        char *members[] = { (char *)"0000:80:00.0", (char *)"0000:99:00.0", NULL };
+        char *partitions[] = { (char *)"all=1-2", NULL };
+        HostShapes shapes = { 0 };
+        _cleanup_(snapshot_unrefp) Snapshot *host =
+                host_new(GOOD EMULATORS ", 'devices': [{'name': 'pci_0000_80_00_0', 'address':"
+                                        " '0000:80:00.0', 'vendor_id': 4318,"
+                                        " 'product_id': 7864}]");
+        _cleanup_json_ json_t *missing = NULL, *twice = NULL;
+        HostConfig config = config_make(NULL, 0);
+
+        assert_int_equal(
+                device_set_parse(&shapes.set, "hgx", "CUSTOM_GPU", members, partitions, NULL), 0);
+        config.report_in_placement = true;
+        config.shapes = &shapes;
+        config.n_shapes = 1;
+        missing = find(&config, host);
+        assert_int_equal(count(missing), 1);
+        assert_string_equal(get(missing, 0, "text"),
+                            "[device_shapes hgx]: 1 of 2 devices are missing, first 0000:99:00.0");
+        assert_int_equal(specs_add(&config.pci_specs, "{'vendor_id': '10de'}", NULL), 0);
+        twice = find(&config, host);
+        assert_non_null(strstr(get(twice, 0, "text"), "also matches [pci] device_spec"));
+        pci_specs_done(&config.pci_specs);
+        device_set_done(&shapes.set);
+}
+
 static void test_errors_come_first(void **state)
 {
         _cleanup_(snapshot_unrefp) Snapshot *host = host_new("'online_cpus': '0'");
@@ -331,4 +360,4 @@ static void test_many_guests_are_one_finding(void **state)
 }
 
 TEST_MAIN(test_table, test_like_pci_siblings, test_sections_that_clean_nothing,
-          test_errors_come_first, test_many_guests_are_one_finding)
+          test_sets_of_devices, test_errors_come_first, test_many_guests_are_one_finding)
