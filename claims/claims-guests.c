@@ -217,28 +217,9 @@ static int add_pci(Adoption *adoption, const char *address, Resources *resources
         return MIN(r, 0);
 }
 
-/* Lists the guest's devices of a set, those of both definitions, each once. */
-static size_t list_devices(const HostDomain *domain, const DeviceSet *set,
-                           const char *ret[static DEVICE_SET_PARTITIONS_MAX])
-{
-        size_t n = 0;
-
-        for (size_t i = 0; i < domain->n_pci + domain->n_config_pci; i++) {
-                const char *address =
-                        i < domain->n_pci ? domain->pci[i] : domain->config_pci[i - domain->n_pci];
-                bool listed = false;
-
-                for (size_t j = 0; j < n && !listed; j++)
-                        listed = strcmp(ret[j], address) == 0;
-                if (!listed && n < DEVICE_SET_PARTITIONS_MAX && device_set_members_of(set, address))
-                        ret[n++] = address;
-        }
-        return n;
-}
-
-/* Yields the partition whose devices the guest has exactly. It is NULL, and the outcome
- * CLAIM_E_CONFLICT with words, if there is none, if another claim has a member, or if a guest that
- * is about to start cannot get it. */
+/* Yields the partition whose devices the guest has exactly. If there is none, *ret stays NULL, and
+ * the outcome is CLAIM_E_CONFLICT with words. The same holds if another claim has a member, or if a
+ * guest that is about to start cannot get it. */
 static int find_partition(Adoption *adoption, const DeviceSet *set, const char *const devices[],
                           size_t n, const DevicePartition **ret, Error *reterr)
 {
@@ -276,7 +257,7 @@ static int add_partition(Adoption *adoption, const DeviceSet *set, Resources *re
 {
         Claims *claims = adoption->claims;
         const char *devices[DEVICE_SET_PARTITIONS_MAX];
-        size_t n = list_devices(adoption->domain, set, devices), provider = SIZE_MAX;
+        size_t n = host_domain_list_members(adoption->domain, set, devices), provider = SIZE_MAX;
         const DevicePartition *partition = NULL;
         uint64_t amount;
         int r = n > 0 ? find_partition(adoption, set, devices, n, &partition, reterr) : 0;
@@ -700,7 +681,7 @@ static int name_partition(Claims *claims, const Claim *claim, const Provider *pr
 {
         const char *devices[DEVICE_SET_PARTITIONS_MAX];
         const char *suffix = suffix_of(claim, &provider->uuid);
-        size_t n = domain ? list_devices(domain, set, devices) : 0;
+        size_t n = domain ? host_domain_list_members(domain, set, devices) : 0;
         const DevicePartition *partition = device_set_find(set, devices, n);
         _cleanup_(taken_done) Taken taken = { 0 };
         int r;

@@ -98,6 +98,24 @@ const char *host_facts_physical_function(const HostFacts *facts, const char *add
         return function ? function->physical_function : "";
 }
 
+size_t host_domain_list_members(const HostDomain *domain, const DeviceSet *set,
+                                const char *ret[static DEVICE_SET_PARTITIONS_MAX])
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < domain->n_pci + domain->n_config_pci; i++) {
+                const char *address =
+                        i < domain->n_pci ? domain->pci[i] : domain->config_pci[i - domain->n_pci];
+                bool listed = false;
+
+                for (size_t j = 0; j < n && !listed; j++)
+                        listed = strcmp(ret[j], address) == 0;
+                if (!listed && n < DEVICE_SET_PARTITIONS_MAX && device_set_members_of(set, address))
+                        ret[n++] = address;
+        }
+        return n;
+}
+
 bool host_facts_lists_function(const HostFacts *facts, const char *address)
 {
         return !facts->functions || find_function(facts, address);

@@ -161,6 +161,11 @@ const HostPci *host_facts_find_pci(const HostFacts *facts, const char *address);
 /* Returns the set of the device at the address, borrowed; NULL: none. */
 const DeviceSet *host_facts_find_set(const HostFacts *facts, const char *address);
 
+/* Lists the guest's devices of a set, those of both definitions, each once. Returns their number.
+ * The addresses are borrowed. */
+size_t host_domain_list_members(const HostDomain *domain, const DeviceSet *set,
+                                const char *ret[static DEVICE_SET_PARTITIONS_MAX]);
+
 /* Returns the PCI address of the physical function of a virtual function, borrowed; "" for all
  * other devices, and if the functions are unknown. */
 const char *host_facts_physical_function(const HostFacts *facts, const char *address);
