@@ -26,11 +26,11 @@ typedef enum HealthDecision {
 typedef struct HealthFacts {
         const HealthMessage *finding;
         const char *boot_id; /* this boot of the host */
-        bool is_offered;     /* the device, or its physical function, has a provider */
-        CordonState cordon;  /* cordon of this provider */
-        bool is_reported;    /* this rule has reported the device */
-        bool is_permitted;   /* [agent] nova permits to withhold it */
-        size_t n_guests;     /* different guests that had the device at a case within the time */
+        bool is_offered; /* the device or its physical function has a provider, or it is in a set */
+        CordonState cordon; /* cordon of this provider */
+        bool is_reported;   /* this rule has reported the device */
+        bool is_permitted;  /* [agent] nova permits to withhold it */
+        size_t n_guests;    /* different guests that had the device at a case within the time */
 } HealthFacts;
 
 /* Returns the first decision of the enum, in its order, that the facts give. */

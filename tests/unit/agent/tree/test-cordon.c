@@ -107,6 +107,40 @@ static bool covers(const char *provider)
         return cordon_covers(scene.cordon, scene.mirror, &scene.root, &uuid);
 }
 
+/* A device of a set has no provider. It is cordoned by each of its names, alone. */
+static void test_members_of_sets(void **state)
+{
+        char *members[] = { (char *)"0000:1b:00.0", (char *)"0000:43:00.0", NULL };
+        char *partitions[] = { (char *)"all=1-2", NULL };
+        HostShapes shapes = { 0 };
+        const HostConfig host = { .shapes = &shapes, .n_shapes = 1 };
+
+        assert_int_equal(
+                device_set_parse(&shapes.set, "hgx", "CUSTOM_GPU", members, partitions, NULL), 0);
+        assert_int_equal(set("0000:1b:00.0", NULL), -ENODEV);
+        assert_int_equal(cordon_set_members(scene.cordon, &host), 0);
+        assert_true(cordon_is_member(scene.cordon, "0000:1b:00.0"));
+        assert_false(cordon_is_member(scene.cordon, "0000:1b:00.1"));
+        assert_int_equal(set("pci_0000_1b_00_0", NULL), 0);
+        assert_int_equal(set("0000:1B:00.0", NULL), 0);
+        assert_int_equal(cordon_view(scene.cordon).n_devices, 1);
+        assert_true(cordon_has_member(scene.cordon, "0000:1b:00.0"));
+        assert_false(cordon_has_member(scene.cordon, "0000:43:00.0"));
+        publish();
+        assert_int_equal(reserved(GPU, "VGPU"), 1);
+        start();
+        assert_true(cordon_has_member(scene.cordon, "0000:1b:00.0"));
+        assert_int_equal(cordon_set_members(scene.cordon, &host), 0);
+        assert_int_equal(lift("0000:43:00.0", NULL), -ENOENT);
+        assert_int_equal(lift("0000:1b:00.0", NULL), 0);
+        assert_false(cordon_has_member(scene.cordon, "0000:1b:00.0"));
+        publish();
+        assert_int_equal(cordon_view(scene.cordon).n_devices, 0);
+        assert_true(cordon_get_state(scene.cordon, scene.mirror, &scene.root, "0000:1B:00.0")
+                            .lifted_usec > 0);
+        device_set_done(&shapes.set);
+}
+
 static void test_host(void **state)
 {
         Error error = ERROR_NULL;
@@ -404,6 +438,6 @@ static void test_providers_with_reserved_of_nova(void **state)
 
 TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired, test_owners,
                 test_cordons_of_another_boot, test_many_lifts, test_providers_with_reserved_of_nova,
-                test_host, test_foreign_trait_stays, test_devices, test_a_device_that_is_withheld,
-                test_reserved_changes_under_a_cordon, test_first_document, test_bad_files,
-                test_a_disk_that_cannot_be_written)
+                test_host, test_members_of_sets, test_foreign_trait_stays, test_devices,
+                test_a_device_that_is_withheld, test_reserved_changes_under_a_cordon,
+                test_first_document, test_bad_files, test_a_disk_that_cannot_be_written)
