@@ -5,6 +5,7 @@ Placement and libvirtd are real. The host has eight GPUs with the partitions of 
 """
 
 import json
+import subprocess
 import uuid
 
 from tests.env.fakesys import Cell, Host, Pci
@@ -106,7 +107,8 @@ class TestShapes(ShapesCase):
         self.assertEqual(self.members(self.gpus(2)), '57')
         self.wait_record(1, 1)
         self.libvirtd.remove_device(GPUS[0])
-        self.agent.ctl('sync')
+        done = self.agent.ctl('sync', code=1)
+        self.assertIn('[device_shapes hgx]: 2 of 8 devices are missing, first %s' % GPUS[0], done.stderr)
         self.assertIn('names PCI device %s, which this host does not list' % GPUS[0], '\n'.join(self.agent.problems()))
         for address in (GPUS[7], GPUS[0]):
             self.libvirtd.plug_device(gpu(address))
@@ -128,6 +130,28 @@ class TestShapes(ShapesCase):
         self.libvirtd.define(guest_xml('pair', memory_mib=64, uuid=pair, devices=[GPUS[2], GPUS[0]]))
         wait_until(lambda: [self.members(claim) for claim in self.agent.claims(pair)] in (['13'], ['31']), 30, 'the claim of the guest')
         self.wait_record(0, 2)
+
+    def test_nova_attaches_exactly_the_partition(self):
+        """dbus-send calls the agent as the driver for Nova does (plugins/nova)."""
+        server, late = str(uuid.uuid4()), str(uuid.uuid4())
+        tree = self.placement.tree_by_name(self.agent.root())
+        provider = tree[PROVIDER]['uuid']
+        self.placement.place(server, {self.agent.root(): {'VCPU': 1}, provider: {'CUSTOM_HGX_GPU': 2}})
+        first, again = (json.loads(self.call_placed(server).stdout) for _ in range(2))
+        self.assertEqual([(self.members(claim), claim['id']) for claim in (first, again)], [('13', first['id'])] * 2)
+        self.wait_record(0, 4)
+        self.agent.ctl('cordon', GPUS[4])
+        self.wait_record(1, 2)
+        # An allocation that is older than the cordon has no partition any more.
+        self.placement.set_part(provider, 'inventories', {'CUSTOM_HGX_GPU': {'total': 8}})
+        self.placement.place(late, {self.agent.root(): {'VCPU': 1}, provider: {'CUSTOM_HGX_GPU': 4}})
+        self.assertIn('no partition of 4', self.call_placed(late).stderr)
+
+    def call_placed(self, server):
+        return subprocess.run(['dbus-send', '--bus=' + self.bus.address, '--print-reply=literal', '--reply-timeout=30000',
+                               '--dest=org.computeagent.Agent1', '/org/computeagent/Agent1', 'org.computeagent.Agent1.ClaimPlaced',
+                               'string:' + server, 'array:string:CUSTOM_HGX_GPU'],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
 
     def test_crash_between_claim_and_publish(self):
         for _ in range(3):
