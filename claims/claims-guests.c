@@ -161,7 +161,7 @@ static size_t find_pci_provider(const Claims *claims, const HostPci *pci)
 int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *devices,
                     Error *reterr)
 {
-        size_t provider = find_pci_provider(claims, pci);
+        size_t provider = pci->set ? SIZE_MAX : find_pci_provider(claims, pci);
         int r;
 
         if (provider == SIZE_MAX)
@@ -199,11 +199,7 @@ static int add_pci(Adoption *adoption, const char *address, Resources *resources
 {
         const HostPci *pci = host_facts_find_pci(adoption->claims->facts, address);
         size_t n = adoption->devices.n_devices;
-        int r;
-
-        if (pci && pci->set)
-                return 0; /* add_partitions() adds it */
-        r = pci ? check_clean(adoption, address, reterr) : 0;
+        int r = pci ? check_clean(adoption, address, reterr) : 0;
 
         if (pci && r == 0)
                 r = claims_hold_pci(adoption->claims, pci, &adoption->fit, &adoption->devices,
@@ -256,7 +252,7 @@ static int add_partition(Adoption *adoption, const DeviceSet *set, Resources *re
                          Error *reterr)
 {
         Claims *claims = adoption->claims;
-        const char *devices[DEVICE_SET_PARTITIONS_MAX];
+        const char *devices[DEVICE_SET_PARTITIONS_MAX] = { NULL };
         size_t n = host_domain_list_members(adoption->domain, set, devices), provider = SIZE_MAX;
         const DevicePartition *partition = NULL;
         uint64_t amount;
@@ -679,7 +675,7 @@ static int name_partition(Claims *claims, const Claim *claim, const Provider *pr
                           const DeviceSet *set, uint64_t amount, const HostDomain *domain,
                           DeviceList *ret, Error *reterr)
 {
-        const char *devices[DEVICE_SET_PARTITIONS_MAX];
+        const char *devices[DEVICE_SET_PARTITIONS_MAX] = { NULL };
         const char *suffix = suffix_of(claim, &provider->uuid);
         size_t n = domain ? host_domain_list_members(domain, set, devices) : 0;
         const DevicePartition *partition = device_set_find(set, devices, n);

@@ -48,8 +48,8 @@ int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffi
                    const HostPci *pci);
 
 /* Adds a PCI device that a guest has already, and the provider that counts it to the fit. A device
- * that this host does not count, such as a network's, is ignored. Returns CLAIM_E_CONFLICT if
- * another claim has the device. */
+ * that this host does not count, such as a network's, is ignored, and so is one of a set. Returns
+ * CLAIM_E_CONFLICT if another claim has the device. */
 int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *devices,
                     Error *reterr);
 
