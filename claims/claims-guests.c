@@ -282,7 +282,7 @@ static int add_partitions(Adoption *adoption, Resources *resources, Error *reter
         const HostFacts *facts = adoption->claims->facts;
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < facts->n_sets; i++)
+        for (size_t i = 0; facts && r == 0 && i < facts->n_sets; i++)
                 r = add_partition(adoption, &facts->sets[i], resources, reterr);
         return r;
 }
