@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The document PARTITIONS_FORMAT: the partitions of [device_shapes NAME] that compute-agent-prepare
+ * has activated, or has begun to. That program writes it, and the agent and computectl read it. A
+ * partition without an entry is not active. Pure, but for partition_record_read(). */
+
+#include <jansson.h>
+
+#include "base/device-set.h"
+
+#define PARTITION_ERROR_SIZE  256
+#define PARTITION_WANTED_SIZE 17   /* bytes of a stamp, with the NUL */
+#define PARTITION_RECORD_MAX  4096 /* entries */
+
+typedef enum PartitionState {
+        PARTITION_ACTIVATING,   /* the unit runs, or did not end in its time */
+        PARTITION_ACTIVE,       /* the unit "activate" succeeded */
+        PARTITION_FAILED,       /* the unit "activate" failed */
+        PARTITION_DEACTIVATING, /* the unit "deactivate" runs, or has failed */
+        _PARTITION_STATE_MAX,
+        _PARTITION_STATE_INVALID = -EINVAL,
+} PartitionState;
+
+typedef struct PartitionEntry {
+        char set[DEVICE_SET_ID_MAX + 1], partition[DEVICE_SET_ID_MAX + 1];
+        char **devices; /* PCI addresses of the partition; NULL-terminated, owned */
+        int64_t claim;  /* for which it was activated */
+        PartitionState state;
+        uint64_t since_usec;                /* CLOCK_REALTIME of the state, or of its last error */
+        char error[PARTITION_ERROR_SIZE];   /* of the last unit; "": none */
+        char waiting[PARTITION_ERROR_SIZE]; /* why no unit is started now; "": no reason */
+        json_t *lines; /* last lines of the unit that failed; owned; NULL: none */
+        bool tried;    /* a unit of this pass has failed; not in the document */
+} PartitionEntry;
+
+typedef struct PartitionRecord {
+        char wanted[PARTITION_WANTED_SIZE]; /* the stamp that the program saw last */
+        char error[PARTITION_ERROR_SIZE];   /* why nothing was done; "": it was */
+        PartitionEntry *items;
+        size_t n_items, n_allocated;
+} PartitionRecord;
+
+void partition_record_done(PartitionRecord *record);
+
+const char *partition_state_to_text(PartitionState state);
+
+/* Adds an entry for a partition of a set, with the state PARTITION_ACTIVATING. Returns it, borrowed
+ * until the next change of the record, or NULL if memory is short or the record is full. */
+PartitionEntry *partition_record_add(PartitionRecord *record, const char *set,
+                                     const DevicePartition *partition, int64_t claim);
+
+/* Removes an entry of the record. */
+void partition_record_remove(PartitionRecord *record, PartitionEntry *entry);
+
+/* Returns the entry of a partition of a set, borrowed; NULL: it is not active. */
+PartitionEntry *partition_record_find(const PartitionRecord *record, const char *set,
+                                      const char *partition);
+
+/* Returns the partition of the set that the entry is about, borrowed; NULL: the set has none with
+ * this id and these devices, because the configuration changed. */
+const DevicePartition *partition_entry_find(const PartitionEntry *entry, const DeviceSet *set);
+
+/* Makes the document. NULL: memory ran out. The caller owns the reference. */
+json_t *partition_record_to_json(const PartitionRecord *record);
+
+/* Parses a document. ret must be zeroed. Returns -EBADMSG with words, or -ENOMEM. */
+int partition_record_from_json(const json_t *document, PartitionRecord *ret, Error *reterr);
+
+/* Reads the document of a file. A missing file has no entries. ret must be zeroed. Returns the
+ * errors of partition_record_from_json(), or of the read. Blocks on the disk. */
+int partition_record_read(const char *path, PartitionRecord *ret, Error *reterr);
