@@ -34,6 +34,7 @@
 #include "base/text.h"
 #include "prepare/act.h"
 #include "prepare/claims.h"
+#include "prepare/partitions.h"
 #include "prepare/record.h"
 #include "prepare/wanted.h"
 
@@ -238,6 +239,20 @@ static int make_pass(const Config *config, const PreparePaths *paths, const char
         return write_record(&run, wanted, error.text, reterr);
 }
 
+/* Prepares the cards, then the partitions, which can need the drivers of the cards. Returns the
+ * worse PrepareOutcome of both, or a negative errno with words. */
+static int make_both(const Config *config, const PreparePaths *paths, const char *wanted,
+                     Error *reterr)
+{
+        int cards = PREPARE_DONE, partitions = PREPARE_DONE;
+
+        if (config->driver.host.n_prepares > 0)
+                cards = make_pass(config, paths, wanted, reterr);
+        if (cards >= 0 && prepare_has_partitions(&config->driver.host))
+                partitions = prepare_partitions(config, paths, reterr);
+        return cards < 0 ? cards : partitions < 0 ? partitions : MAX(cards, partitions);
+}
+
 /* Returns true if another pass is needed: the agent wrote another stamp during this one, or a
  * driver was bound to a card. At boot drivers are loaded late, so it waits for cards without a
  * driver. */
@@ -265,8 +280,9 @@ int prepare_run(const Config *config, const PreparePaths *paths, Error *reterr)
         uint64_t until;
         int r;
 
-        if (config->driver.host.n_prepares == 0) {
-                log_info("No card is listed in a section [device_prepare NAME].");
+        if (config->driver.host.n_prepares == 0 && !prepare_has_partitions(&config->driver.host)) {
+                log_info("No section [device_prepare NAME] lists a card, and no section "
+                         "[device_shapes NAME] has units.");
                 return PREPARE_DONE;
         }
         lock = prepare_take_lock(paths, PREPARE_FOLDER, reterr);
@@ -281,7 +297,7 @@ int prepare_run(const Config *config, const PreparePaths *paths, Error *reterr)
                 size_t n_unbound = prepare_count_unbound(paths, &config->driver.host);
 
                 prepare_read_wanted(paths, "prepare-wanted", wanted);
-                r = make_pass(config, paths, wanted, reterr);
+                r = make_both(config, paths, wanted, reterr);
                 if (r < 0 || !wait_for_change(config, paths, wanted, n_unbound, until))
                         break;
         }
@@ -317,5 +333,5 @@ int prepare_print_plan(const Config *config, const PreparePaths *paths, Error *r
         }
         if (run.plan.n_steps == 0)
                 puts("All listed cards are as configured.");
-        return PREPARE_DONE;
+        return prepare_print_partitions(config, paths, reterr);
 }

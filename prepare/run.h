@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One run of compute-agent-prepare: reads, plans, executes, and writes the record. */
+/* One run of compute-agent-prepare: reads, plans, executes, and writes the records. */
 
 #include "config/config.h"
 #include "prepare/hardware.h"
@@ -15,12 +15,12 @@ typedef enum PrepareOutcome {
                               another run did not end */
 } PrepareOutcome;
 
-/* Makes the cards as the configuration and the living claims want them, and logs each change and
- * each failure. Makes another pass if the agent changes prepare-wanted during a pass, or if a card
- * gets its driver; at most 10. Returns a PrepareOutcome, or a negative errno with words. Without a
- * section [device_prepare NAME] it only logs that, and returns PREPARE_DONE. Blocks for units,
- * drivers and the disk, up to a minute for another run, and up to paths->patience_usec for late
- * drivers. */
+/* Makes the cards as the configuration and the living claims want them, then the partitions
+ * (prepare/partitions.h), and logs each change and each failure. Makes another pass if the agent
+ * changes prepare-wanted during a pass, or if a card gets its driver; at most 10. Returns a
+ * PrepareOutcome, or a negative errno with words. Without a section of either kind it only logs
+ * that, and returns PREPARE_DONE. Blocks for units, drivers and the disk, up to a minute for
+ * another run, and up to paths->patience_usec for late drivers. */
 int prepare_run(const Config *config, const PreparePaths *paths, Error *reterr);
 
 /* Prints the steps of one plan to standard output, and changes nothing. Takes no lock. Returns a

@@ -27,11 +27,11 @@
 #define OUTPUT_MAX   ((size_t)64 << 10)
 #define LINE_MAX     200
 
-char *prepare_unit_name(const char *template, const char *address)
+char *prepare_unit_name(const char *template, const char *instance)
 {
         const char *at = strchr(template, '@');
 
-        return text_format("%.*s@%s.service", (int)(at - template), template, address);
+        return text_format("%.*s@%s.service", (int)(at - template), template, instance);
 }
 
 /* Reads from a pipe until its end or up to OUTPUT_MAX bytes. Returns -ETIMEDOUT after COMMAND_USEC,

@@ -10,9 +10,9 @@
 
 #define PREPARE_UNIT_LINES 10
 
-/* Makes "NAME@ADDRESS.service" of the template "NAME@.service". The caller frees it. NULL: memory
+/* Makes "NAME@INSTANCE.service" of the template "NAME@.service". The caller frees it. NULL: memory
  * ran out. */
-char *prepare_unit_name(const char *template, const char *address);
+char *prepare_unit_name(const char *template, const char *instance);
 
 /* Checks that the end of "systemctl start UNIT" with success means that the unit ran: it exists, is
  * a oneshot service without RemainAfterExit=, and has no condition. Returns -EINVAL with words, or

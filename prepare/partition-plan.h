@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Decides which unit compute-agent-prepare starts next for a set of devices with the options
+ * "activate" and "deactivate". Pure: the caller (partitions.c) reads the claims, the record and the
+ * open handles before, and executes the step.
+ *
+ * Rules of the decision:
+ *   - A partition is active for one claim. After the end of the claim it is deactivated, also if
+ *     the next claim has the same partition.
+ *   - A partition is activated when no partition with one of its members or devices is in the
+ *     record.
+ *   - No unit is started while a process has a device of the partition open, or that is not known.
+ *   - A unit that was interrupted is started again before any other unit of its partition: it can
+ *     still run.
+ *   - Nothing is deactivated because of a missing claim while the claims are not completely known.
+ *   - A partition that a process has open is active. So its claim is recorded without a unit, if it
+ *     has no entry, or one of a claim that is gone.
+ *   - After a failed unit its partition gets no step in the same pass.
+ *   - An entry whose partition the configuration lacks gets no step, and its devices stay
+ *     blocked. */
+
+#include "formats/partitions.h"
+#include "prepare/plan.h"
+
+typedef enum PartitionStepKind {
+        PARTITION_STEP_NONE,
+        PARTITION_STEP_ADOPT,      /* record the partition as active for the claim */
+        PARTITION_STEP_DEACTIVATE, /* start the unit "deactivate" */
+        PARTITION_STEP_ACTIVATE,   /* start the unit "activate" for the claim */
+} PartitionStepKind;
+
+typedef struct PartitionStep {
+        PartitionStepKind kind;
+        const DevicePartition *partition; /* borrowed from the set */
+        int64_t claim;
+} PartitionStep;
+
+typedef struct PartitionFacts {
+        const PrepareClaims *claims;
+        const PartitionRecord *record;
+        const PrepareFunction *functions; /* devices of sets with their open handles */
+        size_t n_functions;
+} PartitionFacts;
+
+/* Returns the next step for a set, of which no unit runs. Deactivations come first. */
+PartitionStep partition_plan_next(const HostShapes *shapes, const PartitionFacts *facts);
+
+/* Returns why the entry of the set gets no step although it needs one, static, or "". */
+const char *partition_plan_waits(const HostShapes *shapes, const PartitionFacts *facts,
+                                 const PartitionEntry *entry);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Activates and deactivates partitions of [device_shapes NAME] as the living claims want them, by
+ * starting units of systemd as root. Its record (formats/partitions.h) is
+ * RUN/compute-agent-prepare/partitions.json. */
+
+#include "config/config.h"
+#include "prepare/hardware.h"
+#include "prepare/run.h"
+
+/* Returns true if a set has the options "activate" and "deactivate", so that prepare_partitions()
+ * has work. */
+bool prepare_has_partitions(const HostConfig *config);
+
+/* Makes the steps of all sets: several sets at the same time, one set in order. Reads the claims
+ * again after each unit, and when the agent changes prepare-wanted. The caller has the lock of the
+ * run. Returns a PrepareOutcome, or a negative errno with words. Blocks until all units ended. */
+int prepare_partitions(const Config *config, const PreparePaths *paths, Error *reterr);
+
+/* Prints the next step of each set to standard output, and changes nothing. Returns a
+ * PrepareOutcome that is not PREPARE_FAILED, or a negative errno with words. */
+int prepare_print_partitions(const Config *config, const PreparePaths *paths, Error *reterr);
