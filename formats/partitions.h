@@ -28,7 +28,7 @@ typedef struct PartitionEntry {
         int64_t claim;  /* for which it was activated */
         PartitionState state;
         uint64_t since_usec;                /* CLOCK_REALTIME of the state, or of its last error */
-        char error[PARTITION_ERROR_SIZE];   /* of the last unit; "": none */
+        char error[PARTITION_ERROR_SIZE];   /* error of the last unit; "": none */
         char waiting[PARTITION_ERROR_SIZE]; /* why no unit is started now; "": no reason */
         json_t *lines; /* last lines of the unit that failed; owned; NULL: none */
         bool tried;    /* a unit of this pass has failed; not in the document */
