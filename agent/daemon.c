@@ -28,6 +28,7 @@
 #include "agent/bus/bus.h"
 #include "agent/cycle/cleaner.h"
 #include "agent/cycle/metrics.h"
+#include "agent/cycle/partition-watch.h"
 #include "agent/cycle/tracker.h"
 #include "agent/cycle/verdict.h"
 #include "agent/guests/comparison.h"
@@ -67,7 +68,8 @@ typedef struct Daemon {
         Retained *retained;
         HealthMonitor *health; /* NULL in other modes than DAEMON_SERVE */
         ClaimQueue *queue;
-        Cleaner *cleaner; /* NULL with --once and --dry-run */
+        Cleaner *cleaner;           /* NULL with --once and --dry-run */
+        PartitionWatch *partitions; /* the same */
         BusService *bus;
         bool is_reloading;      /* the first cycle after a reload has not ended */
         bool reload_again;      /* a SIGHUP arrived during a reload */
@@ -98,6 +100,7 @@ static void engine_done(Engine *engine)
 static void daemon_done(Daemon *daemon)
 {
         cleaner_free(daemon->cleaner);
+        partition_watch_free(daemon->partitions);
         bus_service_free(daemon->bus);
         claim_queue_free(daemon->queue);
         health_monitor_free(daemon->health);
@@ -203,6 +206,8 @@ static void on_changed(Tracker *tracker, void *userdata)
                 prepare_wanted_tend(&daemon->claims->wanted, &daemon->engine.config->driver.host);
         if (cycle_ended && daemon->cleaner)
                 cleaner_tend(daemon->cleaner);
+        if (cycle_ended && daemon->partitions)
+                partition_watch_tend(daemon->partitions);
         if (daemon->queue)
                 claim_queue_set_away(daemon->queue, is_away);
         if (daemon->queue && cycle_ended && !is_away)
@@ -314,6 +319,7 @@ static int make_tracker(Daemon *daemon, Engine *engine, Error *reterr)
                            .device_watch = engine->device_watch,
                            .claims = daemon->claims,
                            .get_claims = get_claims,
+                           .list_left = partitions_list_left,
                            .cordon = daemon->cordon,
                            .retained = engine->config->has_placement ? daemon->retained : NULL,
                            .provider_config = engine->provider_config,
@@ -442,6 +448,7 @@ static ClaimSettings claim_settings(const Config *config)
                 .expiry_usec = config->claim_expiry_usec,
                 .with_placement = config->has_placement,
                 .started_only = config->hook_enabled,
+                .hook_usec = config->hook_timeout_usec,
                 .writes_guests = config->hook_enabled && config->has_placement &&
                                  !claim_decide_refuses(config->claim_mode, config->reporter.nova),
         };
@@ -719,7 +726,9 @@ static int set_up_cleaner(Daemon *daemon, Error *reterr)
                                        .runtime = getenv("RUNTIME_DIRECTORY") };
         int r = cleaner_new(&daemon->cleaner, &config);
 
-        return r < 0 ? error_setf(reterr, r, "Cannot set up the cleaning of devices: %s",
+        if (r >= 0)
+                r = partition_watch_new(&daemon->partitions, &config);
+        return r < 0 ? error_setf(reterr, r, "Cannot set up the work on free devices: %s",
                                   strerror(-r))
                      : 0;
 }

@@ -108,6 +108,8 @@
         "90d3a6f18c5e4b27bd16e8a20f7c4935" /* no proof: withheld, and cordoned */
 #define MESSAGE_DEVICE_USED_UNCLEAN \
         "c46f2e9b0a8d4715936b5d1fe0a872cc" /* a guest has it before it was proved to be clean */
+#define MESSAGE_PARTITION_FAILED \
+        "223925bca79540fd8b108e07b68e6d73" /* a unit failed: withheld, and cordoned */
 #define MESSAGE_PREPARE_CHANGED \
         "2c7f5b0e94a1463d8e6a17d3f05b92c8" /* compute-agent-prepare changed a card or function */
 #define MESSAGE_PREPARE_FAILED \

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/cycle/partitions.h"
 #include "agent/guests/facts.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -25,8 +26,9 @@
 #include "formats/format-names.h"
 #include "formats/interface.h"
 
-#define XML_MAX            (4 * 1024 * 1024) /* longest XML of a domain, in bytes */
-#define PLACED_CLASSES_MAX 64                /* classes of one ClaimPlaced() */
+#define XML_MAX             (4 * 1024 * 1024) /* longest XML of a domain, in bytes */
+#define PARTITION_POLL_USEC (100 * USEC_PER_MSEC)
+#define PLACED_CLASSES_MAX  64 /* classes of one ClaimPlaced() */
 
 int bus_claims_error(ClaimService *service, sd_bus_error *error, int r, const Error *words)
 {
@@ -278,12 +280,21 @@ int bus_check_claim_placed(sd_bus_message *call, ClaimService *service, sd_bus_e
         return r < 0 ? bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words) : 0;
 }
 
+/* Returns a result of bus_claims_error() if the claim has a partition that no guest can use now. */
+static int check_partitions(const ClaimService *service, const Claim *claim, Error *words)
+{
+        int r = partitions_check_claim(service, claim, words);
+
+        return r == -EIO ? CLAIM_QUEUE_E_UNAVAILABLE : r;
+}
+
 /* Answers ClaimPlaced(). is_new is false if the server had this claim before. */
 static void on_placed(int result, const Claim *claim, bool is_new, const Error *error,
                       void *userdata)
 {
         _cleanup_(waiting_call_freep) WaitingCall *waiting = userdata;
         _cleanup_free_ char *text = NULL;
+        Error words = ERROR_NULL;
 
         if (result != 0) {
                 answer_error(waiting, result, error);
@@ -293,6 +304,11 @@ static void on_placed(int result, const Claim *claim, bool is_new, const Error *
                 log_change(&waiting->caller, claim, "", "created for server %s, which starts,",
                            claim->consumer.text);
                 claim_service_notify(waiting->service, CLAIM_EVENT_ADDED, claim);
+        }
+        result = check_partitions(waiting->service, claim, &words);
+        if (result != 0) {
+                answer_error(waiting, result, &words);
+                return;
         }
         text = format_claim(waiting->service, claim);
         if (text)
@@ -585,6 +601,93 @@ static void note_refused(const Guest *guest, const Error *words)
                   "Guest %s cannot start: %s.", guest->domain.name, words->text);
 }
 
+/* A guest that starts and waits until its partition is active. */
+typedef struct WaitingGuest {
+        sd_bus_message *call; /* owned */
+        ClaimService *service;
+        int64_t claim;
+        uint64_t until_usec; /* CLOCK_MONOTONIC, before libvirt's hook gives up */
+} WaitingGuest;
+
+static void waiting_guest_free(void *userdata)
+{
+        WaitingGuest *waiting = userdata;
+
+        sd_bus_message_unref(waiting->call);
+        free(waiting);
+}
+
+/* Answers PrepareGuest() if the partition is active, or cannot be in time. Returns false if the
+ * guest must wait on. */
+static bool answer_waiting(const WaitingGuest *waiting)
+{
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        ClaimService *service = waiting->service;
+        Error words = ERROR_NULL;
+        int r = claim_service_require(service, &words)
+                        ? claims_get(service->claims, waiting->claim, &claim, &words)
+                        : -EIO;
+
+        if (r == 0)
+                r = check_partitions(service, claim, &words);
+        if (r == -EBUSY && clock_usec(CLOCK_MONOTONIC) < waiting->until_usec)
+                return false;
+        if (r == 0) {
+                (void)sd_bus_reply_method_return(waiting->call, "x", waiting->claim);
+                return true;
+        }
+        if (claim)
+                log_event(LOG_WARNING, MESSAGE_GUEST_REFUSED,
+                          LOG_FIELDS(LOG_FIELD_CONSUMER, claim->consumer.text),
+                          "Guest %s cannot start: %s.", claim->consumer.text, words.text);
+        /* A guest must not start without its partition, so "try again" is a refusal too. */
+        (void)bus_claims_error(service, &error, r == -EBUSY ? CLAIM_QUEUE_E_UNAVAILABLE : r,
+                               &words);
+        (void)sd_bus_reply_method_error(waiting->call, &error);
+        return true;
+}
+
+static int on_waiting_tick(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        if (!answer_waiting(userdata))
+                return sd_event_source_set_time_relative(source, PARTITION_POLL_USEC) < 0 ||
+                                       sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) < 0
+                               ? -EIO
+                               : 0;
+        /* The event loop drops the last reference, so the guest is freed after this function. */
+        (void)sd_event_source_set_floating(source, false);
+        return 0;
+}
+
+/* Answers PrepareGuest() later. */
+static int wait_for_partition(sd_bus_message *call, ClaimService *service, const Claim *claim)
+{
+        uint64_t limit_usec = service->settings.hook_usec;
+        WaitingGuest *waiting = calloc(1, sizeof(WaitingGuest));
+        sd_event_source *source = NULL;
+        int r;
+
+        if (!waiting)
+                return -ENOMEM;
+        limit_usec -= MIN(limit_usec / 2, USEC_PER_SEC);
+        *waiting = (WaitingGuest){ .call = sd_bus_message_ref(call),
+                                   .service = service,
+                                   .claim = claim->id,
+                                   .until_usec = clock_usec(CLOCK_MONOTONIC) + limit_usec };
+        r = sd_event_add_time_relative(sd_bus_get_event(sd_bus_message_get_bus(call)), &source,
+                                       CLOCK_MONOTONIC, PARTITION_POLL_USEC, 0, on_waiting_tick,
+                                       waiting);
+        if (r < 0) {
+                waiting_guest_free(waiting);
+                return r;
+        }
+        (void)sd_event_source_set_destroy_callback(source, waiting_guest_free);
+        r = sd_event_source_set_floating(source, true);
+        sd_event_source_unref(source);
+        return r < 0 ? r : 1;
+}
+
 /* Answers PrepareGuest(). A claim that was created before begin_usec (CLOCK_REALTIME, when the call
  * began) is not new, and is not logged. A cordon does not prevent the start. */
 static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
@@ -601,6 +704,8 @@ static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimSe
                            guest->domain.name);
                 claim_service_notify(service, CLAIM_EVENT_ADDED, claim);
         }
+        if (check_partitions(service, claim, NULL) != 0)
+                return wait_for_partition(call, service, claim);
         return sd_bus_reply_method_return(call, "x", claim->id);
 }
 

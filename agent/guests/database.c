@@ -453,6 +453,18 @@ static int add_released(ClaimComparison *comparison, const ClaimDevice *device)
         return 0;
 }
 
+/* Withholds the device of a partition that is active for no claim now. The next facts decide by the
+ * record of active partitions. */
+static void withhold_released(ClaimService *service, const ClaimDevice *device)
+{
+        HostFacts *facts = &service->comparison.facts;
+
+        for (size_t i = 0; i < facts->n_pci; i++)
+                if (facts->pci[i].set && strcmp(facts->pci[i].address, device->address) == 0 &&
+                    prepare_wanted_has_units(service->settings.driver, device->address))
+                        facts->pci[i].withheld = true;
+}
+
 /* Keeps the vGPU functions of an ended claim until a poll begins after its end. */
 static void note_released(ClaimService *service, const Claim *claim)
 {
@@ -461,6 +473,10 @@ static void note_released(ClaimService *service, const Claim *claim)
                     add_released(&service->comparison, &claim->devices[i]) < 0)
                         log_warning("Out of memory. Function %s can be given away too early.",
                                     claim->devices[i].address);
+        for (size_t i = 0; i < claim->n_devices; i++)
+                if (service->settings.driver && claim->devices[i].address &&
+                    uuid_empty(&claim->devices[i].mdev))
+                        withhold_released(service, &claim->devices[i]);
         claim_service_mark_released(&service->comparison);
 }
 

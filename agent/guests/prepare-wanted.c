@@ -55,6 +55,15 @@ static const HostPrepare *find_section(const HostConfig *config, const char *car
         return NULL;
 }
 
+bool prepare_wanted_has_units(const HostConfig *config, const char *address)
+{
+        for (size_t i = 0; i < config->n_shapes; i++)
+                if (config->shapes[i].activate &&
+                    device_set_members_of(&config->shapes[i].set, address))
+                        return true;
+        return false;
+}
+
 static bool has_vgpu_types(const HostConfig *config)
 {
         for (size_t i = 0; i < config->n_prepares; i++)
@@ -68,8 +77,11 @@ bool prepare_wanted_concerns(const HostConfig *config, const Snapshot *snapshot,
 {
         const HostPrepare *section;
 
-        if (!device->address || !device->address[0] || !uuid_empty(&device->mdev) ||
-            !has_vgpu_types(config))
+        if (!device->address || !device->address[0] || !uuid_empty(&device->mdev))
+                return false;
+        if (prepare_wanted_has_units(config, device->address))
+                return true;
+        if (!has_vgpu_types(config))
                 return false;
         for (size_t i = 0; snapshot && i < snapshot->n_devices; i++) {
                 const SnapshotDevice *there = &snapshot->devices[i];

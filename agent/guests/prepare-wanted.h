@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Starts compute-agent-prepare after changes of claims. The agent has no right to change a card. It
+/* Starts compute-agent-prepare after changes of claims. The agent has no right to change a card or
+ * to activate a partition. It
  * writes a new stamp to /run/compute-agent/prepare-wanted, which compute-agent-prepare.path
  * watches. compute-agent-prepare reads the claims itself, so the stamp has no further meaning. The
  * program's record (/run/compute-agent-prepare/prepared.json) names the stamp that the program saw.
@@ -34,7 +35,8 @@ void prepare_wanted_done(PrepareWanted *wanted);
 void prepare_wanted_write(PrepareWanted *wanted);
 
 /* Writes a stamp if the claim, which changed, has a function of a card in a section
- * [device_prepare NAME] with vgpu_types. snapshot NULL: each function can be of such a card. */
+ * [device_prepare NAME] with vgpu_types, or a device of a section [device_shapes NAME] with
+ * activate. snapshot NULL: each function can be of such a card. */
 void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const Snapshot *snapshot,
                          const Claim *claim);
 
@@ -47,7 +49,11 @@ void prepare_wanted_tend(PrepareWanted *wanted, const HostConfig *config);
  * function in it waits for a process. Pure. */
 bool prepare_record_is_unfinished(const json_t *record, const char *stamp);
 
-/* Returns true if a changed claim of this device concerns a card with vgpu_types. A function that
- * the snapshot lacks counts as one of such a card, if there is any. Pure. */
+/* Returns true if the device is in a set whose partitions have units. Pure. */
+bool prepare_wanted_has_units(const HostConfig *config, const char *address);
+
+/* Returns true if a changed claim of this device concerns a set with units or a card with
+ * vgpu_types. A function that the snapshot lacks counts as one of such a card, if there is any.
+ * Pure. */
 bool prepare_wanted_concerns(const HostConfig *config, const Snapshot *snapshot,
                              const ClaimDevice *device);

@@ -342,13 +342,14 @@ static int list_holdings(DeviceWatch *watch, Claims *claims)
         return 0;
 }
 
-/* Lists the members of sets that are cordoned alone. */
-static int list_withheld(DeviceWatch *watch, const Cordon *cordon)
+/* Lists the members of sets that are cordoned alone, and those of left. */
+static int list_withheld(DeviceWatch *watch, const Cordon *cordon, const StringSet *left)
 {
         const HostConfig *host = watch->input.host;
         const char *address;
 
-        string_set_done(&watch->facts.withheld);
+        if (string_set_copy(&watch->facts.withheld, left ? left : &STRING_SET_INIT) < 0)
+                return -ENOMEM;
         for (size_t i = 0; cordon && i < host->n_shapes; i++)
                 for (size_t j = 0; (address = device_set_device(&host->shapes[i].set, j)); j++)
                         if (cordon_has_member(cordon, address) &&
@@ -358,7 +359,7 @@ static int list_withheld(DeviceWatch *watch, const Cordon *cordon)
 }
 
 const DeviceFacts *device_watch_note_facts(DeviceWatch *watch, Claims *claims, const Cordon *cordon,
-                                           const Snapshot *snapshot)
+                                           const StringSet *left, const Snapshot *snapshot)
 {
         bool changed = false;
 
@@ -366,7 +367,7 @@ const DeviceFacts *device_watch_note_facts(DeviceWatch *watch, Claims *claims, c
                 return &watch->facts;
         if (vgpu_sizes_note(&watch->ledger.sizes, snapshot, &changed) < 0 ||
             vgpu_sizes_copy(&watch->facts.sizes, &watch->ledger.sizes) < 0 ||
-            list_holdings(watch, claims) < 0 || list_withheld(watch, cordon) < 0)
+            list_holdings(watch, claims) < 0 || list_withheld(watch, cordon, left) < 0)
                 return NULL;
         watch->ledger.changed |= changed;
         return &watch->facts;

@@ -48,11 +48,12 @@ int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *
                        const Retained *retained, ProviderTree *tree, Error *reterr);
 
 /* Notes the vGPU sizes that the snapshot shows, the PCI devices that claims (NULL: not known) have,
- * and the cordoned members of sets (cordon NULL: none). Notes nothing on a host with neither vGPU
+ * and the withheld members of sets: cordoned ones (cordon NULL: none) and those of left (NULL:
+ * none). Notes nothing on a host with neither vGPU
  * functions nor sets. Returns all of this, borrowed until the next call, or NULL if memory is
  * short. */
 const DeviceFacts *device_watch_note_facts(DeviceWatch *watch, Claims *claims, const Cordon *cordon,
-                                           const Snapshot *snapshot);
+                                           const StringSet *left, const Snapshot *snapshot);
 
 /* Returns the microseconds until an update of the same host would have another result; UINT64_MAX:
  * never. If a time came due since the last update or the last call, it returns 0 once. */

@@ -209,11 +209,14 @@ static int finish(const TreeMaker *maker, const RetainedTrees *trees, ProviderTr
 /* Returns the facts about devices that no snapshot has. Returns NULL if they are unknown. */
 static const DeviceFacts *note_facts(const TreeMaker *maker, const Snapshot *snapshot)
 {
-        if (!maker->device_watch)
+        _cleanup_(string_set_done) StringSet left = STRING_SET_INIT;
+
+        if (!maker->device_watch || (maker->list_left && maker->claims &&
+                                     maker->list_left(maker->claims, maker->config, &left) < 0))
                 return NULL;
         return device_watch_note_facts(maker->device_watch,
                                        maker->claims ? maker->get_claims(maker->claims) : NULL,
-                                       maker->cordon, snapshot);
+                                       maker->cordon, &left, snapshot);
 }
 
 int tree_maker_make(const TreeMaker *maker, const Snapshot *snapshot, const ProviderTree *base,

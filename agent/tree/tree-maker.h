@@ -48,6 +48,9 @@ typedef struct TreeMaker {
         Retained *retained;        /* NULL: none */
         /* Returns the open claim database, which names the devices of claims, or NULL. */
         Claims *(*get_claims)(struct ClaimService *service);
+        /* Adds the devices of sets that no claim can get, because their partition is active for
+         * none. Returns -ENOMEM. NULL: there are none. */
+        int (*list_left)(struct ClaimService *service, const HostConfig *config, StringSet *ret);
         struct ClaimService *claims;     /* NULL: claimed devices are not known */
         Cordon *cordon;                  /* NULL: none */
         ProviderConfig *provider_config; /* NULL: none */

@@ -556,5 +556,7 @@ int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const c
         else if (sd_bus_error_has_names(&error, BUS_ERROR_NO_CAPACITY, BUS_ERROR_UNKNOWN_CLASS,
                                         BUS_ERROR_CONFLICT))
                 *ret_refused = "no capacity on this host for guest";
+        else if (sd_bus_error_has_name(&error, BUS_ERROR_UNAVAILABLE))
+                *ret_refused = "a device is not ready for guest";
         return explain(bus, r, &error, reterr);
 }

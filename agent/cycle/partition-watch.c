@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Each look reads the record and the claims. A failed unit has a time (since_usec) in its entry,
+ * and "seen" has the failures for which this process saw a cordon. A failure without a cordon is
+ * either new, and the devices are cordoned, or it was seen, and a person has lifted the cordon.
+ * Then a stamp starts the program, which starts the unit again. If this process was restarted in
+ * between, the devices are cordoned again: only that person's next uncordon counts.
+ *
+ * Tests: tests/integration/claims/test_partitions.py */
+
+#include "agent/cycle/partition-watch.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/message-ids.h"
+#include "base/text.h"
+
+#define TICK_USEC  (100 * USEC_PER_MSEC)
+#define STAMP_USEC (3 * USEC_PER_SEC)
+#define WHO        "compute-agent"
+
+struct PartitionWatch {
+        CleanerConfig config;
+        sd_event_source *timer;
+        uint64_t stamp_usec; /* CLOCK_MONOTONIC of the last stamp that this watch wrote */
+        StringSet left;      /* devices that no claim can get, at the last look */
+        StringSet seen;      /* failures that were cordoned: "SET/PARTITION/SINCE" */
+        bool logged;         /* a record or claims that cannot be read were logged */
+};
+
+PartitionWatch *partition_watch_free(PartitionWatch *watch)
+{
+        if (!watch)
+                return NULL;
+        sd_event_source_disable_unref(watch->timer);
+        string_set_done(&watch->left);
+        string_set_done(&watch->seen);
+        free(watch);
+        return NULL;
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        partition_watch_tend(userdata);
+        return 0;
+}
+
+int partition_watch_new(PartitionWatch **ret, const CleanerConfig *config)
+{
+        _cleanup_(partition_watch_freep) PartitionWatch *watch = calloc(1, sizeof(PartitionWatch));
+        int r;
+
+        if (!watch)
+                return -ENOMEM;
+        watch->config = *config;
+        r = sd_event_add_time(config->event, &watch->timer, CLOCK_MONOTONIC, 0, 0, on_tick, watch);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(watch->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(watch);
+        return 0;
+}
+
+/* Starts the program, unless that was done a moment ago. */
+static void write_stamp(PartitionWatch *watch)
+{
+        uint64_t now = clock_usec(CLOCK_MONOTONIC);
+
+        if (now < watch->stamp_usec + STAMP_USEC)
+                return;
+        watch->stamp_usec = now;
+        prepare_wanted_write(&watch->config.service->wanted);
+}
+
+/* Failures */
+
+static bool is_cordoned(const PartitionWatch *watch, const PartitionEntry *entry)
+{
+        for (char **device = entry->devices; *device; device++)
+                if (cordon_has_member(watch->config.cordon, *device))
+                        return true;
+        return false;
+}
+
+static const char *describe(const PartitionEntry *entry)
+{
+        return entry->state == PARTITION_DEACTIVATING ? "deactivated" : "activated";
+}
+
+static void log_failure(const PartitionEntry *entry)
+{
+        _cleanup_free_ char *lines = NULL;
+        const json_t *line;
+        size_t size, i;
+        FILE *file = open_memstream(&lines, &size);
+
+        if (!file)
+                return;
+        json_array_foreach(entry->lines, i, line)
+                fprintf(file, "%s%s", i == 0 ? ". The unit's last lines: " : " | ",
+                        json_string_value(line) ? json_string_value(line) : "");
+        if (!text_close(file, &lines))
+                return;
+        text_sanitize(lines, '?');
+        log_event(LOG_ERR, MESSAGE_PARTITION_FAILED,
+                  LOG_FIELDS(LOG_FIELD_DEVICE, entry->devices[0]),
+                  "Partition %s of %s was not %s, and its devices stay withheld until their "
+                  "cordons are lifted: %s%s",
+                  entry->partition, entry->set, describe(entry), entry->error, lines);
+}
+
+/* Cordons the devices of a partition. A failure is logged, and the record keeps the devices
+ * withheld. */
+static void cordon_entry(PartitionWatch *watch, const CleanerHost *host,
+                         const PartitionEntry *entry)
+{
+        const CleanerConfig *config = &watch->config;
+        _cleanup_free_ char *text =
+                text_format("partition %s of %s was not %s: %s", entry->partition, entry->set,
+                            describe(entry), entry->error);
+        char cut[CLAIM_TEXT_MAX + 1];
+
+        (void)claim_cut_text(text ? text : entry->error, cut);
+        for (char **device = entry->devices; *device; device++) {
+                Error error = ERROR_NULL;
+                int r = cordon_set(config->cordon, host->tree, &config->root, *device, cut, WHO,
+                                   clock_usec(CLOCK_REALTIME), &error);
+
+                if (r < 0)
+                        log_warning("Cannot cordon device %s: %s. It stays withheld.", *device,
+                                    error_text(&error, r));
+                else
+                        claim_service_record(config->service, &(EventNote){ .kind = EVENT_CORDONED,
+                                                                            .device = *device,
+                                                                            .reason = cut });
+        }
+        claim_service_set_closed(config->service, cordon_view(config->cordon).host,
+                                 cordon_view(config->cordon).devices);
+        log_failure(entry);
+}
+
+/* Sees to an entry whose unit failed. Returns true if its devices were cordoned now. */
+static bool tend_failure(PartitionWatch *watch, const CleanerHost *host,
+                         const PartitionEntry *entry)
+{
+        _cleanup_free_ char *key =
+                text_format("%s/%s/%" PRIu64, entry->set, entry->partition, entry->since_usec);
+        bool is_new = key && !string_set_contains(&watch->seen, key);
+        bool cordoned = is_cordoned(watch, entry);
+
+        if (!cordoned && is_new)
+                cordon_entry(watch, host, entry);
+        else if (!cordoned)
+                write_stamp(watch);
+        if (is_new)
+                (void)string_set_add(&watch->seen, key);
+        return !cordoned && is_new;
+}
+
+/* Unfinished work */
+
+static const HostShapes *find_shapes(const HostConfig *config, const char *name)
+{
+        for (size_t i = 0; i < config->n_shapes; i++)
+                if (config->shapes[i].activate && strcmp(config->shapes[i].set.name, name) == 0)
+                        return &config->shapes[i];
+        return NULL;
+}
+
+/* Returns true if a claim has a partition that is not active for it, and no unit has failed. */
+static bool has_inactive_claim(const HostConfig *config, const PartitionRecord *record,
+                               const ClaimList *claims)
+{
+        for (size_t i = 0; i < config->n_shapes; i++) {
+                const DeviceSet *set = &config->shapes[i].set;
+
+                for (size_t j = 0; config->shapes[i].activate && j < claims->n_claims; j++) {
+                        const DevicePartition *partition =
+                                partition_of_claim(set, claims->claims[j]);
+
+                        if (partition && partition_check(set, record, partition,
+                                                         claims->claims[j]->id, NULL) == -EBUSY)
+                                return true;
+                }
+        }
+        return false;
+}
+
+/* Returns true if an entry is about to change: its unit runs, or its claim is gone. */
+static bool has_changing_entry(const HostConfig *config, const PartitionRecord *record,
+                               const StringSet *left)
+{
+        for (size_t i = 0; i < record->n_items; i++) {
+                const PartitionEntry *entry = &record->items[i];
+
+                if (find_shapes(config, entry->set) && !entry->error[0] &&
+                    (entry->state != PARTITION_ACTIVE ||
+                     string_set_contains(left, entry->devices[0])))
+                        return true;
+        }
+        return false;
+}
+
+/* The look */
+
+/* Makes one look at a record that was read. Returns true if something is unfinished. */
+static bool look(PartitionWatch *watch, const CleanerHost *host, const PartitionRecord *record,
+                 const ClaimList *claims, bool *ret_changed)
+{
+        _cleanup_(string_set_done) StringSet left = STRING_SET_INIT;
+        const PrepareWanted *wanted = &watch->config.service->wanted;
+        bool unfinished;
+        int r = 0;
+
+        for (size_t i = 0; i < host->config->n_shapes && r == 0; i++)
+                if (host->config->shapes[i].activate)
+                        r = partition_list_left(&host->config->shapes[i].set, record, claims,
+                                                &left);
+        for (size_t i = 0; i < record->n_items; i++)
+                if (record->items[i].error[0] && find_shapes(host->config, record->items[i].set))
+                        *ret_changed |= tend_failure(watch, host, &record->items[i]);
+        unfinished = has_inactive_claim(host->config, record, claims) ||
+                     has_changing_entry(host->config, record, &left);
+        /* A run can be killed after it saw the stamp, and an entry can wait for a process. */
+        if (unfinished || (wanted->stamp[0] && strcmp(record->wanted, wanted->stamp) != 0))
+                write_stamp(watch);
+        if (r == 0 && !string_set_equal(&left, &watch->left)) {
+                *ret_changed = true;
+                string_set_done(&watch->left);
+                watch->left = TAKE_STRUCT(left);
+        }
+        return unfinished;
+}
+
+static bool has_units(const HostConfig *config)
+{
+        for (size_t i = 0; config && i < config->n_shapes; i++)
+                if (config->shapes[i].activate)
+                        return true;
+        return false;
+}
+
+static void arm(PartitionWatch *watch, bool unfinished)
+{
+        (void)sd_event_source_set_time(watch->timer, clock_usec(CLOCK_MONOTONIC) + TICK_USEC);
+        (void)sd_event_source_set_enabled(watch->timer,
+                                          unfinished ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+void partition_watch_tend(PartitionWatch *watch)
+{
+        _cleanup_(partition_record_done) PartitionRecord record = { 0 };
+        _cleanup_(claim_list_done) ClaimList claims = { 0 };
+        CleanerHost host = watch->config.look(watch->config.userdata);
+        ClaimService *service = watch->config.service;
+        bool changed = false, unfinished = false;
+        Error error = ERROR_NULL;
+        int r;
+
+        if (!has_units(host.config) || !service->claims || service->is_adopting || !host.tree ||
+            !service->wanted.record_path)
+                return;
+        r = partitions_read(service, &record, &error);
+        if (r == 0)
+                r = claims_list(service->claims, CLAIMS_WITH_DEVICES, NULL, &claims, &error);
+        if (r == 0)
+                unfinished = look(watch, &host, &record, &claims, &changed);
+        else if (!watch->logged)
+                log_warning("Cannot follow the partitions of devices: %s. Retrying.",
+                            error_text(&error, r));
+        watch->logged = r != 0;
+        arm(watch, unfinished);
+        claim_service_note_step(service, MIN(r, 0), &error);
+        if (changed)
+                claim_service_note_cards(service);
+}

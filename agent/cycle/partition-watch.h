@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Follows the record of compute-agent-prepare while partitions are activated and deactivated. A
+ * change of the devices that no claim can get begins a cycle. A failed unit cordons the devices of
+ * its partition, and a person who lifts the cordon makes the program start the unit again. Main
+ * thread; blocks on the disk. */
+
+#include <systemd/sd-event.h>
+
+#include "agent/cycle/cleaner.h"
+#include "agent/cycle/partitions.h"
+
+typedef struct PartitionWatch PartitionWatch;
+
+/* Makes a watch. config is copied, its members are borrowed; "runtime" is not used. Returns
+ * -ENOMEM, or another errno of the event loop. */
+int partition_watch_new(PartitionWatch **ret, const CleanerConfig *config);
+PartitionWatch *partition_watch_free(PartitionWatch *watch);
+DEFINE_CLEANUP(PartitionWatch *, partition_watch_free);
+
+/* Reads the record, and acts. Called at the end of each cycle. While a partition is not as its
+ * claim needs it, a timer calls it too. */
+void partition_watch_tend(PartitionWatch *watch);

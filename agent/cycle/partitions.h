@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Reads which partitions of [device_shapes NAME] are active, for the answers to those who start a
+ * guest and for the tree. compute-agent-prepare writes the record (formats/partitions.h). The
+ * agent has no right to start a unit. A set without the option "activate" needs no record. */
+
+#include "agent/guests/database.h"
+#include "agent/tree/cordon.h"
+#include "formats/partitions.h"
+
+/* Reads the record of this boot. ret must be zeroed. Returns the errors of partition_record_read(),
+ * or -ENOMEM. Blocks on the disk. */
+int partitions_read(const ClaimService *service, PartitionRecord *ret, Error *reterr);
+
+/* Returns whether a guest can start with the partition of the set that a claim has: 0, -EBUSY with
+ * words while it is not active yet, or -EIO with words if a unit failed. Pure. */
+int partition_check(const DeviceSet *set, const PartitionRecord *record,
+                    const DevicePartition *partition, int64_t claim, Error *reterr);
+
+/* Checks all partitions of a claim likewise. Returns the errors of partition_check(). A record that
+ * cannot be read is -EBUSY. Blocks on the disk. */
+int partitions_check_claim(const ClaimService *service, const Claim *claim, Error *reterr);
+
+/* Returns the partition of a set that the claim has, borrowed from the set; NULL: none. Pure. */
+const DevicePartition *partition_of_claim(const DeviceSet *set, const Claim *claim);
+
+/* Adds the devices of the set that no claim can get: those of partitions in the record whose claim
+ * is not in the list. In a set of slots these are also the devices of partitions that share a slot
+ * with them. Pure. -ENOMEM. */
+int partition_list_left(const DeviceSet *set, const PartitionRecord *record,
+                        const ClaimList *claims, StringSet *ret);
+
+/* Adds such devices of all sets with units. If the record or the claims cannot be read, adds all
+ * devices of these sets. Blocks on the disk. -ENOMEM. */
+int partitions_list_left(ClaimService *service, const HostConfig *config, StringSet *ret);
