@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Partitions of [device_shapes NAME] are activated for claims by units, and deactivated before they are offered again.
+
+Placement and libvirtd are real. The unit manager is a script in place of systemctl, and a thread starts compute-agent-prepare after each
+stamp, as compute-agent-prepare.path does. COMPUTE_AGENT_PARTITION_ROUNDS sets the number of kills.
+"""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import threading
+import time
+import uuid
+
+from tests.env.agent import build_folder
+from tests.env.clean_units import CleanUnits
+from tests.env.libvirtd import guest_xml
+from tests.env.scratch import wait_until
+from tests.integration.claims.test_shapes import GPUS, ShapesCase
+
+# Seconds beyond the time of the units. A machine with more work than processors is slower.
+LIMIT = 2 * max(1, os.getloadavg()[0] / os.cpu_count())
+LEFT = GPUS[:4]  # partition 1
+
+
+class PartitionUnits(CleanUnits):
+    """Starts compute-agent-prepare after each change of prepare-wanted."""
+
+    def _watch(self, config):
+        path, seen = self.run / 'compute-agent/prepare-wanted', None
+        env = {**os.environ, 'PATH': '%s:%s' % (self.folder / 'bin', os.environ['PATH'])}
+        while not self._stops.wait(0.05):
+            now = path.read_text() if path.exists() else None
+            if now == seen:
+                continue
+            seen = now
+            with self.log.open('a') as log, \
+                    subprocess.Popen([build_folder() / 'compute-agent-prepare', '--config', config, '--sys', self.sys, '--proc', self.proc,
+                                      '--run', self.run, '--wait', '0'], env=env, stdout=log, stderr=log) as self.program:
+                while self.program.poll() is None and not self._stops.wait(0.02):
+                    pass
+                if self.program.poll() is None:
+                    self.program.kill()
+
+
+class PartitionsCase(ShapesCase):
+    options = {**ShapesCase.options, 'hook': {'enabled': 'true', 'timeout': '20'}, 'device_shapes hgx': {
+        **ShapesCase.options['device_shapes hgx'], 'activate': 'on@.service', 'deactivate': 'off@.service', 'timeout_sec': '30'}}
+
+    def setUp(self):
+        self.units = PartitionUnits(self.scratch, {address: (0x10de, 0x2330) for address in GPUS})
+        self.addCleanup(self.units.stop)
+        super().setUp()
+        self.units.start(self.agent.config)
+
+    def touch(self, name):
+        (self.units.folder / name).touch()
+
+    def untouch(self, name):
+        (self.units.folder / name).unlink(missing_ok=True)
+
+    def entries(self):
+        """Returns {partition: (claim, state, whether a unit failed)} of the record."""
+        path = self.units.run / 'compute-agent-prepare/partitions.json'
+        items = json.loads(path.read_text())['partitions'] if path.exists() else []
+        return {item['partition']: (item['claim'], item['state'], item['error'] != '') for item in items}
+
+    def wait_entries(self, **expected):
+        wanted = {key[1:]: value for key, value in expected.items()}
+        wait_until(lambda: self.entries() == wanted, 30, 'the record %s' % wanted, step=0.05)
+
+    def prepare(self, claim, consumer):
+        """Calls libvirt's hook for a guest that starts with the claim's devices. Returns the exit code, the words and the seconds."""
+        xml = guest_xml('g1', memory_mib=64, uuid=consumer, devices=[device['address'] for device in claim['devices']])
+        began = time.monotonic()
+        done = subprocess.run([build_folder() / 'computectl', '--config', self.agent.config, 'hook', 'g1', 'prepare', 'begin', '-'],
+                              input=xml, env=self.agent.env(), capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, done.stderr, time.monotonic() - began
+
+    def place(self, amount):
+        """Allocates an amount to a new server, as a scheduler does. Returns the server."""
+        server = str(uuid.uuid4())
+        self.assertEqual(self.put(server, amount), 204)
+        return server
+
+    def attach(self, server):
+        """Calls ClaimPlaced() as the driver for Nova does. Returns (claim, words of the error)."""
+        done = subprocess.run(['dbus-send', '--bus=' + self.bus.address, '--print-reply=literal', '--reply-timeout=30000',
+                               '--dest=org.computeagent.Agent1', '/org/computeagent/Agent1', 'org.computeagent.Agent1.ClaimPlaced',
+                               'string:' + server, 'array:string:CUSTOM_HGX_GPU'], capture_output=True, text=True, timeout=60, check=False)
+        return (json.loads(done.stdout) if done.returncode == 0 else None), done.stderr
+
+
+class TestPartitions(PartitionsCase):
+    def test_active_for_a_claim_and_withheld_until_deactivated(self):
+        self.wait_record(0, 8)
+        self.touch('hold-on@1.service')
+        server = self.place(4)
+        self.assertIn('Error.Busy: Partition 1 of hgx is not active yet', self.attach(server)[1])
+        wait_until(lambda: self.units.read('started') == ['on@1.service'], 10, 'the unit', step=0.05)
+        self.assertIn('Error.Busy', self.attach(server)[1])
+        self.untouch('hold-on@1.service')
+        wait_until(lambda: self.attach(server)[0], 10, 'the devices', step=0.1)
+        claim = self.attach(server)[0]
+        self.assertEqual(self.members(claim), '1234')
+        self.assertEqual(self.entries(), {'1': (claim['id'], 'active', False)})
+        self.wait_record(0, 4)
+        self.touch('hold-off@1.service')
+        self.agent.ctl('release', claim['id'])
+        wait_until(lambda: self.units.read('started')[1:] == ['off@1.service'], 10, 'the second unit', step=0.05)
+        self.wait_record(4, 4)
+        other = self.gpus(4)
+        self.assertEqual(self.members(other), '5678')
+        self.gpus(1, code=1)
+        self.assertIn('0 free', self.agent.ctl('explain', '--resources', 'CUSTOM_HGX_GPU=1', check=False).stdout)
+        self.agent.ctl('release', other['id'])
+        self.wait_record(4, 4)
+        began = time.monotonic()
+        self.untouch('hold-off@1.service')
+        wait_until(lambda: self.record() == (0, 8), 10, 'the set to be offered', step=0.05)
+        self.assertLess(time.monotonic() - began, LIMIT)
+        self.wait_entries()
+
+    def test_a_starting_guest_waits(self):
+        self.touch('hold-on@1.service')
+        consumer = str(uuid.uuid4())
+        claim = self.gpus(4, consumer)
+        self.wait_entries(_1=(claim['id'], 'activating', False))
+        timer = threading.Timer(2, self.untouch, ['hold-on@1.service'])
+        timer.start()
+        self.addCleanup(timer.join)
+        code, words, seconds = self.prepare(claim, consumer)
+        self.assertEqual((code, words), (0, ''))
+        self.assertGreater(seconds, 1)
+        self.assertLess(seconds, 10)
+        self.assertEqual(self.entries()['1'][1], 'active')
+
+    def test_a_failed_activation_cordons_until_a_person_lifts_it(self):
+        self.touch('fail-on@1.service')
+        consumer = str(uuid.uuid4())
+        claim = self.gpus(4, consumer)
+        code, words, _ = self.prepare(claim, consumer)
+        self.assertEqual(code, 1)
+        self.assertIn('a device is not ready for guest g1: Partition 1 of hgx cannot be activated. Partition 1: on@1.service failed', words)
+        wait_until(lambda: 'Partition 1 of hgx was not activated' in self.agent.log(), 10, 'the message')
+        self.assertIn("The unit's last lines: sanitize: device error 7", self.agent.log())
+        self.assertIn('%s cordoned by compute-agent since' % LEFT[0], self.agent.ctl('status', check=False).stdout)
+        self.agent.ctl('release', claim['id'])
+        self.wait_entries()
+        self.assertEqual(self.units.read('done'), ['off@1.service'])
+        self.wait_record(4, 4)
+        for address in LEFT:
+            self.agent.ctl('uncordon', address)
+        self.wait_record(0, 8)
+
+    def test_a_failed_deactivation_withholds_until_it_succeeds(self):
+        claim = self.gpus(4)
+        self.wait_entries(_1=(claim['id'], 'active', False))
+        self.touch('fail-off@1.service')
+        self.agent.ctl('release', claim['id'])
+        self.wait_entries(_1=(claim['id'], 'deactivating', True))
+        wait_until(lambda: 'Partition 1 of hgx was not deactivated' in self.agent.log(), 10, 'the message')
+        self.wait_record(4, 4)
+        self.agent.restart('synced')
+        self.assertEqual(self.record(), (4, 4))
+        started = len(self.units.read('started'))
+        for address in LEFT:
+            self.agent.ctl('uncordon', address)
+        wait_until(lambda: len(self.units.read('started')) > started, 20, 'the unit again')
+        wait_until(lambda: 'cordoned by compute-agent' in self.agent.ctl('status', check=False).stdout, 20, 'the cordon again')
+        self.assertEqual(self.record(), (4, 4))
+        self.untouch('fail-off@1.service')
+        for address in LEFT:
+            self.agent.ctl('uncordon', address)
+        self.wait_record(0, 8)
+        self.wait_entries()
+
+    def test_an_open_device_delays_the_deactivation(self):
+        claim = self.gpus(4)
+        self.wait_entries(_1=(claim['id'], 'active', False))
+        (self.units.proc / '77/fd').mkdir(parents=True)
+        (self.units.proc / '77/fd/9').symlink_to('/dev/vfio/%s' % LEFT[0][6])
+        self.agent.ctl('release', claim['id'])
+        self.wait_record(4, 4)
+        self.assertEqual(self.units.read('started'), ['on@1.service'])
+        (self.units.proc / '77/fd/9').unlink()
+        self.wait_record(0, 8)
+        self.assertEqual(self.units.read('done'), ['on@1.service', 'off@1.service'])
+
+
+class TestKills(PartitionsCase):
+    """The agent and the program are killed at random moments. No partition stays active without a claim, and none is given out before its
+    deactivation succeeded."""
+
+    def test_kills(self):
+        seed = int(os.environ.get('COMPUTE_AGENT_SEED', time.time()))
+        chance = random.Random(seed)
+        for round_ in range(int(os.environ.get('COMPUTE_AGENT_PARTITION_ROUNDS', '4'))):
+            with self.subTest(seed=seed, round=round_):
+                self.play(chance)
+
+    def strike(self, chance):
+        """Kills or reboots after a random time. Returns what it did."""
+        time.sleep(chance.random() * 1.2)
+        what = chance.choice(('agent', 'program', 'both', 'reboot'))
+        program = self.units.program
+        if what != 'agent' and program and program.poll() is None:
+            program.kill()
+        if what != 'program':
+            self.agent.kill()
+        return what
+
+    def recover(self, what):
+        for path in self.units.folder.glob('hold-*'):
+            path.unlink()
+        if what == 'reboot':
+            # Units and partitions end with the host.
+            wait_until(lambda: self.active() is not None, 10, 'the units to end', step=0.05)
+            shutil.rmtree(self.units.run / 'compute-agent-prepare', ignore_errors=True)
+            (self.units.folder / 'done').unlink(missing_ok=True)
+        if what != 'program':
+            self.agent.start('synced')
+
+    def active(self):
+        """Returns the partitions that the units have activated and not deactivated."""
+        active = set()
+        for unit in self.units.read('done'):
+            verb, partition = unit.split('.')[0].split('@')
+            (active.add if verb == 'on' else active.discard)(partition)
+        return active
+
+    def play(self, chance):
+        for name in ('started', 'done'):
+            (self.units.folder / name).unlink(missing_ok=True)
+        if chance.random() < 0.5:
+            self.touch('hold-%s@1.service' % chance.choice(('on', 'off')))
+        consumer = str(uuid.uuid4())
+        began = self.agent.begin('claim', '--consumer', consumer, '--resources', 'CUSTOM_HGX_GPU=4')
+        what = self.strike(chance)
+        began.communicate()
+        self.recover(what)
+        claim = self.gpus(4, consumer)
+        self.assertEqual(self.members(claim), '1234', what)
+        code, words, _ = self.prepare(claim, consumer)
+        self.assertEqual((code, words), (0, ''), what)
+        self.assertEqual(self.active(), {'1'}, what)
+        if chance.random() < 0.5:
+            self.touch('hold-off@1.service')
+        release = self.agent.begin('release', str(claim['id']))
+        what = self.strike(chance)
+        release.communicate()
+        self.recover(what)
+        self.agent.ctl('release', claim['id'], check=False)
+        other = str(uuid.uuid4())
+        wait_until(lambda: self.agent.claim('CUSTOM_HGX_GPU=8', other, check=False).returncode == 0, 30, 'all devices', step=0.2)
+        claim = self.gpus(8, other)
+        self.assertEqual(self.prepare(claim, other)[0], 0)
+        self.assertEqual(self.active(), {'0'}, what)
+        self.agent.ctl('release', claim['id'])
+        wait_until(lambda: (self.active(), self.entries(), self.record()) == (set(), {}, (0, 8)), 30, 'the end of %s' % what, step=0.1)
