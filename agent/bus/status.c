@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/cycle/partitions.h"
 #include "agent/cycle/verdict.h"
 #include "base/json.h"
 #include "formats/format-names.h"
@@ -156,8 +157,9 @@ static uint64_t count_like_providers(const ProviderTree *tree)
         return most;
 }
 
-/* Returns one sentence for each device that is being cleaned, or whose cleaning failed. */
-static json_t *list_unclean(const DeviceLedger *devices)
+/* Returns one sentence for each device that is being cleaned, or whose cleaning failed, and for
+ * each partition of devices that is not ready for a guest. */
+static json_t *list_unclean(const DeviceLedger *devices, const ClaimService *claims)
 {
         _cleanup_json_ json_t *array = json_array();
 
@@ -169,7 +171,7 @@ static json_t *list_unclean(const DeviceLedger *devices)
                             array, json_sprintf("%s is %s", device->name, device->unclean)) < 0)
                         return NULL;
         }
-        return TAKE_PTR(array);
+        return array && partitions_describe(claims, array) == 0 ? TAKE_PTR(array) : NULL;
 }
 
 static int add_members(json_t *document, const BusConfig *config, const CycleFacts *f,
@@ -189,7 +191,8 @@ static int add_members(json_t *document, const BusConfig *config, const CycleFac
         }
         MEMBERS(M)
 #undef M
-        if (json_object_set_new(document, "devices_unclean", list_unclean(f->devices)) < 0)
+        if (json_object_set_new(document, "devices_unclean",
+                                list_unclean(f->devices, config->claims)) < 0)
                 return -ENOMEM;
         return json_object_set_new(document, "reasons", make_reasons(verdict)) < 0 ? -ENOMEM : 0;
 }

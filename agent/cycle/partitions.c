@@ -100,6 +100,38 @@ int partitions_check_claim(const ClaimService *service, const Claim *claim, Erro
         return r;
 }
 
+/* Adds the sentence about an entry that no guest can use. */
+static int describe_entry(const PartitionEntry *entry, json_t *array)
+{
+        char devices[512] = "";
+        size_t n = 0;
+
+        for (char **device = entry->devices; *device && n < sizeof(devices); device++)
+                n += (size_t)snprintf(devices + n, sizeof(devices) - n, "%s%s", n > 0 ? ", " : "",
+                                      *device);
+        return json_array_append_new(
+                array, json_sprintf("Partition %s of %s (%s) is %s%s%s", entry->partition,
+                                    entry->set, devices, partition_state_to_text(entry->state),
+                                    entry->error[0] || entry->waiting[0] ? ": " : "",
+                                    entry->error[0] ? entry->error : entry->waiting));
+}
+
+int partitions_describe(const ClaimService *service, json_t *array)
+{
+        _cleanup_(partition_record_done) PartitionRecord record = { 0 };
+
+        if (!service->wanted.record_path || partitions_read(service, &record, NULL) < 0)
+                return 0;
+        for (size_t i = 0; i < record.n_items; i++) {
+                const PartitionEntry *entry = &record.items[i];
+
+                if ((entry->state != PARTITION_ACTIVE || entry->error[0] || entry->waiting[0]) &&
+                    describe_entry(entry, array) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 /* Devices without a claim */
 
 static bool is_owned(const DeviceSet *set, const PartitionEntry *entry,

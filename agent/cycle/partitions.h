@@ -34,3 +34,8 @@ int partition_list_left(const DeviceSet *set, const PartitionRecord *record,
 /* Adds such devices of all sets with units. If the record or the claims cannot be read, adds all
  * devices of these sets. Blocks on the disk. -ENOMEM. */
 int partitions_list_left(ClaimService *service, const HostConfig *config, StringSet *ret);
+
+/* Adds one sentence, without a full stop, for each partition in the record that no guest can use
+ * now: its unit runs or has failed, or it waits for one. A record that cannot be read adds none.
+ * Blocks on the disk. -ENOMEM. */
+int partitions_describe(const ClaimService *service, json_t *array);

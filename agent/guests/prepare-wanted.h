@@ -34,9 +34,8 @@ void prepare_wanted_done(PrepareWanted *wanted);
  * succeeds. */
 void prepare_wanted_write(PrepareWanted *wanted);
 
-/* Writes a stamp if the claim, which changed, has a function of a card in a section
- * [device_prepare NAME] with vgpu_types, or a device of a section [device_shapes NAME] with
- * activate. snapshot NULL: each function can be of such a card. */
+/* Writes a stamp if prepare_wanted_concerns() a device of the claim, which changed. snapshot NULL:
+ * each function can be of such a card. */
 void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const Snapshot *snapshot,
                          const Claim *claim);
 

@@ -23,22 +23,22 @@
 #include <sys/timex.h>
 
 #include "base/text.h"
+#include "ctl/print/doctor-prepare.h"
 #include "ctl/print/json.h"
 #include "ctl/print/status.h"
 #include "ctl/print/text.h"
 #include "drivers/driver-words.h"
 #include "formats/interface.h"
 
-#define DEFAULT_STATE_PATH   LOCALSTATEDIR "/lib/compute-agent"
-#define HOOK_PATH            SYSCONFDIR "/libvirt/hooks/qemu.d/compute-agent"
-#define INDENT               24                     /* column of the words */
-#define FAILED               "compute-agent failed" /* prefix of a failed start; see ctl/ask/unit.h */
-#define DISK_NEEDED_BYTES    (UINT64_C(16) << 20)
-#define CLOCK_TOLERANCE_SEC  5
-#define PREPARE_FINDINGS_MAX 8   /* findings of judge_prepare() before functions are not listed */
-#define FACT_MAX             100 /* longest text of a status that is printed as a fact, in bytes */
-#define WIDE_TREE_MIN        8   /* from Placement's release note about the option */
-#define NEWEST_MICROVERSION  38  /* minor version of 1.x, the newest that the agent uses */
+#define DEFAULT_STATE_PATH  LOCALSTATEDIR "/lib/compute-agent"
+#define HOOK_PATH           SYSCONFDIR "/libvirt/hooks/qemu.d/compute-agent"
+#define INDENT              24                     /* column of the words */
+#define FAILED              "compute-agent failed" /* prefix of a failed start; see ctl/ask/unit.h */
+#define DISK_NEEDED_BYTES   (UINT64_C(16) << 20)
+#define CLOCK_TOLERANCE_SEC 5
+#define FACT_MAX            100 /* longest text of a status that is printed as a fact, in bytes */
+#define WIDE_TREE_MIN       8   /* from Placement's release note about the option */
+#define NEWEST_MICROVERSION 38  /* minor version of 1.x, the newest that the agent uses */
 
 /* Adds a finding: the fact as text, and its cause and an advice (NULL or "": none). Returns -1 if
  * memory ran out. */
@@ -51,9 +51,8 @@ static int add_caused(json_t *findings, const char *check, const char *state, co
                                                advice ? advice : ""));
 }
 
-/* Adds a finding whose text is its own cause. advice NULL: none. Returns -1 if memory ran out. */
-static _printf_(5, 6) int add_finding(json_t *findings, const char *check, const char *state,
-                                      const char *advice, const char *format, ...)
+int ctl_doctor_add(json_t *findings, const char *check, const char *state, const char *advice,
+                   const char *format, ...)
 {
         char text[2 * ERROR_TEXT_MAX];
         va_list ap;
@@ -96,21 +95,21 @@ static int judge_config(const CtlFacts *facts, json_t *findings)
         size_t n = facts->config ? facts->config->warnings.n_items : 0;
 
         if (facts->config_error.code == EACCES && geteuid() != 0)
-                return add_finding(findings, "configuration", "warning", "Run this as root",
-                                   "Not checked: %s", facts->config_error.text);
+                return ctl_doctor_add(findings, "configuration", "warning", "Run this as root",
+                                      "Not checked: %s", facts->config_error.text);
         if (facts->config_error.code)
-                return add_finding(
+                return ctl_doctor_add(
                         findings, "configuration", "bad",
                         "Correct the configuration (see \"computectl cat-config\"), then run \"systemctl restart compute-agent\"",
                         "%s", facts->config_error.text);
         if (facts->config_unchecked.code)
-                return add_finding(findings, "configuration", "warning",
-                                   "Create the user of the unit, or correct User= of the unit",
-                                   "%s", facts->config_unchecked.text);
+                return ctl_doctor_add(findings, "configuration", "warning",
+                                      "Create the user of the unit, or correct User= of the unit",
+                                      "%s", facts->config_unchecked.text);
         if (has_reason(facts, "configuration"))
                 return 0; /* the service reports its first warning */
         for (size_t i = 0; i < n; i++) {
-                int r = add_finding(
+                int r = ctl_doctor_add(
                         findings, "configuration", "warning",
                         i + 1 < n
                                 ? NULL
@@ -122,7 +121,7 @@ static int judge_config(const CtlFacts *facts, json_t *findings)
         }
         if (n > 0)
                 return 0;
-        return add_finding(findings, "configuration", "ok", NULL, "The configuration is valid");
+        return ctl_doctor_add(findings, "configuration", "ok", NULL, "The configuration is valid");
 }
 
 /* Judges files and credentials: those that the service cannot read, and those that changed after
@@ -132,12 +131,12 @@ static int judge_files(const CtlFacts *facts, json_t *findings)
         int r = 0;
 
         for (size_t i = 0; facts->files && i < facts->files->n_items && r >= 0; i++)
-                r = add_finding(
+                r = ctl_doctor_add(
                         findings, "files", "warning",
                         "Create the file, or make it readable for the service's user (chgrp, chmod g+r). Then run \"systemctl restart compute-agent\"",
                         "%s", facts->files->items[i]);
         for (size_t i = 0; facts->credentials && i < facts->credentials->n_items && r >= 0; i++)
-                r = add_finding(
+                r = ctl_doctor_add(
                         findings, "credentials", "warning",
                         "If the file is missing, create it. Then run \"systemctl restart compute-agent\"",
                         "%s", facts->credentials->items[i]);
@@ -187,13 +186,13 @@ static int judge_service(const CtlFacts *facts, json_t *findings)
                         "Correct the error, then run \"systemctl restart compute-agent\". For details, run \"journalctl -x -u compute-agent\"",
                         "The service failed to start", ctl_json_text(facts->status, "summary"));
         if (!is_running(facts))
-                return add_finding(
+                return ctl_doctor_add(
                         findings, "service", "bad",
                         "Run \"systemctl status dbus compute-agent\" and, for the cause, \"journalctl -x -u compute-agent\". To start the agent at each boot, run \"systemctl enable compute-agent\"",
                         "%s", ctl_json_text(facts->status, "summary"));
         if (has_reason(facts, "service"))
                 return 0;
-        return add_finding(
+        return ctl_doctor_add(
                 findings, "service", "ok", NULL, "Version %s is running, with %" PRIu64 " claim%s",
                 ctl_json_text(facts->status, "version"), ctl_json_u64(facts->status, "n_claims"),
                 text_plural(ctl_json_u64(facts->status, "n_claims")));
@@ -212,15 +211,15 @@ static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
                         driver_words(facts->config ? facts->config->compute_driver : NULL)->advice,
                         "The host cannot be polled", facts->snapshot_error.text);
         if (strcmp(facts->snapshot->driver, "linux") == 0)
-                return add_finding(findings, "hypervisor", "ok", NULL, "%s on %s: %zu device%s",
-                                   facts->snapshot->hypervisor, facts->snapshot->nodename,
-                                   facts->snapshot->n_devices,
-                                   text_plural(facts->snapshot->n_devices));
-        return add_finding(findings, "hypervisor", "ok", NULL,
-                           "%s on %s: %zu device%s, %zu domain%s", facts->snapshot->hypervisor,
-                           facts->snapshot->nodename, facts->snapshot->n_devices,
-                           text_plural(facts->snapshot->n_devices), facts->snapshot->n_domains,
-                           text_plural(facts->snapshot->n_domains));
+                return ctl_doctor_add(findings, "hypervisor", "ok", NULL, "%s on %s: %zu device%s",
+                                      facts->snapshot->hypervisor, facts->snapshot->nodename,
+                                      facts->snapshot->n_devices,
+                                      text_plural(facts->snapshot->n_devices));
+        return ctl_doctor_add(findings, "hypervisor", "ok", NULL,
+                              "%s on %s: %zu device%s, %zu domain%s", facts->snapshot->hypervisor,
+                              facts->snapshot->nodename, facts->snapshot->n_devices,
+                              text_plural(facts->snapshot->n_devices), facts->snapshot->n_domains,
+                              text_plural(facts->snapshot->n_domains));
 }
 
 /* Adds each part of the host that the poll could not read. */
@@ -229,7 +228,7 @@ static int judge_parts(const CtlFacts *facts, json_t *findings)
         int r = 0;
 
         for (size_t i = 0; facts->snapshot && i < facts->snapshot->problems.n_items && r >= 0; i++)
-                r = add_finding(
+                r = ctl_doctor_add(
                         findings, "host", "warning",
                         "The last known values of this part stay unchanged. Each poll reads it again. To read the capabilities of guests again, run \"computectl sync\"",
                         "%s", facts->snapshot->problems.items[i]);
@@ -254,16 +253,17 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
                 return 0;
         for (char **type = facts->config->enabled_mdev_types; type && *type; type++, n++)
                 if (!offers_type(facts->snapshot, *type))
-                        return add_finding(
+                        return ctl_doctor_add(
                                 findings, "devices", "bad",
                                 "Use a type that \"computectl discover\" lists. If the device is missing there, check that its driver is loaded",
                                 "[devices] enabled_mdev_types: no device offers \"%s\"", *type);
         if (has_reason(facts, "devices"))
                 return 0;
         if (n == 0)
-                return add_finding(findings, "devices", "ok", NULL, "No virtual GPUs are enabled");
-        return add_finding(findings, "devices", "ok", NULL,
-                           "All enabled mdev types are offered (%zu)", n);
+                return ctl_doctor_add(findings, "devices", "ok", NULL,
+                                      "No virtual GPUs are enabled");
+        return ctl_doctor_add(findings, "devices", "ok", NULL,
+                              "All enabled mdev types are offered (%zu)", n);
 }
 
 /* Judges the disk for guests. The agent's own sentence about it (local_disk) wins. Without a known
@@ -279,14 +279,14 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
         const char *local_disk = ctl_json_text(facts->status, "local_disk");
 
         if (local_disk[0])
-                return add_finding(findings, "storage", "ok", NULL, "%s", local_disk);
+                return ctl_doctor_add(findings, "storage", "ok", NULL, "%s", local_disk);
         if (!facts->config || !facts->snapshot)
                 return 0;
         if (host->report_local_disk == HOST_LOCAL_DISK_NO)
-                return add_finding(findings, "storage", "ok", NULL,
-                                   "[compute] report_local_disk is no");
+                return ctl_doctor_add(findings, "storage", "ok", NULL,
+                                      "[compute] report_local_disk is no");
         if (facts->snapshot->disk_total_bytes == 0)
-                return add_finding(
+                return ctl_doctor_add(
                         findings, "storage", "warning",
                         rbd ? "Install ceph-common, and make the keyring of [libvirt] rbd_user readable for user compute-agent. For the reason, run \"computectl doctor --hardware-only\""
                             : "Create it (mount it, start the pool), or set [DEFAULT] instances_path to the folder of the guests' disks. Without DISK_GB, no guest with a local disk is scheduled here",
@@ -295,8 +295,8 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
                         : pool ? pool
                                : host->instances_path,
                         may_be_kept ? ", or keeps its last value" : "");
-        return add_finding(findings, "storage", "ok", NULL,
-                           "The size of the disk for guests is known");
+        return ctl_doctor_add(findings, "storage", "ok", NULL,
+                              "The size of the disk for guests is known");
 }
 
 /* Judges the sync state. Only states without a reason of the agent are left for this judge. */
@@ -310,18 +310,19 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
             strcmp(state, SYNC_STATE_PENDING) == 0)
                 return 0;
         if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
-                return add_finding(
+                return ctl_doctor_add(
                         findings, "placement", "ok", NULL,
                         "No [placement] section: the agent publishes nothing to Placement");
         if (strcmp(state, SYNC_STATE_LEFT_TO_NOVA) == 0)
-                return add_finding(
+                return ctl_doctor_add(
                         findings, "placement", "ok", NULL,
                         "[agent] nova is %s, so nova-compute publishes the resources of this host",
                         ctl_json_text(facts->status, "nova"));
-        return add_finding(findings, "placement", "ok", NULL, "Placement is equal to this host%s",
-                           ctl_json_text(facts->status, "hypervisor_error")[0]
-                                   ? " as of the last successful poll"
-                                   : "");
+        return ctl_doctor_add(findings, "placement", "ok", NULL,
+                              "Placement is equal to this host%s",
+                              ctl_json_text(facts->status, "hypervisor_error")[0]
+                                      ? " as of the last successful poll"
+                                      : "");
 }
 
 /* Judges the right to reshape. Only a rejection that was seen is reported. */
@@ -329,7 +330,7 @@ static int judge_reshape(const CtlFacts *facts, json_t *findings)
 {
         if (strcmp(ctl_json_text(facts->status, "reshape_access"), RESHAPE_ACCESS_REFUSED) != 0)
                 return 0;
-        return add_finding(
+        return ctl_doctor_add(
                 findings, "reshape", "warning",
                 "Run \"openstack role add --user USER --project PROJECT service\", then \"systemctl reload compute-agent\"",
                 "The user of [placement] lacks the role service, so no reshape is possible");
@@ -401,9 +402,9 @@ static int judge_token(const json_t *connect, json_t *findings)
                 return add_caused(findings, "keystone", "bad", advice_for_token(connect),
                                   "Keystone issued no token", error);
         list_roles(connect, roles, sizeof(roles));
-        return add_finding(findings, "keystone", "ok", NULL,
-                           "Keystone issues a token for %s. Roles: %s",
-                           scope[0] ? scope : "no scope", roles);
+        return ctl_doctor_add(findings, "keystone", "ok", NULL,
+                              "Keystone issues a token for %s. Roles: %s",
+                              scope[0] ? scope : "no scope", roles);
 }
 
 /* Judges the access to Placement with the token: its role, the endpoint, and roles that a stricter
@@ -430,12 +431,12 @@ static int judge_read(const json_t *connect, json_t *findings)
                                 : "Check that Placement runs there. Check endpoint_override and token",
                         "Placement cannot be used", error);
         if (has_keystone(connect) && !has_role(connect, "service") && !has_role(connect, "admin"))
-                return add_finding(
+                return ctl_doctor_add(
                         findings, "role", "warning",
                         "Grant one of the two roles. A stricter policy of Placement would reject this token",
                         "The token has neither the role service nor admin");
-        return add_finding(findings, "endpoint", "ok", NULL, "Placement answers at %s",
-                           ctl_json_text(connect, "endpoint"));
+        return ctl_doctor_add(findings, "endpoint", "ok", NULL, "Placement answers at %s",
+                              ctl_json_text(connect, "endpoint"));
 }
 
 /* Judges the newest microversion of Placement. Nothing is added if Placement did not report one. */
@@ -447,12 +448,12 @@ static int judge_version(const json_t *connect, json_t *findings)
         if (sscanf(newest, "%u.%u", &major, &minor) != 2)
                 return 0;
         if (major == 1 && minor < NEWEST_MICROVERSION)
-                return add_finding(
+                return ctl_doctor_add(
                         findings, "version", "warning",
                         "Upgrade Placement. Without 1.38 consumers have no types, and without 1.37 no provider can be moved below another one",
                         "Placement supports microversions up to %.10s", newest);
-        return add_finding(findings, "version", "ok", NULL,
-                           "Placement supports microversions up to %.10s", newest);
+        return ctl_doctor_add(findings, "version", "ok", NULL,
+                              "Placement supports microversions up to %.10s", newest);
 }
 
 /* Judges the clock by the time of Keystone's answer. Small differences are normal for a request. */
@@ -462,7 +463,7 @@ static int judge_clock_of_keystone(const json_t *connect, json_t *findings)
 
         if (llabs(ahead) <= CLOCK_TOLERANCE_SEC)
                 return 0;
-        return add_finding(
+        return ctl_doctor_add(
                 findings, "clock", "warning",
                 "Run chrony or systemd-timesyncd on both hosts. Keystone's clock decides when a token expires",
                 "The clock is %lld s %s that of Keystone", llabs(ahead),
@@ -504,14 +505,14 @@ static int judge_identity(const CtlFacts *facts, json_t *findings)
                                   "For details, run \"computectl identity show\"",
                                   "The identity was not compared", facts->identity_error.text);
         if (facts->identity && strcmp(state, "unknown") != 0)
-                return add_finding(findings, "identity", well ? "ok" : "bad",
-                                   well ? NULL : ctl_json_text(facts->identity, "advice"), "%s",
-                                   ctl_json_text(facts->identity, "text"));
+                return ctl_doctor_add(findings, "identity", well ? "ok" : "bad",
+                                      well ? NULL : ctl_json_text(facts->identity, "advice"), "%s",
+                                      ctl_json_text(facts->identity, "text"));
         if (!is_running(facts))
                 return 0;
-        return add_finding(findings, "identity", "ok", NULL, "%s%s (%s)",
-                           node[0] ? "This host is " : "Its root provider is known", node,
-                           ctl_json_text(facts->status, "root"));
+        return ctl_doctor_add(findings, "identity", "ok", NULL, "%s%s (%s)",
+                              node[0] ? "This host is " : "Its root provider is known", node,
+                              ctl_json_text(facts->status, "root"));
 }
 
 /* Warns about NUMA cells as providers on a host of nova-compute. Nova's scheduler selects no host
@@ -521,7 +522,7 @@ static int judge_numa(const CtlFacts *facts, json_t *findings)
         if (!facts->config || facts->config->driver.host.numa_in_placement != HOST_NUMA_CELLS ||
             facts->config->reporter.nova == NOVA_NONE)
                 return 0;
-        return add_finding(
+        return ctl_doctor_add(
                 findings, "numa", "warning",
                 "Set [compute] numa_in_placement = root, which keeps VCPU and MEMORY_MB on the root provider. To move the allocations, run \"computectl reshape\"",
                 "With numa_in_placement = true, flavours without a disk find no host");
@@ -571,137 +572,14 @@ static int judge_hook(const CtlFacts *facts, json_t *findings)
                           "libvirt must be started after the package was installed");
 }
 
-#define PREPARE_START \
-        "Run \"systemctl start compute-agent-prepare\" and, for the cause, \"journalctl -x -u compute-agent-prepare\""
-
-/* Counts the virtual functions of a card in the snapshot. */
-static uint64_t count_functions(const Snapshot *snapshot, const char *card)
-{
-        uint64_t n = 0;
-
-        for (size_t i = 0; i < snapshot->n_devices; i++)
-                n += strcmp(snapshot->devices[i].physical_function, card) == 0;
-        return n;
-}
-
-/* Judges a listed card: its error in the record, or the number of its functions now. Increments
- * *n_findings if it adds a finding. */
-static int judge_card(const CtlFacts *facts, const HostPrepare *section, const char *card,
-                      size_t *n_findings, json_t *findings)
-{
-        const json_t *record =
-                ctl_json_find(json_object_get(facts->prepared, "cards"), "address", card);
-        uint64_t n = facts->snapshot ? count_functions(facts->snapshot, card) : 0;
-
-        if (record && !ctl_json_text(record, "error")[0] &&
-            (!facts->snapshot || section->virtual_functions == 0 ||
-             section->virtual_functions == n))
-                return 0;
-        ++*n_findings;
-        if (!record)
-                return add_finding(findings, "prepare", "warning", PREPARE_START,
-                                   "Card %s of [device_prepare %.64s] was not prepared yet", card,
-                                   section->name);
-        if (ctl_json_text(record, "error")[0])
-                return add_finding(findings, "prepare", "bad", PREPARE_START, "Card %s: %s", card,
-                                   ctl_json_text(record, "error"));
-        return add_finding(findings, "prepare", "bad", PREPARE_START,
-                           "Card %s has %" PRIu64 " of %" PRIu64 " virtual functions", card, n,
-                           section->virtual_functions);
-}
-
-/* Returns the mdev type that a function has in the snapshot, "" without one, or NULL if the
- * snapshot lacks the function. Returns recorded for a function that the snapshot does not know as a
- * vGPU. */
-static const char *find_type(const Snapshot *snapshot, const char *address, const char *recorded)
-{
-        for (size_t i = 0; i < snapshot->n_devices; i++) {
-                const SnapshotDevice *device = &snapshot->devices[i];
-
-                if (strcmp(device->address, address) != 0)
-                        continue;
-                for (size_t j = 0; j < device->n_mdev_types; j++)
-                        if (device->mdev_types[j].created_instances > 0)
-                                return device->mdev_types[j].id;
-                return device->is_vgpu_function ? "" : recorded;
-        }
-        return NULL;
-}
-
-/* Judges a function of the record: its error, the reason for waiting, or a type that differs from
- * the snapshot. Increments *n_findings for each difference, and adds a finding only up to
- * PREPARE_FINDINGS_MAX. */
-static int judge_function(const CtlFacts *facts, const json_t *record, size_t *n_findings,
-                          json_t *findings)
-{
-        const char *address = ctl_json_text(record, "address"),
-                   *error = ctl_json_text(record, "error"),
-                   *waiting = ctl_json_text(record, "waiting"),
-                   *type = ctl_json_text(record, "type"),
-                   *now = facts->snapshot ? find_type(facts->snapshot, address, type) : type;
-
-        if (!error[0] && !waiting[0] && now && strcmp(now, type) == 0)
-                return 0;
-        if (++*n_findings > PREPARE_FINDINGS_MAX)
-                return 0;
-        if (error[0])
-                return add_finding(findings, "prepare", "bad", PREPARE_START, "Function %s: %s",
-                                   address, error);
-        if (waiting[0])
-                return add_finding(
-                        findings, "prepare", "warning",
-                        "End the process, or run \"computectl who\" for the guest. The agent then starts compute-agent-prepare",
-                        "Function %s stays %s: %s", address, type, waiting);
-        return add_finding(findings, "prepare", "warning", PREPARE_START,
-                           "Function %s was %s after the last run, and is %s now", address,
-                           type[0] ? type : "no vGPU",
-                           !now     ? "missing"
-                           : now[0] ? now
-                                    : "no vGPU");
-}
-
-/* Judges the cards of [device_prepare NAME] by the record of the last run and by the host now. */
-static int judge_prepare(const CtlFacts *facts, json_t *findings)
-{
-        const HostConfig *host = facts->config ? &facts->config->driver.host : NULL;
-        size_t n = 0, n_cards = 0, i;
-        const json_t *record;
-        int r = 0;
-
-        if (!host || host->n_prepares == 0)
-                return 0;
-        if (!facts->prepared)
-                return add_finding(
-                        findings, "prepare", "bad",
-                        "Run \"systemctl enable --now compute-agent-prepare.service compute-agent-prepare.path\"",
-                        "compute-agent-prepare did not run since the boot, but [device_prepare %.64s] lists cards",
-                        host->prepares[0].name);
-        if (ctl_json_text(facts->prepared, "error")[0])
-                return add_finding(findings, "prepare", "bad", PREPARE_START,
-                                   "No card was changed: %s",
-                                   ctl_json_text(facts->prepared, "error"));
-        for (i = 0; i < host->n_prepares; i++)
-                for (char **card = host->prepares[i].device_addresses; *card && r >= 0; card++)
-                        if (++n_cards)
-                                r = judge_card(facts, &host->prepares[i], *card, &n, findings);
-        json_array_foreach(json_object_get(facts->prepared, "functions"), i, record)
-                if (r >= 0)
-                        r = judge_function(facts, record, &n, findings);
-        if (r >= 0 && n == 0)
-                r = add_finding(findings, "prepare", "ok", NULL,
-                                "%zu card%s prepared as configured", n_cards,
-                                n_cards == 1 ? " is" : "s are");
-        return r;
-}
-
 static int judge_clock(const CtlFacts *facts, json_t *findings)
 {
         if (!facts->clock_synchronised)
-                return add_finding(
+                return ctl_doctor_add(
                         findings, "clock", "warning",
                         "Run chrony or systemd-timesyncd. The clock decides when tokens and claims expire",
                         "The clock is not synchronised");
-        return add_finding(findings, "clock", "ok", NULL, "The clock is synchronised");
+        return ctl_doctor_add(findings, "clock", "ok", NULL, "The clock is synchronised");
 }
 
 static int judge_disk(const CtlFacts *facts, json_t *findings)
@@ -716,11 +594,12 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
                                   "The state folder cannot be checked", facts->disk_error.text);
         ctl_text_kib(free_text, facts->disk_free_bytes / 1024);
         if (facts->disk_free_bytes < DISK_NEEDED_BYTES)
-                return add_finding(findings, "disk", "bad",
-                                   "Free some space. The agent rejects claims that it cannot write",
-                                   "Only %s are free for the claim database", free_text);
-        return add_finding(findings, "disk", "ok", NULL, "%s are free for the claim database",
-                           free_text);
+                return ctl_doctor_add(
+                        findings, "disk", "bad",
+                        "Free some space. The agent rejects claims that it cannot write",
+                        "Only %s are free for the claim database", free_text);
+        return ctl_doctor_add(findings, "disk", "ok", NULL, "%s are free for the claim database",
+                              free_text);
 }
 
 /* Adds the findings of one subject. Returns a negative number if memory ran out. */
@@ -735,13 +614,14 @@ json_t *ctl_doctor_judge_hardware(const json_t *verified)
         json_array_foreach(json_object_get(verified, "findings"), i, finding) {
                 bool bad = strcmp(ctl_json_text(finding, "level"), "error") == 0;
 
-                if (add_finding(findings, "hardware", bad ? "bad" : "warning", NULL, "%s: %s",
-                                ctl_json_text(finding, "option"),
-                                ctl_json_text(finding, "text")) < 0)
+                if (ctl_doctor_add(findings, "hardware", bad ? "bad" : "warning", NULL, "%s: %s",
+                                   ctl_json_text(finding, "option"),
+                                   ctl_json_text(finding, "text")) < 0)
                         return NULL;
         }
         if (json_array_size(findings) == 0 &&
-            add_finding(findings, "hardware", "ok", NULL, "The configuration fits this host") < 0)
+            ctl_doctor_add(findings, "hardware", "ok", NULL, "The configuration fits this host") <
+                    0)
                 return NULL;
         return json_pack("{ss sO}", "format", CTL_DOCTOR_FORMAT, "findings", findings);
 }
@@ -750,10 +630,26 @@ json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
         /* The first two judge the configuration. */
         static const Judge judges[] = {
-                judge_config, judge_files,   judge_reasons, judge_service,    judge_hypervisor,
-                judge_parts,  judge_devices, judge_storage, judge_placement,  judge_numa,
-                judge_cells,  judge_reshape, judge_width,   judge_connection, judge_identity,
-                judge_hook,   judge_prepare, judge_clock,   judge_disk,
+                judge_config,
+                judge_files,
+                judge_reasons,
+                judge_service,
+                judge_hypervisor,
+                judge_parts,
+                judge_devices,
+                judge_storage,
+                judge_placement,
+                judge_numa,
+                judge_cells,
+                judge_reshape,
+                judge_width,
+                judge_connection,
+                judge_identity,
+                judge_hook,
+                ctl_doctor_judge_prepare,
+                ctl_doctor_judge_partitions,
+                judge_clock,
+                judge_disk,
         };
         _cleanup_json_ json_t *findings = json_array();
 

@@ -26,8 +26,9 @@
 #include "ctl/verbs/config.h"
 #include "formats/format-names.h"
 
-#define PREPARED_PATH "/run/compute-agent-prepare/prepared.json"
-#define PREPARED_MAX  ((size_t)4 << 20)
+#define PREPARED_PATH   "/run/compute-agent-prepare/prepared.json"
+#define PARTITIONS_PATH "/run/compute-agent-prepare/partitions.json"
+#define PREPARED_MAX    ((size_t)4 << 20)
 
 /* Reads the systemd unit of the service, whose settings the check of the configuration uses.
  * Returns unit, or NULL if systemd cannot be asked. */
@@ -85,19 +86,18 @@ static void ask_placement(Ctl *ctl, CtlFacts *facts, json_t **ret_connect, json_
         facts->identity = *ret_identity;
 }
 
-/* Returns the record of compute-agent-prepare; NULL: there is none. The caller owns the
- * reference. */
-static json_t *read_prepared(void)
+/* Returns a record of compute-agent-prepare; NULL: there is none. The caller owns the reference. */
+static json_t *read_record(const char *path, const char *expected)
 {
         _cleanup_json_ json_t *document = NULL;
         _cleanup_free_ char *text = NULL;
         const char *format;
         size_t n;
 
-        if (read_file_text(PREPARED_PATH, PREPARED_MAX, &text, &n, NULL) < 0 ||
+        if (read_file_text(path, PREPARED_MAX, &text, &n, NULL) < 0 ||
             json_parse(text, n, &document, NULL) < 0 ||
             json_read_string(document, "format", &format, NULL) < 0 ||
-            strcmp(format, PREPARED_FORMAT) != 0)
+            strcmp(format, expected) != 0)
                 return NULL;
         return TAKE_PTR(document);
 }
@@ -119,10 +119,11 @@ static int run_all_checks(Ctl *ctl, Error *reterr)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_json_ json_t *status = NULL, *connect = NULL, *identity = NULL, *document = NULL;
-        _cleanup_json_ json_t *prepared = read_prepared();
+        _cleanup_json_ json_t *prepared = read_record(PREPARED_PATH, PREPARED_FORMAT);
+        _cleanup_json_ json_t *partitions = read_record(PARTITIONS_PATH, PARTITIONS_FORMAT);
         _cleanup_(ctl_config_report_done) CtlConfigReport report = { 0 };
         _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
-        CtlFacts facts = { .prepared = prepared };
+        CtlFacts facts = { .prepared = prepared, .partitions = partitions };
         int r = ctl_config_examine(ctl->options.config, find_unit(ctl, &unit), &report, reterr);
 
         if (r < 0)

@@ -62,6 +62,8 @@ class TestInstalled(InstalledCase):
                      'usr/share/man/man8/compute-agent-prepare.8',
                      'usr/share/doc/compute-agent/examples/mig-layout@.service',
                      'usr/share/doc/compute-agent/examples/xe-profile@.service',
+                     'usr/share/doc/compute-agent/examples/fabric-partition@.service',
+                     'usr/share/doc/compute-agent/examples/fabric-partition-off@.service',
                      'usr/share/doc/compute-agent/examples/compute-agent.conf'):
             self.assertTrue((self.root / name).is_file(), name)
         self.assertEqual(list(self.root.glob('etc/**/*.conf')), [])

@@ -47,7 +47,7 @@ static void test_starts_of_guests(void **state)
 {
         static const struct {
                 const char *name;
-                size_t partition; /* of the entry; the claim 5 has partition 1 */
+                size_t partition; /* partition of the entry; that of the claim 5 is 1 */
                 int64_t claim;
                 PartitionState state;
                 const char *error;

@@ -539,6 +539,41 @@ static void test_prepared_cards(void **state)
         }
 }
 
+#define PARTITIONS(error, rows) \
+        "{'format': 'compute-agent-partitions/1', 'error': '" error "', 'partitions': [" rows "]}"
+#define A_PARTITION(state, waiting, error)                                            \
+        "{'set': 'hgx', 'partition': '1', 'state': '" state "', 'waiting': '" waiting \
+        "', 'error': '" error "'}"
+
+static void test_partitions(void **state)
+{
+        static const struct {
+                const char *partitions, *state, *text;
+        } cases[] = {
+                { NULL, "bad", "did not run since the boot, but [device_shapes hgx] has units" },
+                { PARTITIONS("locked", ""), "bad", "No partition was changed: locked" },
+                { PARTITIONS("", A_PARTITION("active", "", "")), "ok", "as their claims need" },
+                { PARTITIONS("", A_PARTITION("active", "it is open", "")), "warning",
+                  "Partition 1 of hgx is active: it is open" },
+                { PARTITIONS("", A_PARTITION("deactivating", "", "off@1 failed")), "bad",
+                  "Partition 1 of hgx is deactivating: off@1 failed" },
+        };
+        HostShapes shapes = { .set.name = (char *)"hgx", .activate = (char *)"on@.service" };
+        const Config config = { .driver.host = { .shapes = &shapes, .n_shapes = 1 } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                _cleanup_json_ json_t *status = json_pack("{ss}", "state", "ok"), *document = NULL;
+                _cleanup_json_ json_t *partitions =
+                        cases[i].partitions ? parse_quoted(cases[i].partitions) : NULL;
+
+                document = ctl_doctor_judge(&(const CtlFacts){
+                        .config = &config, .status = status, .partitions = partitions });
+                assert_string_equal(state_of(document, "partitions"), cases[i].state);
+                assert_non_null(strstr(ctl_json_text(finding_of(document, "partitions"), "text"),
+                                       cases[i].text));
+        }
+}
+
 static void test_unlisted_cards_have_no_check(void **state)
 {
         _cleanup_json_ json_t *status = json_pack("{ss}", "state", "ok"), *document = NULL;
@@ -548,7 +583,7 @@ static void test_unlisted_cards_have_no_check(void **state)
         assert_string_equal(state_of(document, "prepare"), "");
 }
 
-TEST_MAIN(test_table, test_long_reasons, test_missing_facts, test_prepared_cards,
+TEST_MAIN(test_table, test_long_reasons, test_missing_facts, test_prepared_cards, test_partitions,
           test_unlisted_cards_have_no_check, test_cells_without_cpus, test_single_findings,
           test_configuration, test_findings_about_the_connection,
           test_advice_names_the_missing_role, test_printed, test_measured)
