@@ -58,6 +58,7 @@
  * done, "partitions": [{"set": name of [device_shapes NAME], "partition": its id, "devices": [PCI
  * addresses], "claim": the claim that it was activated for, "state": "activating" | "active" |
  * "failed" | "deactivating", "since_usec": time of the state or of its last error, "error": "" or
- * why the last unit failed, "waiting": "" or why no unit is started, "lines": last lines of the
- * unit that failed}]}: the partitions that compute-agent-prepare activated. */
+ * why the last unit failed, "waiting": "" or why no unit is started, "retry": content of
+ * prepare-retry when it failed, "lines": last lines of the unit that failed}]}: the partitions that
+ * compute-agent-prepare activated. */
 #define PARTITIONS_FORMAT "compute-agent-partitions/1"

@@ -31,7 +31,7 @@ typedef struct PartitionEntry {
         char error[PARTITION_ERROR_SIZE];   /* error of the last unit; "": none */
         char waiting[PARTITION_ERROR_SIZE]; /* why no unit is started now; "": no reason */
         json_t *lines; /* last lines of the unit that failed; owned; NULL: none */
-        bool tried;    /* a unit of this pass has failed; not in the document */
+        char retry[PARTITION_WANTED_SIZE]; /* stamp of prepare-retry when it failed */
 } PartitionEntry;
 
 typedef struct PartitionRecord {

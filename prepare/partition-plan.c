@@ -95,6 +95,12 @@ static PartitionStep find_need(const DeviceSet *set, const PartitionFacts *facts
         return step;
 }
 
+/* Returns true if the last unit has failed, and must not be started again now. */
+static bool has_failed(const PartitionFacts *facts, const PartitionEntry *entry)
+{
+        return entry->error[0] && strcmp(entry->retry, facts->retry) == 0;
+}
+
 /* Returns the step of an entry: of the kind PARTITION_STEP_NONE if it needs none, or must wait. */
 static PartitionStep plan_entry(const DeviceSet *set, const PartitionFacts *facts,
                                 const PartitionEntry *entry)
@@ -104,9 +110,12 @@ static PartitionStep plan_entry(const DeviceSet *set, const PartitionFacts *fact
         PrepareOpen open;
         int64_t owner;
 
-        if (!partition || entry->tried)
+        if (!partition)
                 return step;
         step = find_need(set, facts, entry, partition);
+        if (has_failed(facts, entry) &&
+            !(entry->state == PARTITION_FAILED && step.kind == PARTITION_STEP_DEACTIVATE))
+                return (PartitionStep){ .kind = PARTITION_STEP_NONE };
         open = find_open(facts, partition);
         if (open == PREPARE_OPEN_NO)
                 return step;

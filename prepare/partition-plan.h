@@ -16,7 +16,9 @@
  *   - Nothing is deactivated because of a missing claim while the claims are not completely known.
  *   - A partition that a process has open is active. So its claim is recorded without a unit, if it
  *     has no entry, or one of a claim that is gone.
- *   - After a failed unit its partition gets no step in the same pass.
+ *   - A unit that failed is started again after a new stamp in prepare-retry, which the agent
+ * writes when a person has lifted the cordons. A failed activation is followed by a deactivation
+ * when its claim is gone.
  *   - An entry whose partition the configuration lacks gets no step, and its devices stay
  *     blocked. */
 
@@ -41,6 +43,7 @@ typedef struct PartitionFacts {
         const PartitionRecord *record;
         const PrepareFunction *functions; /* devices of sets with their open handles */
         size_t n_functions;
+        const char *retry; /* stamp of prepare-retry now */
 } PartitionFacts;
 
 /* Returns the next step for a set, of which no unit runs. Deactivations come first. */

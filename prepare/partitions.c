@@ -10,7 +10,8 @@
  * still runs. A partition without an entry is not active: its unit "deactivate" succeeded, or none
  * was started since the boot.
  *
- * A unit that fails because the system stops is not recorded as failed.
+ * A unit that failed is started again when the agent changes prepare-retry. A unit that fails
+ * because the system stops is not recorded as failed.
  *
  * LIMITATIONS: only VFIO handles are seen, so a device with another driver looks closed.
  *
@@ -56,8 +57,10 @@ typedef struct Run {
         PrepareCard devices; /* functions: the devices of all sets with units */
         Lane *lanes;
         size_t n_lanes;
-        bool changed; /* since the record was written */
-        bool due;     /* a look must be made */
+        char retry[PREPARE_WANTED_SIZE]; /* stamp of prepare-retry */
+        bool changed;                    /* since the record was written */
+        bool due;                        /* a look must be made */
+        bool stops;                      /* the system stops, so no unit is started */
 } Run;
 
 static void run_done(Run *run)
@@ -135,7 +138,8 @@ static PartitionFacts facts_of(const Run *run)
         return (PartitionFacts){ .claims = &run->claims,
                                  .record = &run->record,
                                  .functions = run->devices.functions,
-                                 .n_functions = run->devices.n_functions };
+                                 .n_functions = run->devices.n_functions,
+                                 .retry = run->retry };
 }
 
 static const Lane *find_lane(const Run *run, const char *set)
@@ -205,7 +209,7 @@ static void fail(Run *run, const Lane *lane, PartitionEntry *entry, PartitionSta
 {
         set_state(run, entry, state);
         snprintf(entry->error, sizeof(entry->error), "%s", reason);
-        entry->tried = true;
+        snprintf(entry->retry, sizeof(entry->retry), "%s", run->retry);
         entry->lines = lane->unit ? prepare_unit_lines(lane->unit) : NULL;
         log_entry(entry, LOG_ERR, MESSAGE_PREPARE_FAILED, reason);
 }
@@ -285,7 +289,7 @@ static void finish_unit(Run *run, Lane *lane, PartitionEntry *entry, int status)
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
                 succeed(run, lane, entry);
         } else if (prepare_unit_system_stops()) {
-                entry->tried = true;
+                run->stops = true;
         } else {
                 snprintf(reason, sizeof(reason), "%.180s failed", lane->unit);
                 fail(run, lane, entry,
@@ -347,7 +351,8 @@ static int look(Run *run, Error *reterr)
         run->due = false;
         read_claims(run);
         r = read_devices(run, reterr);
-        for (size_t i = 0; r == 0 && i < run->n_lanes && !run->record.error[0]; i++) {
+        for (size_t i = 0; r == 0 && i < run->n_lanes && !run->record.error[0] && !run->stops;
+             i++) {
                 const PartitionFacts facts = facts_of(run);
                 Lane *lane = &run->lanes[i];
                 PartitionStep step = { .kind = PARTITION_STEP_NONE };
@@ -365,17 +370,17 @@ static int look(Run *run, Error *reterr)
         return r;
 }
 
-/* Notes a new stamp: units that failed are started again. */
-static void read_stamp(Run *run)
+/* Notes new stamps. */
+static void read_stamps(Run *run)
 {
-        char now[PREPARE_WANTED_SIZE];
+        char wanted[PREPARE_WANTED_SIZE], retry[PREPARE_WANTED_SIZE];
 
-        prepare_read_wanted(run->paths, "prepare-wanted", now);
-        if (strcmp(now, run->record.wanted) == 0)
+        prepare_read_wanted(run->paths, "prepare-wanted", wanted);
+        prepare_read_wanted(run->paths, "prepare-retry", retry);
+        if (strcmp(wanted, run->record.wanted) == 0 && strcmp(retry, run->retry) == 0)
                 return;
-        snprintf(run->record.wanted, sizeof(run->record.wanted), "%s", now);
-        for (size_t i = 0; i < run->record.n_items; i++)
-                run->record.items[i].tried = false;
+        snprintf(run->record.wanted, sizeof(run->record.wanted), "%s", wanted);
+        snprintf(run->retry, sizeof(run->retry), "%s", retry);
         run->due = run->changed = true;
 }
 
@@ -398,7 +403,7 @@ static int serve(Run *run, Error *reterr)
 
         run->due = true;
         while (r == 0 && (run->due || n_running > 0)) {
-                read_stamp(run);
+                read_stamps(run);
                 if (run->due)
                         r = look(run, reterr);
                 if (r == 0 && run->changed)
@@ -442,6 +447,7 @@ int prepare_print_partitions(const Config *config, const PreparePaths *paths, Er
         _cleanup_(run_done) Run run = { .config = config, .paths = paths };
         int r = make_lanes(&run, reterr);
 
+        read_stamps(&run);
         if (r == 0)
                 r = read_record(&run, reterr);
         if (r == 0)

@@ -280,7 +280,8 @@ int bus_check_claim_placed(sd_bus_message *call, ClaimService *service, sd_bus_e
         return r < 0 ? bus_claims_error(service, error, r == -ENOMEM ? r : -EINVAL, &words) : 0;
 }
 
-/* Returns a result of bus_claims_error() if the claim has a partition that no guest can use now. */
+/* Returns 0 if a guest can use the partitions of the claim now. Otherwise returns a result for
+ * bus_claims_error(), with words: -EBUSY while one is not active yet. */
 static int check_partitions(const ClaimService *service, const Claim *claim, Error *words)
 {
         int r = partitions_check_claim(service, claim, words);

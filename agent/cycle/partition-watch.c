@@ -3,8 +3,9 @@
 /* Each look reads the record and the claims. A failed unit has a time (since_usec) in its entry,
  * and "seen" has the failures for which this process saw a cordon. A failure without a cordon is
  * either new, and the devices are cordoned, or it was seen, and a person has lifted the cordon.
- * Then a stamp starts the program, which starts the unit again. If this process was restarted in
- * between, the devices are cordoned again: only that person's next uncordon counts.
+ * Then a stamp in prepare-retry lets the program start the unit again. A person can lift the
+ * cordons one by one, so only the last one counts. If this process was restarted in between, the
+ * devices are cordoned again: only that person's next uncordon counts.
  *
  * Tests: tests/integration/claims/test_partitions.py */
 
@@ -65,25 +66,31 @@ int partition_watch_new(PartitionWatch **ret, const CleanerConfig *config)
         return 0;
 }
 
-/* Starts the program, unless that was done a moment ago. */
-static void write_stamp(PartitionWatch *watch)
+/* Starts the program, unless that was done a moment ago. retries: units that failed are started
+ * again. */
+static void write_stamp(PartitionWatch *watch, bool retries)
 {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
 
         if (now < watch->stamp_usec + STAMP_USEC)
                 return;
         watch->stamp_usec = now;
-        prepare_wanted_write(&watch->config.service->wanted);
+        if (retries)
+                prepare_wanted_retry(&watch->config.service->wanted);
+        else
+                prepare_wanted_write(&watch->config.service->wanted);
 }
 
 /* Failures */
 
-static bool is_cordoned(const PartitionWatch *watch, const PartitionEntry *entry)
+/* Counts the devices of an entry whose cordon has this state. */
+static size_t count_devices(const PartitionWatch *watch, const PartitionEntry *entry, bool cordoned)
 {
+        size_t n = 0;
+
         for (char **device = entry->devices; *device; device++)
-                if (cordon_has_member(watch->config.cordon, *device))
-                        return true;
-        return false;
+                n += cordon_has_member(watch->config.cordon, *device) == cordoned;
+        return n;
 }
 
 static const char *describe(const PartitionEntry *entry)
@@ -143,22 +150,23 @@ static void cordon_entry(PartitionWatch *watch, const CleanerHost *host,
         log_failure(entry);
 }
 
-/* Sees to an entry whose unit failed. Returns true if its devices were cordoned now. */
+/* Sees to an entry whose unit failed. *ret_lifted is set if a person has lifted its cordons.
+ * Returns true if its devices were cordoned now. */
 static bool tend_failure(PartitionWatch *watch, const CleanerHost *host,
-                         const PartitionEntry *entry)
+                         const PartitionEntry *entry, bool *ret_lifted)
 {
         _cleanup_free_ char *key =
                 text_format("%s/%s/%" PRIu64, entry->set, entry->partition, entry->since_usec);
         bool is_new = key && !string_set_contains(&watch->seen, key);
-        bool cordoned = is_cordoned(watch, entry);
+        bool cordons = is_new && count_devices(watch, entry, false) > 0;
 
-        if (!cordoned && is_new)
+        if (cordons)
                 cordon_entry(watch, host, entry);
-        else if (!cordoned)
-                write_stamp(watch);
+        else if (count_devices(watch, entry, true) == 0)
+                *ret_lifted = true;
         if (is_new)
                 (void)string_set_add(&watch->seen, key);
-        return !cordoned && is_new;
+        return cordons;
 }
 
 /* Unfinished work */
@@ -213,7 +221,7 @@ static bool look(PartitionWatch *watch, const CleanerHost *host, const Partition
 {
         _cleanup_(string_set_done) StringSet left = STRING_SET_INIT;
         const PrepareWanted *wanted = &watch->config.service->wanted;
-        bool unfinished;
+        bool unfinished, failed = false, lifted = false;
         int r = 0;
 
         for (size_t i = 0; i < host->config->n_shapes && r == 0; i++)
@@ -221,13 +229,17 @@ static bool look(PartitionWatch *watch, const CleanerHost *host, const Partition
                         r = partition_list_left(&host->config->shapes[i].set, record, claims,
                                                 &left);
         for (size_t i = 0; i < record->n_items; i++)
-                if (record->items[i].error[0] && find_shapes(host->config, record->items[i].set))
-                        *ret_changed |= tend_failure(watch, host, &record->items[i]);
-        unfinished = has_inactive_claim(host->config, record, claims) ||
+                if (record->items[i].error[0] && find_shapes(host->config, record->items[i].set)) {
+                        *ret_changed |= tend_failure(watch, host, &record->items[i], &lifted);
+                        failed = true;
+                }
+        if (!failed)
+                string_set_done(&watch->seen);
+        unfinished = lifted || has_inactive_claim(host->config, record, claims) ||
                      has_changing_entry(host->config, record, &left);
         /* A run can be killed after it saw the stamp, and an entry can wait for a process. */
         if (unfinished || (wanted->stamp[0] && strcmp(record->wanted, wanted->stamp) != 0))
-                write_stamp(watch);
+                write_stamp(watch, lifted);
         if (r == 0 && !string_set_equal(&left, &watch->left)) {
                 *ret_changed = true;
                 string_set_done(&watch->left);

@@ -120,6 +120,19 @@ void prepare_wanted_write(PrepareWanted *wanted)
         wanted->logged = r < 0;
 }
 
+void prepare_wanted_retry(PrepareWanted *wanted)
+{
+        _cleanup_free_ char *path =
+                text_format("%.*s/prepare-retry", (int)(strrchr(wanted->path, '/') - wanted->path),
+                            wanted->path);
+        char stamp[PREPARE_STAMP_SIZE];
+
+        snprintf(stamp, sizeof(stamp), "%" PRIx64, clock_usec(CLOCK_BOOTTIME));
+        if (!path || write_stamp(path, stamp) < 0)
+                log_debug("Cannot write prepare-retry. Retrying.");
+        prepare_wanted_write(wanted);
+}
+
 void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const Snapshot *snapshot,
                          const Claim *claim)
 {

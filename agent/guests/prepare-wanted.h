@@ -34,6 +34,9 @@ void prepare_wanted_done(PrepareWanted *wanted);
  * succeeds. */
 void prepare_wanted_write(PrepareWanted *wanted);
 
+/* Writes a new stamp to prepare-retry too, so that units that failed are started again. */
+void prepare_wanted_retry(PrepareWanted *wanted);
+
 /* Writes a stamp if prepare_wanted_concerns() a device of the claim, which changed. snapshot NULL:
  * each function can be of such a card. */
 void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const Snapshot *snapshot,

@@ -23,6 +23,7 @@ static void test_round_trip(void **state)
         entry->since_usec = 17;
         strcpy(entry->error, "off@1.service failed");
         strcpy(entry->waiting, "a process");
+        strcpy(entry->retry, "2f");
         entry->lines = json_pack("[s]", "first");
         document = partition_record_to_json(&record);
         assert_int_equal(partition_record_from_json(document, &copy, NULL), 0);
@@ -38,6 +39,7 @@ static void test_round_trip(void **state)
         assert_int_equal(entry->since_usec, 17);
         assert_string_equal(entry->error, "off@1.service failed");
         assert_string_equal(entry->waiting, "a process");
+        assert_string_equal(entry->retry, "2f");
         assert_string_equal(entry->devices[1], "0000:42:00.0");
         assert_null(entry->devices[2]);
         assert_int_equal(json_array_size(entry->lines), 1);
@@ -45,10 +47,10 @@ static void test_round_trip(void **state)
         assert_int_equal(copy.n_items, 0);
 }
 
-#define ENTRY(state_, devices_)                                                                  \
-        "{\"format\":\"" PARTITIONS_FORMAT "\",\"wanted\":\"\",\"error\":\"\",\"partitions\":"   \
-        "[{\"set\":\"hgx\",\"partition\":\"1\",\"claim\":1,\"state\":\"" state_                  \
-        "\",\"since_usec\":1,\"error\":\"\",\"waiting\":\"\",\"lines\":[],\"devices\":" devices_ \
+#define ENTRY(state_, devices_)                                                                                 \
+        "{\"format\":\"" PARTITIONS_FORMAT "\",\"wanted\":\"\",\"error\":\"\",\"partitions\":"                  \
+        "[{\"set\":\"hgx\",\"partition\":\"1\",\"claim\":1,\"state\":\"" state_                                 \
+        "\",\"since_usec\":1,\"error\":\"\",\"waiting\":\"\",\"retry\":\"\",\"lines\":[],\"devices\":" devices_ \
         "}]}"
 
 static void test_invalid_documents(void **state)

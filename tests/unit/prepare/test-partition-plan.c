@@ -17,7 +17,8 @@
 
 typedef struct Case {
         const char *name;
-        const char *entries;  /* "PARTITION CLAIM STATE"; "!" after the state: a unit failed */
+        const char *entries;  /* "PARTITION CLAIM STATE"; then "!": a unit failed; "*": also, and it
+                                 is retried */
         const char *claims;   /* "ID PARTITION", with "?" after the id: pending */
         const char *open;     /* devices that a process has open */
         const char *unknown;  /* devices that are not known */
@@ -58,8 +59,9 @@ static void add_entries(const DeviceSet *set, const char *text, PartitionRecord 
                         continue;
                 entry = partition_record_add(record, "hgx", find(set, id), claim);
                 assert_non_null(entry);
-                entry->tried = strchr(state, '!') != NULL;
-                state[strcspn(state, "!")] = '\0';
+                strcpy(entry->error, strpbrk(state, "!*") ? "failed" : "");
+                strcpy(entry->retry, strchr(state, '*') ? "1" : "2");
+                state[strcspn(state, "!*")] = '\0';
                 while (strcmp(partition_state_to_text(entry->state), state) != 0)
                         entry->state = (entry->state + 1) % _PARTITION_STATE_MAX;
         }
@@ -93,9 +95,11 @@ static void check(const Case *c)
         PrepareClaim items[32];
         PrepareClaims claims = { .items = items, .complete = !c->incomplete };
         PrepareFunction functions[4] = { 0 };
-        PartitionFacts facts = {
-                .claims = &claims, .record = &record, .functions = functions, .n_functions = 4
-        };
+        PartitionFacts facts = { .claims = &claims,
+                                 .record = &record,
+                                 .functions = functions,
+                                 .n_functions = 4,
+                                 .retry = "2" };
         PartitionStep step;
         char text[128];
         size_t n;
@@ -170,13 +174,16 @@ static void test_steps(void **state)
                   NULL, "deactivate left 5", true },
                 { "an interrupted deactivation, a new claim", "left 5 deactivating", "6 left", NULL,
                   NULL, "deactivate left 5", false },
-                { "a failed activation in the same pass", "left 5 failed!", "5 left", NULL, NULL,
-                  "", false },
-                { "a failed activation", "left 5 failed", "5 left", NULL, NULL, "activate left 5",
+                { "a failed activation", "left 5 failed!", "5 left", NULL, NULL, "", false },
+                { "a retried activation", "left 5 failed*", "5 left", NULL, NULL, "activate left 5",
                   false },
-                { "a failed activation, the claim is gone", "left 5 failed", "", NULL, NULL,
+                { "a failed deactivation", "left 5 deactivating!", "", NULL, NULL, "", false },
+                { "a retried deactivation", "left 5 deactivating*", "", NULL, NULL,
                   "deactivate left 5", false },
-                { "a failed activation, claims not known", "left 5 failed", "", NULL, NULL, "",
+                { "a late activation", "left 5 activating!", "", NULL, NULL, "", false },
+                { "a failed activation, the claim is gone", "left 5 failed!", "", NULL, NULL,
+                  "deactivate left 5", false },
+                { "a failed activation, claims not known", "left 5 failed!", "", NULL, NULL, "",
                   true },
                 { "the failure of one partition", "left 5 failed!", "5 left,6 right", NULL, NULL,
                   "activate right 6", false },
@@ -194,9 +201,11 @@ static void test_changed_configuration(void **state)
         PrepareFunction functions[4] = { { .address = A }, { .address = B } };
         PrepareClaim items[8];
         PrepareClaims claims = { .items = items, .complete = true };
-        PartitionFacts facts = {
-                .claims = &claims, .record = &record, .functions = functions, .n_functions = 4
-        };
+        PartitionFacts facts = { .claims = &claims,
+                                 .record = &record,
+                                 .functions = functions,
+                                 .n_functions = 4,
+                                 .retry = "2" };
 
         assert_non_null(partition_record_add(&record, "hgx", find(&shapes.set, "left"), 4));
         strcpy(record.items[0].partition, "gone");

@@ -147,7 +147,13 @@ static void test_open_devices_wait(void **state)
         check(f, "off@1.service ", "");
 }
 
-static void test_failures_are_tried_once_in_a_run(void **state)
+/* Lets the next run start failed units again. */
+static void retry(PrepareFixture *f, const char *stamp)
+{
+        scratch_write(f->run, "compute-agent/prepare-retry", stamp);
+}
+
+static void test_failures_wait_for_a_retry(void **state)
 {
         PrepareFixture *f = *state;
 
@@ -158,15 +164,19 @@ static void test_failures_are_tried_once_in_a_run(void **state)
         assert_int_equal(run_it(f), PREPARE_FAILED);
         check(f, "on@1.service on@2.service ", "1 1 failed! 2 2 active ");
         assert_int_equal(run_it(f), PREPARE_FAILED);
+        check(f, "", "1 1 failed! 2 2 active ");
+        retry(f, "1");
+        assert_int_equal(run_it(f), PREPARE_FAILED);
         check(f, "on@1.service ", "1 1 failed! 2 2 active ");
         end_claims(f);
         assert_int_equal(run_it(f), PREPARE_FAILED);
         check(f, "off@1.service off@2.service ", "1 1 deactivating! ");
         put_claim(f, 3, "claimed", A, "");
         assert_int_equal(run_it(f), PREPARE_FAILED);
-        check(f, "off@1.service ", "1 1 deactivating! ");
+        check(f, "", "1 1 deactivating! ");
         put_mark(f, "FAIL-off@1.service", false);
         put_mark(f, "FAIL-on@1.service", false);
+        retry(f, "2");
         assert_int_equal(run_it(f), PREPARE_DONE);
         check(f, "off@1.service on@1.service ", "1 3 active ");
 }
@@ -188,7 +198,7 @@ static void test_killed_runs(void **state)
         check(f, "off@1.service ", "");
 }
 
-/* A unit that does not end in its time can still run. So the next run waits for it. */
+/* A unit that does not end in its time can still run. So the next try waits for it. */
 static void test_a_late_unit(void **state)
 {
         PrepareFixture *f = *state;
@@ -199,6 +209,9 @@ static void test_a_late_unit(void **state)
         check(f, "on@1.service ", "1 1 activating! ");
         put_mark(f, "HOLD-on@1.service", false);
         end_claims(f);
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        check(f, "", "1 1 activating! ");
+        retry(f, "1");
         assert_int_equal(run_it(f), PREPARE_DONE);
         check(f, "on@1.service off@1.service ", "");
 }
@@ -227,5 +240,5 @@ static void test_unread_claims_change_nothing(void **state)
 }
 
 TEST_MAIN_WITH(set_up, prepare_teardown, test_a_partition_follows_its_claim, test_open_devices_wait,
-               test_failures_are_tried_once_in_a_run, test_killed_runs, test_a_late_unit,
+               test_failures_wait_for_a_retry, test_killed_runs, test_a_late_unit,
                test_the_system_stops, test_unread_claims_change_nothing)
