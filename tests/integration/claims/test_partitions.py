@@ -46,8 +46,8 @@ class PartitionUnits(CleanUnits):
 
 
 class PartitionsCase(ShapesCase):
-    options = {**ShapesCase.options, 'hook': {'enabled': 'true', 'timeout': '20'}, 'device_shapes hgx': {
-        **ShapesCase.options['device_shapes hgx'], 'activate': 'on@.service', 'deactivate': 'off@.service', 'timeout_sec': '30'}}
+    options = property(lambda self: {**ShapesCase.options, 'hook': {'enabled': 'true', 'timeout': '20'}, 'device_shapes hgx': {
+        **ShapesCase.options['device_shapes hgx'], 'activate': 'on@.service', 'deactivate': 'off@.service', 'timeout_sec': '30'}})
 
     def setUp(self):
         self.units = PartitionUnits(self.scratch, {address: (0x10de, 0x2330) for address in GPUS})
@@ -138,6 +138,21 @@ class TestPartitions(PartitionsCase):
         self.assertGreater(seconds, 1)
         self.assertLess(seconds, 10)
         self.assertEqual(self.entries()['1'][1], 'active')
+
+    def test_a_guest_is_refused_if_the_activation_takes_too_long(self):
+        """The policy for an agent that is away does not matter: the guest would start without its partition."""
+        self.agent.configure({'hook': {'timeout': '4'}})
+        self.agent.ctl('reload')
+        self.touch('hold-on@1.service')
+        consumer = str(uuid.uuid4())
+        claim = self.gpus(4, consumer)
+        code, words, seconds = self.prepare(claim, consumer)
+        self.assertEqual(code, 1)
+        self.assertIn('a device is not ready for guest g1: Partition 1 of hgx is not active yet', words)
+        self.assertLess(seconds, 6)
+        self.untouch('hold-on@1.service')
+        self.wait_entries(_1=(claim['id'], 'active', False))
+        self.assertEqual(self.prepare(claim, consumer)[:2], (0, ''))
 
     def test_a_failed_activation_cordons_until_a_person_lifts_it(self):
         self.touch('fail-on@1.service')
