@@ -120,8 +120,8 @@ static void log_failure(const PartitionEntry *entry)
                   entry->partition, entry->set, describe(entry), entry->error, lines);
 }
 
-/* Cordons the devices of a partition. A failure is logged, and the record keeps the devices
- * withheld. */
+/* Cordons the devices of a partition that have no cordon yet. A failure is logged, and the record
+ * keeps the devices withheld. */
 static void cordon_entry(PartitionWatch *watch, const CleanerHost *host,
                          const PartitionEntry *entry)
 {
@@ -134,9 +134,12 @@ static void cordon_entry(PartitionWatch *watch, const CleanerHost *host,
         (void)claim_cut_text(text ? text : entry->error, cut);
         for (char **device = entry->devices; *device; device++) {
                 Error error = ERROR_NULL;
-                int r = cordon_set(config->cordon, host->tree, &config->root, *device, cut, WHO,
-                                   clock_usec(CLOCK_REALTIME), &error);
+                int r;
 
+                if (cordon_has_member(config->cordon, *device))
+                        continue;
+                r = cordon_set(config->cordon, host->tree, &config->root, *device, cut, WHO,
+                               clock_usec(CLOCK_REALTIME), &error);
                 if (r < 0)
                         log_warning("Cannot cordon device %s: %s. It stays withheld.", *device,
                                     error_text(&error, r));
