@@ -222,7 +222,7 @@ static int find_partition(Adoption *adoption, const DeviceSet *set, const char *
         _cleanup_(taken_done) Taken taken = { 0 };
         const DevicePartition *partition = device_set_find(set, devices, n);
         DeviceSetUse use = { 0 };
-        int r = store_taken(adoption->claims, &taken, reterr);
+        int r = store_taken(adoption->claims, false, &taken, reterr);
 
         if (r < 0)
                 return r;

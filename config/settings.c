@@ -38,12 +38,20 @@ int config_settings_read(ConfigSettings *settings, char *const paths[], Error *r
 }
 
 /* Checks whether two names mean the same section. Upper and lower case are equal, and the number of
- * blanks before NAME of [device_prepare NAME] does not matter. */
+ * blanks before NAME of [device_prepare NAME] and its like does not matter. */
 static bool is_same_section(const char *a, const char *b)
 {
-        const char *name_a = config_prepare_name(a), *name_b = config_prepare_name(b);
+        static const char *(*const find_name[])(const char *section) = {
+                config_prepare_name, config_clean_name, config_shapes_name
+        };
 
-        return name_a && name_b ? strcasecmp(name_a, name_b) == 0 : strcasecmp(a, b) == 0;
+        for (size_t i = 0; i < ARRAY_SIZE(find_name); i++) {
+                const char *name_a = find_name[i](a), *name_b = find_name[i](b);
+
+                if (name_a && name_b)
+                        return strcasecmp(name_a, name_b) == 0;
+        }
+        return strcasecmp(a, b) == 0;
 }
 
 static bool is_named(const ConfigEntry *entry, const char *section, const char *key)
