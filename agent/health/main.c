@@ -20,10 +20,10 @@
  * journal needs only the group systemd-journal. The journal has lines that were written while the
  * program did not run. A read blocks on the disk.
  *
- * The start of the journal: the entry of the cursor was read before. The reader goes back from it
- * by at most REPLAY_MAX entries, and returns these and the entry itself as quiet. So a rule that
- * counts lines within a time counts across a restart. If the journal no longer has the entry,
- * reading begins at the nearest one. Without a cursor it begins with this boot.
+ * The start of the journal: the entry of the cursor was read before. The reader returns it, and the
+ * entries before it within the longest time of the rules, again as quiet, at most REPLAY_MAX. So a
+ * rule that counts lines within a time counts across a restart. If the journal no longer has the
+ * entry, reading begins at the nearest one. Without a cursor it begins with this boot.
  *
  * journald splits the message of a process that writes to /dev/kmsg into identifier and text. The
  * reader joins them, so that a pattern sees the line as dmesg shows it.
@@ -116,26 +116,24 @@ static int select_kernel(KernelLog *log)
         return r < 0 ? r : sd_journal_add_match(log->journal, "_TRANSPORT=kernel", 0);
 }
 
-/* Goes back from the entry of the cursor, and counts the entries that are not new. */
+/* Goes back from the entry of the cursor to the one before the first that will be read again, and
+ * counts those that will be. The next sd_journal_next() returns the first of them. */
 static int go_back(KernelLog *log)
 {
         uint64_t usec = 0, at = 0;
         int r = sd_journal_get_realtime_usec(log->journal, &usec);
 
-        for (log->n_quiet = 1; r >= 0 && log->n_quiet < REPLAY_MAX; log->n_quiet++) {
+        for (log->n_quiet = 1; r >= 0; log->n_quiet++) {
                 r = sd_journal_previous(log->journal);
-                if (r <= 0)
-                        break;
-                r = sd_journal_get_realtime_usec(log->journal, &at);
-                if (r >= 0 && at + log->source.back_usec < usec)
-                        break;
+                /* The first sd_journal_next() after a seek to the head returns the first entry. */
+                if (r == 0)
+                        return sd_journal_seek_head(log->journal);
+                if (r > 0)
+                        r = sd_journal_get_realtime_usec(log->journal, &at);
+                if (r >= 0 && (at + log->source.back_usec < usec || log->n_quiet == REPLAY_MAX))
+                        return 0;
         }
-        if (r < 0)
-                return r;
-        /* The first sd_journal_next() after a seek to the head returns the first entry. */
-        if (r == 0)
-                return sd_journal_seek_head(log->journal);
-        return 0;
+        return r;
 }
 
 /* Goes to the first entry of this boot. */

@@ -5,11 +5,13 @@ lifts it, and nothing is lost while the agent or the helper does not run."""
 import json
 import os
 import signal
+import subprocess
+import threading
 import time
 import uuid
 from pathlib import Path
 
-from tests.env.agent import Agent
+from tests.env.agent import Agent, build_folder
 from tests.env.case import EnvCase
 from tests.env.hosts import recorded_host
 from tests.env.kernel_journal import SHIPPED, KernelJournal, helper, new_boot
@@ -19,6 +21,8 @@ from tests.integration.agent.test_agent import GPU_A, GPU_B, AgentCase
 ADDRESS = '0000:41:00.0'
 LOST = 'NVRM: Xid (PCI:0000:41:00): 79, pid=4711, GPU has fallen off the bus.'
 LATENCY_SEC = 5
+REPLAY_MAX = 20000  # of agent/health/main.c
+WINDOW_SEC = 7 * 86400  # longest "within" of the rules of the package
 
 RECOVERS = r"""
 rules:
@@ -153,6 +157,39 @@ class TestWithheld(HealthCase):
         self.settle(agent)
         self.assertEqual(self.reserved(agent), (0, 4))
         self.assertEqual(agent.status()['devices_cordoned'], '')
+
+
+class TestReplay(HealthCase):
+    def run_helper(self, *options):
+        """Runs compute-agent-health until it has printed findings and its state after them. Returns the findings and the state."""
+        words = [str(build_folder() / 'compute-agent-health'), '--rules=%s' % SHIPPED, '--journal=%s' % self.journal.folder, *options]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
+            timer = threading.Timer(30, child.kill)
+            timer.start()
+            findings, state = [], None
+            while not findings or not state:
+                message = json.loads(child.stdout.readline())
+                if message['kind'] == 'finding':
+                    findings.append(message)
+                state = message if message['kind'] == 'state' and findings else None
+            timer.cancel()
+            child.kill()
+        return findings, state
+
+    def find_new(self):
+        """Returns the addresses of the findings about a line that follows the position of an earlier run."""
+        position = self.run_helper()[1]['cursor']
+        self.journal.write(LOST.replace('41', '81'))
+        return [finding['address'] for finding in self.run_helper('--cursor=%s' % position)[0]]
+
+    def test_only_lines_after_the_position_are_new_if_the_limit_of_entries_ends_the_replay(self):
+        self.journal.write(*['line %d' % number for number in range(REPLAY_MAX)], LOST)
+        self.assertEqual(self.find_new(), ['0000:81:00.0'])
+
+    def test_only_lines_after_the_position_are_new_if_the_time_of_the_rules_ends_the_replay(self):
+        self.journal.write(*['line %d' % number for number in range(3)], LOST.replace('41', '42'), ago_sec=WINDOW_SEC + 60)
+        self.journal.write(LOST)
+        self.assertEqual(self.find_new(), ['0000:81:00.0'])
 
 
 class TestRules(HealthCase):
