@@ -164,11 +164,13 @@ static int add_hosts(CtlHosts *hosts, const char *list, Error *reterr)
         }
 }
 
-/* Adds the first word of each line, unless it begins a comment with "#". */
+/* Adds the first word of each line, unless it begins a comment with "#". Returns 1 if there was a
+ * name, 0, or a negative errno with words. */
 static int read_lines(CtlHosts *hosts, FILE *file, Error *reterr)
 {
         _cleanup_free_ char *line = NULL;
         size_t size = 0;
+        int found = 0;
 
         while (getline(&line, &size, file) >= 0) {
                 const char *name = line + strspn(line, " \t");
@@ -177,8 +179,9 @@ static int read_lines(CtlHosts *hosts, FILE *file, Error *reterr)
 
                 if (r < 0)
                         return r;
+                found |= length > 0;
         }
-        return 0;
+        return found;
 }
 
 /* Adds the names of a file, one on each line; "-" is standard input. "#" begins a comment. A file
@@ -186,15 +189,14 @@ static int read_lines(CtlHosts *hosts, FILE *file, Error *reterr)
 static int read_hosts(CtlHosts *hosts, const char *path, Error *reterr)
 {
         _cleanup_fclose_ FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "re");
-        size_t n = hosts->n;
         int r;
 
         if (!file && strcmp(path, "-") != 0)
                 return error_setf(reterr, errno, "%s: %s", path, strerror(errno));
         r = read_lines(hosts, file ? file : stdin, reterr);
-        if (r < 0)
-                return r;
-        return hosts->n > n ? 0 : error_setf(reterr, EINVAL, "%s contains no host name", path);
+        if (r != 0)
+                return MIN(r, 0);
+        return error_setf(reterr, EINVAL, "%s contains no host name", path);
 }
 
 /* Reads the value of --json. Without a value (NULL), a terminal gets the pretty form, as with

@@ -259,6 +259,20 @@ static void test_hosts(void **state)
         }
 }
 
+static void test_hosts_file_can_repeat_the_hosts_of_the_command_line(void **state)
+{
+        _cleanup_(scratch_folder_removep) char *folder = scratch_folder_make();
+        _cleanup_free_ char *path = scratch_path(folder, "hosts");
+        const char *const words[] = { "status", "-H", "b,a", "--hosts-file", path, NULL };
+        _cleanup_(ctl_options_done) CtlOptions options = { 0 };
+        const CtlVerb *verb = NULL;
+
+        scratch_write(folder, "hosts", "a\nb\n");
+        assert_int_equal(parse(words, &options, &verb, NULL), 0);
+        assert_int_equal(options.hosts.n, 2);
+        assert_string_equal(options.host, "b");
+}
+
 static void assert_80_columns(const char *text)
 {
         while (*text) {
@@ -320,4 +334,5 @@ static void test_help_of_each_verb(void **state)
 
 TEST_MAIN(test_usage_table, test_values, test_the_old_spelling_of_dry_run,
           test_impossible_requests_are_kept_for_the_verb, test_hosts,
+          test_hosts_file_can_repeat_the_hosts_of_the_command_line,
           test_help_wins_over_everything_else, test_help_of_all, test_help_of_each_verb)
