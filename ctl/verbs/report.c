@@ -187,19 +187,22 @@ static int pack(const CtlChild *children, const char *name, const char *archive,
         return r;
 }
 
-/* Prints the name of the archive, and the commands that could not run or reached their time
- * limit. */
+/* Prints the name of the archive, the parts whose command could not run, and those whose command
+ * reached its time limit. The archive has the output of the latter up to that time. */
 static void print_made(Ctl *ctl, const char *archive, json_t *index)
 {
+        bool prints = !ctl->options.json && !ctl->options.quiet;
         const json_t *part;
         size_t i;
 
-        if (!ctl->options.json && !ctl->options.quiet)
-                json_array_foreach(index, i, part)
-                        if (json_integer_value(json_object_get(part, "code")) == 127 ||
-                            json_is_true(json_object_get(part, "timed_out")))
-                                fprintf(stderr, "Not in the report: %s\n",
-                                        json_string_value(json_object_get(part, "file")));
+        json_array_foreach(index, i, part) {
+                const char *file = json_string_value(json_object_get(part, "file"));
+
+                if (prints && json_is_true(json_object_get(part, "timed_out")))
+                        fprintf(stderr, "Not complete in the report: %s\n", file);
+                else if (prints && json_integer_value(json_object_get(part, "code")) == 127)
+                        fprintf(stderr, "Not in the report: %s\n", file);
+        }
         ctl_print_done(ctl, json_pack("{ss sO}", "file", archive, "parts", index),
                        "Wrote %s. It contains no secrets, but names of guests and projects.\n",
                        archive);
