@@ -2,7 +2,8 @@
 #pragma once
 
 /* Reads the living claims of functions, and the devices that must be cleaned, from the agent's
- * database. Claims of mediated devices, and devices that are not on PCI, are left out.
+ * database. Claims of mediated devices, and devices that are not on PCI, are left out. A dirty
+ * device without a PCI address is an error.
  *
  * The folder of the database belongs to the agent, which is not root. So a child process becomes
  * the owner of the folder and reads a copy of the database, and this process reads the child's
@@ -13,12 +14,14 @@
 
 /* Reads the claims. A missing database yields no claims, and complete = false. ret must be zeroed.
  *
- * Returns the errors of claims_open_copy() with words, -EBADMSG for an invalid document, -ETIMEDOUT
- * if the child does not end within 30 s, -EFBIG for a document of more than 16 MiB, -EIO if the
- * child fails, or -ENOMEM. Blocks on the disk, and up to 5 s for a lock of the database. "complete"
- * is also false if Placement is configured, but was not read for a new database yet. */
+ * Returns the errors of claims_open_copy(), folder_owner_become(), pipe2(2) and fork(2) with words,
+ * -EBADMSG for an invalid document, -ETIMEDOUT if the child does not end within 30 s, -EFBIG for a
+ * document of more than 16 MiB, -EIO if the child fails, or -ENOMEM. Blocks on the disk, and up to
+ * 5 s for a lock of the database. "complete" is also false if Placement is configured, but was not
+ * read for a new database yet. */
 int prepare_read_claims(const Config *config, PrepareClaims *ret, Error *reterr);
 
-/* Parses the document of the child (claims.c). Returns its error with words, -EBADMSG for an
- * invalid document, or -ENOMEM. Pure. */
+/* Parses the document of the child (claims.c). Its code ENOENT is no error: it yields no claims,
+ * and complete = false. Returns another error of the child with words, -EBADMSG for an invalid
+ * document, or -ENOMEM. Pure. */
 int prepare_parse_claims(const char *text, size_t n, PrepareClaims *ret, Error *reterr);

@@ -150,7 +150,8 @@ static int plan_driver(Planner *p, const PrepareFunction *function, const Prepar
                    function->driver[0] ? function->driver : "not bound");
 }
 
-/* Decides about a vGPU that has another type than its claim needs, or that has no claim. */
+/* Decides about a vGPU that has another type than its claim needs, or that has no claim. With a
+ * claim, an open function or incomplete claims are refused. Without a claim, the step waits. */
 static int plan_clear(Planner *p, const PrepareFunction *function, const PrepareClaim *claim)
 {
         char reason[PREPARE_REASON_SIZE];
@@ -247,7 +248,7 @@ static bool has_function(const PrepareCard *card, const char *address)
         return false;
 }
 
-/* Refuses claims of a type on functions that the card should have, but does not. Pending claims are
+/* Refuses claims of a type on functions that the card can have, but does not. Pending claims are
  * ignored. */
 static int plan_missing(Planner *p, const PrepareCard *card)
 {

@@ -100,9 +100,10 @@ typedef enum PrepareKind {
         PREPARE_DRIVER,    /* bind the function to options->driver_override */
         PREPARE_CLEAR,     /* end the vGPU of the function: value is its type */
         PREPARE_SET,       /* make the function a vGPU: value is its type */
-        PREPARE_WAIT,      /* in use, or the claims are not completely known: a later run changes
-                            * it */
-        PREPARE_REFUSE,    /* the request cannot be fulfilled */
+        PREPARE_WAIT,      /* a vGPU without a claim is in use, or the claims are not completely
+                            * known: a later run ends it */
+        PREPARE_REFUSE,    /* the request cannot be fulfilled now, also because a function that a
+                            * claim needs is in use */
 } PrepareKind;
 
 typedef struct PrepareStep {
