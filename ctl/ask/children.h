@@ -29,8 +29,9 @@ void ctl_children_done(CtlChild *children, size_t n);
 
 /* Runs each child, at most n_at_once in parallel, and waits for all. Standard input of each is
  * /dev/null. timeout_usec is the limit of each; 0: none. Output above 64 MiB is cut. Negative
- * errno: a child could not be started or waited for; those that ran were killed. Blocks. The
- * callback run does the work of one child, in the forked process. Returns its exit code. */
+ * errno: a child could not be started or waited for, or its output could not be read; those that
+ * still ran were killed. Blocks. The callback run does the work of one child, in the forked
+ * process. Returns its exit code. */
 int ctl_children_run(CtlChild *children, size_t n, int (*run)(void *data), size_t n_at_once,
                      uint64_t timeout_usec, Error *reterr);
 
@@ -48,7 +49,8 @@ void ctl_find_program(char path[static PATH_MAX], const char *name, const char *
  *   identity  order, flags, name of the host ("": unknown), cloud    IDENTITY_FORMAT
  *
  * words: the arguments of the order, NULL-terminated; NULL: none. config: a configuration file;
- * NULL: that of the host. Blocks until the program ends, and prints its errors, except that the last
- * line of a failed program ends the words in reterr. Returns 0 or a negative errno with words. */
+ * NULL: that of the host. Blocks until the program ends, and prints its errors, except that the
+ * last line of a failed program ends the words in reterr. Returns 0 or a negative errno with
+ * words. */
 int ctl_helper_ask(const char *order, const char *const words[], const char *config, json_t **ret,
                    Error *reterr);

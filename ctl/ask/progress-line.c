@@ -51,7 +51,7 @@ void ctl_progress_format(const char *kind, const Progress *progress, const CtlSt
 typedef struct Waiting {
         const CtlStyle *style;
         const char *method;
-        char phase[64]; /* "": no signal arrived yet */
+        char phase[64]; /* "": unknown */
         Progress progress;
         uint64_t begin_usec;   /* CLOCK_MONOTONIC */
         bool drawn;            /* the terminal shows a line */
@@ -103,8 +103,8 @@ static int read_property(sd_bus_message *m, Waiting *waiting)
         return r;
 }
 
-/* Reads an "a{sv}" and redraws the line. A message that cannot be parsed is ignored: it must not
- * disturb the call. */
+/* Reads an "a{sv}" and redraws the line. Reading ends at the first property that cannot be parsed:
+ * it must not disturb the call. */
 static void read_properties(sd_bus_message *m, Waiting *waiting)
 {
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Draws the host as an SVG picture. The layout consists of boxes that flow from left to right: CPUs
- * in a core, cores and devices in a cell, cells in rows. Each function draws at a position and
- * returns the height that it used.
+ * in a core, cores and devices in a cell, cells in rows. A function that draws a part of variable
+ * height returns the height that it used.
  *
  * The main structure is Drawing, with the documents and the holders. A holder is a guest with a
  * colour: first those with a domain, then claims without one. Frames and the picture begin with

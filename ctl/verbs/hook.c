@@ -4,13 +4,14 @@
  * agent for at most one step of one guest.
  *
  * The main structure is Policy, the options of [hook]. Invariants: the input is read to its end,
- * also by a call that does nothing, unless it is too long. Nothing is written to standard output.
- * The process ends within the time limit, which begins after the configuration was read. With a
- * configuration that cannot be read, the agent is asked for the policy, and the limit counts once
- * for that call and once for the step. The alarm enforces the limit, because the bus library can
- * wait longer; its handler exits directly with the code of the policy. Only "prepare" can stop a
- * guest: if the agent rejects it, or if the policy is "deny" and the step fails or gets no answer.
- * Limit: a domain's XML of XML_MAX bytes or more is an error; only XML_MAX bytes of it are read. */
+ * also by a call that does nothing, unless it is too long or the alarm ends the process. Nothing is
+ * written to standard output. The process ends within the time limit, which begins after the
+ * configuration was read. With a configuration that cannot be read, the agent is asked for the
+ * policy, and the limit counts once for that call and once for the step. The alarm enforces the
+ * limit, because the bus library can wait longer; its handler exits directly with the code of the
+ * policy. Only "prepare" can stop a guest: if the agent rejects it, or if the policy is "deny" and
+ * the step fails or gets no answer. Limit: a domain's XML of XML_MAX bytes or more is an error;
+ * only XML_MAX bytes of it are read. */
 
 #include "ctl/verbs/hook.h"
 
@@ -162,8 +163,8 @@ static int ask(const Policy *policy, CtlHookStep step, const char *xml, const ch
         return ctl_bus_guest(bus, "GuestReleased", uuid, reason, timeout_usec, ret_refused, reterr);
 }
 
-/* Returns the exit code after a failure and prints its words, which libvirt shows to the person who
- * starts the guest. */
+/* Returns the exit code after a failure. For "prepare" it prints the words, which libvirt shows to
+ * the person who starts the guest. */
 static int judge(const Policy *policy, CtlHookStep step, const char *refused, const char *guest,
                  const char *words)
 {

@@ -119,8 +119,8 @@ static int write_parts(const char *folder, const CtlChild *children, json_t *ind
         return r < 0 ? r : text ? write_text(fd, "index.json", "", text) : -ENOMEM;
 }
 
-/* Packs the folder "name" of the folder "parent". The archive is complete or missing, and never
- * replaces a file. */
+/* Packs the folder "name" of the folder "parent". Never replaces a file, and removes the archive if
+ * tar fails. If the program is killed, a part of the archive can stay. */
 static int make_archive(const char *parent, const char *name, const char *archive, Error *reterr)
 {
         int status = 0, fd = open(archive, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -161,7 +161,8 @@ static void name_report(char ret[static 128])
         snprintf(ret, 128, "compute-agent-report-%s-%s", host, date);
 }
 
-/* Writes the parts into a temporary folder in $TMPDIR or /tmp, packs the folder and removes it. */
+/* Writes the parts into a temporary folder in $TMPDIR or /tmp, packs the folder and removes it. If
+ * the program is killed, the folder stays. */
 static int pack(const CtlChild *children, const char *name, const char *archive, json_t *index,
                 Error *reterr)
 {
