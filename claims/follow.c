@@ -61,9 +61,9 @@ static bool is_on_root(const Claim *claim, const Uuid *root, const char *resourc
         return true;
 }
 
-/* Returns true if a new claim of the guest would have another amount of the class. Returns false
- * for classes of devices. A class that no domain shows is compared only if the claim has it on the
- * root alone. */
+/* Returns true if Placement and a new claim of the guest both have another amount of the class than
+ * the claim. Returns false for classes of devices. A class that no domain shows is compared only if
+ * the claim has it on the root alone. */
 static bool differs(const Claim *claim, const GuestAmounts *amounts, const HostFacts *facts,
                     const GuestShare *share, const char *resource_class)
 {

@@ -3,8 +3,8 @@
 /* Compares the devices of a claim with the allocations of its consumer, provider by provider. A
  * claim is kept if it has as many devices of the classes on each provider as Placement allocates
  * there. The devices of a set count as their members. The class of a device comes from the facts. A
- * device that the host lost has no class: it counts if its provider has an allocation of one of the
- * classes.
+ * device that the host lost has no class. It counts if its provider has an allocation of one of the
+ * classes. It does not show that a class is placed while Placement is away.
  *
  * Invariant: a verdict without an error means that each device that the server gets is on the host.
  * Limit: mediated devices are checked by their parent device, because they can be made again. */
@@ -206,8 +206,8 @@ static AttachVerdict check_devices(const AttachInput *input, Error *reterr)
 }
 
 /* Returns true if the agent made the claim from a guest or from allocations, and did not write
- * these allocations. A claim with a request belongs to the program that sent it, and a claim that a
- * migration took over stays. */
+ * these allocations. A claim with a request belongs to the program that sent it, unless it has
+ * CLAIM_TYPE_GUEST. A claim that a migration took over stays. */
 static bool is_replaceable(const Claim *claim)
 {
         return claim->write_state == CLAIM_WRITE_NONE && uuid_empty(&claim->guest) &&

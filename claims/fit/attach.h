@@ -35,9 +35,9 @@ typedef struct AttachInput {
 } AttachInput;
 
 /* Returns a verdict; reterr has the words of those that are errors, and is unchanged by others.
- * Without allocations the verdict is never ATTACH_MAKE or ATTACH_REPLACE: it is ATTACH_E_NOT_PLACED
- * if the claim has no device of a class. The devices of a claim that is kept must be on the host,
- * and not be known to have another identity.
+ * Without allocations the verdict is never ATTACH_MAKE or ATTACH_REPLACE. It is ATTACH_E_NOT_PLACED
+ * for a class of which the claim has no device, or only devices that the host lost. The devices of
+ * a claim that is kept must be on the host, and not be known to have another identity.
  *
  * A withheld provider gives no new device. A claim keeps its device on a withheld provider, because
  * a cordon stops no guest. */

@@ -133,7 +133,7 @@ typedef struct FitVerdict {
 } FitVerdict;
 
 typedef struct FitVerdicts {
-        FitVerdict *items; /* by group, then by class of the unsuffixed group, then in the order of
+        FitVerdict *items; /* by group, then by part with the hardest first, then in the order of
                             * the tree */
         size_t n_items, n_allocated;
         size_t n_omitted; /* number of verdicts beyond FIT_VERDICTS_MAX */
@@ -153,6 +153,6 @@ int fit_explain_request(const HostView *view, const char *node, const ResourceRe
 /* Counts resources that are used already, whether they fit or not. Each class goes to the root if
  * the root has it, as a whole, and else to the provider with most free capacity. An excess goes to
  * the next provider, and the part without any free capacity stays with the first one. A class that
- * no provider has is left out. The pieces' classes are borrowed from resources. ret must be
- * FIT_NULL, and can stay without pieces. Returns -ENOMEM on failure. */
+ * no usable provider of the node has is left out. The pieces' classes are borrowed from resources.
+ * ret must be FIT_NULL, and can stay without pieces. Returns -ENOMEM on failure. */
 int fit_force(const HostView *view, const char *node, const Resources *resources, Fit *ret);

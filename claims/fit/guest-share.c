@@ -4,7 +4,8 @@
  * allocations. The larger amount counts for the classes that a domain shows, unless the agent wrote
  * the allocations. For other classes the allocations count, if all of them are on the root and the
  * guest itself shows none. If an allocation of the class cannot be held here, the guest's amount
- * counts.
+ * counts. VCPU and PCPU both get the guest's amounts if an allocation of either cannot be held
+ * here.
  *
  * Tests: tests/unit/agent/guests/test-claim-share.c */
 

@@ -5,8 +5,8 @@
  * Only sqlite_step() also returns SQLITE_STEP_ROW, which is positive. The settings of configure()
  * protect against hostile files: a defensive mode, no trusted schema, no extensions, and checks of
  * cell sizes. Waits for other processes are limited by set_patience(). A write transaction begins
- * with BEGIN IMMEDIATE, so it waits for the write lock at its begin and never later. Other errors,
- * such as a full disk, can come with any write.
+ * with BEGIN IMMEDIATE, so with WAL it waits for the write lock at its begin and never later. Other
+ * errors, such as a full disk, can come with any write.
  *
  * Tests: tests/unit/claims/store/test-sqlite.c */
 

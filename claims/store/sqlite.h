@@ -25,12 +25,12 @@ typedef struct Sqlite {
         sqlite3 *db;
         char *path;
         uint64_t busy_usec;
-        bool lock_timed_out; /* the last wait for another process's lock failed */
+        bool lock_timed_out; /* the last sqlite_begin_write() found a lock; no call waits */
 } Sqlite;
 
 /* Opens the file, which must exist, or ":memory:", for reading and writing. A wait for another
- * process's lock ends after busy_usec. Then calls do not wait any more until the write lock was
- * taken once. So a lock that stays costs one wait, and not one for each request. */
+ * process's lock ends after busy_usec. After sqlite_begin_write() waited in vain, no call waits
+ * until a begin succeeds. So a lock that stays costs one wait, and not one for each request. */
 int sqlite_open(Sqlite **ret, const char *path, uint64_t busy_usec, Error *reterr);
 
 /* Sets durable commits (synchronous=FULL, with WAL if the file system permits it) and foreign keys.

@@ -3,9 +3,10 @@
 /* Reads claims. One query yields the rows of the claims. One query for each part of claims
  * (devices, allocations, cells, CPUs, held host CPUs) yields its rows for all claims of the list.
  * Both results are in the order of the claims, so one pass joins them (add_to_claim()). If the ids
- * of the claims are far apart, each claim's parts are read alone. A list is one state of the file.
- * Living and ended claims have different tables, and so different queries. A row with contents that
- * the program never writes ends the read with -EUCLEAN, and a list stays empty on failure.
+ * of living claims are far apart, each claim's parts are read alone. A list is one state of the
+ * file. Living and ended claims have different tables, and so different queries. A row with
+ * contents that the program never writes ends the read with -EUCLEAN, and a list stays empty on
+ * failure.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-layout.c
  *   tests/unit/claims/test-claims-scale.c */
@@ -181,8 +182,8 @@ typedef struct Reader {
         size_t n;
 } Reader;
 
-/* Adds a row to its claim, and skips the claims before it. Rows of claims that are not in the list
- * are ignored. */
+/* Adds a row to its claim, and skips the claims before it. Rows of living claims that are not in
+ * the list are ignored. A list of ended claims must have every claim of its range. */
 static int add_to_claim(void *context, int64_t key, void *row)
 {
         Reader *reader = context;
@@ -196,8 +197,8 @@ static int add_to_claim(void *context, int64_t key, void *row)
         return claim->id == key ? reader->add(claim, row) : 1;
 }
 
-/* Each part is read for all claims at once, unless more than this many ids per claim lie between
- * the first and the last: then one claim at a time costs less. */
+/* Each part is read for all claims at once. For living claims with more than this many ids per
+ * claim between the first and the last, one claim at a time costs less. */
 #define NUMBERS_PER_CLAIM 16
 
 static bool have_cells(Claim *const *list, size_t n)
