@@ -33,6 +33,17 @@ static void test_sections_are_read(void **state)
         assert_int_equal(cleans[1].timeout_usec, 3600 * USEC_PER_SEC);
 }
 
+/* The number of blanks before the name does not make another section. */
+static void test_blanks_before_the_name_do_not_matter(void **state)
+{
+        _cleanup_(config_freep) Config *c =
+                load_text(*state, PCI "[device_clean  a]\ndevice_addresses = 0000:c1:00.0\n"
+                                      "[device_clean a]\nclean = reset@.service\n");
+
+        assert_int_equal(c->driver.host.n_cleans, 1);
+        assert_string_equal(c->driver.host.cleans[0].clean, "reset@.service");
+}
+
 static void test_unknown_names_cause_a_warning(void **state)
 {
         Fixture *f = *state;
@@ -79,5 +90,6 @@ static void test_bad_sections_are_refused(void **state)
                 expect_refused(*state, cases[i].text, cases[i].expected);
 }
 
-TEST_MAIN_WITH(setup, teardown, test_sections_are_read, test_unknown_names_cause_a_warning,
+TEST_MAIN_WITH(setup, teardown, test_sections_are_read,
+               test_blanks_before_the_name_do_not_matter, test_unknown_names_cause_a_warning,
                test_bad_sections_are_refused)
