@@ -132,8 +132,8 @@ static int verify_update(const HostConfig *config, const Snapshot *snapshot, Cpu
 /* CPUs. The threads of a core share its caches and units, so a shared thread slows a dedicated
  * one. */
 
-/* Warns if this CPU and a sibling with a higher number are in different sets. Lower numbers are
- * skipped, so each pair is found once. */
+/* Warns of the first sibling with a higher number that is in the other set. Lower numbers are
+ * skipped, so no pair is found twice. */
 static int verify_cpu(const SnapshotCpu *cpu, const CpuPlan *cpus, Findings *findings)
 {
         for (unsigned other = cpu->id + 1; other < CPU_SET_MAX; other++) {
@@ -381,7 +381,8 @@ static uint64_t count_mdevs(const Snapshot *snapshot, const char *type)
 }
 
 /* Warns of a type that no device offers, of addresses without a device, and of a max_instances
- * below the number of existing mdevs. */
+ * below the number of existing mdevs. Also warns of a device that does not offer the type, and of
+ * one that several types name. */
 static int verify_mdev_type(const HostConfig *config, const HostMdevType *type,
                             const Snapshot *snapshot, Findings *findings)
 {
@@ -416,7 +417,8 @@ static bool is_full(const Snapshot *snapshot, const SnapshotDevice *device, cons
         return type->available_instances == 0 && type->created_instances == 0;
 }
 
-/* Warns of a device that offers mdevs but is not in Placement. */
+/* Warns of a device that offers mdevs but is not in Placement. Does nothing if no type is
+ * enabled. */
 static int verify_idle_device(const HostConfig *config, const Snapshot *snapshot,
                               const SnapshotDevice *device, Findings *findings)
 {
@@ -707,9 +709,9 @@ static int verify_types(const HostConfig *config, const Snapshot *snapshot, Find
         return r;
 }
 
-/* Warns, with report_in_placement only, if no device matches at all. If some match, it warns of
- * entries without a device, of functions without the common vGPU type, and of too many providers of
- * one class. Providers of one class are neighbours in the sorted set. */
+/* Warns, with report_in_placement only, if no device without a physical_network matches. If some
+ * match, it warns of entries without a device, of functions without the common vGPU type, and of
+ * too many providers of one class. Providers of one class are neighbours in the sorted set. */
 static int verify_pci(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         _cleanup_(string_set_done) StringSet providers = STRING_SET_INIT;

@@ -10,5 +10,6 @@
  * "error": the agent publishes nothing, or not everything, because driver_config_check() or the
  * update rejects the configuration. Level "warning": the option has no effect, or an unintended
  * one. option is "[compute] cpu_shared_set", or "reserved_huge_pages" for one of [DEFAULT]. It is
- * "" for an error whose text names no option. The caller owns the result. NULL if out of memory. */
+ * "" for an error whose text names none of the options that verify.c lists. The caller owns the
+ * result. NULL if out of memory. */
 json_t *verify_host(const HostConfig *config, const Snapshot *snapshot);

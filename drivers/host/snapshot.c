@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Sorts, checks and searches a snapshot. snapshot_seal() sorts the lists, which the binary searches
- * need. It rejects duplicates, except in sets of texts, which lose them. Devices get the serial
- * number of their physical function there, because that needs the sorted list. The fields of a
- * snapshot are in the tables of drivers/host/snapshot-fields.c. The file also makes and parses
- * names of devices: PCI addresses, libvirt's names and identities.
+ * need. It rejects duplicates in the sorted lists. Sets of texts lose them, and instance_folders
+ * keeps them. Devices get the serial number of their physical function there, because that needs
+ * the sorted list. The fields of a snapshot are in the tables of drivers/host/snapshot-fields.c.
+ * The file also makes and parses names of devices: PCI addresses, libvirt's names and identities.
  *
  * The searches for a device and for its mdevs are binary and need a sealed snapshot. The other
  * searches are linear and do not.

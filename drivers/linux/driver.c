@@ -2,10 +2,10 @@
 
 /* Implements the driver "linux". A poll reads the host on the poll thread (drivers/poll-thread.h),
  * which also receives kernel events. The last snapshot is kept. While no event comes, parts that
- * cannot change without one are copied from it, for LIFE_USEC at most. A failed poll counts as an
- * event. After a snapshot with problems the next poll reads everything. An event during a poll
- * counts for the next one. DRIVER_POLL_ALL, and a host whose kernel events cannot be received, copy
- * nothing.
+ * cannot change without one are copied from it, for LIFE_USEC at most. The serial number of a PCI
+ * function with the same ids is copied in every poll, also after an event and without kernel
+ * events. DRIVER_POLL_ALL, and the poll after a snapshot with problems, copy nothing. A failed poll
+ * counts as an event. An event during a poll counts for the next one.
  *
  * Facts that only libvirt knows are missing. Guests are unknown. With a storage pool the size of
  * the disk is unknown, which is a disk_error. The features of the host's CPU are left out if the
@@ -24,7 +24,7 @@
 #include "drivers/disk-check.h"
 #include "drivers/linux/reader.h"
 
-/* Age at which everything is read again. */
+/* Age at which everything but serial numbers is read again. */
 #define LIFE_USEC (10 * 60 * USEC_PER_SEC)
 
 typedef struct LinuxState {
@@ -116,7 +116,7 @@ static int read_host(const LinuxState *state, LinuxReader *reader, Error *reterr
 }
 
 /* Polls the host. After a failure the next poll reads everything that can change with an event.
- * Parts are copied only if the kernel's events can be received. */
+ * Without the kernel's events, only serial numbers are copied. */
 static void poll_once(void *data, DriverPollKind kind, Mailbox *mailbox)
 {
         LinuxState *state = data;
@@ -173,8 +173,8 @@ static void listen_to_events(void *data, Mailbox *mailbox)
         mailbox_post_changed(mailbox);
 }
 
-/* Returns whether serial numbers are necessary: a remote_managed function is not offered without
- * one. */
+/* Returns whether a serial number that cannot be read is a problem: a remote_managed function is
+ * not offered without one. */
 static bool needs_serials(const PciSpecs *specs)
 {
         for (size_t i = 0; i < specs->n_items; i++)
@@ -183,7 +183,8 @@ static bool needs_serials(const PciSpecs *specs)
         return false;
 }
 
-/* Creates the source. Without a socket for events every poll reads everything. */
+/* Creates the source. Without a socket for events, every poll reads everything but serial
+ * numbers. */
 static int linux_open(const DriverConfig *config, PollSource *ret, Error *reterr)
 {
         LinuxState *state = calloc(1, sizeof(LinuxState));
