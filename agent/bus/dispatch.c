@@ -24,8 +24,8 @@ int bus_dispatch_add(BusDispatch *dispatch, sd_bus *bus, const BusPlace *place)
 
 /* Finding */
 
-/* Finds an interface of the object that the call names. interface NULL or "": any interface.
- * Returns NULL with error set if there is none. */
+/* Finds an interface of the object that the call names. With interface NULL or "", finds the first
+ * interface that was added for the object. Returns NULL with error set if there is none. */
 static const BusPlace *find_place(const BusDispatch *dispatch, sd_bus_message *call,
                                   const char *interface, sd_bus_error *error)
 {

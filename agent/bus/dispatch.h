@@ -3,7 +3,8 @@
 
 /* Finds the handler of a call among the interfaces of the agent. sd-bus runs a handler when it
  * reads the call. Here, the handler runs at the turn of the call (agent/bus/gate.h). The interfaces
- * are also registered with sd-bus, but only for Introspect. Main thread only. */
+ * are also registered with sd-bus, for Introspect and for the signal PropertiesChanged, whose
+ * values sd-bus reads from the getters. Main thread only. */
 
 #include "agent/bus/gate.h"
 
@@ -11,7 +12,7 @@
 typedef struct BusPlace {
         const char *path, *interface;
         const sd_bus_vtable *vtable;
-        void *userdata; /* argument of its handlers and getters */
+        void *userdata; /* argument of its handlers, getters and setters */
 } BusPlace;
 
 #define BUS_PLACES_MAX 2

@@ -2,12 +2,12 @@
 
 /* Receives calls, holds them until their turn, and sends refusals late. A call that waits is in the
  * queue of exactly one sender, which owns one reference to the call. The serve source is on while a
- * call of a known user or a job waits. It has a lower priority than the bus, so all input is read
- * first. Each run serves one call, or makes one step of a job (an answer that is made in steps).
- * Calls of root and of the agent's own user skip the queue once their user is known. Answers count
- * against their user until the bus reports how many bytes are unread, so a user that does not read
- * gets no more. Refusals are kept in a ring in the order of their times, and a source of their own
- * sends them. */
+ * call of a known user or a job waits, and after calls that sd-bus answers. It has a lower priority
+ * than the bus, so all input is read first. Each run serves one call, or makes one step of a job
+ * (an answer that is made in steps). Calls of root and of the agent's own user skip the queue once
+ * their user is known. Answers count against their user until the bus reports how many bytes are
+ * unread, so a user that does not read gets no more. Refusals are kept in a ring in the order of
+ * their times, and a source of their own sends them. */
 
 #include "agent/bus/gate.h"
 
@@ -413,7 +413,8 @@ static void drop_calls(BusSender *sender)
 }
 
 /* Asks the bus about the users whose calls wait because of unread answers. Drops the calls of a
- * user that reads nothing for UNREAD_USEC. Returns false if no calls wait for this reason. */
+ * user that counts as not reading for UNREAD_USEC. Returns false if no calls wait for this
+ * reason. */
 static bool ask_about_unread(BusGate *gate)
 {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);

@@ -16,8 +16,9 @@
  * steps, with other calls in between.
  *
  * A user that does not read its answers gets no more of them. Its waiting calls are dropped without
- * an answer after 10 s. With a bus that does not report unread bytes (dbus-broker), all users count
- * as reading.
+ * an answer after 10 s. With more than BUS_UNREAD_OF_ALL unread bytes, all unprivileged users count
+ * as not reading. With a bus that does not report unread bytes (dbus-broker), all users count as
+ * reading.
  *
  * Main thread only. */
 

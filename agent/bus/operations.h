@@ -24,10 +24,11 @@ DEFINE_CLEANUP(BusOperations *, bus_operations_free);
  * waits. */
 const char *bus_operations_get(const BusOperations *operations, Progress *ret);
 
-/* Handles a call of one of these methods, and logs who requested a change. A reshape fails with
- * BUS_ERROR_BUSY while a call for another kind of reshape waits. So does a retirement, and the heal
- * of one consumer, while any other such call waits. The author "by" is borrowed during the call
- * only. Returns 1 if the answer will follow, or a negative errno with or without error. */
+/* Handles a call of one of these methods, and logs who requested a change, except a reload. A
+ * reshape fails with BUS_ERROR_BUSY while a call for another kind of reshape waits. So does a
+ * retirement, and the heal of one consumer, while any other such call waits. The author "by" is
+ * borrowed during the call only. Returns 1 if the answer will follow, or a negative errno with or
+ * without error. */
 int bus_operations_begin(BusOperations *operations, sd_bus_message *call, const EventAuthor *by,
                          sd_bus_error *error);
 
