@@ -21,10 +21,11 @@ typedef struct ReconcileWork {
 typedef struct ReconcileEffect {
         const ReconcileAction *action; /* borrowed */
         int result;                    /* 0, an outcome of claims.h or a negative errno */
-        bool done;                     /* the action changed a claim */
-        int64_t claim_id;              /* claim that was made, or that has the problem */
-        Uuid completed;      /* consumer whose allocations completed the claim; "": none */
-        Claim *before;       /* a claim before it was checked; owned; NULL: none */
+        bool done;        /* the action succeeded and is announced; a completion or a check can have
+                             changed nothing */
+        int64_t claim_id; /* claim that was made, or that has the problem */
+        Uuid completed;   /* consumer whose allocations completed the claim; "": none */
+        Claim *before;    /* a claim before it was checked; owned; NULL: none */
         const char *problem; /* follows the name of the guest; NULL: no problem beside result */
         Error words;         /* words of result or problem */
 } ReconcileEffect;
@@ -39,6 +40,6 @@ static inline void reconcile_effect_done(ReconcileEffect *effect)
  * do nothing without a problem: a claim of the guest has just ended. */
 void reconcile_act(const ReconcileWork *work, ReconcileEffect *effect);
 
-/* Logs the change of an action, and notifies the watcher of the service. Does nothing if the action
- * changed no claim. Problems are the caller's to log. */
+/* Logs the change of an action, and notifies the watcher of the service. Does nothing unless
+ * ReconcileEffect.done is set. Problems are the caller's to log. */
 void reconcile_announce(const ReconcileWork *work, const ReconcileEffect *effect);
