@@ -6,14 +6,15 @@
  * of lines, a slow disk or an expensive pattern costs the agent nothing.
  *
  *   --cursor CURSOR   read the lines after this position; default: those of this boot
- *   --rules FOLDER    a folder of rules; the first one counts; default: those of the host
+ *   --rules FOLDER    a folder of rules, up to 4 times. A file hides those of its name in later
+ *                     folders. Default: the folders of the host.
  *   --pipe FILE, --journal FOLDER, --sysfs FOLDER
  *                     other sources, for tests
  *
- * Rules, and lines that cannot be read, are no errors of the program: it prints a message, and
- * opens the journal again every 30 s. Without rules it prints its state and ends. It also ends when
- * the agent closes the pipe or ends. The position is printed after the messages of its lines, so
- * that no finding is lost.
+ * Bad rules, and lines that cannot be read, are no errors of the program: it prints a message, and
+ * opens the journal again every 30 s. A folder of rules that cannot be listed is an error. Without
+ * rules it prints its state and ends. It also ends when the agent closes the pipe or ends. The
+ * position is printed after the messages of its lines, so that no finding is lost.
  *
  * The lines come from the system journal of this host, from journal files in a folder, or as plain
  * lines from a named pipe. The agent cannot read /dev/kmsg, because it has no privilege; the
@@ -59,7 +60,8 @@ typedef struct KernelLine {
         bool quiet; /* the line is not new: it was read before the cursor was stored */
 } KernelLine;
 
-/* The source of the lines. All members can be NULL, which means the journal of this host. */
+/* The source of the lines. With pipe and folder NULL it is the journal of this host. boot_id must
+ * be set. */
 typedef struct KernelLogSource {
         const char *pipe;    /* path of a named pipe */
         const char *folder;  /* path of a folder with journal files */
@@ -76,7 +78,8 @@ typedef struct KernelLog {
         int pipe_fd;
         char bytes[PIPE_SIZE];
         size_t n_bytes, begin; /* bytes of the pipe, and where the next line begins */
-        bool skips;            /* the rest of a line that is too long is skipped */
+        bool skips; /* the rest of a line of PIPE_SIZE bytes or more is skipped; its beginning was
+                       dropped */
 } KernelLog;
 
 /* The program: the sources, and the rules that are applied to them. */
