@@ -5,7 +5,8 @@
  * additions. An entry that leaves the files therefore leaves Placement too, and nothing else does
  * (facts G2.13). Pure.
  *
- * An entry that cannot be applied is skipped, without effect on the other entries. */
+ * An entry that cannot be applied is skipped and changes nothing. It still counts as the entry of
+ * its provider. */
 
 #include <jansson.h>
 
@@ -28,9 +29,9 @@ json_t *provider_additions_to_json(const ProviderAdditions *additions);
 int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Error *reterr);
 
 /* Edits tree. before has the additions of earlier merges. ret_after gets the current ones, and
- * those former ones that tree still had: they stay listed until a tree lacks them. owner_trait (""
- * for none) is added to every provider with additions. "$COMPUTE_NODE" is every root with the trait
- * COMPUTE_NODE that no entry names.
+ * those former ones that tree still had: they stay listed until a tree lacks them. Adds owner_trait
+ * ("" for none) to every provider that an entry was merged into. "$COMPUTE_NODE" is every root with
+ * the trait COMPUTE_NODE that no entry names.
  *
  * A class or trait that the provider has already, and that is not in before, belongs to another
  * writer. An entry with such a class is skipped. Such a trait stays when the entry is removed. An
