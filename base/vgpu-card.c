@@ -140,7 +140,8 @@ typedef struct Sums {
         uint64_t n_unset;   /* claimed functions whose type is not set yet */
         VgpuTypeSet unset;  /* the types of these claimed functions */
         VgpuTypeSet set;    /* types that are set in the hardware */
-        VgpuTypeSet listed; /* types that the hardware lists for a free function */
+        VgpuTypeSet listed; /* types that the hardware lists for a function without a type, free or
+                               taken */
 } Sums;
 
 static Sums sum_up(const VgpuCard *card)
