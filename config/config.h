@@ -99,9 +99,9 @@ typedef void (*ConfigWarning)(const char *text, void *userdata);
 
 /* Reads a file and its drop-ins file.d/NAME.conf. file NULL: reads the first
  * compute-agent/compute-agent.conf of these folders: the sysconfdir of the build, /etc, /run,
- * PREFIX/lib, and /usr/lib. Its drop-ins are compute-agent.conf.d/NAME.conf of all these folders,
- * sorted by file name. For equal names the first folder wins, and a link to /dev/null masks the
- * name. Without a main file the defaults apply.
+ * PREFIX/lib, and /usr/lib. Its drop-ins are compute-agent/compute-agent.conf.d/NAME.conf of all
+ * these folders, sorted by file name. For equal names the first folder wins, and a link to
+ * /dev/null masks the name. Without a main file the defaults apply.
  *
  * A later file wins over an earlier one. Secrets come first from $CREDENTIALS_DIRECTORY. Without
  * that variable they come from files with the names of the credentials in compute-agent/ of the
