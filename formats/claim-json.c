@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Makes the JSON of claims and events for the documents of D-Bus (members: claim-json.h). The name
- * of a guest with a domain, and the members "exists" and "managed" of a device, come from the facts
- * of the last poll. Everything else comes from the claim or the event.
+ * of a guest with a domain, and the members "class", "exists" and "managed" of a device, come from
+ * the facts of the last poll. Everything else comes from the claim or the event.
  *
  * Each part of a claim has a function that returns a new reference, or NULL if memory ran out. A
  * NULL among the values makes json_pack() fail and release the other values, so errors need no

@@ -25,8 +25,8 @@
 #include "claims/claim/event.h"
 #include "claims/claim/host-facts.h"
 
-/* Makes the object of a claim. facts: of the last poll, or NULL. Returns a new reference, or NULL
- * if memory ran out. */
+/* Makes the object of a claim. facts: of the last poll, or NULL. Returns a new reference. Returns
+ * NULL if memory ran out, or if a text of the database is not UTF-8. */
 json_t *claim_to_json(const Claim *claim, const HostFacts *facts);
 
 /* Makes an event as a member of the document "events":
@@ -38,5 +38,6 @@ json_t *claim_to_json(const Claim *claim, const HostFacts *facts);
  * migration's claim, uuid or "", "allocations": [{"name", "class", "amount"}], "devices":
  * [{"device", "address", "mdev"}], which can lack all but the first, "reason"}
  *
- * facts: of the last poll, or NULL. Returns a new reference, or NULL if memory ran out. */
+ * facts: of the last poll, or NULL. Returns a new reference. Returns NULL if memory ran out, or if
+ * a text of the database is not UTF-8. */
 json_t *event_to_json(const Event *event, const HostFacts *facts);
