@@ -29,9 +29,10 @@ typedef struct AuthPass {
 typedef struct Auth Auth;
 
 /* Makes an identity. The HTTP configuration has the limits and TLS files for Keystone (borrowed
- * strings); its endpoint is ignored. The listener is called from the loop when auth_get() will
- * return a result other than -EAGAIN. Returns -EINVAL with words for an unusable configuration,
- * without a quote of the token, or -ENOMEM. */
+ * strings); its endpoint, service, max_connections and max_body_bytes are replaced. The listener is
+ * called from the loop when auth_get() will return a result other than -EAGAIN. Returns -EINVAL
+ * with words for an unusable configuration, without a quote of the token, -ENOMEM, or an errno of
+ * sd-event. */
 int auth_new(Auth **ret, sd_event *event, const AuthConfig *config, const HttpConfig *http,
              void (*listener)(void *userdata), void *userdata, Error *reterr);
 

@@ -3,10 +3,10 @@
 /* Checks the Keystone options before the first request, and reports the first wrong option. A
  * password is checked in the order address, user, secret, scope. An application credential is
  * checked in the order address, secret, forbidden scope, id or name with a user. The interface of
- * the endpoint is checked last. The scope is the only choice among alternatives: a password needs
- * exactly one of project, domain, system and trust, and an application credential needs none,
- * because it has its own. Domains can come from the defaults. Messages name options and quote no
- * value, because a value in the wrong option can be a secret. Pure. */
+ * the endpoint is checked last. A password needs exactly one scope: project, domain, system or
+ * trust. An application credential needs none, because it has its own. Only one of interface and
+ * valid_interfaces can be set. Domains can come from the defaults. Messages name options and quote
+ * no value, because a value in the wrong option can be a secret. Pure. */
 
 #include "report/keystone/config.h"
 
@@ -121,7 +121,7 @@ static int check_scope(const KeystoneConfig *config, ReporterAuth kind, const ch
         return 0;
 }
 
-/* Checks for UTF-8, which JSON requires. */
+/* Checks a secret for UTF-8, which JSON requires. */
 static bool is_utf8(const char *text)
 {
         while (*text) {
