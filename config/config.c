@@ -102,8 +102,7 @@ static int set_from_credential(const ConfigOption *option, Config *config, const
         while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
                 text[--n] = '\0';
         if (n == 0 || strlen(text) != n)
-                r = error_setf(reterr, EINVAL, "%s",
-                               n == 0 ? "is empty" : "contains a NUL byte");
+                r = error_setf(reterr, EINVAL, "%s", n == 0 ? "is empty" : "contains a NUL byte");
         else
                 r = config_option_set(option, config, text, reterr);
         explicit_bzero(text, n);

@@ -69,8 +69,8 @@ bool auditor_is_due(Auditor *auditor);
 /* Begins an audit. The reporter must have read the tree. waits is AuditInput.waits. The reporter
  * and waits are borrowed until done is called. Returns a negative errno with words on failure:
  * nothing is running then, and the requests stay until auditor_give_up(). Every later failure is
- * AuditorState.error, and the results of the audit before stay. The callback done reports the end of
- * the audit, once, never from inside auditor_begin(). */
+ * AuditorState.error, and the results of the audit before stay. The callback done reports the end
+ * of the audit, once, never from inside auditor_begin(). */
 int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits,
                   void (*done)(void *userdata), void *userdata, Error *reterr);
 

@@ -44,7 +44,7 @@ struct Cleaner {
         uint64_t stamp_usec;   /* CLOCK_MONOTONIC of the last stamp */
         json_t *record;        /* CLEANED_FORMAT; NULL: none */
         StringSet cordons;     /* addresses whose cordon this process has seen */
-        int cordon_error;      /* of the last cordon, so that each error is logged once */
+        int cordon_error;      /* errno of the last cordon, so that each error is logged once */
         bool logged_no_claims; /* a failure of the claim database was logged */
 };
 

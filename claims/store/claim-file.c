@@ -2,8 +2,8 @@
 
 /* Opens the database file: creates it, upgrades it, and sets it aside if it is damaged. An open
  * checks the sizes, the version, all pages, the schema and the rows, in this order. Blocks for the
- * disk, and up to busy_usec for another process that opens it at the same time. Also opens a copy of
- * the file in memory, and records whether Placement was read for a new database.
+ * disk, and up to busy_usec for another process that opens it at the same time. Also opens a copy
+ * of the file in memory, and records whether Placement was read for a new database.
  *
  * One process at a time opens files of a folder, by a lock on the folder (flock). Names beside
  * FILE:
