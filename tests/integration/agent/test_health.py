@@ -160,27 +160,28 @@ class TestWithheld(HealthCase):
 
 
 class TestReplay(HealthCase):
-    def run_helper(self, *options):
-        """Runs compute-agent-health until it has printed findings and its state after them. Returns the findings and the state."""
+    def run_helper(self, address, *options):
+        """Runs compute-agent-health until it has printed a finding about the address and its state after it. Returns the addresses of all
+        findings, and the position."""
         words = [str(build_folder() / 'compute-agent-health'), '--rules=%s' % SHIPPED, '--journal=%s' % self.journal.folder, *options]
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
             timer = threading.Timer(30, child.kill)
             timer.start()
-            findings, state = [], None
-            while not findings or not state:
+            found, position = [], None
+            while address not in found or not position:
                 message = json.loads(child.stdout.readline())
                 if message['kind'] == 'finding':
-                    findings.append(message)
-                state = message if message['kind'] == 'state' and findings else None
+                    found.append(message['address'])
+                position = message.get('cursor') if address in found else None
             timer.cancel()
             child.kill()
-        return findings, state
+        return found, position
 
     def find_new(self):
         """Returns the addresses of the findings about a line that follows the position of an earlier run."""
-        position = self.run_helper()[1]['cursor']
+        _, position = self.run_helper(ADDRESS)
         self.journal.write(LOST.replace('41', '81'))
-        return [finding['address'] for finding in self.run_helper('--cursor=%s' % position)[0]]
+        return self.run_helper('0000:81:00.0', '--cursor=%s' % position)[0]
 
     def test_only_lines_after_the_position_are_new_if_the_limit_of_entries_ends_the_replay(self):
         self.journal.write(*['line %d' % number for number in range(REPLAY_MAX)], LOST)
