@@ -2,10 +2,10 @@
 
 /* Reads the sections [device_clean NAME] of all files. Sections of one name are one section, and
  * the last entry of an option counts, as in all sections. Invariant: an address belongs to one
- * section, and so does a class. An address has precedence over a class (drivers/host/clean.h). Addresses are
- * stored in small letters. Each section is checked when it was read: it must have a unit that
- * cleans, and devices by address or class, and [pci] report_in_placement must be true. The class
- * VGPU is rejected. The first error ends the reading.
+ * section, and so does a class. An address has precedence over a class (drivers/host/clean.h).
+ * Addresses are stored in small letters. Each section is checked when it was read: it must have a
+ * unit that cleans, and devices by address or class, and [pci] report_in_placement must be true.
+ * The class VGPU is rejected. The first error ends the reading.
  *
  * Tests: tests/unit/config/test-cleans.c */
 

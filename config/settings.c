@@ -41,9 +41,9 @@ int config_settings_read(ConfigSettings *settings, char *const paths[], Error *r
  * blanks before NAME of [device_prepare NAME] and its like does not matter. */
 static bool is_same_section(const char *a, const char *b)
 {
-        static const char *(*const find_name[])(const char *section) = {
-                config_prepare_name, config_clean_name, config_shapes_name
-        };
+        static const char *(*const find_name[])(const char *section) = { config_prepare_name,
+                                                                         config_clean_name,
+                                                                         config_shapes_name };
 
         for (size_t i = 0; i < ARRAY_SIZE(find_name); i++) {
                 const char *name_a = find_name[i](a), *name_b = find_name[i](b);

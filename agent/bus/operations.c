@@ -163,8 +163,8 @@ static void answer(Waiting *waiting, const json_t *document, const char *name, c
 
 /* Returns the reason why the cycle did not make the reshape of this kind; code 0: it did. Other
  * parts of the publication can have failed. The error of the cycle counts only if Placement was not
- * reached, if the cycle ended before the reshape, if the first publication is still put off, or if
- * a reload ended the wait. */
+ * reached, if the cycle ended before the reshape, or if the first publication is still put off. It
+ * also counts if a reload ended the wait. */
 static const Error *find_failure(const TrackerView *view, int kind, const Error *error)
 {
         const Error *why = kind == RESHAPE_SHOW ? &no_error

@@ -110,9 +110,9 @@ static void offer_tree(Tracker *tracker, bool reshaped)
         if (reshaped && !tracker->config.dry_run)
                 claim_move_follow(tracker->maker.claims, &tracker->maker, tracker->snapshot, tree,
                                   &reshape_control_get_state(tracker->reshape)->image);
-        claim_service_set_snapshot(
-                tracker->maker.claims, tracker->snapshot,
-                tracker->maker.device_watch ? &tracker->maker.device_watch->facts : NULL);
+        claim_service_set_snapshot(tracker->maker.claims, tracker->snapshot,
+                                   tracker->maker.device_watch ? &tracker->maker.device_watch->facts
+                                                               : NULL);
         claim_service_set_tree(tracker->maker.claims, tree);
 }
 

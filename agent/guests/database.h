@@ -49,7 +49,7 @@ typedef struct ClaimComparison {
         Snapshot *snapshot; /* poll that facts borrows from; NULL before the first */
         Snapshot *guests;   /* poll of the domains alone: the same or a newer one */
         HostFacts facts;
-        DeviceFacts known;      /* sizes of vGPUs and cordoned members that facts are made with */
+        DeviceFacts known; /* sizes of vGPUs and cordoned members that facts are made with */
         struct ReleasedVgpu *released; /* vGPUs of claims that ended after the begin of the poll */
         size_t n_released, n_released_allocated;
         bool driver_is_new;      /* the settings changed since the facts were made */

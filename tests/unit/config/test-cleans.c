@@ -90,6 +90,5 @@ static void test_bad_sections_are_refused(void **state)
                 expect_refused(*state, cases[i].text, cases[i].expected);
 }
 
-TEST_MAIN_WITH(setup, teardown, test_sections_are_read,
-               test_blanks_before_the_name_do_not_matter, test_unknown_names_cause_a_warning,
-               test_bad_sections_are_refused)
+TEST_MAIN_WITH(setup, teardown, test_sections_are_read, test_blanks_before_the_name_do_not_matter,
+               test_unknown_names_cause_a_warning, test_bad_sections_are_refused)
