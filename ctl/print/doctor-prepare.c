@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ctl/print/finding.h"
 #include "ctl/print/json.h"
 
 #define PREPARE_FINDINGS_MAX 8 /* findings of judge_prepare() before functions are not listed */
@@ -33,28 +34,26 @@ static uint64_t count_functions(const Snapshot *snapshot, const char *card)
 
 /* Judges a listed card: its error in the record, or the number of its functions now. Increments
  * *n_findings if it adds a finding. */
-static int judge_card(const CtlFacts *facts, const HostPrepare *section, const char *card,
-                      size_t *n_findings, json_t *findings)
+static int judge_card(const Snapshot *snapshot, const json_t *prepared, const HostPrepare *section,
+                      const char *card, size_t *n_findings, json_t *findings)
 {
-        const json_t *record =
-                ctl_json_find(json_object_get(facts->prepared, "cards"), "address", card);
-        uint64_t n = facts->snapshot ? count_functions(facts->snapshot, card) : 0;
+        const json_t *record = ctl_json_find(json_object_get(prepared, "cards"), "address", card);
+        uint64_t n = snapshot ? count_functions(snapshot, card) : 0;
 
         if (record && !ctl_json_text(record, "error")[0] &&
-            (!facts->snapshot || section->virtual_functions == 0 ||
-             section->virtual_functions == n))
+            (!snapshot || section->virtual_functions == 0 || section->virtual_functions == n))
                 return 0;
         ++*n_findings;
         if (!record)
-                return ctl_doctor_add(findings, "prepare", "warning", PREPARE_START,
-                                      "Card %s of [device_prepare %.64s] was not prepared yet",
-                                      card, section->name);
+                return ctl_finding_add(findings, "prepare", "warning", PREPARE_START,
+                                       "Card %s of [device_prepare %.64s] was not prepared yet",
+                                       card, section->name);
         if (ctl_json_text(record, "error")[0])
-                return ctl_doctor_add(findings, "prepare", "bad", PREPARE_START, "Card %s: %s",
-                                      card, ctl_json_text(record, "error"));
-        return ctl_doctor_add(findings, "prepare", "bad", PREPARE_START,
-                              "Card %s has %" PRIu64 " of %" PRIu64 " virtual functions", card, n,
-                              section->virtual_functions);
+                return ctl_finding_add(findings, "prepare", "bad", PREPARE_START, "Card %s: %s",
+                                       card, ctl_json_text(record, "error"));
+        return ctl_finding_add(findings, "prepare", "bad", PREPARE_START,
+                               "Card %s has %" PRIu64 " of %" PRIu64 " virtual functions", card, n,
+                               section->virtual_functions);
 }
 
 /* Returns the mdev type that a function has in the snapshot, "" without one, or NULL if the
@@ -78,103 +77,103 @@ static const char *find_type(const Snapshot *snapshot, const char *address, cons
 /* Judges a function of the record: its error, the reason for waiting, or a type that differs from
  * the snapshot. Increments *n_findings for each difference, and adds a finding only up to
  * PREPARE_FINDINGS_MAX. */
-static int judge_function(const CtlFacts *facts, const json_t *record, size_t *n_findings,
+static int judge_function(const Snapshot *snapshot, const json_t *record, size_t *n_findings,
                           json_t *findings)
 {
         const char *address = ctl_json_text(record, "address"),
                    *error = ctl_json_text(record, "error"),
                    *waiting = ctl_json_text(record, "waiting"),
                    *type = ctl_json_text(record, "type"),
-                   *now = facts->snapshot ? find_type(facts->snapshot, address, type) : type;
+                   *now = snapshot ? find_type(snapshot, address, type) : type;
 
         if (!error[0] && !waiting[0] && now && strcmp(now, type) == 0)
                 return 0;
         if (++*n_findings > PREPARE_FINDINGS_MAX)
                 return 0;
         if (error[0])
-                return ctl_doctor_add(findings, "prepare", "bad", PREPARE_START, "Function %s: %s",
-                                      address, error);
+                return ctl_finding_add(findings, "prepare", "bad", PREPARE_START, "Function %s: %s",
+                                       address, error);
         if (waiting[0])
-                return ctl_doctor_add(
+                return ctl_finding_add(
                         findings, "prepare", "warning",
                         "End the process, or run \"computectl who\" for the guest. The agent then starts compute-agent-prepare",
                         "Function %s stays %s: %s", address, type, waiting);
-        return ctl_doctor_add(findings, "prepare", "warning", PREPARE_START,
-                              "Function %s was %s after the last run, and is %s now", address,
-                              type[0] ? type : "no vGPU",
-                              !now     ? "missing"
-                              : now[0] ? now
-                                       : "no vGPU");
+        return ctl_finding_add(findings, "prepare", "warning", PREPARE_START,
+                               "Function %s was %s after the last run, and is %s now", address,
+                               type[0] ? type : "no vGPU",
+                               !now     ? "missing"
+                               : now[0] ? now
+                                        : "no vGPU");
 }
 
-int ctl_doctor_judge_prepare(const CtlFacts *facts, json_t *findings)
+int ctl_doctor_judge_prepare(const HostConfig *host, const Snapshot *snapshot,
+                             const json_t *prepared, json_t *findings)
 {
-        const HostConfig *host = facts->config ? &facts->config->driver.host : NULL;
         size_t n = 0, n_cards = 0, i;
         const json_t *record;
         int r = 0;
 
-        if (!host || host->n_prepares == 0)
+        if (host->n_prepares == 0)
                 return 0;
-        if (!facts->prepared)
-                return ctl_doctor_add(
+        if (!prepared)
+                return ctl_finding_add(
                         findings, "prepare", "bad", PREPARE_ENABLE,
                         "compute-agent-prepare did not run since the boot, but [device_prepare %.64s] lists cards",
                         host->prepares[0].name);
-        if (ctl_json_text(facts->prepared, "error")[0])
-                return ctl_doctor_add(findings, "prepare", "bad", PREPARE_START,
-                                      "No card was changed: %s",
-                                      ctl_json_text(facts->prepared, "error"));
+        if (ctl_json_text(prepared, "error")[0])
+                return ctl_finding_add(findings, "prepare", "bad", PREPARE_START,
+                                       "No card was changed: %s", ctl_json_text(prepared, "error"));
         for (i = 0; i < host->n_prepares; i++)
                 for (char **card = host->prepares[i].device_addresses; *card && r >= 0; card++)
                         if (++n_cards)
-                                r = judge_card(facts, &host->prepares[i], *card, &n, findings);
-        json_array_foreach(json_object_get(facts->prepared, "functions"), i, record)
+                                r = judge_card(snapshot, prepared, &host->prepares[i], *card, &n,
+                                               findings);
+        json_array_foreach(json_object_get(prepared, "functions"), i, record)
                 if (r >= 0)
-                        r = judge_function(facts, record, &n, findings);
+                        r = judge_function(snapshot, record, &n, findings);
         if (r >= 0 && n == 0)
-                r = ctl_doctor_add(findings, "prepare", "ok", NULL,
-                                   "%zu card%s prepared as configured", n_cards,
-                                   n_cards == 1 ? " is" : "s are");
+                r = ctl_finding_add(findings, "prepare", "ok", NULL,
+                                    "%zu card%s prepared as configured", n_cards,
+                                    n_cards == 1 ? " is" : "s are");
         return r;
 }
 
-int ctl_doctor_judge_partitions(const CtlFacts *facts, json_t *findings)
+int ctl_doctor_judge_partitions(const HostConfig *host, const json_t *partitions, json_t *findings)
 {
-        const HostConfig *host = facts->config ? &facts->config->driver.host : NULL;
         const HostShapes *shapes = NULL;
         const json_t *record;
         size_t n = 0, i;
         int r = 0;
 
-        for (i = 0; host && i < host->n_shapes && !shapes; i++)
+        for (i = 0; i < host->n_shapes && !shapes; i++)
                 shapes = host->shapes[i].activate ? &host->shapes[i] : NULL;
         if (!shapes)
                 return 0;
-        if (!facts->partitions)
-                return ctl_doctor_add(
+        if (!partitions)
+                return ctl_finding_add(
                         findings, "partitions", "bad", PREPARE_ENABLE,
                         "compute-agent-prepare did not run since the boot, but [device_shapes %.32s] has units",
                         shapes->set.name);
-        if (ctl_json_text(facts->partitions, "error")[0])
-                return ctl_doctor_add(findings, "partitions", "bad", PREPARE_START,
-                                      "No partition was changed: %s",
-                                      ctl_json_text(facts->partitions, "error"));
-        json_array_foreach(json_object_get(facts->partitions, "partitions"), i, record) {
+        if (ctl_json_text(partitions, "error")[0])
+                return ctl_finding_add(findings, "partitions", "bad", PREPARE_START,
+                                       "No partition was changed: %s",
+                                       ctl_json_text(partitions, "error"));
+        json_array_foreach(json_object_get(partitions, "partitions"), i, record) {
                 const char *error = ctl_json_text(record, "error");
                 const char *waiting = ctl_json_text(record, "waiting");
 
                 if (r < 0 || (!error[0] && !waiting[0]))
                         continue;
                 n++;
-                r = ctl_doctor_add(findings, "partitions", error[0] ? "bad" : "warning",
-                                   error[0] ? PARTITION_REPAIR : PARTITION_WAIT,
-                                   "Partition %s of %s is %s: %s",
-                                   ctl_json_text(record, "partition"), ctl_json_text(record, "set"),
-                                   ctl_json_text(record, "state"), error[0] ? error : waiting);
+                r = ctl_finding_add(findings, "partitions", error[0] ? "bad" : "warning",
+                                    error[0] ? PARTITION_REPAIR : PARTITION_WAIT,
+                                    "Partition %s of %s is %s: %s",
+                                    ctl_json_text(record, "partition"),
+                                    ctl_json_text(record, "set"), ctl_json_text(record, "state"),
+                                    error[0] ? error : waiting);
         }
         if (r >= 0 && n == 0)
-                r = ctl_doctor_add(findings, "partitions", "ok", NULL,
-                                   "Partitions of devices are as their claims need them");
+                r = ctl_finding_add(findings, "partitions", "ok", NULL,
+                                    "Partitions of devices are as their claims need them");
         return r;
 }

@@ -24,6 +24,7 @@
 
 #include "base/text.h"
 #include "ctl/print/doctor-prepare.h"
+#include "ctl/print/finding.h"
 #include "ctl/print/json.h"
 #include "ctl/print/status.h"
 #include "ctl/print/text.h"
@@ -39,29 +40,6 @@
 #define FACT_MAX            100 /* longest text of a status that is printed as a fact, in bytes */
 #define WIDE_TREE_MIN       8   /* from Placement's release note about the option */
 #define NEWEST_MICROVERSION 38  /* minor version of 1.x, the newest that the agent uses */
-
-/* Adds a finding: the fact as text, and its cause and an advice (NULL or "": none). Returns -1 if
- * memory ran out. */
-static int add_caused(json_t *findings, const char *check, const char *state, const char *advice,
-                      const char *text, const char *cause)
-{
-        return json_array_append_new(findings,
-                                     json_pack("{ss ss ss ss ss}", "check", check, "state", state,
-                                               "text", text, "cause", cause ? cause : "", "advice",
-                                               advice ? advice : ""));
-}
-
-int ctl_doctor_add(json_t *findings, const char *check, const char *state, const char *advice,
-                   const char *format, ...)
-{
-        char text[2 * ERROR_TEXT_MAX];
-        va_list ap;
-
-        va_start(ap, format);
-        vsnprintf(text, sizeof(text), format, ap);
-        va_end(ap);
-        return add_caused(findings, check, state, advice, text, NULL);
-}
 
 void ctl_facts_measure(CtlFacts *facts)
 {
@@ -95,21 +73,21 @@ static int judge_config(const CtlFacts *facts, json_t *findings)
         size_t n = facts->config ? facts->config->warnings.n_items : 0;
 
         if (facts->config_error.code == EACCES && geteuid() != 0)
-                return ctl_doctor_add(findings, "configuration", "warning", "Run this as root",
-                                      "Not checked: %s", facts->config_error.text);
+                return ctl_finding_add(findings, "configuration", "warning", "Run this as root",
+                                       "Not checked: %s", facts->config_error.text);
         if (facts->config_error.code)
-                return ctl_doctor_add(
+                return ctl_finding_add(
                         findings, "configuration", "bad",
                         "Correct the configuration (see \"computectl cat-config\"), then run \"systemctl restart compute-agent\"",
                         "%s", facts->config_error.text);
         if (facts->config_unchecked.code)
-                return ctl_doctor_add(findings, "configuration", "warning",
-                                      "Create the user of the unit, or correct User= of the unit",
-                                      "%s", facts->config_unchecked.text);
+                return ctl_finding_add(findings, "configuration", "warning",
+                                       "Create the user of the unit, or correct User= of the unit",
+                                       "%s", facts->config_unchecked.text);
         if (has_reason(facts, "configuration"))
                 return 0; /* the service reports its first warning */
         for (size_t i = 0; i < n; i++) {
-                int r = ctl_doctor_add(
+                int r = ctl_finding_add(
                         findings, "configuration", "warning",
                         i + 1 < n
                                 ? NULL
@@ -121,7 +99,7 @@ static int judge_config(const CtlFacts *facts, json_t *findings)
         }
         if (n > 0)
                 return 0;
-        return ctl_doctor_add(findings, "configuration", "ok", NULL, "The configuration is valid");
+        return ctl_finding_add(findings, "configuration", "ok", NULL, "The configuration is valid");
 }
 
 /* Judges files and credentials: those that the service cannot read, and those that changed after
@@ -131,12 +109,12 @@ static int judge_files(const CtlFacts *facts, json_t *findings)
         int r = 0;
 
         for (size_t i = 0; facts->files && i < facts->files->n_items && r >= 0; i++)
-                r = ctl_doctor_add(
+                r = ctl_finding_add(
                         findings, "files", "warning",
                         "Create the file, or make it readable for the service's user (chgrp, chmod g+r). Then run \"systemctl restart compute-agent\"",
                         "%s", facts->files->items[i]);
         for (size_t i = 0; facts->credentials && i < facts->credentials->n_items && r >= 0; i++)
-                r = ctl_doctor_add(
+                r = ctl_finding_add(
                         findings, "credentials", "warning",
                         "If the file is missing, create it. Then run \"systemctl restart compute-agent\"",
                         "%s", facts->credentials->items[i]);
@@ -157,9 +135,9 @@ static int add_reason(json_t *findings, const json_t *reason)
         if (!summary)
                 return -1;
         if (!summary[0] || strlen(text) <= FACT_MAX)
-                return add_caused(findings, check, state, advice, text, NULL);
+                return ctl_finding_add_caused(findings, check, state, advice, text, NULL);
         summary[0] = (char)toupper((unsigned char)summary[0]);
-        return add_caused(findings, check, state, advice, summary, text);
+        return ctl_finding_add_caused(findings, check, state, advice, summary, text);
 }
 
 /* Adds the reasons of the agent's status. */
@@ -181,18 +159,18 @@ static int judge_reasons(const CtlFacts *facts, json_t *findings)
 static int judge_service(const CtlFacts *facts, json_t *findings)
 {
         if (strncmp(ctl_json_text(facts->status, "summary"), FAILED, strlen(FAILED)) == 0)
-                return add_caused(
+                return ctl_finding_add_caused(
                         findings, "service", "bad",
                         "Correct the error, then run \"systemctl restart compute-agent\". For details, run \"journalctl -x -u compute-agent\"",
                         "The service failed to start", ctl_json_text(facts->status, "summary"));
         if (!is_running(facts))
-                return ctl_doctor_add(
+                return ctl_finding_add(
                         findings, "service", "bad",
                         "Run \"systemctl status dbus compute-agent\" and, for the cause, \"journalctl -x -u compute-agent\". To start the agent at each boot, run \"systemctl enable compute-agent\"",
                         "%s", ctl_json_text(facts->status, "summary"));
         if (has_reason(facts, "service"))
                 return 0;
-        return ctl_doctor_add(
+        return ctl_finding_add(
                 findings, "service", "ok", NULL, "Version %s is running, with %" PRIu64 " claim%s",
                 ctl_json_text(facts->status, "version"), ctl_json_u64(facts->status, "n_claims"),
                 text_plural(ctl_json_u64(facts->status, "n_claims")));
@@ -206,20 +184,20 @@ static int judge_hypervisor(const CtlFacts *facts, json_t *findings)
         if (!facts->snapshot && !facts->config && !is_running(facts))
                 return 0; /* the configured driver is unknown */
         if (!facts->snapshot)
-                return add_caused(
+                return ctl_finding_add_caused(
                         findings, "hypervisor", "bad",
                         driver_words(facts->config ? facts->config->compute_driver : NULL)->advice,
                         "The host cannot be polled", facts->snapshot_error.text);
         if (strcmp(facts->snapshot->driver, "linux") == 0)
-                return ctl_doctor_add(findings, "hypervisor", "ok", NULL, "%s on %s: %zu device%s",
-                                      facts->snapshot->hypervisor, facts->snapshot->nodename,
-                                      facts->snapshot->n_devices,
-                                      text_plural(facts->snapshot->n_devices));
-        return ctl_doctor_add(findings, "hypervisor", "ok", NULL,
-                              "%s on %s: %zu device%s, %zu domain%s", facts->snapshot->hypervisor,
-                              facts->snapshot->nodename, facts->snapshot->n_devices,
-                              text_plural(facts->snapshot->n_devices), facts->snapshot->n_domains,
-                              text_plural(facts->snapshot->n_domains));
+                return ctl_finding_add(findings, "hypervisor", "ok", NULL, "%s on %s: %zu device%s",
+                                       facts->snapshot->hypervisor, facts->snapshot->nodename,
+                                       facts->snapshot->n_devices,
+                                       text_plural(facts->snapshot->n_devices));
+        return ctl_finding_add(findings, "hypervisor", "ok", NULL,
+                               "%s on %s: %zu device%s, %zu domain%s", facts->snapshot->hypervisor,
+                               facts->snapshot->nodename, facts->snapshot->n_devices,
+                               text_plural(facts->snapshot->n_devices), facts->snapshot->n_domains,
+                               text_plural(facts->snapshot->n_domains));
 }
 
 /* Adds each part of the host that the poll could not read. */
@@ -228,7 +206,7 @@ static int judge_parts(const CtlFacts *facts, json_t *findings)
         int r = 0;
 
         for (size_t i = 0; facts->snapshot && i < facts->snapshot->problems.n_items && r >= 0; i++)
-                r = ctl_doctor_add(
+                r = ctl_finding_add(
                         findings, "host", "warning",
                         "The last known values of this part stay unchanged. Each poll reads it again. To read the capabilities of guests again, run \"computectl sync\"",
                         "%s", facts->snapshot->problems.items[i]);
@@ -253,17 +231,17 @@ static int judge_devices(const CtlFacts *facts, json_t *findings)
                 return 0;
         for (char **type = facts->config->enabled_mdev_types; type && *type; type++, n++)
                 if (!offers_type(facts->snapshot, *type))
-                        return ctl_doctor_add(
+                        return ctl_finding_add(
                                 findings, "devices", "bad",
                                 "Use a type that \"computectl discover\" lists. If the device is missing there, check that its driver is loaded",
                                 "[devices] enabled_mdev_types: no device offers \"%s\"", *type);
         if (has_reason(facts, "devices"))
                 return 0;
         if (n == 0)
-                return ctl_doctor_add(findings, "devices", "ok", NULL,
-                                      "No virtual GPUs are enabled");
-        return ctl_doctor_add(findings, "devices", "ok", NULL,
-                              "All enabled mdev types are offered (%zu)", n);
+                return ctl_finding_add(findings, "devices", "ok", NULL,
+                                       "No virtual GPUs are enabled");
+        return ctl_finding_add(findings, "devices", "ok", NULL,
+                               "All enabled mdev types are offered (%zu)", n);
 }
 
 /* Judges the disk for guests. The agent's own sentence about it (local_disk) wins. Without a known
@@ -279,14 +257,14 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
         const char *local_disk = ctl_json_text(facts->status, "local_disk");
 
         if (local_disk[0])
-                return ctl_doctor_add(findings, "storage", "ok", NULL, "%s", local_disk);
+                return ctl_finding_add(findings, "storage", "ok", NULL, "%s", local_disk);
         if (!facts->config || !facts->snapshot)
                 return 0;
         if (host->report_local_disk == HOST_LOCAL_DISK_NO)
-                return ctl_doctor_add(findings, "storage", "ok", NULL,
-                                      "[compute] report_local_disk is no");
+                return ctl_finding_add(findings, "storage", "ok", NULL,
+                                       "[compute] report_local_disk is no");
         if (facts->snapshot->disk_total_bytes == 0)
-                return ctl_doctor_add(
+                return ctl_finding_add(
                         findings, "storage", "warning",
                         rbd ? "Install ceph-common, and make the keyring of [libvirt] rbd_user readable for user compute-agent. For the reason, run \"computectl doctor --hardware-only\""
                             : "Create it (mount it, start the pool), or set [DEFAULT] instances_path to the folder of the guests' disks. Without DISK_GB, no guest with a local disk is scheduled here",
@@ -295,8 +273,8 @@ static int judge_storage(const CtlFacts *facts, json_t *findings)
                         : pool ? pool
                                : host->instances_path,
                         may_be_kept ? ", or keeps its last value" : "");
-        return ctl_doctor_add(findings, "storage", "ok", NULL,
-                              "The size of the disk for guests is known");
+        return ctl_finding_add(findings, "storage", "ok", NULL,
+                               "The size of the disk for guests is known");
 }
 
 /* Judges the sync state. Only states without a reason of the agent are left for this judge. */
@@ -310,19 +288,19 @@ static int judge_placement(const CtlFacts *facts, json_t *findings)
             strcmp(state, SYNC_STATE_PENDING) == 0)
                 return 0;
         if (strcmp(state, SYNC_STATE_STANDALONE) == 0)
-                return ctl_doctor_add(
+                return ctl_finding_add(
                         findings, "placement", "ok", NULL,
                         "No [placement] section: the agent publishes nothing to Placement");
         if (strcmp(state, SYNC_STATE_LEFT_TO_NOVA) == 0)
-                return ctl_doctor_add(
+                return ctl_finding_add(
                         findings, "placement", "ok", NULL,
                         "[agent] nova is %s, so nova-compute publishes the resources of this host",
                         ctl_json_text(facts->status, "nova"));
-        return ctl_doctor_add(findings, "placement", "ok", NULL,
-                              "Placement is equal to this host%s",
-                              ctl_json_text(facts->status, "hypervisor_error")[0]
-                                      ? " as of the last successful poll"
-                                      : "");
+        return ctl_finding_add(findings, "placement", "ok", NULL,
+                               "Placement is equal to this host%s",
+                               ctl_json_text(facts->status, "hypervisor_error")[0]
+                                       ? " as of the last successful poll"
+                                       : "");
 }
 
 /* Judges the right to reshape. Only a rejection that was seen is reported. */
@@ -330,7 +308,7 @@ static int judge_reshape(const CtlFacts *facts, json_t *findings)
 {
         if (strcmp(ctl_json_text(facts->status, "reshape_access"), RESHAPE_ACCESS_REFUSED) != 0)
                 return 0;
-        return ctl_doctor_add(
+        return ctl_finding_add(
                 findings, "reshape", "warning",
                 "Run \"openstack role add --user USER --project PROJECT service\", then \"systemctl reload compute-agent\"",
                 "The user of [placement] lacks the role service, so no reshape is possible");
@@ -346,7 +324,7 @@ static int judge_width(const CtlFacts *facts, json_t *findings)
         if (n < WIDE_TREE_MIN)
                 return 0;
         snprintf(text, sizeof(text), "%" PRIu64 " providers have the same resource class", n);
-        return add_caused(
+        return ctl_finding_add_caused(
                 findings, "width", "ok", NULL, text,
                 "If guests use more than 4 of them, set [workarounds] optimize_for_wide_provider_trees in placement.conf");
 }
@@ -399,12 +377,13 @@ static int judge_token(const json_t *connect, json_t *findings)
         char roles[200];
 
         if (error[0])
-                return add_caused(findings, "keystone", "bad", advice_for_token(connect),
-                                  "Keystone issued no token", error);
+                return ctl_finding_add_caused(findings, "keystone", "bad",
+                                              advice_for_token(connect), "Keystone issued no token",
+                                              error);
         list_roles(connect, roles, sizeof(roles));
-        return ctl_doctor_add(findings, "keystone", "ok", NULL,
-                              "Keystone issues a token for %s. Roles: %s",
-                              scope[0] ? scope : "no scope", roles);
+        return ctl_finding_add(findings, "keystone", "ok", NULL,
+                               "Keystone issues a token for %s. Roles: %s",
+                               scope[0] ? scope : "no scope", roles);
 }
 
 /* Judges the access to Placement with the token: its role, the endpoint, and roles that a stricter
@@ -415,7 +394,7 @@ static int judge_read(const json_t *connect, json_t *findings)
         const char *outcome = ctl_json_text(connect, "placement_outcome");
 
         if (strcmp(outcome, "forbidden") == 0)
-                return add_caused(
+                return ctl_finding_add_caused(
                         findings, "role", "bad",
                         !has_keystone(connect)
                                 ? "Set token to the admin token of Placement's configuration"
@@ -424,19 +403,19 @@ static int judge_read(const json_t *connect, json_t *findings)
                                 : "Run \"openstack role add --user USER --project PROJECT service\" (admin, if Placement is older than the role service)",
                         "Placement refuses this user", error);
         if (error[0])
-                return add_caused(
+                return ctl_finding_add_caused(
                         findings, "endpoint", "bad",
                         has_keystone(connect)
                                 ? "Check that Placement runs there. Check the catalogue with \"openstack endpoint list --service placement\""
                                 : "Check that Placement runs there. Check endpoint_override and token",
                         "Placement cannot be used", error);
         if (has_keystone(connect) && !has_role(connect, "service") && !has_role(connect, "admin"))
-                return ctl_doctor_add(
+                return ctl_finding_add(
                         findings, "role", "warning",
                         "Grant one of the two roles. A stricter policy of Placement would reject this token",
                         "The token has neither the role service nor admin");
-        return ctl_doctor_add(findings, "endpoint", "ok", NULL, "Placement answers at %s",
-                              ctl_json_text(connect, "endpoint"));
+        return ctl_finding_add(findings, "endpoint", "ok", NULL, "Placement answers at %s",
+                               ctl_json_text(connect, "endpoint"));
 }
 
 /* Judges the newest microversion of Placement. Nothing is added if Placement did not report one. */
@@ -448,12 +427,12 @@ static int judge_version(const json_t *connect, json_t *findings)
         if (sscanf(newest, "%u.%u", &major, &minor) != 2)
                 return 0;
         if (major == 1 && minor < NEWEST_MICROVERSION)
-                return ctl_doctor_add(
+                return ctl_finding_add(
                         findings, "version", "warning",
                         "Upgrade Placement. Without 1.38 consumers have no types, and without 1.37 no provider can be moved below another one",
                         "Placement supports microversions up to %.10s", newest);
-        return ctl_doctor_add(findings, "version", "ok", NULL,
-                              "Placement supports microversions up to %.10s", newest);
+        return ctl_finding_add(findings, "version", "ok", NULL,
+                               "Placement supports microversions up to %.10s", newest);
 }
 
 /* Judges the clock by the time of Keystone's answer. Small differences are normal for a request. */
@@ -463,7 +442,7 @@ static int judge_clock_of_keystone(const json_t *connect, json_t *findings)
 
         if (llabs(ahead) <= CLOCK_TOLERANCE_SEC)
                 return 0;
-        return ctl_doctor_add(
+        return ctl_finding_add(
                 findings, "clock", "warning",
                 "Run chrony or systemd-timesyncd on both hosts. Keystone's clock decides when a token expires",
                 "The clock is %lld s %s that of Keystone", llabs(ahead),
@@ -486,9 +465,10 @@ static int judge_way(const json_t *connect, json_t *findings)
 static int judge_connection(const CtlFacts *facts, json_t *findings)
 {
         if (facts->connect_error.code)
-                return add_caused(findings, "keystone", "bad",
-                                  "Correct the option in [placement] or in clouds.yaml",
-                                  "The connection was not checked", facts->connect_error.text);
+                return ctl_finding_add_caused(findings, "keystone", "bad",
+                                              "Correct the option in [placement] or in clouds.yaml",
+                                              "The connection was not checked",
+                                              facts->connect_error.text);
         return facts->connect ? judge_way(facts->connect, findings) : 0;
 }
 
@@ -501,18 +481,19 @@ static int judge_identity(const CtlFacts *facts, json_t *findings)
         bool well = strcmp(state, "good") == 0 || strcmp(state, "new") == 0;
 
         if (facts->identity_error.code)
-                return add_caused(findings, "identity", "bad",
-                                  "For details, run \"computectl identity show\"",
-                                  "The identity was not compared", facts->identity_error.text);
+                return ctl_finding_add_caused(findings, "identity", "bad",
+                                              "For details, run \"computectl identity show\"",
+                                              "The identity was not compared",
+                                              facts->identity_error.text);
         if (facts->identity && strcmp(state, "unknown") != 0)
-                return ctl_doctor_add(findings, "identity", well ? "ok" : "bad",
-                                      well ? NULL : ctl_json_text(facts->identity, "advice"), "%s",
-                                      ctl_json_text(facts->identity, "text"));
+                return ctl_finding_add(findings, "identity", well ? "ok" : "bad",
+                                       well ? NULL : ctl_json_text(facts->identity, "advice"), "%s",
+                                       ctl_json_text(facts->identity, "text"));
         if (!is_running(facts))
                 return 0;
-        return ctl_doctor_add(findings, "identity", "ok", NULL, "%s%s (%s)",
-                              node[0] ? "This host is " : "Its root provider is known", node,
-                              ctl_json_text(facts->status, "root"));
+        return ctl_finding_add(findings, "identity", "ok", NULL, "%s%s (%s)",
+                               node[0] ? "This host is " : "Its root provider is known", node,
+                               ctl_json_text(facts->status, "root"));
 }
 
 /* Warns about NUMA cells as providers on a host of nova-compute. Nova's scheduler selects no host
@@ -522,7 +503,7 @@ static int judge_numa(const CtlFacts *facts, json_t *findings)
         if (!facts->config || facts->config->driver.host.numa_in_placement != HOST_NUMA_CELLS ||
             facts->config->reporter.nova == NOVA_NONE)
                 return 0;
-        return ctl_doctor_add(
+        return ctl_finding_add(
                 findings, "numa", "warning",
                 "Set [compute] numa_in_placement = root, which keeps VCPU and MEMORY_MB on the root provider. To move the allocations, run \"computectl reshape\"",
                 "With numa_in_placement = true, flavours without a disk find no host");
@@ -552,8 +533,9 @@ static int judge_cells(const CtlFacts *facts, json_t *findings)
         ctl_text_kib(memory, memory_kib);
         snprintf(text, sizeof(text), "Guests cannot use %s of %zu NUMA cell%s without CPUs", memory,
                  n, text_plural(n));
-        return add_caused(findings, "cells", "ok", NULL, text,
-                          "It belongs to a GPU or a CXL device, or the CPUs are offline");
+        return ctl_finding_add_caused(
+                findings, "cells", "ok", NULL, text,
+                "It belongs to a GPU or a CXL device, or the CPUs are offline");
 }
 
 /* Judges libvirt's hook. An enabled hook that is not installed is an error: guests start without
@@ -563,23 +545,23 @@ static int judge_hook(const CtlFacts *facts, json_t *findings)
         if (!facts->config || !facts->config->hook_enabled)
                 return 0;
         if (!facts->hook_installed)
-                return add_caused(
+                return ctl_finding_add_caused(
                         findings, "hook", "bad",
                         "Create it as a link to computectl, then restart libvirtd or virtqemud",
                         "[hook] enabled is true, but the hook is not installed",
                         HOOK_PATH " does not exist or is not executable");
-        return add_caused(findings, "hook", "ok", NULL, "Guests claim when they start",
-                          "libvirt must be started after the package was installed");
+        return ctl_finding_add_caused(findings, "hook", "ok", NULL, "Guests claim when they start",
+                                      "libvirt must be started after the package was installed");
 }
 
 static int judge_clock(const CtlFacts *facts, json_t *findings)
 {
         if (!facts->clock_synchronised)
-                return ctl_doctor_add(
+                return ctl_finding_add(
                         findings, "clock", "warning",
                         "Run chrony or systemd-timesyncd. The clock decides when tokens and claims expire",
                         "The clock is not synchronised");
-        return ctl_doctor_add(findings, "clock", "ok", NULL, "The clock is synchronised");
+        return ctl_finding_add(findings, "clock", "ok", NULL, "The clock is synchronised");
 }
 
 static int judge_disk(const CtlFacts *facts, json_t *findings)
@@ -589,17 +571,18 @@ static int judge_disk(const CtlFacts *facts, json_t *findings)
         if (facts->disk_error.code == ENOENT && !is_running(facts))
                 return 0; /* the first start creates it */
         if (facts->disk_error.code)
-                return add_caused(findings, "disk", "bad",
-                                  "Create the folder, or start the service, which creates it",
-                                  "The state folder cannot be checked", facts->disk_error.text);
+                return ctl_finding_add_caused(
+                        findings, "disk", "bad",
+                        "Create the folder, or start the service, which creates it",
+                        "The state folder cannot be checked", facts->disk_error.text);
         ctl_text_kib(free_text, facts->disk_free_bytes / 1024);
         if (facts->disk_free_bytes < DISK_NEEDED_BYTES)
-                return ctl_doctor_add(
+                return ctl_finding_add(
                         findings, "disk", "bad",
                         "Free some space. The agent rejects claims that it cannot write",
                         "Only %s are free for the claim database", free_text);
-        return ctl_doctor_add(findings, "disk", "ok", NULL, "%s are free for the claim database",
-                              free_text);
+        return ctl_finding_add(findings, "disk", "ok", NULL, "%s are free for the claim database",
+                               free_text);
 }
 
 /* Adds the findings of one subject. Returns a negative number if memory ran out. */
@@ -614,42 +597,40 @@ json_t *ctl_doctor_judge_hardware(const json_t *verified)
         json_array_foreach(json_object_get(verified, "findings"), i, finding) {
                 bool bad = strcmp(ctl_json_text(finding, "level"), "error") == 0;
 
-                if (ctl_doctor_add(findings, "hardware", bad ? "bad" : "warning", NULL, "%s: %s",
-                                   ctl_json_text(finding, "option"),
-                                   ctl_json_text(finding, "text")) < 0)
+                if (ctl_finding_add(findings, "hardware", bad ? "bad" : "warning", NULL, "%s: %s",
+                                    ctl_json_text(finding, "option"),
+                                    ctl_json_text(finding, "text")) < 0)
                         return NULL;
         }
         if (json_array_size(findings) == 0 &&
-            ctl_doctor_add(findings, "hardware", "ok", NULL, "The configuration fits this host") <
+            ctl_finding_add(findings, "hardware", "ok", NULL, "The configuration fits this host") <
                     0)
                 return NULL;
         return json_pack("{ss sO}", "format", CTL_DOCTOR_FORMAT, "findings", findings);
+}
+
+static int judge_prepare(const CtlFacts *facts, json_t *findings)
+{
+        return facts->config ? ctl_doctor_judge_prepare(&facts->config->driver.host,
+                                                        facts->snapshot, facts->prepared, findings)
+                             : 0;
+}
+
+static int judge_partitions(const CtlFacts *facts, json_t *findings)
+{
+        return facts->config ? ctl_doctor_judge_partitions(&facts->config->driver.host,
+                                                           facts->partitions, findings)
+                             : 0;
 }
 
 json_t *ctl_doctor_judge(const CtlFacts *facts)
 {
         /* The first two judge the configuration. */
         static const Judge judges[] = {
-                judge_config,
-                judge_files,
-                judge_reasons,
-                judge_service,
-                judge_hypervisor,
-                judge_parts,
-                judge_devices,
-                judge_storage,
-                judge_placement,
-                judge_numa,
-                judge_cells,
-                judge_reshape,
-                judge_width,
-                judge_connection,
-                judge_identity,
-                judge_hook,
-                ctl_doctor_judge_prepare,
-                ctl_doctor_judge_partitions,
-                judge_clock,
-                judge_disk,
+                judge_config, judge_files,   judge_reasons,    judge_service,    judge_hypervisor,
+                judge_parts,  judge_devices, judge_storage,    judge_placement,  judge_numa,
+                judge_cells,  judge_reshape, judge_width,      judge_connection, judge_identity,
+                judge_hook,   judge_prepare, judge_partitions, judge_clock,      judge_disk,
         };
         _cleanup_json_ json_t *findings = json_array();
 
