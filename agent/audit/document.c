@@ -2,7 +2,9 @@
 
 /* Writes the document of an audit: its figures, the findings, and each consumer that has a claim or
  * an allocation here. The text of each item is written at once, so that no JSON value of the whole
- * document exists: for thousands of consumers, its end alone would stop the main loop. */
+ * document exists: for thousands of consumers, its end alone would stop the main loop.
+ *
+ * Tests: tests/unit/agent/audit/test-auditor.c */
 
 #include "agent/audit/document.h"
 

@@ -175,8 +175,8 @@ static void format_held(const Claim *claim, char *text, size_t size)
 /* Logs the caller's change of a claim, with its amounts and devices. The entry has fields for
  * claim, consumer and caller. format yields the change, for example "created for …" or "released".
  * reason can be "" or NULL. */
-static void log_change(const BusCaller *caller, const Claim *claim, const char *reason,
-                       const char *format, ...)
+static _printf_(4, 5) void log_change(const BusCaller *caller, const Claim *claim,
+                                      const char *reason, const char *format, ...)
 {
         char what[160], held[HELD_MAX], id[24];
         const char *device = claim->n_devices > 0 ? claim->devices[0].name : NULL;

@@ -242,16 +242,16 @@ static const struct {
         int (*make)(BusFacts *facts, json_t **ret, sd_bus_error *error);
         int (*copy)(BusFacts *facts, char **ret, sd_bus_error *error);
 } kinds[_BUS_DOCUMENT_MAX] = {
-        [BUS_STATUS] = { BUS_DOCUMENT_STATUS, bus_status_describe },
-        [BUS_TREE] = { BUS_DOCUMENT_TREE, make_tree },
-        [BUS_HOST] = { BUS_DOCUMENT_HOST, make_host },
-        [BUS_CLAIMS] = { BUS_DOCUMENT_CLAIMS },   /* a Listing */
-        [BUS_HISTORY] = { BUS_DOCUMENT_HISTORY }, /* a Listing */
-        [BUS_EVENTS] = { BUS_DOCUMENT_EVENTS },   /* a Listing */
-        [BUS_PROBLEMS] = { BUS_DOCUMENT_PROBLEMS, make_problems },
-        [BUS_PLAN] = { BUS_DOCUMENT_PLAN, make_plan },
-        [BUS_AUDIT] = { BUS_DOCUMENT_AUDIT, .copy = copy_audit },
-        [BUS_RESHAPE] = { BUS_DOCUMENT_RESHAPE, make_reshape },
+        [BUS_STATUS] = { .name = BUS_DOCUMENT_STATUS, .make = bus_status_describe },
+        [BUS_TREE] = { .name = BUS_DOCUMENT_TREE, .make = make_tree },
+        [BUS_HOST] = { .name = BUS_DOCUMENT_HOST, .make = make_host },
+        [BUS_CLAIMS] = { .name = BUS_DOCUMENT_CLAIMS },   /* a Listing */
+        [BUS_HISTORY] = { .name = BUS_DOCUMENT_HISTORY }, /* a Listing */
+        [BUS_EVENTS] = { .name = BUS_DOCUMENT_EVENTS },   /* a Listing */
+        [BUS_PROBLEMS] = { .name = BUS_DOCUMENT_PROBLEMS, .make = make_problems },
+        [BUS_PLAN] = { .name = BUS_DOCUMENT_PLAN, .make = make_plan },
+        [BUS_AUDIT] = { .name = BUS_DOCUMENT_AUDIT, .copy = copy_audit },
+        [BUS_RESHAPE] = { .name = BUS_DOCUMENT_RESHAPE, .make = make_reshape },
 };
 
 /* Checks whether the document is made in steps. */
