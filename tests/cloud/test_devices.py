@@ -5,8 +5,9 @@ import json
 import xml.etree.ElementTree as ElementTree
 
 from tests.cloud.case import FLAVOR, LARGER, PLUGIN, SECONDS, CloudCase
+from tests.env.clean_units import CleanUnits
 from tests.env.hosts import Pci, simple_host
-from tests.env.scratch import wait_until
+from tests.env.scratch import Scratch, wait_until
 
 CARDS = ['0000:81:00.0', '0000:82:00.0', '0000:83:00.0']
 MDEVS = ['8b6d7b0a-5f6e-4a52-9c53-0d7f2f6d6c0%d' % i for i in range(2)]
@@ -77,12 +78,18 @@ class TestDevicesOnOneHost(DevicesCase):
         self.assertEqual(self.host.agent.claims()[0]['devices'][0]['class'], CARD)
         for act in (lambda: self.cloud.act(server, 'reboot', {'type': 'HARD'}, 'ACTIVE'),
                     lambda: (self.cloud.act(server, 'os-stop', None, 'SHUTOFF'), self.cloud.act(server, 'os-start', None, 'ACTIVE')),
-                    lambda: self.cloud.act(server, 'rebuild', {'imageRef': self.cloud.image()}, 'ACTIVE')):
+                    lambda: self.cloud.act(server, 'rebuild', {'imageRef': self.cloud.image()}, 'ACTIVE'),
+                    lambda: self.rescues(server, devices)):
             act()
             self.agree({server: (self.host, ONE)})
             self.assertEqual(self.same(server), devices)
         self.cloud.delete(server)
         self.agree({})
+
+    def rescues(self, server, devices):
+        self.cloud.act(server, 'rescue', {'rescue_image_ref': self.cloud.image()}, 'RESCUE')
+        self.assertEqual(self.same(server), devices)
+        self.cloud.act(server, 'unrescue', None, 'ACTIVE')
 
     def test_each_server_has_devices_of_its_own(self):
         servers = [self.boot('vm%d' % number, 'card') for number in range(len(CARDS))]
@@ -217,6 +224,43 @@ class TestDevicesOnOneHost(DevicesCase):
                 self.host.options.pop('pci', None)
                 self.host.configure({'compute_agent': self.nova_options['compute_agent'], **PLUGIN})
                 self.host.start_compute()
+
+
+class TestCleanedDevices(DevicesCase):
+    """A device is reserved from the boot of its server until its units have proved after the deletion that it is clean."""
+
+    agent_options = {**AGENT, 'device_clean cards': {'resource_classes': CARD, 'clean': 'wipe@.service', 'prove': 'prove@.service'}}
+
+    @classmethod
+    def setUpClass(cls):
+        scratch = Scratch()
+        cls.addClassCleanup(scratch.close)
+        cls.units = CleanUnits(scratch, {address: (0x10de, 0x1eb8) for address in CARDS})
+        cls.addClassCleanup(cls.units.stop)
+        super().setUpClass()
+        cls.units.start(cls.host.agent.config)
+
+    def reserved(self):
+        """Returns the addresses of the cards that Placement has as reserved."""
+        tree = self.cloud.placement.tree(self.host.agent.root()).values()
+        return sorted(provider['name'][-12:] for provider in tree
+                      for resource_class, record in provider['inventories'].items() if resource_class == CARD and record['reserved'])
+
+    def test_a_deleted_server_leaves_no_unclean_device_to_another_one(self):
+        server = self.boots()
+        device, = self.same(server)
+        units = ['wipe@%s.service' % device, 'prove@%s.service' % device]
+        wait_until(lambda: self.reserved() == [device], SECONDS, 'the reservation')
+        (self.units.folder / ('hold-' + units[0])).touch()
+        self.cloud.delete(server)
+        wait_until(lambda: self.units.read('started') == units[:1], SECONDS, 'the first unit')
+        others = [self.boot('other%d' % number, 'card') for number in range(2)]
+        self.agree({other: (self.host, ONE) for other in others})
+        self.assertEqual(sorted(sum((self.same(other) for other in others), [])), [card for card in CARDS if card != device])
+        self.cloud.wait_status(self.cloud.create('vm', 'card'), 'ERROR')  # no valid host
+        (self.units.folder / ('hold-' + units[0])).unlink()
+        wait_until(lambda: device not in self.reserved(), SECONDS, 'the device to be offered')
+        self.assertEqual(self.units.read('done'), units)
 
 
 class TestDevicesOnTwoHosts(DevicesCase):
