@@ -67,7 +67,7 @@ static void schedule_check(CyclePace *pace, uint64_t now_usec)
         if (pace->changed_usec == 0)
                 pace->changed_usec = now_usec;
         if (n_intervals < 2 ||
-            now_usec - pace->changed_usec < CYCLE_QUIET_TIMES * pace->quiet_max_usec) {
+            now_usec < pace->changed_usec + CYCLE_QUIET_TIMES * pace->quiet_max_usec) {
                 pace->check_at_usec = 0;
                 return;
         }

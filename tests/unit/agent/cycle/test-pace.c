@@ -266,6 +266,10 @@ static void test_change_ends_slow_checks(void **state)
                 cycle_pace_note_placement(&pace, false, 0, hour * HOURS + 3599 * SECONDS);
                 assert_false(cycle_pace_skips_check(&pace, hour * HOURS + 3599 * SECONDS));
         }
+        /* The change can be noted later than the time of the cycle. */
+        cycle_pace_note_change(&pace, 20 * HOURS + 4);
+        cycle_pace_note_placement(&pace, false, 0, 20 * HOURS);
+        assert_false(cycle_pace_skips_check(&pace, 20 * HOURS));
 }
 
 TEST_MAIN(test_pause_between_checks, test_change_ends_slow_checks, test_full_read_once_a_day,
