@@ -23,6 +23,7 @@ ELSEWHERE = (
     (r'openstack ', 'needs a cloud: make cloud'),
     (r'virsh start vm2', 'a start that is refused: tests.integration.hook'),
     (r'computectl uncordon 0000:82', 'needs a device that was not proved to be clean: test_clean'),
+    (r'computectl explain --resources CUSTOM_HGX', 'needs a set of devices: tests.integration.claims.test_shapes'),
     (r'computectl (-H|--hosts-file) ', 'needs other hosts: tests.integration.ctl.test_remote'),
     (r'editor ', 'the same edit as a command is in README.md'),
     (r'apt install --allow-downgrades|cd |rm -f claim|mv claim|systemctl (stop|start) compute-agent$', 'the way back to an older package: test_package'),
