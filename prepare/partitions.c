@@ -43,7 +43,7 @@
 /* A set with units. */
 typedef struct Lane {
         const HostShapes *shapes;
-        char partition[DEVICE_SET_ID_MAX + 1]; /* whose unit runs */
+        char partition[DEVICE_SET_ID_MAX + 1]; /* the partition of the unit that runs */
         pid_t pid;                             /* process of systemctl; 0: no unit runs */
         char *unit;                            /* owned; NULL: none was started */
         uint64_t until_usec;                   /* CLOCK_MONOTONIC end of its time */
