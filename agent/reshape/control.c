@@ -326,9 +326,12 @@ static int load_image(const char *state_dir, const char *name, ReshapeImage *ret
 }
 
 /* Returns true if tree has the shape after the reshape of the image. Compares the inventories of
- * each provider that the reshape creates or whose inventories it changes. */
+ * each provider that the reshape creates or whose inventories it changes. Returns false if there is
+ * none, because the tree is no evidence then. */
 static bool is_reached(const ReshapeImage *image, const ProviderTree *tree)
 {
+        size_t n_reached = 0;
+
         for (size_t i = 0; i < image->after.tree->n_providers; i++) {
                 const Provider *after = image->after.tree->providers[i];
                 const Provider *current = provider_tree_find(tree, &after->uuid);
@@ -338,8 +341,9 @@ static bool is_reached(const ReshapeImage *image, const ProviderTree *tree)
                         continue;
                 if (!current || !provider_inventories_equal(current, after))
                         return false;
+                n_reached++;
         }
-        return true;
+        return n_reached > 0;
 }
 
 /* Settles a reshape that was sent, but whose answer did not arrive. If tree, which Placement has,
@@ -533,13 +537,13 @@ static void on_gathered(Reporter *reporter, int result, const Error *error, void
         end_round(reshaper, result, &words);
 }
 
-/* Returns true if the reshape is done: Placement accepted the request, or no allocation had to move
- * and Placement refused the tree. The cycle publishes a refused tree again and reports the
- * error. */
+/* Returns true if the reshape is done, although Placement can have refused a part of the tree. That
+ * is so if Placement accepted the request, or if no allocation had to move. The cycle publishes the
+ * tree again and reports the error. */
 static bool is_over(const Reshaper *reshaper, int result)
 {
-        return result == REPORT_DONE ||
-               (!reshaper->moves && (result == REPORT_E_REFUSED || result == REPORT_E_IN_USE));
+        return result == REPORT_DONE || ((!reshaper->moves || reshaper->is_accepted) &&
+                                         (result == REPORT_E_REFUSED || result == REPORT_E_IN_USE));
 }
 
 static void on_published(Reporter *reporter, int result, const Error *error, void *userdata)
@@ -547,11 +551,13 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
         Reshaper *reshaper = userdata;
 
         reshaper->sent = false;
+        reshaper->is_accepted =
+                result == REPORT_DONE ||
+                (reshaper->moves && is_reached(&reshaper->image, reporter_tree(reporter)));
         if (!is_over(reshaper, result)) {
                 end_round(reshaper, result, error);
                 return;
         }
-        reshaper->is_accepted = result == REPORT_DONE;
         /* Without moves the image of an earlier attempt without an answer can still be in the
          * folder. */
         if (reshaper->control->state_dir && reshaper->moves)

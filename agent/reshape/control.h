@@ -22,11 +22,12 @@ typedef enum ReshapeKind {
 typedef struct ReshapeControl ReshapeControl;
 
 /* Receives the result: 0, a ReportOutcome or a negative errno, with words in error unless 0. The
- * callee owns tree, the tree in the new shape, which Placement has now. There is one exception: no
- * allocation had to move, and Placement refused the tree. The result is then 0, and the next
- * publication sends the tree again. The tree is NULL after a failure and after RESHAPE_SHOW. The
- * argument error is borrowed, and so is device_error. The latter has the reason why some devices or
- * classes are not as configured; code 0: all are. */
+ * callee owns tree, the tree in the new shape, which Placement has now. There are two exceptions
+ * with the result 0: Placement accepted the reshape but refused another part of the tree, or no
+ * allocation had to move and it refused the tree. The next publication sends the tree again. The
+ * tree is NULL after a failure and after RESHAPE_SHOW. The argument error is borrowed, and so is
+ * device_error. The latter has the reason why some devices or classes are not as configured; code
+ * 0: all are. */
 typedef void (*ReshapeControlDone)(int result, ProviderTree *tree, const Error *device_error,
                                    const Error *error, void *userdata);
 

@@ -144,7 +144,7 @@ int reporter_publish(Reporter *reporter, const ProviderTree *desired,
         int result = take_answer(&fake_reporter.publishes);
 
         fake_reporter_note(allocations ? 'S' : 'W');
-        if (result == 0) {
+        if (result == 0 || fake_reporter.refuses_a_later_step) {
                 fake_reporter.n_reshapes += allocations != NULL;
                 provider_tree_free(fake_reporter.mirror);
                 fake_reporter.mirror = provider_tree_ref(desired);

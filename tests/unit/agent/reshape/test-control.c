@@ -194,6 +194,7 @@ static void test_rounds(void **state)
                 const char *did;
                 int result;
                 bool at_start; /* after the reshape */
+                bool refuses_a_later_step;
         } rows[] = {
                 { "well", .did = "RHS" },
                 { "overtaken", .publishes = { REPORT_E_CONFLICT, REPORT_E_CONFLICT },
@@ -201,6 +202,8 @@ static void test_rounds(void **state)
                 { "refused for good",
                   .publishes = { REPORT_E_REFUSED, REPORT_E_IN_USE, REPORT_E_REFUSED },
                   .did = "RHSRHSRHS", .result = REPORT_E_REFUSED },
+                { "a later step refused", .publishes = { REPORT_E_REFUSED }, .did = "RHS",
+                  .refuses_a_later_step = true },
                 { "no right", .publishes = { REPORT_E_FORBIDDEN }, .did = "RHS",
                   .result = REPORT_E_FORBIDDEN },
                 { "away at once", .refresh = REPORT_E_UNREACHABLE, .did = "R",
@@ -219,6 +222,7 @@ static void test_rounds(void **state)
                 kept = reshape_control_get_state(world.control);
                 fake_reporter.refreshes.results[0] = rows[i].refresh;
                 fake_reporter.gathers.results[0] = rows[i].gather;
+                fake_reporter.refuses_a_later_step = rows[i].refuses_a_later_step;
                 memcpy(fake_reporter.publishes.results, rows[i].publishes,
                        sizeof(rows[i].publishes));
                 run();
