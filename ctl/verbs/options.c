@@ -194,6 +194,8 @@ static int read_hosts(CtlHosts *hosts, const char *path, Error *reterr)
         if (!file && strcmp(path, "-") != 0)
                 return error_setf(reterr, errno, "%s: %s", path, strerror(errno));
         r = read_lines(hosts, file ? file : stdin, reterr);
+        if (r >= 0 && ferror(file ? file : stdin))
+                return error_setf(reterr, EIO, "%s cannot be read to its end", path);
         if (r != 0)
                 return MIN(r, 0);
         return error_setf(reterr, EINVAL, "%s contains no host name", path);

@@ -96,6 +96,7 @@ class Remote(EnvCase):
         self.assertEqual(self.ctl('--hosts-file', str(hosts), 'tree', '--no-legend').stdout.count('==> '), 2)
         hosts.write_text('# none\n')
         self.assertIn('contains no host name', self.ctl('--hosts-file', str(hosts), 'tree', code=2).stderr)
+        self.assertIn('cannot be read to its end', self.ctl('--hosts-file', str(hosts.parent), 'tree', code=2).stderr)
         self.assertIn('watch supports only one host', self.ctl('-H', 'far,near', 'watch', code=2).stderr)
 
     def test_one_question_for_several_hosts(self):
