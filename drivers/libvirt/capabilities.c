@@ -417,19 +417,19 @@ static bool are_names(const StringSet *set)
         return true;
 }
 
-char *cpu_model_format(const char *arch, const char *model, const char *vendor,
-                       const StringSet *features)
+int cpu_model_format(const char *arch, const char *model, const char *vendor,
+                     const StringSet *features, char **ret)
 {
-        char *text = NULL;
+        _cleanup_free_ char *text = NULL;
         size_t size;
         FILE *stream;
         bool failed;
 
         if (!is_name(arch) || !is_name(model) || !are_names(features))
-                return NULL;
+                return -EINVAL;
         stream = open_memstream(&text, &size);
         if (!stream)
-                return NULL;
+                return -ENOMEM;
         fprintf(stream, "<cpu><arch>%s</arch><model>%s</model>", arch, model);
         if (vendor && is_name(vendor))
                 fprintf(stream, "<vendor>%s</vendor>", vendor);
@@ -437,11 +437,10 @@ char *cpu_model_format(const char *arch, const char *model, const char *vendor,
                 fprintf(stream, "<feature name='%s'/>", features->items[i]);
         fprintf(stream, "</cpu>");
         failed = ferror(stream) != 0;
-        if (fclose(stream) != 0 || failed) {
-                free(text);
-                return NULL;
-        }
-        return text;
+        if (fclose(stream) != 0 || failed)
+                return -ENOMEM;
+        *ret = TAKE_PTR(text);
+        return 0;
 }
 
 int cpu_model_read_features(const char *text, StringSet *ret, Error *reterr)

@@ -40,10 +40,10 @@ int guest_capabilities_parse(const char *text, const char *domain_type, GuestCap
 int domain_capabilities_parse(const char *text, SnapshotEmulator *ret, Error *reterr);
 
 /* Formats the XML of a CPU model with these additional features. vendor and features can be NULL.
- * The caller frees the result. NULL if out of memory, and if arch, model or a feature is empty or
- * has a character that libvirt's names cannot have. Such a vendor is left out. */
-char *cpu_model_format(const char *arch, const char *model, const char *vendor,
-                       const StringSet *features);
+ * The caller frees *ret. -ENOMEM, or -EINVAL if arch, model or a feature is empty or has a
+ * character that libvirt's names cannot have. Such a vendor is left out. */
+int cpu_model_format(const char *arch, const char *model, const char *vendor,
+                     const StringSet *features, char **ret);
 
 /* Adds the names of the features in such XML to ret, except those with the policy "disable" or
  * "forbid". Errors are -EBADMSG with an error text and -ENOMEM; ret can then have some of them. */

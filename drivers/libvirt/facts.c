@@ -58,15 +58,13 @@ static int add_baseline(Snapshot *facts, virConnectPtr connection, const char *a
                         const char *model, const char *vendor, const StringSet *beside,
                         Error *reterr)
 {
-        _cleanup_free_ char *xml = cpu_model_format(arch, model, vendor, beside);
-        _cleanup_free_ char *expanded = NULL;
-        const char *models[] = { xml };
+        _cleanup_free_ char *xml = NULL, *expanded = NULL;
         Error error = ERROR_NULL;
-        int r;
+        int r = cpu_model_format(arch, model, vendor, beside, &xml);
 
-        if (!xml)
-                return 0;
-        expanded = virConnectBaselineCPU(connection, models, 1,
+        if (r < 0)
+                return r == -ENOMEM ? error_oom(reterr) : 0;
+        expanded = virConnectBaselineCPU(connection, (const char *[]){ xml }, 1,
                                          VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES);
         if (!expanded)
                 return note_failure(facts, connection, "Cannot get the features of the CPU model",

@@ -27,12 +27,13 @@ void fuzz_text(const char *text)
 {
         _cleanup_(snapshot_unrefp) Snapshot *snapshot = NULL;
         _cleanup_(guest_capabilities_done) GuestCapabilities guests = { 0 };
+        _cleanup_free_ char *xml = NULL;
 
         if (snapshot_new(&snapshot) < 0)
                 abort();
         if (capabilities_parse(text, snapshot, NULL) == 0)
                 make_tree(snapshot);
         if (guest_capabilities_parse(text, "qemu", &guests, NULL) == 0)
-                free(cpu_model_format(guests.cpu_arch, guests.cpu_model, guests.cpu_vendor,
-                                      &guests.cpu_features));
+                (void)cpu_model_format(guests.cpu_arch, guests.cpu_model, guests.cpu_vendor,
+                                       &guests.cpu_features, &xml);
 }
