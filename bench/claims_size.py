@@ -5,12 +5,13 @@
 
 It runs compute-agentd on a recorded host (the static driver) and a Placement over SQLite. Another client has created equal devices
 for one guest each below the provider of the host. A wide claim has the given number of groups, each with one device. Its time is that
-of the D-Bus call, the best of five. Pending writes are claims without allocations in Placement. Their time is that from the start of
-settling to its end, most of it in Placement. The last column is the agent's CPU time for each write.
+of "computectl claim", the best of five. "PUT" is the time in which Placement takes the same allocations from this program. Pending
+writes are claims without allocations in Placement. Their time is that from the start of settling to its end, most of it in Placement.
+The last column is the agent's CPU time for each write.
 
 GPUs are eight cards for 24 vGPUs each: with 32 virtual functions that become vGPUs, with mdevs, and with mdevs on 32 virtual functions.
 A poll is one of the linux driver without an event (bench/poll). "publish" is the first cycle. The time of a claim of one vGPU is the
-median of all claims until half of the vGPUs are claimed.
+median of all claims until half of the vGPUs are claimed, and "PUT" is the median of as many writes by this program after them.
 """
 
 import argparse
@@ -40,10 +41,27 @@ def add_devices(placement, root):
         placement.make_provider('bench_dev%02d' % n, {'CUSTOM_WIDE': 1}, root)
 
 
+def put_seconds(placement, held):
+    """Returns the time in which Placement takes these allocations of a new consumer, asked directly. Removes them again."""
+    consumer = str(uuid.uuid4())
+    body = {'allocations': held, 'project_id': 'demo', 'user_id': 'user', 'consumer_type': 'INSTANCE', 'consumer_generation': None}
+    begun = time.monotonic()
+    placement.api('PUT', '/allocations/' + consumer, body)
+    taken = time.monotonic() - begun
+    placement.api('DELETE', '/allocations/' + consumer)
+    return taken
+
+
+def held_by(placement, consumer):
+    """Returns the allocations of a consumer in the form in which they are written."""
+    return {provider: {'resources': item['resources']}
+            for provider, item in placement.get('/allocations/' + consumer)['allocations'].items()}
+
+
 def measure_wide(agent, placement):
-    print('%8s %10s %10s %10s' % ('groups', 'claim ms', 'CPU ms', 'requests'))
+    print('%8s %10s %10s %10s %10s' % ('groups', 'claim ms', 'PUT ms', 'CPU ms', 'requests'))
     for groups in (1, 2, 4, 8, 16, 32, DEVICES):
-        best, cpu, requests = float('inf'), float('inf'), 0
+        best, put, cpu, requests = float('inf'), float('inf'), float('inf'), 0
         for _ in range(5):
             mark, used = placement.mark(), cpu_seconds(agent.child.pid)
             options = ['--group=_D%02d:CUSTOM_WIDE=1' % n for n in range(groups)]
@@ -52,9 +70,11 @@ def measure_wide(agent, placement):
             best = min(best, time.monotonic() - begun)
             cpu = min(cpu, cpu_seconds(agent.child.pid) - used)
             requests = len(placement.requests_since(mark))
+            held = held_by(placement, claim['consumer'])
             agent.ctl('release', claim['id'])
             wait_until(lambda: agent.status()['n_pending_removals'] == 0, 60, 'the removal')
-        print('%8d %10.1f %10.2f %10d' % (groups, 1e3 * best, 1e3 * cpu, requests), flush=True)
+            put = min(put, put_seconds(placement, held))
+        print('%8d %10.1f %10.1f %10.2f %10d' % (groups, 1e3 * best, 1e3 * put, 1e3 * cpu, requests), flush=True)
 
 
 def measure_pending_writes(agent, most):
@@ -119,15 +139,19 @@ def measure_gpus(kind):
             begun = time.monotonic()
             agent.ctl('claim', '--quiet', '--consumer', uuid.uuid4(), '--resources', 'VGPU=1')
             times.append(time.monotonic() - begun)
-        print('%-24s %9d %9.2f %9.2f %9.1f %9d %9.1f %9.2f' % (
+        cpu_each = (cpu_seconds(agent.child.pid) - used) / n
+        held = held_by(placement, agent.claims()[0]['consumer'])
+        puts = [put_seconds(placement, held) for _ in range(n)]
+        print('%-24s %9d %9.2f %9.2f %9.1f %9d %9.1f %9.1f %9.2f' % (
             {'functions': 'functions without mdev', 'mdevs': 'mdevs', 'function-mdevs': 'mdevs on functions'}[kind],
             agent.status()['n_providers'], poll_ms, publish, 1e3 * cpu, requests, 1e3 * statistics.median(times),
-            1e3 * (cpu_seconds(agent.child.pid) - used) / n), flush=True)
+            1e3 * statistics.median(puts), 1e3 * cpu_each), flush=True)
         agent.stop()
 
 
 def measure_all_gpus():
-    print('%-24s %9s %9s %9s %9s %9s %9s %9s' % ('8 GPUs with', 'providers', 'poll CPU', 'publish s', 'CPU ms', 'requests', 'claim ms', 'CPU ms'))
+    print('%-24s %9s %9s %9s %9s %9s %9s %9s %9s' % (
+        '8 GPUs with', 'providers', 'poll CPU', 'publish s', 'CPU ms', 'requests', 'claim ms', 'PUT ms', 'CPU ms'))
     for kind in ('functions', 'mdevs', 'function-mdevs'):
         measure_gpus(kind)
 
