@@ -215,12 +215,13 @@ class DistributionTest(unittest.TestCase):
         self.assertEqual(len(names), len(set(names)))
 
     def test_check_runs_these_files_alone(self):
-        run = '. ./check && distribution=$1 && integration_files'
+        run = '. ./check && distribution=$1 && integration_files && boot_files'
         every, some = (subprocess.run(['bash', '-c', run, 'bash', word], cwd=ROOT, stdout=subprocess.PIPE, text=True,
                                       check=True).stdout.split() for word in ('', 'yes'))
         named = {name for name in every if '\n%s: ' % name in (ROOT / 'tests/run/distribution').read_text()}
         self.assertEqual((len(every), set(some)), (len(set(every)), named))
-        self.assertEqual(set(map(str, (ROOT / 'tests/integration').glob('*/test_*.py'))) - {str(ROOT / name) for name in every}, set())
+        files = {*(ROOT / 'tests/integration').glob('*/test_*.py'), *(ROOT / 'tests/boot').glob('test_*.py')}
+        self.assertEqual(files - {ROOT / name for name in every}, set())
         self.assertLess(len(some), len(every) / 2)
 
 
