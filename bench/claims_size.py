@@ -11,7 +11,7 @@ The last column is the agent's CPU time for each write.
 
 GPUs are eight cards for 24 vGPUs each: with 32 virtual functions that become vGPUs, with mdevs, and with mdevs on 32 virtual functions.
 A poll is one of the linux driver without an event (bench/poll). "publish" is the first cycle. The time of a claim of one vGPU is the
-median of all claims until half of the vGPUs are claimed, and "PUT" is the median of as many writes by this program after them.
+median of all claims until half of the vGPUs are claimed. "PUT" is the median of as many writes by this program.
 """
 
 import argparse

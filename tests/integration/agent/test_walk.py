@@ -36,7 +36,7 @@ from tests.env.libvirtd import Libvirtd, address_xml, guest_xml, hostdev_xml
 from tests.env.scratch import EnvError, wait_until
 from tests.integration.claims.placement_case import PlacementCase
 
-SEEDS = int(os.environ.get('COMPUTE_AGENT_SEEDS', '2'))
+SEEDS = int(os.environ.get('COMPUTE_AGENT_SEEDS', '1'))
 FIRST = int(os.environ.get('COMPUTE_AGENT_SEED', '1'))
 STEPS = 25
 EXPIRY = 4  # [DEFAULT] claim_expiry_time, in seconds
