@@ -10,7 +10,7 @@
  * remedy and a reason against it, which can be empty. With a reason, the finding has no remedy, and
  * the reason is the end of its text.
  *
- * The memory of the last audit is replaced as a whole after success. So it has entries only of
+ * audit_run_take() replaces the memory of the last audit as a whole. So it has entries only of
  * consumers that have allocations here. */
 
 #include "agent/audit/audit.h"
@@ -218,8 +218,8 @@ static int remember(AuditRun *run, const Consumer *consumer, bool unowned)
 }
 
 /* Returns true if the consumer is in its state for less than the grace time, or has no allocation
- * here. Such a consumer without claim and guest is skipped. A finding about the claim of such a
- * consumer has no remedy. */
+ * here. Such a consumer without claim and guest is skipped. The claim of such a consumer is not
+ * written. */
 static bool is_new(const AuditRun *run, const Consumer *consumer)
 {
         const struct AuditSeen *seen = find_seen(&run->next, &consumer->uuid);
@@ -249,7 +249,8 @@ static AuditServerState judge(const AuditRun *run, const Consumer *consumer,
                                      : audit_judge_server(&run->evidence, consumer, text);
 }
 
-/* Lists a consumer without claim and guest, unless its server is alive. */
+/* Lists a consumer without guest and without a claim that explains it, unless its server is
+ * alive. */
 static int judge_unowned(AuditRun *run, const Consumer *consumer)
 {
         const AuditInput *input = run->input;
@@ -394,7 +395,7 @@ static bool is_cleaned_later(const AuditRun *run, const Claim *claim, const Uuid
 
 /* Adds a finding for a lost device of the claim, or else for the consumer's first allocation whose
  * inventory is absent or has no capacity. DISK_GB does not need capacity if a sharing provider has
- * this class. */
+ * this class, nor does a provider of a device that is cleaned later. */
 static int inspect_withdrawn(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         char name[NAME_SIZE];
@@ -476,7 +477,7 @@ static int compare(AuditRun *run, const Claim *claim, const Consumer *consumer)
 
 /* Claims whose consumer has no allocation here */
 
-/* Checks a claim whose consumer has allocations only on other hosts. */
+/* Checks a claim whose consumer has allocations, and none in the host's own tree. */
 static int inspect_gone(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         const HostDomain *domain = guest_index_guest(&run->evidence.index, claim);
@@ -527,7 +528,8 @@ static int inspect_missing(AuditRun *run, const Claim *claim)
 
 /* Checks a guest with two claims, once for the pair. The comparison of claims and guests ends a
  * claim that guest and Placement contradict (claims/reconcile.h). A pair is listed if both claims
- * are confirmed, the second one is not young, and no migration can explain the pair. */
+ * are confirmed, the second one is not young, and the consumer is neither new nor possibly moving.
+ * A consumer without allocations counts as neither. */
 static int inspect_resized(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         const Claim *first = guest_index_claim(&run->evidence.index, &claim->consumer, 0),
@@ -546,8 +548,8 @@ static int inspect_resized(AuditRun *run, const Claim *claim, const Consumer *co
                 first->id, second->id, claim->consumer.text);
 }
 
-/* Checks a claim that can still change. Its amounts are not compared, but a lost device or
- * inventory is listed. */
+/* Checks a claim that can still change. Its amounts are not compared. If its consumer has
+ * allocations, a lost device or inventory is listed. */
 static int inspect_unfinished(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         if (consumer && inspect_withdrawn(run, claim, consumer) < 0)

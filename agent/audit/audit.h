@@ -4,23 +4,27 @@
 /* Finds differences between Placement, the claims and the guests of this host, and a remedy for
  * each. Pure: the caller applies the remedies.
  *
- * An audit compares only this host's own tree. It ignores allocations from other hosts and from
- * sharing providers (facts G2.7, G2.8). It skips and counts four kinds of things that can still
- * change. First, a consumer without claim and guest, if its server can be alive
- * (agent/audit/evidence.h), or if it was first seen or written less than the grace time ago. A
- * consumer that the operator names is not skipped. Second, a claim that is not confirmed, or that
- * has a pending or unanswered write; only AUDIT_WITHDRAWN is looked for in it. Third, a claim
- * without allocations in Placement, and a pair of claims, younger than the grace time. Fourth, a
- * guest that is being resized or migrated, and a consumer that can be the migration of a guest.
+ * An audit compares only amounts from this host's own tree (facts G2.7, G2.8). A consumer whose
+ * allocations are all from other hosts or from sharing providers counts as one on other hosts. An
+ * audit skips and counts four kinds of things that can still change. First, a consumer without
+ * guest and without a claim that explains it, if its server is alive by the evidence
+ * (agent/audit/evidence.h), or if it was first seen, written or left without owner less than the
+ * grace time ago. A consumer that the operator names is not skipped. Second, a claim that is not
+ * confirmed, or that has a pending or unanswered write; only AUDIT_WITHDRAWN is looked for in it.
+ * Third, a claim without allocations in Placement, and a pair of claims, younger than the grace
+ * time. Of a pair the second claim is always counted, and so is the first one if a claim is not
+ * confirmed or the consumer is new. Fourth, a guest that is being resized or migrated, and a
+ * consumer that can be the migration of a guest.
  *
  * Classes that no guest shows (DISK_GB, an operator's own) are compared only if the claim has an
  * amount of the class. A claim has at most one finding about its amounts or providers.
  * AUDIT_WITHDRAWN is looked for only if claim and consumer agree, or if the claim can still change.
  * A lost device then comes before an inventory.
  *
- * No remedy lowers an amount of a consumer that has a claim or a guest. An amount that is larger
- * than the claim's belongs to another writer, because the agent writes only the amounts of claims.
- * Nova allocates more than a domain shows, for example for hw:emulator_threads_policy=isolate.
+ * No remedy lowers an amount of a consumer that has a guest, or a claim that explains its
+ * allocations (audit_explains()). An amount that is larger than the claim's belongs to another
+ * writer, because the agent writes only the amounts of claims. Nova allocates more than a domain
+ * shows, for example for hw:emulator_threads_policy=isolate.
  *
  * A server that can be alive loses nothing by a remedy, unless the operator names its consumer. A
  * claim is written to Placement only if claim and guest agree, so Placement never gets less than
@@ -39,7 +43,7 @@
 typedef enum AuditType {
         AUDIT_LEAKED,    /* a consumer with allocations here, without guest and without a claim that
                             explains them */
-        AUDIT_MIGRATION, /* a leaked migration: its instance is not here */
+        AUDIT_MIGRATION, /* a leaked consumer whose type in Placement is MIGRATION */
         AUDIT_MISSING,   /* the agent wrote a claim, and Placement has no allocation for it any more
                           */
         AUDIT_UNALLOCATED, /* Placement has no allocation for a claim that the agent did not write
@@ -101,7 +105,8 @@ typedef struct Audit {
         AuditFinding *items;
         size_t n_items, n_allocated;
         size_t n_consumers; /* number of consumers with allocations from the tree */
-        size_t n_in_flight; /* number of things that were skipped */
+        size_t n_in_flight; /* number of things that were skipped; a claim of which only
+                               AUDIT_WITHDRAWN was looked for counts, too */
 } Audit;
 
 /* Returns the number of findings that are problems and are not healed. */
@@ -152,7 +157,7 @@ typedef struct AuditInput {
 typedef struct AuditRun AuditRun;
 
 /* Begins an audit. input, everything in it, and memory are borrowed and must not change until
- * audit_run_free(). Returns -ENOMEM on failure. */
+ * audit_run_take() or audit_run_free(). Returns -ENOMEM on failure. */
 int audit_run_new(AuditRun **ret, const AuditInput *input, const AuditMemory *memory);
 AuditRun *audit_run_free(AuditRun *run);
 DEFINE_CLEANUP(AuditRun *, audit_run_free);

@@ -3,15 +3,17 @@
 /* Runs one audit at a time, as a chain of callbacks. The audit first gathers the consumers of the
  * tree (on_gathered()), and reads claims and history from the claim database. Then it reads the
  * consumers of claims and stopped guests without an allocation here, one after the other
- * (on_consumer()). Then it makes the findings (compare_some()). An audit at a start and one that
- * heals pass the evacuated guests to the claim service, so that these are not adopted, and the
- * findings to agent/audit/healer.h. The last stage makes the document for D-Bus and the list
- * of problems for people, and stores both (finish()). An error at any point ends the audit with
- * fail(). Then the error is stored, the last results stay, and the audit of a start stays due.
+ * (on_consumer()), and last one that serves as a clock (is_clock()). Then it makes the findings
+ * (compare_some()). An audit at a start and one that heals pass the evacuated guests to the claim
+ * service, so that these are not adopted, and the findings to agent/audit/healer.h. The last stage
+ * makes the document for D-Bus and the list of problems for people, and stores both (finish()). An
+ * error at any point ends the audit with fail(). Then the error is stored, the last results stay,
+ * and the audit of a start stays due. If memory is short in finish() itself, the error is stored,
+ * too, but the audit of a start is over.
  *
  * A host can have thousands of guests, so the stages without requests take several turns of the
- * main loop (on_next()). Between two turns a newer poll can replace the facts of the guests, and
- * such a stage then begins again.
+ * main loop (on_next()). Between two turns a newer poll can replace the facts of the guests. The
+ * comparison or the document then begins again, the BEGUN_MAX-th time without a further pause.
  *
  * The members after "While one runs" are valid only during an audit, and clear() frees them at its
  * end. The memory and the results outlive the audit. */
@@ -31,8 +33,8 @@
 #include "base/text.h"
 #include "report/consumers.h"
 
-/* The work of one turn of the main loop ends at the first step that ends after TURN_USEC. A step
- * looks at STEP_SIZE things. A pause follows. */
+/* The work of one turn of the main loop ends at the first step that ends after TURN_USEC. A step of
+ * the comparison or the document looks at about STEP_SIZE things. A pause follows. */
 #define TURN_USEC       (5 * USEC_PER_MSEC)
 #define TURN_PAUSE_USEC USEC_PER_MSEC
 #define STEP_SIZE       64
@@ -49,7 +51,7 @@ typedef enum AuditorKind {
 /* The work of an audit that needs turns of the main loop. */
 typedef enum AuditorStage {
         STAGE_LIST,     /* reads the claims */
-        STAGE_HISTORY,  /* reads the events of the gathered consumers */
+        STAGE_HISTORY,  /* reads the events of the gathered consumers, then the ended claims */
         STAGE_COMPARE,  /* compares Placement, claims and guests */
         STAGE_DESCRIBE, /* writes the document */
 } AuditorStage;
@@ -229,7 +231,8 @@ static void sum_up(Auditor *auditor)
 }
 
 /* Ends the audit: stores its results, or the error, and calls done. After an error the start audit
- * stays due. */
+ * stays due. If memory for the document or the problems is short, that error is stored, but the
+ * audit of the start is over. */
 static void finish(Auditor *auditor, const Error *error)
 {
         char *document = NULL;
@@ -292,7 +295,7 @@ static const AuditFinding *find_problem(const Audit *audit)
         return NULL;
 }
 
-/* Logs the number of problems at a start, when no caller asks for them. */
+/* Logs the number of problems of an audit of the kind AUDITOR_START. */
 static void log_findings(const Auditor *auditor)
 {
         const AuditFinding *first = find_problem(&auditor->audit);
@@ -372,7 +375,7 @@ static int heal(Auditor *auditor)
 }
 
 /* Checks whether the work that uses the facts must begin (again): it has not begun, or a newer poll
- * replaced them. After BEGUN_MAX times the work ends in the turn in which it begins. */
+ * replaced them. The BEGUN_MAX-th time the work ends in the turn in which it begins. */
 static bool must_begin(Auditor *auditor, bool has_begun)
 {
         uint64_t n_facts = auditor->config.claims->n_facts;

@@ -11,8 +11,8 @@
  * cycle has an audit for another reason, which does not heal, the automatic heal waits for the next
  * heal_cycles cycles. They are rare, because the read of all consumers costs one request for each.
  * Healing writes with the consumer's generation, and reads a consumer again after a conflict. It
- * changes nothing of other hosts and of sharing providers. Main thread; blocks only on the disk of
- * the claim database. */
+ * changes nothing of other hosts. From sharing providers it writes only amounts that a claim has.
+ * Main thread; blocks only on the disk of the claim database. */
 
 #include <systemd/sd-event.h>
 
@@ -35,7 +35,7 @@ typedef struct AuditorConfig {
 
 #define AUDITOR_GRACE_USEC (300 * USEC_PER_SEC) /* default of grace_usec */
 
-/* Creates the auditor. config is copied. Returns -ENOMEM on failure. */
+/* Creates the auditor. config is copied; its pointers are borrowed. Returns -ENOMEM on failure. */
 int auditor_new(Auditor **ret, sd_event *event, const AuditorConfig *config);
 
 /* Cancels the audit that runs; its done callback is not called. Free the reporter right after,
@@ -52,9 +52,10 @@ typedef enum AuditorRequest {
 } AuditorRequest;
 
 /* Requests an audit from the next cycle that reaches it. Several requests before that cycle are one
- * audit, which also heals if one of them is AUDITOR_REQUEST_HEAL. consumer (copied) is used only
- * with AUDITOR_REQUEST_HEAL_CONSUMER. Among several consumers the last one counts. by (copied) is
- * the caller; it is used only by requests to heal, and the last one counts. NULL: this program. */
+ * audit, which heals everything if one of them is AUDITOR_REQUEST_HEAL. consumer (copied) is used
+ * only with AUDITOR_REQUEST_HEAL_CONSUMER. Among several consumers the last one counts. by (copied)
+ * is the caller; it is used only by requests to heal, and the last one counts. NULL: this
+ * program. */
 void auditor_ask(Auditor *auditor, AuditorRequest request, const Uuid *consumer,
                  const EventAuthor *by);
 
@@ -69,8 +70,9 @@ bool auditor_is_due(Auditor *auditor);
 /* Begins an audit. The reporter must have read the tree. waits is AuditInput.waits. The reporter
  * and waits are borrowed until done is called. Returns a negative errno with words on failure:
  * nothing is running then, and the requests stay until auditor_give_up(). Every later failure is
- * AuditorState.error, and the results of the audit before stay. The callback done reports the end
- * of the audit, once, never from inside auditor_begin(). */
+ * AuditorState.error, and the results of the audit before stay. If memory for the results is short,
+ * the audit still counts as ended, with that error. The callback done reports the end of the audit,
+ * once, never from inside auditor_begin(). */
 int auditor_begin(Auditor *auditor, Reporter *reporter, const char *waits,
                   void (*done)(void *userdata), void *userdata, Error *reterr);
 
@@ -85,8 +87,8 @@ void auditor_give_up(Auditor *auditor, const Error *error);
 typedef struct AuditorState {
         Error error;         /* reason why the last audit failed or was given up; code 0: it
                                 succeeded */
-        uint64_t ended_usec; /* CLOCK_REALTIME at the end of the last audit that succeeded; 0: none
-                                yet */
+        uint64_t ended_usec; /* CLOCK_REALTIME at the end of the last audit that did not fail, or
+                                AuditorConfig.ended_usec; 0: none yet */
         size_t n_open;       /* number of problems that are not healed */
         ReconcileProblems findings; /* these problems for people, with guests that were evacuated */
         char *document;             /* the audit in the form AUDIT_FORMAT; NULL: none yet */

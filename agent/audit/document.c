@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Writes the document of an audit: its figures, the findings, and each consumer that has a claim or
- * an allocation here. The text of each item is written at once, so that no JSON value of the whole
+/* Writes the document of an audit: its figures, the findings, and each consumer of the input that
+ * has a claim or an allocation here. A claim whose consumer has no allocations at all appears only
+ * in findings. The text of each item is written at once, so that no JSON value of the whole
  * document exists: for thousands of consumers, its end alone would stop the main loop.
  *
  * Tests: tests/unit/agent/audit/test-auditor.c */

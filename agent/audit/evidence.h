@@ -10,14 +10,16 @@
  * allocations on the target. If it is resized on its own host, it has them here, in its new size.
  * If there are several migrations, the guest of each one is unknown. The audit does not need to
  * know it: as long as a migration can belong to a guest, guest and migration count as being moved.
- * A migration can belong to a guest if project and user are equal, because Nova copies these. It
- * must also fit one of these cases.
+ * A migration can belong to a guest if project and user are equal, because Nova copies these. Its
+ * type must be MIGRATION or unknown, no claim of a guest was moved to it, and it fits one of these
+ * cases.
  *
  * The guest is elsewhere: any consumer fits that has CPUs or memory here and has no guest.
  *
  * The guest's claim differs: such a consumer fits if it has the size of the claim or of the domain.
  *
- * The guest had another size here: such a consumer fits if it has the size of an ended claim.
+ * The guest had another size here: such a consumer fits if it has the size of an ended claim. This
+ * case protects only the migration.
  *
  * Nova allocates before it builds or copies a server. Until libvirt has the domain, a living server
  * and a deleted one look alike in Placement. So an allocation is removed only with positive
@@ -115,6 +117,7 @@ typedef struct AuditDifference {
         const Provider *provider;   /* provider from which the consumer has the class elsewhere */
 } AuditDifference;
 
-/* Compares a consumer with its claim. Returns true if they differ. ret borrows from both. */
+/* Compares a consumer with its claim. Returns true if they differ. ret borrows from claim, consumer
+ * and the tree of the input. */
 bool audit_differs(const AuditInput *input, const Claim *claim, const Consumer *consumer,
                    AuditDifference *ret);

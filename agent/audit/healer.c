@@ -2,16 +2,17 @@
 
 /* Applies the remedies of the findings in their order. Claims end and adoptions are requested at
  * once; the other remedies write one consumer to Placement. Each write has one of these ends: it is
- * done; it fails; or it gets a conflict. After a conflict the consumer is read again. If no other
- * client wrote it, the write is repeated, with at most ATTEMPTS_MAX writes in all. If a client
- * wrote it, the finding fails, or counts as healed if the difference is gone.
+ * done; it fails; or it gets a conflict. After a conflict the consumer is read again, except after
+ * that of the last write. If no other client wrote it, the write is repeated, with at most
+ * ATTEMPTS_MAX writes in all. If a client wrote it, the finding fails, or counts as healed if the
+ * difference is gone.
  *
  * A failure belongs to its finding alone. But after a failure that all writes would meet
  * (report_outcome_is_fatal()), the other writes fail without a request. A write that lowers an
- * amount of a consumer with a claim or a guest is refused. The consumer of a write is reserved
- * (claim_service_lock_consumer()) until the finding is done, so that no claim is made for it at the
- * same time. Findings without a remedy, and those of other consumers than the named one, are
- * skipped. */
+ * amount of a consumer with a guest, or with a claim that explains its allocations, is refused. The
+ * consumer of a write is reserved (claim_service_lock_consumer()) until the finding is done, so
+ * that no claim is made for it at the same time. Findings without a remedy, and those of other
+ * consumers than the named one, are skipped. */
 
 #include "agent/audit/healer.h"
 

@@ -7,8 +7,8 @@
  * Placement.
  *
  * The second half completes a claim of a guest: a Build has the claim, Placement's allocations and
- * the share so far. Each resource class is taken once, from the claim or from Placement. The rules
- * for the amount are in claims/fit/guest-share.h. */
+ * the share so far. Each resource class is taken once: from Placement, or from the claim with the
+ * surplus of Placement. The rules for the amount are in claims/fit/guest-share.h. */
 
 #include "agent/guests/claim-share.h"
 
@@ -102,8 +102,9 @@ static uint64_t until_sec(const Consumer *consumer)
                        : 0;
 }
 
-/* The generation of the result is the one before the agent's write. The foreign providers, which
- * are sorted, are folded into one uuid. */
+/* The generation of the result is the one before the agent's write, or before the last write of a
+ * consumer that was only read. The foreign providers, which are sorted, are folded into one
+ * uuid. */
 ClaimReported claim_share_reported(const HostView *view, const Consumer *consumer, bool written)
 {
         Uuid elsewhere = consumer->uuid;

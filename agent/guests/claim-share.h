@@ -8,17 +8,18 @@
 #include "claims/claim/host-view.h"
 #include "claims/claims.h"
 
-/* Returns true if the provider is in the host's own tree. */
+/* Returns true if the provider is in the host's own tree. Returns false if the host is not
+ * known. */
 bool claim_share_is_own(const HostView *view, const char *node, const Uuid *provider);
 
 /* Returns true if the consumer has an allocation from the host's own tree. Also returns true if it
  * has allocations, and all of them are from sharing providers of this host. In the second case it
- * has none from another host. */
+ * has none from another host. Returns false if the host is not known. */
 bool claim_share_has(const HostView *view, const char *node, const Consumer *consumer);
 
 /* Removes the share, and all allocations from the other providers of claim (NULL: none), which the
- * agent wrote for the claim. If the host is not known, removes only the latter. Returns true if
- * there were any. */
+ * agent wrote for the claim. If the host is not known, removes only the allocations from the
+ * claim's providers. Returns true if there were any. */
 bool claim_share_remove(const HostView *view, const char *node, const Claim *claim,
                         Consumer *consumer);
 
@@ -42,9 +43,9 @@ ClaimReported claim_share_reported(const HostView *view, const Consumer *consume
  * that ended (NULL: not known any more). Two cases give true. First, no other client wrote the
  * consumer since: its generation is unchanged, and its time or its amounts do not contradict it.
  * Second, a client changed the allocations from other hosts, and left this host's share unchanged:
- * an evacuation. A write that changes nothing elsewhere gives false, because its client places the
- * consumer here. If the state at the agent's write (left->reported) or the host is not known, the
- * result is true.
+ * an evacuation. If the claim is not known, the share counts as unchanged. A write that changes
+ * nothing elsewhere gives false, because its client places the consumer here. If the state at the
+ * agent's write (left->reported) or the host is not known, the result is true.
  *
  * A consumer that was deleted and created again counts its generation from the start. It is
  * recognised by a lower generation, and by the time of its last write. If it existed when the agent
@@ -53,17 +54,19 @@ ClaimReported claim_share_reported(const HostView *view, const Consumer *consume
  *
  * LIMITATIONS: the time of the agent's write is not known if the consumer had other allocations
  * before, or if Placement sends no last-modified. Then a consumer that was created again can look
- * like a leftover. It must have been written as often, and have at least the claim's amounts. The
- * same holds for one that was created again within the second of the earlier write. */
+ * like a leftover. It must have been written as often, and have at least the claim's amounts, if
+ * these are known. The same holds for one that was created again within the second of the earlier
+ * write. */
 bool claim_share_is_ours(const HostView *view, const char *node, const ClaimRemoval *left,
                          const Claim *claim, const Consumer *consumer);
 
 /* Completes a new claim of a guest with Placement's allocations of its consumer.
  *
  * The guest decides its devices and the cells of its CPUs and memory. Placement decides the
- * provider of an amount that the guest does not bind, and the amounts of classes that no domain
- * shows. Placement also decides every amount that is larger than the domain's: another writer set
- * it, and the claim has all of it (claims/fit/guest-share.h).
+ * provider of an amount that the guest does not bind. It decides the amounts of classes that no
+ * domain shows, if all of such a class is on the root. It also decides the VCPU, PCPU and MEMORY_MB
+ * that are larger than the domain's: another writer set them, and the claim has all of them.
+ * claims/fit/guest-share.h has the exceptions.
  *
  * claim is the result of claims_adopt(), with the amounts of the domain. consumer has all of
  * Placement's allocations. tree is this host's, as the claims have it. is_ours: the agent wrote the

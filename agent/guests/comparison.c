@@ -6,14 +6,14 @@
  * while the database is open and has the host's tree. A database that is closed during a comparison
  * ends it, and it is due again. Placement's answers count for one comparison alone, so they are
  * freed at its end. Claims that were made or returned since the begin of the poll are remembered
- * until the next poll. The present poll can have missed their guests.
+ * until a poll that began later. The present poll can have missed their guests.
  *
- * A ComparisonRun is one comparison, with answers or without. It runs through these states: the
- * allocations of providers are read (read_held()), the first comparison finds the consumers to read
- * (continue_run()), they are read, and the second comparison uses the answers. Each state is
- * skipped if it has nothing to read. Without Placement the first comparison is the only one, and
- * claims that expired end after it. A comparison takes several turns of the main loop, with calls
- * in between.
+ * A ComparisonRun is one comparison, with answers or without. With answers it runs through these
+ * states: the allocations of providers are read (read_held()), the first comparison finds the
+ * consumers to read (continue_run()), they are read, and the second comparison uses the answers.
+ * Each state is skipped if it has nothing to read. A comparison that does not read has only the
+ * first one. On a host without Placement, claims that expired end after it. A comparison takes
+ * several turns of the main loop, with calls in between.
  *
  * Times of claims are wall-clock times. When that clock is set by at least CLOCK_JUMP_MIN_USEC,
  * expiry times of claims and times in the memory of comparisons are moved by the same distance. So
@@ -463,7 +463,8 @@ ComparisonRun *comparison_run_free(ComparisonRun *run)
         return NULL;
 }
 
-/* Begins a comparison if one is due, after a look at the clock. Without memory it stays due. */
+/* Begins a comparison if one is due, after a look at the clock. One that can read is due as long as
+ * the database needs a complete read. Without memory it stays due. */
 static void begin_run(ComparisonRun *run, ReconcileAccess access)
 {
         ClaimService *service = run->service;
@@ -568,8 +569,8 @@ static int continue_run(ComparisonRun *run)
 
 /* Comparison with Placement */
 
-/* Begins the comparison with the answers. After a failure claims are compared as if Placement was
- * unreachable. Returns 1 if another turn follows, 0 if all is done. */
+/* Begins the comparison with the answers. After a failure claims are compared without answers.
+ * Returns 1 if another turn follows, 0 if all is done. */
 static int compare_answered(ComparisonRun *run, int result, const Error *error)
 {
         if (result == 0)

@@ -4,11 +4,12 @@
  * show that the file was moved away or is damaged. Then the file is closed, and
  * claim_service_tend() opens it again and stores the tree that a new file lacks. A file that
  * rejects a write stays open, and each cycle tries a write. A lock of another process is waited for
- * at most BUSY_USEC, and is no error of the service. The member error has the present state: no
- * database, a failed write, or no error. The second half announces changes of claims to the watcher
- * and to the watcher of cards. It also stores new claims, and the vGPU functions of ended ones, for
- * the comparison of claims and guests. They stay until a poll that began later shows the guest, or
- * that the function is free.
+ * at most BUSY_USEC. It is an error of the service only while the file is opened or the tree is
+ * stored. The member error has the present state: no database, a failed write, or no error. The
+ * second half announces changes of claims to the watcher and to the watcher of cards. It also
+ * stores new claims, and the vGPU functions of ended ones, for the comparison of claims and guests.
+ * They stay until a poll that began later replaces the facts. A device of a partition that such a
+ * claim had is withheld until then.
  *
  * claim_service_check() opens a lost file at once. A step of a cycle must not get another file, so
  * claim_service_note_step() only closes it. A watcher must not even close it, because its caller
@@ -465,7 +466,8 @@ static void withhold_released(ClaimService *service, const ClaimDevice *device)
                         facts->pci[i].withheld = true;
 }
 
-/* Keeps the vGPU functions of an ended claim until a poll begins after its end. */
+/* Keeps the vGPU functions of an ended claim until a poll begins after its end. Withholds its
+ * devices of partitions in the present facts. */
 static void note_released(ClaimService *service, const Claim *claim)
 {
         for (size_t i = 0; i < claim->n_devices; i++)

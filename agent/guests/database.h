@@ -156,8 +156,8 @@ static inline Claims *claim_service_require(ClaimService *service, Error *reterr
 }
 
 /* Returns true if all consumers of this host must be read from Placement, because the database is
- * new and can replace a lost one. Also passes this to the database, which rejects claims with the
- * reason until then. */
+ * new and can replace a lost one. Also passes this to the database, which rejects claims of devices
+ * and dedicated CPUs until then (ClaimsRules.unknown). */
 bool claim_service_is_unread(ClaimService *service);
 
 /* Records that a claim was made or returned to a caller: a poll that began before does not show its
@@ -199,7 +199,7 @@ void claim_service_watch(ClaimService *service,
  * can change what the card offers. This is so if the card has several types, because each vGPU
  * reduces the capacity of all of them. It is also so if the claim ended, because only a new poll
  * can show that the function is free. The function is also called after each change of a claim with
- * a device that must be cleaned. A new function replaces the one before.
+ * a device of a set, or with one that must be cleaned. A new function replaces the one before.
  * claim_service_unwatch_cards() removes the function with this userdata. service can be NULL. */
 void claim_service_watch_cards(ClaimService *service, void (*watch)(void *userdata),
                                void *userdata);
@@ -221,6 +221,6 @@ void claim_service_notify(ClaimService *service, ClaimEvent event, const Claim *
 void claim_service_on_adopted(ClaimService *service, void (*adopted)(void *userdata),
                               void *userdata);
 
-/* Returns the number of living claims; 0 if the database is not open. It is cheap, and only marks a
- * lost file, so that a watcher can call it. */
+/* Returns the number of living claims; 0 if the database is not open or cannot be read. It is
+ * cheap, and only marks a lost file, so that a watcher can call it. */
 size_t claim_service_count(ClaimService *service);

@@ -2,12 +2,11 @@
 #pragma once
 
 /* Starts compute-agent-prepare after changes of claims. The agent has no right to change a card or
- * to activate a partition. It
- * writes a new stamp to /run/compute-agent/prepare-wanted, which compute-agent-prepare.path
- * watches. compute-agent-prepare reads the claims itself, so the stamp has no further meaning. The
- * program's record (/run/compute-agent-prepare/prepared.json) names the stamp that the program saw.
- * While the record lacks the last stamp, or names unfinished work, each cycle of the agent writes
- * another stamp. */
+ * to activate a partition. It writes a new stamp to /run/compute-agent/prepare-wanted, which
+ * compute-agent-prepare.path watches. compute-agent-prepare reads the claims itself, so the stamp
+ * has no further meaning. The program's record (/run/compute-agent-prepare/prepared.json) names the
+ * stamp that the program saw. While the record lacks the last stamp, or names unfinished work, each
+ * cycle of the agent writes another stamp, if a section has vgpu_types. */
 
 #include <jansson.h>
 
@@ -42,8 +41,8 @@ void prepare_wanted_retry(PrepareWanted *wanted);
 void prepare_wanted_note(PrepareWanted *wanted, const HostConfig *config, const Snapshot *snapshot,
                          const Claim *claim);
 
-/* Writes a stamp if a card has vgpu_types and prepare_record_is_unfinished(). Called once in each
- * cycle. */
+/* Writes a stamp if a section [device_prepare NAME] has vgpu_types, and
+ * prepare_record_is_unfinished(). Called once in each cycle. */
 void prepare_wanted_tend(PrepareWanted *wanted, const HostConfig *config);
 
 /* Returns true if the record (PREPARED_FORMAT) of compute-agent-prepare shows unfinished work. This

@@ -4,7 +4,8 @@
  * claims/reconcile.h decided. Each type of action has two functions in the table "types". The first
  * one writes to the database and fills an effect. The second one logs the effect and notifies the
  * watcher. agent/guests/reconcile.c calls it after the commit, so that the log has no change that a
- * crash undid. The claim functions of this file read no Placement: the answers are in the order.
+ * crash undid. claim_complete() serves callers without such a transaction, and logs at once. The
+ * claim functions of this file read no Placement: the answers are in the order.
  *
  * Tests: tests/unit/agent/guests/test-reconcile.c */
 
@@ -19,7 +20,8 @@
 #include "base/message-ids.h"
 #include "claims/claims.h"
 
-/* Longest time for which a poll that began before a guest stopped can still show it. */
+/* With started_only, a poll that began up to this time after the end of a claim can still show its
+ * guest. */
 #define POLL_AGE_USEC (30 * USEC_PER_SEC)
 
 /* Extension of a claim where claims do not expire, except those whose caller gave a time. */
@@ -66,7 +68,7 @@ static bool has_just_ended(const ReconcileWork *work, const Uuid *consumer)
 }
 
 /* Stores the state that was read of the claim's consumer. If the consumer has an allocation here,
- * the claim needs no write any more. A pending write stays, and nothing is stored, if there is no
+ * the claim needs no write any more. A write state stays, and nothing is stored, if there is no
  * allocation here, or if an earlier claim left a removal that is pending. */
 static int note_read(Claims *claims, const Claim *claim, const ClaimReported *reported, bool here,
                      Error *reterr)

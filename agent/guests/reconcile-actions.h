@@ -21,11 +21,11 @@ typedef struct ReconcileWork {
 typedef struct ReconcileEffect {
         const ReconcileAction *action; /* borrowed */
         int result;                    /* 0, an outcome of claims.h or a negative errno */
-        bool done;        /* the action succeeded and is announced; a completion or a check can have
-                             changed nothing */
-        int64_t claim_id; /* claim that was made, or that has the problem */
-        Uuid completed;   /* consumer whose allocations completed the claim; "": none */
-        Claim *before;    /* a claim before it was checked; owned; NULL: none */
+        bool done;           /* the claim was written, and is announced; a completion or a check can
+                                have changed nothing, and an adoption can lack its completion */
+        int64_t claim_id;    /* claim that was made, or that has the problem */
+        Uuid completed;      /* consumer whose allocations completed the claim; "": none */
+        Claim *before;       /* a claim before it was checked; owned; NULL: none */
         const char *problem; /* follows the name of the guest; NULL: no problem beside result */
         Error words;         /* words of result or problem */
 } ReconcileEffect;
@@ -36,8 +36,9 @@ static inline void reconcile_effect_done(ReconcileEffect *effect)
 }
 
 /* Runs the action of the effect, which has nothing else yet, and fills the effect. The action is
- * not a RECONCILE_READ. The caller frees the effect with reconcile_effect_done(). An adoption can
- * do nothing without a problem: a claim of the guest has just ended. */
+ * not a RECONCILE_READ. The caller frees the effect with reconcile_effect_done(). An adoption does
+ * nothing, without a problem, if a claim of the guest has just ended. So does an extension of a
+ * claim that has changed. */
 void reconcile_act(const ReconcileWork *work, ReconcileEffect *effect);
 
 /* Logs the change of an action, and notifies the watcher of the service. Does nothing unless

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Acts on the differences between claims and guests. A comparison lists the claims, decides, acts
- * on each action, and then lists and decides again to find the problems that are left. An action
- * that fails is a problem of this cycle and does not stop the others. Only a database that cannot
- * be used, or a failed commit, stops them. If the decision needs answers of Placement, the
- * comparison ends after the actions that need none, and lists no problems. The caller reads the
- * answers, and begins another comparison with them.
+ * on each action, and then lists and decides again to find the problems that are left. Without
+ * actions, the first decision has all problems. An action that fails is a problem of this cycle and
+ * does not stop the others. Only a database that cannot be used, a failed commit, or a lack of
+ * memory stops them. If the decision needs answers of Placement, the comparison ends after the
+ * actions that need none, and lists no problems. The caller reads the answers, and begins another
+ * comparison with them.
  *
  * A first start adopts each guest, which can be thousands. So a comparison takes several turns of
  * the main loop. Several actions are one transaction (act_some()). The results of these actions are
  * logged and announced after the commit, because a crash before the commit undoes all of them.
  *
  * Between two turns callers change claims, and a newer poll replaces the guests. So the claims are
- * listed again if one of them changed during the listing. In a later turn than that of the
- * decision, each action is compared with the present claim and guest. It is left out if these have
- * changed (is_current()). Then another comparison is due, which decides again. Reasons and evidence
- * of actions are constant texts; everything else that actions borrow is in Seen. A decision that
- * was made for a new claim database, with all consumers of Placement, marks the database as read if
- * no action failed. */
+ * listed again if one of them changed during the listing, up to LISTINGS_MAX. In a later turn than
+ * that of the decision, each action is compared with the present claim and guest. It is left out if
+ * these have changed (is_current()). Then another comparison is due, which decides again. Reasons
+ * and evidence of actions are constant texts. The guest of an action is in Seen or in the facts,
+ * and a later turn looks it up again. A decision that was made for a new claim database, with all
+ * consumers of Placement, marks the database as read if no action failed. */
 
 #include "agent/guests/reconcile.h"
 
@@ -40,8 +41,8 @@
 #define GROUP_MAX  32
 #define GROUP_USEC (10 * USEC_PER_MSEC)
 
-/* The number of listings after which changes interrupt no more: listing LISTINGS_MAX and all later
- * ones read all claims in one call. */
+/* Changes interrupt no more from this listing of a comparison on: it and all later ones read all
+ * claims in one call. */
 #define LISTINGS_MAX 3
 
 /* The claims of a decision, and the guests of claims that are no domains and are alive. */
@@ -220,7 +221,7 @@ static int list_some(const Turn *turn, Error *reterr)
         return 0;
 }
 
-/* Decides about the listed claims. The decision borrows from run->seen. */
+/* Decides about the listed claims. The decision borrows from run->seen and from the facts. */
 static int decide(const Turn *turn, Error *reterr)
 {
         Claims *claims = turn->work.claims;
@@ -427,7 +428,7 @@ static int act_group(const Turn *turn, ReconcileEffect *effects, size_t *n)
 
 /* Runs some actions in one transaction, and announces their effects after its commit. If the commit
  * fails, each of them has failed, and no further one is tried in this comparison. Returns an error
- * only if the file cannot be used or memory is short. */
+ * only if the file cannot be used, no transaction can begin, or memory is short. */
 static int act_some(const Turn *turn, Error *reterr)
 {
         ClaimReconcile *run = turn->run;

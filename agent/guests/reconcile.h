@@ -45,8 +45,8 @@ DEFINE_CLEANUP(ClaimReconcile *, claim_reconcile_free);
  * consumers that must be read first, sorted. Actions that need the answers are left to a second
  * comparison, and so are the problems. Replaces the memory of the service, and at the end of a
  * comparison that needs no answers its problems. Other results are those of claims/claims.h, and
- * end the comparison. An action that fails lets the others run, unless the database cannot be used.
- * Its result is returned at the end. */
+ * end the comparison. An action that fails lets the others run, unless the database cannot be used
+ * or a commit failed. Its result is returned at the end. */
 int claim_reconcile(ClaimReconcile *run, ClaimService *service, const ReconcileInput *order,
                     ClaimWanted *wanted, Error *reterr);
 
