@@ -32,8 +32,8 @@
 #include "formats/format-names.h"
 
 #define TICK_USEC  (100 * USEC_PER_MSEC) /* interval of the looks while a device is dirty */
-#define STAMP_USEC (3 * USEC_PER_SEC)    /* interval of stamps until a run has seen the last one */
-#define AGAIN_USEC (15 * USEC_PER_SEC)   /* the same after that, while units run */
+#define STAMP_USEC (3 * USEC_PER_SEC)    /* interval of stamps while a dirty device needs a run */
+#define AGAIN_USEC (15 * USEC_PER_SEC)   /* the same while the units of all dirty devices run */
 #define RECORD_MAX ((size_t)4 << 20)     /* bytes; a larger record counts as none */
 #define WHO        "compute-agent"       /* author of the cordons */
 
@@ -296,9 +296,10 @@ static bool cordon_device(Cleaner *cleaner, const CleanerHost *host, const Uncle
         return true;
 }
 
-/* Cordons the device unless it is cordoned, then sets its row to failed and logs the reason with
- * the unit's last lines. reason NULL: the result has it. A row without its cordon does not fail,
- * because the next look would take the cordon for lifted: returns CLAIM_E_NOT_FOUND then. */
+/* Cordons the device unless it is cordoned, then sets its row to failed and logs the reason. reason
+ * NULL: the result has it, with the unit's last lines, which are logged too. A row without its
+ * cordon does not fail, because the next look would take the cordon for lifted: returns
+ * CLAIM_E_NOT_FOUND then. */
 static int fail(Cleaner *cleaner, const CleanerHost *host, const UncleanDevice *row,
                 const CleanFacts *facts, const char *reason, Error *reterr)
 {
@@ -527,7 +528,7 @@ static void set_hint(Cleaner *cleaner, const CleanerHost *host)
         claim_service_set_closed(cleaner->config.service, view.host, hint);
 }
 
-/* Makes one look. Returns the number of changed rows, or a negative errno. */
+/* Makes one look. Returns the number of new and changed rows, or a negative errno. */
 static int look(Cleaner *cleaner, const CleanerHost *host, Error *reterr)
 {
         _cleanup_(unclean_devices_done) UncleanDevices rows = { 0 }, after = { 0 };

@@ -14,7 +14,7 @@
 /* The events that the owner is notified of. */
 typedef enum HostPollEvent {
         HOST_POLL_ENDED,   /* a poll succeeded or failed */
-        HOST_POLL_EARLIER, /* a poll ended that began before the last host_poll_begin() */
+        HOST_POLL_EARLIER, /* a poll succeeded that began before the last host_poll_begin() */
         HOST_POLL_LOST,    /* the hypervisor went away between polls; no poll ends by it */
         HOST_POLL_CHANGED, /* the host changed and should be polled soon */
 } HostPollEvent;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Computes the times of cycles and requests. All pauses are random within a range, so that a fleet
- * does not act in step. CyclePace keeps failures of Placement (n_failures, quiet_until_usec) and of
- * the hypervisor (poll_retry_usec) apart. The tracker calls this file after each poll to decide
- * about requests, at the end of a cycle for the pause, and between cycles when the hypervisor goes
- * away. A failure only delays: requests that a caller waits for are not limited here. */
+/* Computes the times of cycles and requests. All pauses between requests are random within a range,
+ * so that a fleet does not act in step. CyclePace keeps failures of Placement (n_failures,
+ * quiet_until_usec) and of the hypervisor (poll_retry_usec) apart. The tracker calls this file
+ * after each poll to decide about requests, at the end of a cycle for the pause, and between cycles
+ * when the hypervisor goes away. A failure only delays: requests that a caller waits for are not
+ * limited here. */
 
 #include "agent/cycle/pace.h"
 
@@ -56,9 +57,10 @@ void cycle_pace_note_change(CyclePace *pace, uint64_t now_usec)
         pace->check_at_usec = 0;
 }
 
-/* Schedules the check after the one at now_usec. A check is a part of a cycle, so the pause is a
- * number of whole intervals. It is half an interval shorter, because the pauses of cycles are
- * random. */
+/* Schedules the check after the one at now_usec, or ends slow checks if the quiet time is too
+ * short. A check is a part of a cycle, so the pause is a number of whole intervals. It is half an
+ * interval shorter, because the pauses of cycles are random. The first pause is a random part of
+ * that. */
 static void schedule_check(CyclePace *pace, uint64_t now_usec)
 {
         uint64_t interval_usec = pace->interval_usec, pause_usec;

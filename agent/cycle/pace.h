@@ -3,14 +3,14 @@
 
 /* Decides when the next cycle begins, and whether it sends requests to Placement. Cycles are
  * jittered around the interval. The first failure is retried soon, later ones at long intervals.
- * Only a request of a user comes before the time that a server asked for. During an outage, a fleet
- * must send fewer requests than with a check in each cycle, because its retries can prolong the
- * outage.
+ * Only a request of a user comes before the time that a server asked for, of which at most
+ * CYCLE_RETRY_AFTER_MAX_USEC count. During an outage, a fleet must send fewer requests than with a
+ * check in each cycle, because its retries can prolong the outage.
  *
  * A check is a cycle that reads Placement to find changes of other writers. When neither the host
  * nor Placement has changed for CYCLE_QUIET_TIMES * quiet_max_usec, checks slow down: cycles
- * without a reason of their own skip the check until quiet_max_usec have passed. The first change
- * or failure ends this.
+ * without a reason of their own skip the check until about quiet_max_usec have passed. The first
+ * change or failure ends this.
  *
  * This file has no clock and no timer: the caller passes times of CLOCK_BOOTTIME in
  * microseconds. */
@@ -55,17 +55,18 @@ void cycle_pace_note_change(CyclePace *pace, uint64_t now_usec);
 
 /* Notes the result of a cycle with Placement. A failure counts as a change, and sets the pause
  * before the next request: 2 to 6 s after the first one (at most the interval, if that is shorter),
- * one to two intervals after each further one, or the server's pause if that is longer. After a
- * success without a change for long enough, schedules the next check. The first slow check comes
- * after a random time, so that a fleet that became quiet together does not check together.
- * retry_after_usec: the pause that the server asked for, of which at most
- * CYCLE_RETRY_AFTER_MAX_USEC count; 0: none. An earlier pause that ends later stays in force until
- * a success. */
+ * one to two intervals of at most 600 s each after each further one, or the server's pause and up
+ * to half of it more, if that is longer. After a success without a change for long enough,
+ * schedules the next check. The first slow check comes after a random time, so that a fleet that
+ * became quiet together does not check together. retry_after_usec: the pause that the server asked
+ * for, of which at most CYCLE_RETRY_AFTER_MAX_USEC count; 0: none. An earlier pause that ends later
+ * stays in force until a success. */
 void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_after_usec,
                                uint64_t now_usec);
 
 /* Returns the time during which no request must be sent to Placement. polled: the last poll of the
- * host succeeded. Without a new snapshot there is nothing to report before the next interval. */
+ * host succeeded. Without a new snapshot there is nothing to report until 90 % of the interval have
+ * passed since the last success. */
 uint64_t cycle_pace_quiet_usec(const CyclePace *pace, bool polled, uint64_t now_usec);
 
 /* Returns true if a cycle that only the timer began must not check Placement, because checks are

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Each look reads the record and the claims. A failed unit has a time (since_usec) in its entry,
- * and "seen" has the failures for which this process saw a cordon. A failure without a cordon is
- * either new, and the devices are cordoned, or it was seen, and a person has lifted the cordon.
- * Then a stamp in prepare-retry lets the program start the unit again. A person can lift the
- * cordons one by one, so only the last one counts. If this process was restarted in between, the
- * devices are cordoned again: only that person's next uncordon counts.
+ * and "seen" has the failures for which this process saw or made cordons. A failure without a
+ * cordon is either new, and the devices are cordoned, or it was seen, and a person has lifted the
+ * cordon. Then a stamp in prepare-retry lets the program start the unit again. A person can lift
+ * the cordons one by one, so only the last one counts. If this process was restarted in between,
+ * the devices are cordoned again: only that person's next uncordon counts.
  *
  * Tests: tests/integration/claims/test_partitions.py */
 
@@ -28,7 +28,8 @@ struct PartitionWatch {
         sd_event_source *timer;
         uint64_t stamp_usec; /* CLOCK_MONOTONIC of the last stamp that this watch wrote */
         StringSet left;      /* devices that no claim can get, at the last look */
-        StringSet seen;      /* failures that were cordoned: "SET/PARTITION/SINCE" */
+        StringSet seen;      /* failures whose devices were cordoned: "SET/PARTITION/SINCE"; emptied
+                                when no unit has failed */
         bool logged;         /* a record or claims that cannot be read were logged */
 };
 
@@ -201,7 +202,8 @@ static bool has_inactive_claim(const HostConfig *config, const PartitionRecord *
         return false;
 }
 
-/* Returns true if an entry is about to change: its unit runs, or its claim is gone. */
+/* Returns true if an entry without an error is about to change: its unit runs, or its claim is
+ * gone. */
 static bool has_changing_entry(const HostConfig *config, const PartitionRecord *record,
                                const StringSet *left)
 {

@@ -2,9 +2,9 @@
 #pragma once
 
 /* Follows the record of compute-agent-prepare while partitions are activated and deactivated. A
- * change of the devices that no claim can get begins a cycle. A failed unit cordons the devices of
- * its partition, and a person who lifts the cordon makes the program start the unit again. Main
- * thread; blocks on the disk. */
+ * change of the devices that no claim can get begins a cycle, and so does a new cordon. A failed
+ * unit cordons the devices of its partition, and a person who lifts the cordon makes the program
+ * start the unit again. Main thread; blocks on the disk. */
 
 #include <systemd/sd-event.h>
 
@@ -19,6 +19,7 @@ int partition_watch_new(PartitionWatch **ret, const CleanerConfig *config);
 PartitionWatch *partition_watch_free(PartitionWatch *watch);
 DEFINE_CLEANUP(PartitionWatch *, partition_watch_free);
 
-/* Reads the record, and acts. Called at the end of each cycle. While a partition is not as its
- * claim needs it, a timer calls it too. */
+/* Reads the record, and acts. Called at the end of each cycle. While a change of a partition is
+ * expected, a timer calls it every 100 ms, too. Does nothing without a set with units, the claim
+ * database, a tree or a folder in /run, and while a comparison can make claims of guests. */
 void partition_watch_tend(PartitionWatch *watch);

@@ -14,7 +14,8 @@
 int partitions_read(const ClaimService *service, PartitionRecord *ret, Error *reterr);
 
 /* Returns whether a guest can start with the partition of the set that a claim has: 0, -EBUSY with
- * words while it is not active yet, or -EIO with words if a unit failed. Pure. */
+ * words while it is not active yet, or -EIO with words if the unit of this partition, or of one
+ * that shares a device or slot, failed. Pure. */
 int partition_check(const DeviceSet *set, const PartitionRecord *record,
                     const DevicePartition *partition, int64_t claim, Error *reterr);
 
@@ -32,7 +33,7 @@ int partition_list_left(const DeviceSet *set, const PartitionRecord *record,
                         const ClaimList *claims, StringSet *ret);
 
 /* Adds such devices of all sets with units. If the record or the claims cannot be read, adds all
- * devices of these sets. Blocks on the disk. -ENOMEM. */
+ * devices of these sets. Without a folder in /run, adds none. Blocks on the disk. -ENOMEM. */
 int partitions_list_left(ClaimService *service, const HostConfig *config, StringSet *ret);
 
 /* Adds one sentence, without a full stop, for each partition in the record that no guest can use

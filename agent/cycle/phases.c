@@ -149,8 +149,8 @@ static bool skips_check(Tracker *tracker)
 }
 
 /* Returns the scope of the cycle, and notes in the status that a host is standalone or retired.
- * Without Placement, *ret is the reason, with which a requested audit fails. CYCLE_QUIET sets no
- * reason: a requested audit then waits for the next cycle. */
+ * Without Placement, *ret is the reason, with which a requested audit fails. CYCLE_QUIET and
+ * CYCLE_UNCHANGED set no reason: a requested audit then waits for the next cycle. */
 static CycleScope find_scope(Tracker *tracker, Error *ret)
 {
         TrackerStatus *status = &tracker->status;

@@ -4,8 +4,8 @@
  * severity, words, command and advice. The enum and the table have the order of severity. The
  * functions of verdict_make() must add reasons in that order, because callers take the first reason
  * for the worst one. The verdict has the worst state of all reasons. A kind is added at most once.
- * If several cases have one kind, its text lists them, or has the first case and the number of the
- * others. All functions are pure. */
+ * If several cases have one kind, its text lists or counts them, or has the first case and the
+ * number of the others. All functions are pure. */
 
 #include "agent/cycle/verdict.h"
 
@@ -347,8 +347,8 @@ static void inspect_others(const CycleFacts *facts, Verdict *verdict)
 }
 
 /* Returns the number of pending writes, removals and moves that a reason can be about. Returns 0
- * unless the state is synced, left to nova or stale. In the other states Placement is not used, and
- * the state is the reason. */
+ * unless the state is synced, left to nova or stale. In the other states the state itself is the
+ * reason. */
 static uint64_t count_pending_writes(const CycleFacts *facts)
 {
         SyncState state = facts->status->sync_state;
@@ -402,7 +402,8 @@ static void inspect_config(const CycleFacts *facts, Verdict *verdict)
                     format_more(more, warnings->n_items));
 }
 
-/* Adds the other warnings, and the reasons with VERDICT_PENDING. */
+/* Adds the other warnings, the reasons with VERDICT_PENDING, and the information about cleaned
+ * devices. */
 static void inspect_rest(const CycleFacts *facts, Verdict *verdict)
 {
         const TrackerStatus *status = facts->status;

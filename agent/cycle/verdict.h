@@ -46,8 +46,9 @@ typedef struct Verdict {
 void verdict_make(const CycleFacts *facts, Verdict *ret);
 
 /* Writes a sentence without its full stop: the state of Placement if the verdict is OK. Otherwise
- * the summary of the worst reason and the number of other reasons, and for a warning the state of
- * Placement before them. Returns text, which has size bytes; a longer text is cut. */
+ * the summary of the worst reason and the number of other reasons that are no information, and for
+ * a warning the state of Placement before them. Returns text, which has size bytes; a longer text
+ * is cut. */
 const char *verdict_summary(const Verdict *verdict, char *text, size_t size);
 
 /* Writes the summary, the numbers of providers and claims, that of pending writes unless it is 0,
