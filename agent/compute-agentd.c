@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The program compute-agentd: prepares the process, and then runs the daemon (agent/daemon.h).
- * First it disables core dumps and limits malloc to one arena. Then it parses the command line. If
- * root runs --once or --dry-run, it checks that the service can read the configuration. It loads
- * the configuration, which has secrets. Finally it leaves root for the owner of the state
- * directory. Exit codes before the daemon runs: 0 after --help and --version, 2 for wrong usage,
- * and 1 for other failures. If the configuration cannot be loaded, the code is 78 (EX_CONFIG).
+ * First it disables core dumps, unless the operator raised their limit, and limits malloc to one
+ * arena. Then it parses the command line. If root runs --once or --dry-run without --config, it
+ * checks that the service can read the configuration. It loads the configuration, which has
+ * secrets. Finally, if it runs as root, it continues as the owner of the state directory. Exit
+ * codes before the daemon runs: 0 after --help and --version, 2 for wrong usage, and 1 for other
+ * failures. If that check fails, or the configuration cannot be loaded, the code is 78 (EX_CONFIG).
  *
  * Tests: tests/integration/agent/test_agent.py tests/integration/agent/test_root_at_hand.py */
 

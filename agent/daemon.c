@@ -3,15 +3,17 @@
 /* Creates the parts of the daemon, connects them, and replaces some of them in a reload. An Engine
  * has all parts that depend on the configuration. A reload makes a second engine, and replaces the
  * first one only if every part could be made. The claims, the cordons, the retained inventories,
- * the claim queue and the bus exist as long as the process. With --once and --dry-run there is no
- * queue, no bus, no monitor of health and no cleaner. The function set_up() locks the state
- * directory and loads the identity before the other parts are made. After each cycle, unless
+ * the claim queue, the bus and the parts that watch devices exist as long as the process. With
+ * --once and --dry-run there is no queue, no bus, no monitor of health, no cleaner and no watch of
+ * partitions. The function set_up() makes the event loop, locks the state directory and loads the
+ * identity before the other parts are made. A dry run takes no lock. After each cycle, unless
  * Placement is offline, the queue does a round of settling: it sends the pending writes and
  * removals of claims to Placement. After each cycle and each round, this file updates systemd's
  * status line, the bus and the metrics. A reload is refused if state_dir, claim_db, host or the
  * identity would change. It ends with the first cycle of the new engine. A failure of set_up() ends
- * the program; later failures of the hypervisor or of Placement do not. Everything runs in one
- * event loop; the callbacks of this file connect the tracker, the queue and the bus.
+ * the program; later failures of the hypervisor or of Placement do not, except a failed reshape
+ * with on_startup_failure = exit. Everything runs in one event loop; the callbacks of this file
+ * connect the tracker, the queue and the bus.
  *
  * Tests: tests/integration/agent/test_reload.py tests/integration/agent/test_agent.py */
 
@@ -189,8 +191,9 @@ static void on_settled(void *userdata)
 }
 
 /* Handles a change of the tracker's status. Notifies systemd and the bus. After each cycle, also
- * writes the metrics, and starts compute-agent-prepare if its work is unfinished. Then starts a
- * round of settling, unless Placement is known to be offline. */
+ * writes the metrics, starts compute-agent-prepare if its work is unfinished, and looks at devices
+ * to clean and at partitions. Then starts a round of settling, unless Placement is known to be
+ * offline. */
 static void on_changed(Tracker *tracker, void *userdata)
 {
         Daemon *daemon = userdata;

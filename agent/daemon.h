@@ -8,9 +8,9 @@
  * SIGHUP and the D-Bus method Reload read the configuration again. An invalid configuration is
  * rejected with words, and the one in force stays. So is one with another state_dir, claim_db, host
  * or identity, which need a restart. A valid one makes a new driver and a new tracker, which
- * replace the old ones. Operations and claims that wait for the old tracker fail. The claim
- * database and the bus stay. The reload ends with the first cycle of the new settings, also if that
- * cycle fails. */
+ * replace the old ones. If they cannot be made, the old ones stay. Operations and claims that wait
+ * for the old tracker fail. The claim database and the bus stay. The reload ends with the first
+ * cycle of the new settings, also if that cycle fails. */
 
 #include "config/config.h"
 
@@ -28,10 +28,10 @@ typedef enum DaemonMode {
  * nothing without systemd. */
 void daemon_notify_failed(const char *words);
 
-/* Runs until the mode is done, and returns the exit code. 0: a signal ended the service, or the one
- * cycle published everything or printed its plan. EXIT_FAILURE: the start or the one cycle failed,
- * or the service ended because of [agent] on_startup_failure, with words in the log.
- * DAEMON_EXIT_BUSY: the state directory is in use, and nothing was changed.
+/* Runs until the mode is done, and returns the exit code. 0: a signal ended the program, or the one
+ * cycle published everything or printed its plan. EXIT_FAILURE: the start, the one cycle or the
+ * event loop failed, or the service ended because of [agent] on_startup_failure, with words in the
+ * log. DAEMON_EXIT_BUSY: the state directory is in use, and nothing was changed.
  *
  * Takes ownership of config. config_file (borrowed; NULL as for config_load()) is the file that a
  * reload reads. */

@@ -6,7 +6,8 @@
  * again when it breaks, or when the bus does not answer. The same happens when too many bytes that
  * the agent sent are unread at the bus. A retry timer repeats failed attempts every BUS_RETRY_USEC,
  * and a look timer checks the bus every BUS_LOOK_USEC. A lost connection drops the calls that were
- * not served yet. The work of the others still ends, but their answers are lost.
+ * not served yet, that wait for polkit, or whose answer is made in steps. The work of the others
+ * still ends, but their answers are lost.
  *
  * Tests: tests/integration/agent/test_bus_documents.py tests/integration/agent/test_bus_files.py
  * tests/integration/agent/test_bus_limits.py */
@@ -213,7 +214,8 @@ static int run_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
         return bus_operations_cancel(((BusService *)userdata)->facts.operations, call, error);
 }
 
-/* Handles Cancel(), which requires the same rights as the operation that it cancels. */
+/* Handles Cancel(), which requires the same rights as the operation that it cancels. For any other
+ * name it requires POLKIT_ACTION_MANAGE. */
 static int on_cancel(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         BusService *service = userdata;

@@ -36,7 +36,8 @@
 typedef struct BusCall {
         void *message;
         size_t size;  /* bytes of its arguments */
-        bool is_long; /* its answer is made in steps; at most one such call is served at a time */
+        bool is_long; /* its answer is made in steps; while one is made, no other one of an
+                         unprivileged user begins */
 } BusCall;
 
 /* A connection, with its waiting calls and its unread answers. */

@@ -33,8 +33,8 @@ typedef struct Polkit {
         uint64_t last_id;
 } Polkit;
 
-/* The caller in the words of the journal: "root" or "uid 1000", with the pid, and with command and
- * unit if the service can read them. */
+/* The caller in the words of the journal: the name in /etc/passwd or "uid 1000", with the pid, and
+ * with command and unit if the service can read them. */
 typedef struct BusCaller {
         char name[64]; /* the user, without pid, command and unit */
         EventAuthor author;
@@ -47,7 +47,9 @@ void bus_caller_find(const BusGate *gate, sd_bus_message *call, BusCaller *ret);
 /* Calls handler if the caller has the rights of the action. For root and the daemon's own user it
  * does so at once, otherwise after the answer of polkit. A caller without the rights gets
  * AccessDenied, or InteractiveAuthorizationRequired if a password could help. A user with too many
- * open questions gets LimitsExceeded. The handler of a method returns the result of this function.
+ * open questions gets LimitsExceeded, and so does each one while too many are open in total. A
+ * caller whose user is not known gets AccessDenied. The handler of a method returns the result of
+ * this function.
  *
  * check (NULL: none) reads the arguments before polkit is asked, and rejects them with error. It
  * does not run for root and the daemon's own user. The message is rewound after check. userdata is

@@ -4,9 +4,9 @@
  * method reads its arguments, calls the claim queue or the claim database, logs a success with its
  * caller, and answers. Claim(), ClaimPlaced(), MoveClaim(), and Explain() of a privileged caller
  * can wait for Placement or for a poll of the guests. Such a call is kept as a WaitingCall until
- * its answer. The other methods answer at once and do not wait for Placement. A claim that the
- * caller had before is answered again, without a log message and without a notice to the watcher of
- * the claim service.
+ * its answer. PrepareGuest() can wait for a partition of devices, as a WaitingGuest, but not for
+ * Placement. The other methods answer at once. A claim that the consumer had before is answered
+ * again, without a log message and without a notice to the watcher of the claim service.
  *
  * Tests: tests/integration/claims/test_claims.py tests/integration/agent/test_bus_documents.py */
 
@@ -289,7 +289,8 @@ static int check_partitions(const ClaimService *service, const Claim *claim, Err
         return r == -EIO ? CLAIM_QUEUE_E_UNAVAILABLE : r;
 }
 
-/* Answers ClaimPlaced(). is_new is false if the server had this claim before. */
+/* Answers ClaimPlaced(). is_new is false if the server had this claim before. If a partition of the
+ * claim is not active, the answer is an error, and the claim stays. */
 static void on_placed(int result, const Claim *claim, bool is_new, const Error *error,
                       void *userdata)
 {
@@ -690,7 +691,8 @@ static int wait_for_partition(sd_bus_message *call, ClaimService *service, const
 }
 
 /* Answers PrepareGuest(). A claim that was created before begin_usec (CLOCK_REALTIME, when the call
- * began) is not new, and is not logged. A cordon does not prevent the start. */
+ * began) is not new, and is not logged. A cordon does not prevent the start. If a partition of the
+ * claim is not active, the answer follows later. */
 static int reply_prepared(sd_bus_message *call, const BusCaller *caller, ClaimService *service,
                           const Guest *guest, uint64_t begin_usec, bool cordoned,
                           const Claim *claim)

@@ -3,11 +3,11 @@
 /* Receives calls, holds them until their turn, and sends refusals late. A call that waits is in the
  * queue of exactly one sender, which owns one reference to the call. The serve source is on while a
  * call of a known user or a job waits, and after calls that sd-bus answers. It has a lower priority
- * than the bus, so all input is read first. Each run serves one call, or makes one step of a job
- * (an answer that is made in steps). Calls of root and of the agent's own user skip the queue once
- * their user is known. Answers count against their user until the bus reports how many bytes are
- * unread, so a user that does not read gets no more. Refusals are kept in a ring in the order of
- * their times, and a source of their own sends them. */
+ * than the bus, so all input is read first. Each run serves at most one call, or makes one step of
+ * a job (an answer that is made in steps). Calls of root and of the agent's own user skip the queue
+ * once their user is known. Answers count against their user until the bus reports how many bytes
+ * are unread, so a user that does not read gets no more. Refusals are kept in a ring in the order
+ * of their times, and a source of their own sends them. */
 
 #include "agent/bus/gate.h"
 
@@ -366,8 +366,8 @@ static void note_call(BusGate *gate, sd_bus_message *call)
                 (void)bus_call_queue_answered(&gate->queue, sender, is_large ? BUS_ANSWERS_MAX : 1);
 }
 
-/* Serves one call or one step, alternately while there are both. While a job exists, no second long
- * call begins. Returns false if there was nothing to do. */
+/* Serves one call or one step, alternately while there are both. While a job exists, no long call
+ * of an unprivileged user begins. Returns false if there was nothing to do. */
 static bool serve_next(BusGate *gate)
 {
         bool has_job = !TAILQ_EMPTY(&gate->jobs);
@@ -599,7 +599,7 @@ static bool is_for_sd_bus(sd_bus_message *m)
 
 /* Limits the calls that sd-bus answers, except those of privileged senders. Until all input is
  * read, at most BUS_CALLS_PER_USER of them are answered for all users together. A user that does
- * not read gets no answer. Returns -EBUSY over the limit. */
+ * not read is refused, too. Returns -EBUSY for a refusal. */
 static int limit_sd_bus_call(BusGate *gate, sd_bus_message *m, const char *name)
 {
         BusSender *sender;

@@ -5,8 +5,8 @@
  * queued for its turn (agent/bus/call-queue.h). So a burst of one user costs other users only the
  * time to read the burst. Calls that are too large or too many get LimitsExceeded. That refusal is
  * sent after BUS_REFUSAL_USEC, so an immediate retry gains nothing. A call that expects no reply
- * gets none. Introspect and Peer are answered by sd-bus at once, within a limit for all
- * unprivileged users together.
+ * gets none, and so do refused calls beyond BUS_REFUSALS_MAX. Introspect and Peer are answered by
+ * sd-bus at once, within a limit for all unprivileged users together.
  *
  * The bus is asked once for the user of each connection, without blocking. Calls of root and of the
  * agent's own user are served as soon as they are read and their user is known. Calls of other

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Methods that change claims or take the host out of use. They read the message, call claims.h and
- * parts of the daemon, log the result with the caller, and answer. These methods check all input of
- * the caller. Signatures are in formats/interface.h. */
+/* Methods that change or explain claims, or take the host out of use. They read the message, call
+ * claims.h and parts of the daemon, log the result with the caller, and answer. These methods check
+ * all input of the caller. Signatures are in formats/interface.h. */
 
 #include "agent/bus/bus.h"
 #include "agent/bus/caller.h"
@@ -26,7 +26,8 @@ BusMethod bus_claim, bus_claim_placed, bus_move_claim;
 BusMethod bus_change_claim; /* Confirm, Extend, Abort, Release, ReleaseAllocations; they answer
                                without waiting for Placement */
 
-/* The methods of libvirt's hook. */
+/* The methods of libvirt's hook. PrepareGuest() can wait for a partition, at most for the timeout
+ * of the hook; none waits for Placement. */
 BusMethod bus_prepare_guest, bus_guest_started, bus_guest_released;
 
 /* Cordon(), Uncordon() and UndoRetire() (agent/bus/operations.c). The change is on the disk and
