@@ -8,12 +8,12 @@
  * partitions. The function set_up() makes the event loop, locks the state directory and loads the
  * identity before the other parts are made. A dry run takes no lock. After each cycle, unless
  * Placement is offline, the queue does a round of settling: it sends the pending writes and
- * removals of claims to Placement. After each cycle and each round, this file updates systemd's
- * status line, the bus and the metrics. A reload is refused if state_dir, claim_db, host or the
- * identity would change. It ends with the first cycle of the new engine. A failure of set_up() ends
- * the program; later failures of the hypervisor or of Placement do not, except a failed reshape
- * with on_startup_failure = exit. Everything runs in one event loop; the callbacks of this file
- * connect the tracker, the queue and the bus.
+ * removals of claims to Placement. After each cycle, and each round that ran a task, this file
+ * updates systemd's status line, the bus and the metrics. A reload is refused if state_dir,
+ * claim_db, host or the identity would change. It ends with the first cycle of the new engine. A
+ * failure of set_up() ends the program; later failures of the hypervisor or of Placement do not,
+ * except a failed reshape with on_startup_failure = exit. Everything runs in one event loop; the
+ * callbacks of this file connect the tracker, the queue and the bus.
  *
  * Tests: tests/integration/agent/test_reload.py tests/integration/agent/test_agent.py */
 
@@ -129,7 +129,7 @@ static void look(const Daemon *daemon, CycleFacts *ret, Verdict *ret_verdict)
 }
 
 /* Writes the metrics file, if one is configured. Runs at the end of each cycle, and after a round
- * of settling. */
+ * of settling that ran a task. */
 static void save_metrics(Daemon *daemon)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };

@@ -7,14 +7,14 @@
  * An audit compares only amounts from this host's own tree (facts G2.7, G2.8). A consumer whose
  * allocations are all from other hosts or from sharing providers counts as one on other hosts. An
  * audit skips and counts four kinds of things that can still change. First, a consumer without
- * guest and without a claim that explains it, if its server is alive by the evidence
- * (agent/audit/evidence.h), or if it was first seen, written or left without owner less than the
- * grace time ago. A consumer that the operator names is not skipped. Second, a claim that is not
+ * guest and without a claim that explains it. It is skipped if its server is alive by the evidence
+ * (agent/audit/evidence.h). It is also skipped if it was first seen, written or left without owner
+ * less than the grace time ago, but not if the operator names it. Second, a claim that is not
  * confirmed, or that has a pending or unanswered write; only AUDIT_WITHDRAWN is looked for in it.
  * Third, a claim without allocations in Placement, and a pair of claims, younger than the grace
- * time. Of a pair the second claim is always counted, and so is the first one if a claim is not
- * confirmed or the consumer is new. Fourth, a guest that is being resized or migrated, and a
- * consumer that can be the migration of a guest.
+ * time. The second claim of a pair is always counted, and the first one is counted if the pair is
+ * skipped. Fourth, a guest that is being resized or migrated, and a consumer that can be the
+ * migration of a guest.
  *
  * Classes that no guest shows (DISK_GB, an operator's own) are compared only if the claim has an
  * amount of the class. A claim has at most one finding about its amounts or providers.

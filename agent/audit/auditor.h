@@ -8,11 +8,12 @@
  * runs after the claim database was created again. These two end claims of guests that were
  * evacuated (facts A14), and list differences. Until one of them succeeds, it stays due. Later
  * audits run only on request, and heal every heal_cycles cycles if that is configured. If that
- * cycle has an audit for another reason, which does not heal, the automatic heal waits for the next
- * heal_cycles cycles. They are rare, because the read of all consumers costs one request for each.
- * Healing writes with the consumer's generation, and reads a consumer again after a conflict. It
- * changes nothing of other hosts. From sharing providers it writes only amounts that a claim has.
- * Main thread; blocks only on the disk of the claim database. */
+ * cycle has an audit for another reason, which does not heal, or if its audit cannot begin, the
+ * automatic heal waits for the next heal_cycles cycles. They are rare, because the read of all
+ * consumers costs one request for each. Healing writes with the consumer's generation, and reads a
+ * consumer again after a conflict. It changes nothing of other hosts. From sharing providers it
+ * writes only amounts that a claim has. Main thread; blocks only on the disk of the claim
+ * database. */
 
 #include <systemd/sd-event.h>
 

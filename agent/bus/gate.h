@@ -8,7 +8,8 @@
  * gets none, and so do refused calls beyond BUS_REFUSALS_MAX. Introspect and Peer are answered by
  * sd-bus at once, within a limit for all unprivileged users together.
  *
- * The bus is asked once for the user of each connection, without blocking. Calls of root and of the
+ * The bus is asked for the user of each connection at its first call, without blocking. It is asked
+ * again only if it gave no answer, or if the connection was forgotten. Calls of root and of the
  * agent's own user are served as soon as they are read and their user is known. Calls of other
  * users are served when no input is left and earlier answers are written. While calls are refused,
  * "no input" means none since BUS_QUIET_USEC. While more input arrives, one call is served every

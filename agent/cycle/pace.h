@@ -54,13 +54,13 @@ void cycle_pace_start(CyclePace *pace, size_t n_requests, uint64_t now_usec);
 void cycle_pace_note_change(CyclePace *pace, uint64_t now_usec);
 
 /* Notes the result of a cycle with Placement. A failure counts as a change, and sets the pause
- * before the next request: 2 to 6 s after the first one (at most the interval, if that is shorter),
- * one to two intervals of at most 600 s each after each further one, or the server's pause and up
- * to half of it more, if that is longer. After a success without a change for long enough,
- * schedules the next check. The first slow check comes after a random time, so that a fleet that
- * became quiet together does not check together. retry_after_usec: the pause that the server asked
- * for, of which at most CYCLE_RETRY_AFTER_MAX_USEC count; 0: none. An earlier pause that ends later
- * stays in force until a success. */
+ * before the next request. The pause is 2 to 6 s after the first one, at most the interval if that
+ * is shorter. It is one to two intervals, of at most 600 s each, after each further one. The
+ * server's pause and up to half of it more counts if it is longer. After a success without a change
+ * for long enough, schedules the next check. The first slow check comes after a random time, so
+ * that a fleet that became quiet together does not check together. retry_after_usec: the pause that
+ * the server asked for, of which at most CYCLE_RETRY_AFTER_MAX_USEC count; 0: none. An earlier
+ * pause that ends later stays in force until a success. */
 void cycle_pace_note_placement(CyclePace *pace, bool failed, uint64_t retry_after_usec,
                                uint64_t now_usec);
 

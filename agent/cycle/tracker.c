@@ -8,7 +8,7 @@
  * Invariants: a cycle that is requested while another one runs begins after it. Each waiter is
  * called exactly once, unless it is cancelled or the tracker is freed. The cycle timer is armed
  * only in CYCLE_IDLE. A usable file of a warm start has three effects. The report client begins
- * with the saved mirror, the time of the next full read is set, and the first audit is skipped if
+ * with the saved mirror, and the time of the next full read is set. The first audit is skipped if
  * the last one was clean and the stop was short. The audit is required after all if Placement
  * differs from the mirror. An audit counts as clean only if it found nothing and is newer than the
  * claim database. */

@@ -4,8 +4,8 @@
  * claims/reconcile.h decided. Each type of action has two functions in the table "types". The first
  * one writes to the database and fills an effect. The second one logs the effect and notifies the
  * watcher. agent/guests/reconcile.c calls it after the commit, so that the log has no change that a
- * crash undid. claim_complete() serves callers without such a transaction, and logs at once. The
- * claim functions of this file read no Placement: the answers are in the order.
+ * crash undid. The function claim_complete() serves callers without such a transaction, and logs at
+ * once. The claim functions of this file read no Placement: the answers are in the order.
  *
  * Tests: tests/unit/agent/guests/test-reconcile.c */
 
