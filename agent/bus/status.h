@@ -2,8 +2,8 @@
 #pragma once
 
 /* The document "status" and the properties of org.computeagent.Agent1. The properties are those
- * values that a client can follow without reading a document. Main thread; counting pending writes
- * blocks on the disk. */
+ * values that a client can follow without reading a document. Main thread; the document blocks on
+ * the disk. */
 
 #include <jansson.h>
 #include <systemd/sd-bus.h>

@@ -37,7 +37,8 @@ typedef struct CyclePace {
                                        delay, or it has begun already */
         uint64_t quiet_until_usec;  /* no request to Placement until then */
         uint64_t looked_at_usec;    /* last success with Placement; 0: never */
-        uint64_t changed_usec;      /* last change or failure; 0: no success with Placement yet */
+        uint64_t changed_usec;      /* last change or failure, else the first success with
+                                       Placement; 0: none yet */
         uint64_t check_at_usec;     /* cycles before it skip the check; 0: checks are not slow */
         unsigned n_failures;        /* consecutive failures of Placement */
         uint64_t full_at_usec;      /* next full read of Placement; 0: not scheduled */

@@ -498,8 +498,9 @@ static void on_reshaped(int result, ProviderTree *tree, const Error *device_erro
 }
 
 /* Begins a reshape if one is due: at the start, or because the operator requested it. The operator
- * can also request the undo of the last reshape. An undo is skipped if the shape before that
- * reshape was not saved, or cannot be read. A dry run never reshapes. */
+ * can also request the undo of the last reshape, or only the document of a reshape. An undo is
+ * skipped if the shape before that reshape was not saved, or cannot be read. A dry run never
+ * reshapes. */
 static int begin_reshape(Tracker *tracker, Error *reterr)
 {
         bool needed = tracker->status.reshape_needed || tracker->reshape_left;

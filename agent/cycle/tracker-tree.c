@@ -4,13 +4,13 @@
  * The base is the tree of Placement, or before Placement was read, an earlier tree (find_base()).
  * Tracker.tree keeps the result. The claims get it together with the sharing providers, after
  * claims of an old shape have moved. If nova-compute owns the tree, Tracker.tree is the tree of
- * Placement, to which claims are fitted. The agent's own tree (Tracker.wanted) is then only
- * compared, except its reserved amounts, which begin_reserve() can write. The phases call this file
- * after a poll, a read and a reshape. It also makes the plan that a caller can request
- * (tracker_plan()). A tree that was made before Placement was read is only a preview: claims are
- * fitted to it and the claim database stores it, but claims do not move, and the parts of the tree
- * maker store nothing. If a tree cannot be made, the last one stays in use. This file sends no
- * request. Main thread.
+ * Placement with the larger reserved amounts of both (nova_tree_to_claim()), to which claims are
+ * fitted. The agent's own tree (Tracker.wanted) is then only compared, except its reserved amounts,
+ * which begin_reserve() can write. The phases call this file after a poll, a read and a reshape. It
+ * also makes the plan that a caller can request (tracker_plan()). A tree that was made before
+ * Placement was read is only a preview: claims are fitted to it and the claim database stores it,
+ * but claims do not move, and the parts of the tree maker store nothing. If a tree cannot be made,
+ * the last one stays in use. This file sends no request. Main thread.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
