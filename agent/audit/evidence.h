@@ -5,14 +5,14 @@
  * way to another host, and whether its server is alive. Pure.
  *
  * While Nova moves a guest, a migration has the guest's allocations on the source. It is a consumer
- * whose uuid belongs to nothing on the host, and Placement does not show that it is a migration
- * (facts G1). Until the move is confirmed, which can take days, the guest's own consumer has
- * allocations on the target. If it is resized on its own host, it has them here, in its new size.
- * If there are several migrations, the guest of each one is unknown. The audit does not need to
- * know it: as long as a migration can belong to a guest, guest and migration count as being moved.
- * A migration can belong to a guest if project and user are equal, because Nova copies these. Its
- * type must be MIGRATION or unknown, no claim of a guest was moved to it, and it fits one of these
- * cases.
+ * whose uuid belongs to nothing on the host. Nova writes no consumer type, so Placement shows only
+ * migrations of other writers as such (facts G1). Until the move is confirmed, which can take days,
+ * the guest's own consumer has allocations on the target. If it is resized on its own host, it has
+ * them here, in its new size. If there are several migrations, the guest of each one is unknown.
+ * The audit does not need to know it: as long as a migration can belong to a guest, guest and
+ * migration count as being moved. A migration can belong to a guest if project and user are equal,
+ * because Nova copies these. Its type must be MIGRATION or unknown, no claim of a guest was moved
+ * to it, and it fits one of these cases.
  *
  * The guest is elsewhere: any consumer fits that has CPUs or memory here and has no guest.
  *
@@ -23,7 +23,8 @@
  *
  * Nova allocates before it builds or copies a server. Until libvirt has the domain, a living server
  * and a deleted one look alike in Placement. So an allocation is removed only with positive
- * evidence that its server ended here. The evidence has three results.
+ * evidence that its server ended here, or if the operator names its consumer. The evidence has
+ * three results.
  *
  * Alive: one of four facts is known. Nova has a folder for the server. The consumer can be the
  * migration of a guest of this host. The consumer is no migration, and a migration of its project

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Decides when claims and guests are compared, and with which inputs. A comparison is due once for
- * each poll, and after a request or a failure. It is due again if the first one needs answers of
- * Placement, and if an action was left out because its claim or guest had changed. It begins only
- * while the database is open and has the host's tree. A database that is closed during a comparison
- * ends it, and it is due again. Placement's answers count for one comparison alone, so they are
- * freed at its end. Claims that were made or returned since the begin of the poll are remembered
- * until a poll that began later. The present poll can have missed their guests.
+ * each poll that a cycle takes, and after a request or a failure. It is due again if the first one
+ * needs answers of Placement, and if an action was left out because its claim or guest had changed.
+ * It begins only while the database is open and has the host's tree. A database that is closed
+ * during a comparison ends it, and it is due again. Placement's answers count for one comparison
+ * alone, so they are freed at its end. Claims that were made or returned since the begin of the
+ * poll are remembered until a poll that began later. The present poll can have missed their guests.
  *
  * A ComparisonRun is one comparison, with answers or without. With answers it runs through these
  * states: the allocations of providers are read (read_held()), the first comparison finds the
