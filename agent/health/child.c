@@ -55,7 +55,8 @@ HealthChild *health_child_free(HealthChild *child)
         return NULL;
 }
 
-/* Finds the program: beside this one, or where it was installed. */
+/* Finds the program: that of the environment, or the one beside this one, or where it was
+ * installed. */
 static void find_program(char path[static PATH_MAX])
 {
         const char *other = getenv("COMPUTE_AGENT_HEALTH");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The process compute-agent-health and its pipe. Nothing blocks, except health_child_free() for at
- * most 20 ms: a process that waits for a disk that hangs cannot be killed at once. */
+/* The process compute-agent-health and its pipe. No function waits for the process, except
+ * health_child_free() for about 20 ms: a process that waits for a disk that hangs cannot be killed
+ * at once. */
 
 #include <signal.h>
 
@@ -21,9 +22,9 @@ DEFINE_CLEANUP(HealthChild *, health_child_free);
 
 int health_child_get_fd(const HealthChild *child); /* readable: call health_child_read() */
 
-/* Reads available bytes, at most as many as one message can have. Returns 1, 0 if there are none
- * now, -EPIPE at the end of the helper, -EBADMSG for a line that is too long, or another negative
- * errno of the read. Complete lines that were not taken stay. */
+/* Reads available bytes, at most as many as one message can have. Returns 1 if there are bytes to
+ * take, 0 if there are none now, -EPIPE at the end of the helper, -EBADMSG for a line that is too
+ * long, or another negative errno of the read. Complete lines that were not taken stay. */
 int health_child_read(HealthChild *child);
 
 /* Takes the next complete line, without its newline. It is borrowed until the next read. Returns

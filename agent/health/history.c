@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Keeps a Track for each pair of rule and device: the times of its last cases, as many as
- * are a finding. The pair is a finding if the first of these times is within the time of the rule.
- * A track is due if a case was added since the last finding was taken, and HEALTH_REPEAT_USEC have
- * passed.
+/* Keeps a Track for each pair of rule and device: the times of its last cases, as many as are a
+ * finding. A case makes a finding if there are as many times, and the first of them is within the
+ * time of the rule, or later than the case. A quiet case makes none. The finding can be taken when
+ * HEALTH_REPEAT_USEC have passed since the last one was taken. The times stay then, so one more
+ * case can repeat the finding.
  *
  * Tests: tests/unit/agent/health/test-history.c */
 

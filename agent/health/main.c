@@ -12,9 +12,11 @@
  *                     other sources, for tests
  *
  * Bad rules, and lines that cannot be read, are no errors of the program: it prints a message, and
- * opens the journal again every 30 s. A folder of rules that cannot be listed is an error. Without
- * rules it prints its state and ends. It also ends when the agent closes the pipe or ends. The
- * position is printed after the messages of its lines, so that no finding is lost.
+ * opens the journal again every 30 s. A folder of rules that exists and cannot be listed is an
+ * error. Without rules it prints its state and ends. It also ends when the agent closes the pipe or
+ * ends. The position is printed after the messages of its lines. So an end of the program can lose
+ * only a finding that waits because one of its rule and device was just printed
+ * (HEALTH_REPEAT_USEC).
  *
  * The lines come from the system journal of this host, from journal files in a folder, or as plain
  * lines from a named pipe. The agent cannot read /dev/kmsg, because it has no privilege; the
@@ -24,7 +26,7 @@
  * The start of the journal: the entry of the cursor was read before. The reader returns it, and the
  * entries before it within the longest time of the rules, again as quiet, at most REPLAY_MAX. So a
  * rule that counts lines within a time counts across a restart. If the journal no longer has the
- * entry, reading begins at the nearest one. Without a cursor it begins with this boot.
+ * entry, reading begins at the nearest one. Without a valid cursor it begins with this boot.
  *
  * journald splits the message of a process that writes to /dev/kmsg into identifier and text. The
  * reader joins them, so that a pattern sees the line as dmesg shows it.
@@ -74,7 +76,7 @@ typedef struct KernelLogSource {
 typedef struct KernelLog {
         KernelLogSource source;
         sd_journal *journal;
-        size_t n_quiet; /* entries that were read before */
+        size_t n_quiet; /* number of the next entries that were read before */
         int pipe_fd;
         char bytes[PIPE_SIZE];
         size_t n_bytes, begin; /* bytes of the pipe, and where the next line begins */
@@ -199,8 +201,8 @@ static int open_pipe(KernelLog *log, Error *reterr)
                                 : 0;
 }
 
-/* Opens the source, and borrows its texts. Returns -ENOENT with words if no journal can be read, or
- * another negative errno with words. */
+/* Opens the source, and borrows its texts. Returns a negative errno with words, above all -ENOENT
+ * if there is no source that can be read. */
 static int open_lines(KernelLog **ret, const KernelLogSource *source, Error *reterr)
 {
         _cleanup_(kernel_log_freep) KernelLog *log = calloc(1, sizeof(KernelLog));
@@ -325,7 +327,8 @@ static int locate(void *userdata, uint64_t *ret_usec, char ret_boot_id[HEALTH_BO
         return sd_journal_get_realtime_usec(log->journal, ret_usec);
 }
 
-/* Returns the position behind the line that was read last. "": there is none. */
+/* Returns the position behind the line that was read last. "": there is none, or lines are still
+ * read again. */
 static void get_cursor(KernelLog *log, char ret[HEALTH_CURSOR_SIZE])
 {
         _cleanup_free_ char *cursor = NULL;
@@ -377,7 +380,7 @@ static int print(const HealthMessage *message)
         return 0;
 }
 
-/* Prints a problem with a rule. The agent logs it. */
+/* Prints a problem with a rule, a file or a folder. The agent logs it. */
 static void print_problem(const char *text, void *userdata)
 {
         HealthMessage message = { .kind = HEALTH_PROBLEM };

@@ -22,7 +22,7 @@ static const char *const kinds[] = {
         [HEALTH_STATE] = "state",
 };
 
-/* Returns the members of the message's kind. NULL: out of memory. */
+/* Returns the members of the message's kind. NULL: see health_message_to_text(). */
 static json_t *to_json(const HealthMessage *message)
 {
         switch (message->kind) {

@@ -4,10 +4,10 @@
  *
  * A finding is stored as a cordon before the position behind its line is stored. So a finding is
  * not lost in a crash, and one that is repeated changes nothing. If the disk refuses the cordon,
- * the helper is started again at the stored position, and finds it again.
+ * the helper is started again at the last position that the monitor received, and finds it again.
  *
- * One timer serves three purposes: the next start of the helper, the end of a helper that does not
- * end at once, and the limit of its silence.
+ * One timer serves three purposes: the next start of the helper (or the next look whether the host
+ * is known), the end of a helper that does not end at once, and the limit of its silence.
  *
  * Tests: tests/integration/agent/test_health.py */
 
@@ -124,7 +124,8 @@ static void set_timer(HealthMonitor *monitor, uint64_t usec)
         (void)sd_event_source_set_enabled(monitor->timer, SD_EVENT_ONESHOT);
 }
 
-/* Waits before the next start. The pause doubles, unless the helper ran for long. */
+/* Waits before the next start. The pause doubles up to PAUSE_MAX_USEC, unless the helper ran for
+ * long. After a reload there is no pause. */
 static void pause_start(HealthMonitor *monitor)
 {
         uint64_t ran_usec = clock_usec(CLOCK_MONOTONIC) - monitor->started_usec;
@@ -137,7 +138,8 @@ static void pause_start(HealthMonitor *monitor)
         monitor->restarts_at_once = false;
 }
 
-/* Continues when the helper has ended. A helper without rules is not started again. */
+/* Continues when the helper has ended. A helper that ended well because it has no rules is not
+ * started again. */
 static void finish_child(HealthMonitor *monitor, bool graceful)
 {
         char end[32], words[100];
@@ -179,9 +181,9 @@ static const SnapshotDevice *find_device(const Snapshot *snapshot, const char *a
         return NULL;
 }
 
-/* Returns the name under which the device can be cordoned: its address (of a device of a set also
- * without a provider of its own), or that of its physical
- * function, if one provider counts the functions of a card. NULL: the host does not offer it. */
+/* Returns the name under which the device can be cordoned, borrowed. It is its address if that has
+ * a provider or is in a set. Otherwise it is the address of its physical function, if that has a
+ * provider. NULL: the host does not offer it. */
 static const char *find_offered(const HealthMonitor *monitor, const HealthHost *host,
                                 const char *address)
 {
@@ -199,8 +201,9 @@ static const char *find_offered(const HealthMonitor *monitor, const HealthHost *
                        : NULL;
 }
 
-/* Notes the claims that have had the device since before the last case. A claim that ended is no
- * evidence, because it is unknown whether it had the device at that time. */
+/* Notes the claims that have had the device since before the last case. None if they cannot be
+ * read. A claim that ended is no evidence, because it is unknown whether it had the device at that
+ * time. */
 static void note_guests(HealthMonitor *monitor, const HealthMessage *finding)
 {
         _cleanup_(claim_list_done) ClaimList list = { 0 };
@@ -267,7 +270,7 @@ static int report(HealthMonitor *monitor, const char *device, const HealthMessag
                   const char *why)
 {
         if (health_record_add(&monitor->record, device, finding) < 0) {
-                show(monitor, false); /* the oldest report can be gone */
+                show(monitor, false); /* the words can be others */
                 return -ENOMEM;
         }
         log_event(LOG_WARNING, MESSAGE_DEVICE_REPORTED, LOG_FIELDS(LOG_FIELD_DEVICE, device),
@@ -416,8 +419,8 @@ static int on_more(sd_event_source *source, void *userdata)
         return 0;
 }
 
-/* Lifts the cordons and ends the reports that end with the boot. Returns a negative errno if the
- * disk refuses it. */
+/* Lifts the cordons and ends the reports of another boot that end with it. Returns a negative errno
+ * if the disk refuses it. */
 static int end_boot(HealthMonitor *monitor, const ProviderTree *tree)
 {
         CordonRule rule;

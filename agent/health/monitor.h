@@ -5,8 +5,9 @@
  * find broken. The helper does the expensive work; the monitor handles one message in each turn of
  * the main loop. A helper that ends, writes no state for a minute, or writes a bad message is
  * started again with growing pauses of at most a minute. A host without rules has no helper until
- * the next reload. Main thread; blocks on the disk only when a cordon or a report changes, once a
- * minute, and for claims if a rule counts guests. */
+ * the next reload. Main thread. It blocks on the disk when it is created or freed and when a cordon
+ * or a report changes. It also blocks for the position, at most once a minute, and for claims if a
+ * rule counts guests. */
 
 #include <systemd/sd-event.h>
 
@@ -45,12 +46,12 @@ int health_monitor_new(HealthMonitor **ret, const HealthMonitorConfig *config);
 HealthMonitor *health_monitor_free(HealthMonitor *monitor);
 DEFINE_CLEANUP(HealthMonitor *, health_monitor_free);
 
-/* Begins as soon as the tree of the host is known: lifts cordons that end with the boot, and starts
- * the helper. */
+/* Begins as soon as tree and snapshot of the host are known: ends cordons and reports of another
+ * boot that end with it, and starts the helper. */
 void health_monitor_begin(HealthMonitor *monitor);
 
-/* Ends the helper, and starts it again at once, or as soon as the tree is known. It then reads the
- * rules again, and the lines after the last known position. */
+/* Ends the helper, and starts it again as soon as it has ended, and tree and snapshot are known. It
+ * then reads the rules again, and the lines after the last known position. */
 void health_monitor_reload(HealthMonitor *monitor);
 
 /* The state of the monitor. The texts are borrowed until the loop runs again. */

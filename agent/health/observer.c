@@ -6,8 +6,9 @@
  *
  * An AER counter is evidence only if it grew between two readings: the first reading has errors of
  * any age. Each new error is one case, up to HEALTH_COUNT_MAX for one reading. A bad link is one
- * case at each reading. A driver that finds its controller dead removes it from sysfs, so the
- * addresses of NVMe controllers are remembered.
+ * case at each reading. A good one is a recovery at its first reading and after a bad reading, if
+ * the rule ends with a recovery. A driver that finds its controller dead removes it from sysfs, so
+ * the addresses of up to CONTROLLERS_MAX NVMe controllers are remembered.
  *
  * Tests: tests/unit/agent/health/test-observer.c */
 
@@ -66,8 +67,8 @@ static bool is_aer(const HealthRule *rule)
 
 /* NVMe controllers */
 
-/* Stores the address of a controller. Its name can get another address. Ignores lack of memory,
- * which only costs the memory of a controller that disappears. */
+/* Stores the address of a controller. Its name can get another address. Does nothing without memory
+ * or at CONTROLLERS_MAX: then only the evidence about a controller that disappears is lost. */
 static void remember(HealthObserver *observer, const char *name, const char *address)
 {
         size_t i = 0;
@@ -261,7 +262,8 @@ static int read_counter(HealthObserver *observer, HealthCase evidence)
         return r;
 }
 
-/* Compares a link with its capability. A link that is as before and good is no news. */
+/* Compares a link with its capability. A link that was good at the last reading and is good now is
+ * no news. */
 static int read_link(HealthObserver *observer, HealthCase evidence)
 {
         bool width = evidence.rule->evidence == HEALTH_LINK_WIDTH, is_new, was_good;

@@ -15,7 +15,7 @@
 typedef struct HealthObserver HealthObserver;
 
 /* A line of the kernel, borrowed. locate() returns its time (CLOCK_REALTIME) and boot; it is called
- * only for a line that matches a rule. */
+ * only for a line that matches a rule and names a known device. */
 typedef struct HealthLineInput {
         const char *text;
         bool quiet; /* see HealthCase */
@@ -35,8 +35,8 @@ DEFINE_CLEANUP(HealthObserver *, health_observer_free);
  * too. Returns -ENOMEM. */
 int health_observer_line(HealthObserver *observer, const HealthLineInput *line);
 
-/* Reads sysfs if a reading is due. now_usec is CLOCK_MONOTONIC, real_usec CLOCK_REALTIME. Returns
- * -ENOMEM on failure. */
+/* Reads sysfs if a reading is due. now_usec is CLOCK_MONOTONIC, real_usec CLOCK_REALTIME. A device
+ * or attribute that cannot be read is no evidence. Returns -ENOMEM on failure. */
 int health_observer_read(HealthObserver *observer, uint64_t now_usec, uint64_t real_usec);
 
 /* Takes the next message that is due, HEALTH_RECOVERED before HEALTH_FINDING. now_usec is

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Compiles and matches the patterns of health rules with PCRE2. A HealthPattern owns its code, the
- * limits of a match and the memory for one match, so a match allocates nothing for itself.
+ * limits of a match and the memory for the result of one match. PCRE2 itself can allocate up to
+ * MATCH_HEAP_KIB during a match.
  *
  * Tests: tests/unit/agent/health/test-pattern.c */
 
@@ -86,7 +87,7 @@ int health_pattern_new(HealthPattern **ret, const char *text, Error *reterr)
         return 0;
 }
 
-/* Copies the text of a group. Returns false if it is empty or does not fit. */
+/* Copies the text of a group. Returns false if it is missing or empty, or does not fit. */
 static bool copy_group(const HealthPattern *pattern, int group, const char *line, char *ret,
                        size_t size)
 {

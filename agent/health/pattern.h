@@ -2,9 +2,10 @@
 #pragma once
 
 /* Regular expressions of health rules, matched with lines of the kernel. Only this part of the
- * agent calls PCRE2. A pattern has one named group: "address" is a PCI address in the line, and
- * "nvme" is the name of an NVMe controller ("nvme0"). Length, steps, depth and memory of a match
- * are limited, so a hostile line costs a bounded time. Pure. */
+ * agent calls PCRE2. A pattern has exactly one of two named groups: "address" is a PCI address in
+ * the line, and "nvme" is the name of an NVMe controller ("nvme0"). Length, steps, depth and memory
+ * of a match are limited, so a hostile line costs a bounded time. No I/O. A pattern is used by one
+ * thread at a time, because a match writes to its memory. */
 
 #include "base/error.h"
 #include "drivers/host/snapshot.h"
@@ -23,12 +24,12 @@ typedef struct HealthSubject {
 } HealthSubject;
 
 /* Compiles a pattern. Returns -EINVAL with words if it is too long, is not a regular expression, or
- * has no group "address" or "nvme", or -ENOMEM. */
+ * does not have exactly one of the groups "address" and "nvme", or -ENOMEM. */
 int health_pattern_new(HealthPattern **ret, const char *text, Error *reterr);
 HealthPattern *health_pattern_free(HealthPattern *pattern);
 DEFINE_CLEANUP(HealthPattern *, health_pattern_free);
 
 /* Returns true if the line matches and names a device: an address that can be parsed, or a name of
- * letters and digits. A match that reaches a limit is no match. "0000:41:00" without a function
- * means function 0, and "41:00.0" means domain 0. */
+ * letters and digits. Only the first match in the line counts. A match that reaches a limit is no
+ * match. "0000:41:00" without a function means function 0, and "41:00.0" means domain 0. */
 bool health_pattern_match(const HealthPattern *pattern, const char *line, HealthSubject *ret);

@@ -23,7 +23,8 @@ typedef struct HealthRecord {
         HealthReport reports[HEALTH_REPORTS_MAX];
         size_t n_reports;
         HealthSightings sightings;
-        char *words; /* the reports; "": none; replaced by each call that changes the reports */
+        char *words; /* the reports; "": none; each call that changes the reports can free and
+                        replace it */
 } HealthRecord;
 
 /* Loads the state. A file that cannot be read or is damaged leaves an empty state: *reterr has

@@ -2,10 +2,10 @@
 
 /* Reads health rules from YAML. A Reader has the document and the rule that is read. Each key of a
  * rule is a row of a table with its function. A function returns -EINVAL after it reported a
- * problem; the rule is then skipped. A rule is added only when it is complete and valid. After
- * HEALTH_RULES_MAX problems the rest of the file is skipped. Keys that depend on each other are
- * checked when all keys were read (check()). An unknown key is a problem, so a file for a newer
- * version loses the rules that use it.
+ * problem, and the rule is then skipped, or -ENOMEM, which ends the whole call. A rule is added
+ * only when it is complete and valid. After HEALTH_RULES_MAX problems the rest of the file is
+ * skipped. Keys that depend on each other are checked when all keys were read (check()). An unknown
+ * key is a problem, so a file for a newer version loses the rules that use it.
  *
  * Tests: tests/unit/agent/health/test-rule.c */
 
@@ -80,7 +80,8 @@ HealthLift health_lift_from_text(const char *text)
         return _HEALTH_LIFT_INVALID;
 }
 
-/* Reports a problem with file, line and the name of the rule. Always returns -EINVAL. */
+/* Reports a problem with file, line and the name of the rule, if the name was read before. Always
+ * returns -EINVAL. */
 _printf_(3, 4) static int complain(const Reader *reader, const yaml_node_t *node,
                                    const char *format, ...)
 {

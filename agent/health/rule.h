@@ -6,9 +6,10 @@
  * rule: one case, within one hour, until the next boot, or for a link until its recovery; the
  * device is withheld.
  *
- * A bad rule is skipped, and so is one whose name an earlier rule has. A file that is not YAML or
- * has no list "rules" is skipped as a whole, and the rest of a file after HEALTH_RULES_MAX
- * problems. Each problem is reported to the caller in words. */
+ * A bad rule is skipped, and so is one whose name a rule has that was added before, and each rule
+ * after HEALTH_RULES_MAX. A file that is too large, not YAML or without a list "rules" is skipped
+ * as a whole. Each problem is reported to the caller in words. The rest of a file after
+ * HEALTH_RULES_MAX problems is skipped without words. */
 
 #include "agent/health/pattern.h"
 #include "agent/state/yaml-text.h"

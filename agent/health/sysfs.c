@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads attributes of PCI devices from sysfs. Each attribute is a small text. A text with another
- * form than the kernel's is no evidence, so its reader returns -ENODATA. Nothing is kept between
- * two calls. The port above a device is its parent folder, so a device without a port above it has
- * no expected link and gives -ENODATA.
+ * form than the kernel's is no evidence, so its reader returns -ENODATA, or -ENODEV for the address
+ * of a controller. Nothing is kept between two calls. The port above a device is its parent folder,
+ * so a device without a port above it has no expected link and gives -ENODATA.
  *
  * Tests: tests/unit/agent/health/test-sysfs.c */
 

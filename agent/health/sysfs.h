@@ -2,8 +2,7 @@
 #pragma once
 
 /* Reads the health of PCI devices from sysfs: AER counters, the state of links, and the addresses
- * of NVMe controllers. Readers block on sysfs; the kernel answers without waiting for a device that
- * sleeps. */
+ * of NVMe controllers. Readers block on sysfs. */
 
 #include "agent/health/rule.h"
 
@@ -15,7 +14,7 @@
 int health_sysfs_list(const char *sysfs, char (**ret)[PCI_ADDRESS_SIZE]);
 
 /* Reads the number of uncorrected errors of one kind (HEALTH_AER_…) that the device counted since
- * it was found. Returns -ENODATA if the device counts none, or -ENOMEM. */
+ * it was found. Returns -ENODATA if the device has no such counter, or -ENOMEM. */
 int health_sysfs_read_aer(const char *sysfs, const char *address, HealthEvidence kind,
                           uint64_t *ret);
 
@@ -26,10 +25,11 @@ typedef struct HealthLink {
 
 /* Reads the width or speed (HEALTH_LINK_…) of the device's link. Expected is the smaller maximum of
  * the device and the port above it, because a card can be in a slot with fewer lanes. Returns
- * -ENODATA if the device has no link, or if a value is unknown, for example because the device
- * sleeps. */
+ * -ENODATA if the device has no link or no port above it, or if a value is unknown, for example
+ * because the device sleeps; or -ENOMEM. */
 int health_sysfs_read_link(const char *sysfs, const char *address, HealthEvidence kind,
                            HealthLink *ret);
 
-/* Finds the PCI address of an NVMe controller ("nvme0"). Returns -ENODEV if there is none. */
+/* Finds the PCI address of an NVMe controller ("nvme0"). Returns -ENODEV if there is none, or
+ * -ENOMEM. */
 int health_sysfs_find_nvme(const char *sysfs, const char *name, char ret[static PCI_ADDRESS_SIZE]);

@@ -135,8 +135,8 @@ static const char *value_of(Cloud *cloud, const char *group, const char *key)
         return NULL;
 }
 
-/* Reads both files. clouds.yaml must exist and have the cloud; secure.yaml is optional. Rejects a
- * cloud with a profile. */
+/* Reads both files. clouds.yaml must exist and have the cloud; secure.yaml is optional, unless its
+ * variable names it. Rejects a cloud with a profile. */
 static int load_cloud(Cloud *cloud, const char *name, Error *reterr)
 {
         static const struct {
@@ -216,7 +216,8 @@ static int set_auth(Config *config, Cloud *cloud, Error *reterr)
         return 0;
 }
 
-/* Copies the other members of the cloud, with the defaults of the openstack client. */
+/* Copies the other members of the cloud that have an option, with the defaults of the openstack
+ * client. */
 static int set_rest(Config *config, Cloud *cloud, Error *reterr)
 {
         static const struct {

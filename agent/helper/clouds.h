@@ -15,6 +15,6 @@
 /* Replaces the options of config about Keystone and the endpoint of Placement by the values of that
  * cloud. Other options of [placement], such as time-outs, stay. Returns -ENOENT if there is no
  * clouds.yaml or no such cloud, -EINVAL for a cloud with a profile, or another negative errno if
- * the cloud cannot be used. If the files could be read, config is partly changed after an error and
- * must not be used. The words contain no secret. Blocks on the disk. */
+ * the cloud cannot be used. After an error config can be partly changed and must not be used. The
+ * words contain no secret. Blocks on the disk. */
 int clouds_apply(Config *config, const char *cloud, Error *reterr);

@@ -20,7 +20,8 @@
 
 #define NAME_MAX_CHARACTERS 200 /* Placement's limit, see facts E3 */
 
-/* Names and advices of the states. advice NULL: identity_advise() chooses one by the facts. */
+/* Names and advices of the states. advice NULL: identity_advise() chooses one by the facts. It has
+ * another one for IDENTITY_TWICE if the holder can be a running host. */
 static const struct {
         const char *name, *advice;
 } states[_IDENTITY_STATE_MAX] = {

@@ -80,6 +80,6 @@ void identity_plan_done(IdentityPlan *plan);
  * every provider of the tree whose name begins with the root's name and "_". The others keep their
  * names. The caller frees ret. Children come before parents, and the root comes last: if the
  * renaming is interrupted, the next plan contains the rest. Returns -ENOENT if tree lacks the root,
- * -EINVAL for a name that gets too long, or -ENOMEM. */
+ * -EINVAL for a name that gets too long (counted in bytes), or -ENOMEM. */
 int identity_plan_rename(const PlacementProviders *tree, const Uuid *root, const char *name,
                          IdentityPlan *ret, Error *reterr);

@@ -18,10 +18,11 @@
  * that of the host; "": not known. CLOUD is as for "connect". As root, this order continues as the
  * owner of the state directory.
  *
- * Each order returns its document to run(), which prints it. A failure of the hypervisor or of the
- * configuration, and a compute_id that cannot be used, end the program with words and exit code 1.
- * A failure of Keystone or Placement, or a refused repair, is a part of the document, with exit
- * code 0. The program ends after one order, so it waits for each answer (placement_probe_ask()).
+ * Each order returns its document to run(), which prints it. Wrong arguments, a failure of the
+ * hypervisor or of the configuration, a compute_id that cannot be used, and lack of memory end the
+ * program with words and exit code 1. A failure of Keystone or Placement, or a refused repair, is a
+ * part of the document, with exit code 0. The program ends after one order, so it waits for each
+ * answer (placement_probe_ask()).
  *
  * Tests: tests/integration/agent/test_identity.py tests/integration/agent/test_keystone.py */
 
@@ -340,7 +341,7 @@ typedef struct IdentityTask {
 /* The state of the order. The facts are gathered again after a change. */
 typedef struct Work {
         const IdentityTask *task;
-        PlacementProbe *probe; /* NULL: there is no Placement */
+        PlacementProbe *probe; /* NULL: not made yet, or there is no Placement */
         IdentityFacts facts;
         PlacementProviders tree; /* the tree with this host's uuid */
         IdentityPlan plan;

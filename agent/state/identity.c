@@ -2,7 +2,8 @@
 
 /* Finds, creates and replaces the file compute_id. A Found collects the first file and its uuid
  * while the folders are searched; every further copy must agree. The rules of the search and of the
- * content are Nova's, so that Nova and the agent always read the same uuid.
+ * content follow Nova's, so that Nova and the agent read the same uuid. A file that Nova accepts
+ * and this reader does not (parse_uuid()) is an error.
  *
  * A file is written under another name and synced. A new file is then linked to its own name; the
  * replacement of an old one is renamed. So no reader finds half of it. If two processes create the
@@ -19,7 +20,7 @@
 #include "base/read-file.h"
 
 #define FILE_NAME      "compute_id"
-#define MAX_BYTES_READ 40 /* Nova also reads this number */
+#define MAX_BYTES_READ 40 /* Nova also reads this number; the rest is ignored */
 
 IdentityPlaces identity_places(const Config *config)
 {

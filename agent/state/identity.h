@@ -5,11 +5,11 @@
  * this uuid, by Nova's rules (facts A2).
  *
  * The file is searched in the folder of every configuration file that was read, then in the state
- * folder. All copies must agree. If none of these folders has it, the file of Nova's state folder
- * counts. If there is none at all, the agent creates one in the state folder. The new file is
- * synced to disk under another name and then linked to its own. So the creation never overwrites an
- * existing file, and no reader finds half of one. If two processes create it, the second one takes
- * the uuid of the first. Only identity_replace() replaces a file. */
+ * folder. All these copies must agree. If none of these folders has it, the file of Nova's state
+ * folder counts. If there is none at all, the agent creates one in the state folder. The new file
+ * is synced to disk under another name and then linked to its own. So the creation never overwrites
+ * an existing file, and no reader finds half of one. If two processes create it, the second one
+ * takes the uuid of the first. Only identity_replace() replaces a file. */
 
 #include "base/error.h"
 #include "base/uuid.h"
@@ -25,9 +25,9 @@ typedef struct IdentityPlaces {
 /* Returns the folders that a configuration names, borrowed from it. */
 IdentityPlaces identity_places(const Config *config);
 
-/* Returns the uuid of this host, and creates the file if there is none. Fails with words that
- * contain an advice. Examples: -EINVAL for a file without uuid and for files that differ (with both
- * names), -EROFS, -EACCES, -ENOENT (no state folder). Blocks on the disk. ret_created can be
+/* Returns the uuid of this host, and creates the file if there is none. Fails with words, in most
+ * cases with an advice. Examples: -EINVAL for a file without uuid and for files that differ (with
+ * both names), -EROFS, -EACCES, -ENOENT (no state folder). Blocks on the disk. ret_created can be
  * NULL. */
 int identity_load(const IdentityPlaces *places, Uuid *ret, bool *ret_created, Error *reterr);
 

@@ -16,9 +16,10 @@
 int state_file_write(const char *path, const json_t *json, Error *reterr);
 
 /* Reads a JSON object whose member "format" equals format; the caller owns it. Returns -ENOENT
- * without words if there is no file. Another content gives -EBADMSG with words, and the file is
- * renamed to PATH.corrupt (over an older one), or removed if that fails. Other errors, also for a
- * file above 16 MiB, are a negative errno with words, and the file stays. */
+ * without words if there is no file. Another content (or no memory to parse it) gives -EBADMSG with
+ * words, and the file is renamed to PATH.corrupt (over an older one), or removed if that fails.
+ * Other errors, also for a file above 16 MiB, are a negative errno with words, and the file
+ * stays. */
 int state_file_read(const char *path, const char *format, json_t **ret, Error *reterr);
 
 /* Writes text to PATH.SUFFIX, syncs it, gives it its name and syncs the folder. replace: it takes
@@ -47,7 +48,7 @@ int state_file_load(const char *path, const char *format,
  * descriptor of the file.
  *
  * The caller keeps the descriptor in *ret, and closes it to release the lock. Returns -EBUSY with
- * words that name the process with the lock, or another negative errno with words. A read-only file
- * system needs no lock: *ret is then -EBADF, and the result is 0. Blocks on the disk, never on the
- * other process. */
+ * words that name the process with the lock (unless it is in another PID namespace), or another
+ * negative errno with words. A read-only file system needs no lock: *ret is then -EBADF, and the
+ * result is 0. Blocks on the disk, never on the other process. */
 int state_lock_take(const char *state_dir, int *ret, Error *reterr);
