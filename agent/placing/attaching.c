@@ -6,8 +6,10 @@
  * task has the same answer.
  *
  * While Placement does not answer, a present claim that has devices of all classes is answered: no
- * other consumer has these devices. A consumer without such a claim gets CLAIM_QUEUE_E_PLACEMENT. A
- * claim that is being written to Placement is -EBUSY.
+ * other consumer has these devices. A consumer without such a claim gets CLAIM_QUEUE_E_PLACEMENT.
+ *
+ * With and without an answer, the result is -EBUSY for a claim that is being written to Placement,
+ * and before the first poll of the host.
  *
  * Invariant: a claim is ended only if its consumer has other allocations than its devices. If no
  * new claim can be made then, an existing guest is adopted by the next cycle. */

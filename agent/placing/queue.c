@@ -6,12 +6,14 @@
  * answers.
  *
  * Tasks are in one list in the order of their arrival. A task that shares a consumer with an
- * earlier one waits for its turn, so each consumer has one running task at a time. Claims also wait
- * while guests are being adopted. A task with a caller calls it when it ends. Settling adds one
- * task at a time for the pending work in the database, and skips consumers that have a task. A task
- * frees itself at its end: no function uses it afterwards. A conflict of Placement repeats a task
- * after a random pause that grows. A task has at most CLAIM_TASK_ATTEMPTS_MAX attempts. The order
- * of a round is removals, moves, writes; each is tried once in a round. */
+ * earlier one waits for its turn, so each consumer has one running task at a time. Claims, starts
+ * of servers and refreshes also wait while guests are being adopted. A task with a caller calls it
+ * when it ends. Settling adds one task at a time for the pending work in the database, and skips
+ * consumers that have a task. A task frees itself at its end: no function uses it afterwards. A
+ * conflict of Placement repeats a task after a random pause that grows. A task has at most
+ * CLAIM_TASK_ATTEMPTS_MAX attempts. The order of a round is removals, moves, writes; each is tried
+ * once in a round. A round that cannot run, and each failure of one of its tasks, marks all
+ * removals that are pending then as late. */
 
 #include <errno.h>
 #include <inttypes.h>

@@ -11,7 +11,7 @@
  *      task answers with it, or with CLAIM_E_CONFLICT if the request differs.
  *  (2) Otherwise it reads the consumer from Placement. An ended claim can have left allocations
  *      that this agent wrote. If they match the request, the task claims them. If not, the choice
- *      of (4) replaces them.
+ *      of (4) replaces them. If [agent] nova forbids removals, (3) applies to them.
  *  (3) If the consumer has other allocations on this host, a scheduler placed it. The task verifies
  *      these, claims them, and writes nothing. If they do not fit, it requests one refresh
  *      (CLAIM_REFRESH_HOST), which can end claims without a guest, and retries.
@@ -22,8 +22,8 @@
  *      chooses from that.
  *  (6) After a lost race, the task starts again at (1).
  * A standalone host claims by its own state. During an outage of Placement, CLAIM_MODE_AUTO claims
- * by the own state too, and writes the allocations later, if [agent] nova permits the write. Other
- * modes answer only known claims; a new one is CLAIM_QUEUE_E_PLACEMENT.
+ * by the own state too, and writes the allocations later, if [agent] nova permits the write.
+ * Otherwise only known claims are answered then, and a new one is CLAIM_QUEUE_E_PLACEMENT.
  *
  * LIMITATIONS: After a consumer was deleted and created again, Placement starts its generation from
  * the beginning. A late request of an earlier removal or move can therefore still succeed after the
@@ -54,7 +54,8 @@ typedef struct ClaimQueue ClaimQueue;
 
 /* Receives the result of a task: 0, a ClaimOutcome, a ClaimQueueOutcome or a negative errno, with
  * words unless it is 0. The claim is borrowed. It is NULL if result is not 0, after a refresh, and
- * after a move without a claim. If is_new is true, this task created or moved the claim. */
+ * after a move without a claim. If is_new is true, this task created or moved the claim, or moved
+ * the allocations of a consumer without one. */
 typedef void (*ClaimQueueDone)(int result, const Claim *claim, bool is_new, const Error *error,
                                void *userdata);
 
@@ -136,10 +137,11 @@ void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const
                       const EventAuthor *by, ClaimQueueDone done, void *userdata);
 
 /* Begins a round that settles the pending removals, moves and writes, one task after the other.
- * Before the round, it releases pending claims without a task: a crash left them. A refusal of
- * Placement concerns one task, any other error ends the round. During a round, requests another
- * one, which follows only if this one is not ended by an error. Without a session, or if [agent]
- * nova forbids removals, no task runs. Call it at the end of each cycle. */
+ * Before the round, it releases pending claims without a task: a crash or claim_queue_dismiss()
+ * left them. A refusal of Placement concerns one task, any other error ends the round. During a
+ * round, requests another one, which follows only if this one is not ended by an error. Without a
+ * session, or if [agent] nova forbids removals, no task runs. On a standalone host, or without a
+ * database, nothing happens. Call it at the end of each cycle. */
 void claim_queue_settle(ClaimQueue *queue);
 
 /* Settles at the next iteration of the loop. */

@@ -6,8 +6,8 @@
  * agent/placing/decide.h then decides by the allocations that Placement has. A task changes the
  * claim database only after Placement has answered, except that a write is marked as sent before it
  * is sent. A removal stays pending while the agent's write can still arrive, and while the guest is
- * here. It ends without a request if another claim of the consumer owns the allocations, or another
- * writer placed them again. */
+ * here. It ends without a request if nothing is left, another claim of the consumer owns the
+ * allocations, or another writer placed them again. */
 
 #include <errno.h>
 #include <inttypes.h>

@@ -101,7 +101,7 @@ struct ClaimQueue {
         NovaMode nova;
         bool with_placement;
         bool away;           /* the last cycle could not use Placement */
-        uint64_t n_removals; /* removals that Placement has accepted */
+        uint64_t n_removals; /* tasks of removals that have succeeded */
         TAILQ_HEAD(, ClaimTask) tasks;
         sd_event_source *soon, *turn; /* soon settles; turn starts a task that waited */
 
@@ -117,11 +117,13 @@ struct ClaimQueue {
 };
 
 /* Reads a consumer from Placement to *ret, a member of the task that is NULL before. Calls next
- * after a success. After a failure, calls away() of the kind, or the task fails. */
+ * after a success. If Placement cannot be used, calls away() of the kind. Without one, and after
+ * another failure, the task fails. */
 void claim_task_read(ClaimTask *task, const Uuid *consumer, Consumer **ret, ClaimTaskNext next);
 
 /* Reserves the consumer until the task ends, so that no healer changes it, and reads it to
- * task->seen; then calls next. While a healer has it, the task runs again after a pause. */
+ * task->seen; then calls next. While a healer has it, the task runs again after a pause. It fails
+ * with -EBUSY after about 2 s. */
 void claim_task_read_locked(ClaimTask *task, ClaimTaskNext next);
 
 /* Evaluates the result of a write. Returns true if Placement has it. Otherwise the task has ended,

@@ -17,7 +17,7 @@
  * the consumers of the reshape that just ended; it can be empty. If it has consumers, or a claim
  * has to move, what the database knows about Placement's allocations is forgotten
  * (claims_forget_reported()). A claim that cannot be moved stays, with a message at debug level,
- * and the next call tries it again. Errors are logged, nothing is moved then, and the next call
+ * and the next call tries it again. Errors are logged, no claim is moved then, and the next call
  * tries again. Does nothing while the database is closed. */
 void claim_move_follow(ClaimService *service, const TreeMaker *maker, const Snapshot *snapshot,
                        const ProviderTree *tree, const ReshapeImage *reshaped);

@@ -11,9 +11,9 @@
  *
  * If another client changes a consumer during the round, the request fails as a whole (doc/facts.md
  * E6). The next round then reads and decides again. A request that Placement refuses is repeated in
- * the same way, until MAX_REFUSALS of them were refused. The pauses between rounds grow, with
- * jitter, until patience_usec has passed. No half of a reshape is ever sent. systemd gets a longer
- * time-out before each further round.
+ * the same way, until MAX_REFUSALS of them were refused. The pauses between rounds grow up to
+ * PAUSE_MAX_USEC, with jitter. No further round follows one that ends after patience_usec. No half
+ * of a reshape is ever sent. systemd gets a longer time-out before each further round.
  *
  * The state machine of a round is a chain of callbacks: on_timer(), on_refreshed(), on_gathered(),
  * on_published(). Each of them starts the next step. After an error it calls end_round(), which
@@ -220,7 +220,8 @@ static void log_done(const Reshaper *reshaper)
 }
 
 /* Logs the result and stores it in the state. state.error stays unchanged after a shown reshape,
- * after a failed undo, and if Placement did not answer. Only an undo changes undo_error. */
+ * after a failed undo, and if Placement did not answer. Of the results, only that of an undo
+ * changes undo_error. */
 static void note_end(const Reshaper *reshaper, int result, const Error *error)
 {
         ReshapeControl *control = reshaper->control;

@@ -3,8 +3,8 @@
 
 /* Decides when a reshape is due, runs it, logs it and keeps its result. A reshape is due on
  * request, and at the start until one was tried while Placement answered. Also undoes the last
- * reshape, from the image of the old shape in state_dir. Runs in the main thread. Only the reads
- * and writes of the small image files block. */
+ * reshape, from the image of the old shape in state_dir. Runs in the main thread. It blocks on the
+ * disk for the small image files, to read the claims, and to record the event. */
 
 #include <systemd/sd-event.h>
 
@@ -33,8 +33,8 @@ typedef void (*ReshapeControlDone)(int result, ProviderTree *tree, const Error *
 
 /* Creates the control. With at_start a reshape is due if the tree needs one. state_dir (copied) is
  * the folder of the images; NULL: none is written. patience_usec limits the time of all rounds; 0:
- * 5 minutes. claims (borrowed) relate migrations to guests. event is referenced. No file is read
- * here. Returns -ENOMEM on failure. */
+ * 5 minutes. claims (borrowed) relate migrations to guests, and get the event. event is referenced.
+ * No file is read here. Returns -ENOMEM on failure. */
 int reshape_control_new(ReshapeControl **ret, sd_event *event, const char *state_dir,
                         uint64_t patience_usec, bool at_start, ClaimService *claims);
 ReshapeControl *reshape_control_free(ReshapeControl *control);
@@ -88,11 +88,13 @@ int reshape_control_alone(ReshapeControl *control, bool needed, const TreeMaker 
 /* The results of the last reshapes. */
 typedef struct ReshapeState {
         bool at_start; /* the reshape of the start is still due, or runs */
-        Error error;   /* reason why the last reshape failed, except an undo; code 0: none failed */
+        Error error; /* reason why the last reshape failed that Placement answered, except an undo;
+                        code 0: none failed */
         Error undo_error; /* reason why the last requested undo failed; the tree keeps the shape of
                              the host */
-        ReshapeImage image; /* the reshape that ended last; empty if it changed nothing */
-        json_t *document;   /* the last decision in the form of agent/reshape/image.h; NULL: none */
+        ReshapeImage image; /* the reshape that ended last; empty if it failed or was only shown */
+        json_t *document; /* the last decision about consumers in the form of agent/reshape/image.h;
+                             NULL: none */
 } ReshapeState;
 
 const ReshapeState *reshape_control_get_state(const ReshapeControl *control);

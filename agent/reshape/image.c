@@ -3,11 +3,14 @@
 /* Converts the image of a reshape to JSON and back, and computes its undo. All functions are pure.
  *
  * An undo compares three states of each provider and consumer: before and after the reshape, and
- * the current one. It changes only inventories, parents and allocations that the reshape changed.
- * The current inventory or allocations must equal those after the reshape. A difference means that
- * another writer has changed them since, so the undo fails with EBUSY and changes nothing in
- * Placement. There is one exception: an inventory that the reshape created is removed even if its
- * values differ now, unless another consumer uses it. */
+ * the current one. It changes only inventories, parents and allocations that the reshape changed. A
+ * provider that the reshape created is removed, and one that it removed is created again, with its
+ * traits and without its aggregates. The current inventory or allocations must equal those after
+ * the reshape. A difference means that another writer has changed them since, so the undo fails
+ * with EBUSY and changes nothing in Placement. There are three exceptions. An inventory or provider
+ * that the reshape created is removed even if its values differ now, unless another consumer uses
+ * it. A provider that the reshape removed and that exists again gets its old inventories. A
+ * provider that was moved again since keeps its parent. */
 
 #include "agent/reshape/image.h"
 
@@ -207,7 +210,8 @@ static bool records_equal(const Inventory *a, const Inventory *b)
 }
 
 /* Restores one inventory of a provider if the reshape changed it. after NULL: the reshape removed
- * the provider. An inventory that the reshape created is removed without a comparison. */
+ * the provider, and the old inventory is set without a comparison. An inventory that the reshape
+ * created is removed without a comparison. */
 static int restore_record(const Provider *before, const Provider *after, Provider *current,
                           const char *resource_class, Error *reterr)
 {

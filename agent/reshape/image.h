@@ -36,9 +36,9 @@ json_t *reshape_image_to_json(const ReshapeImage *image, const Uuid *root, const
 int reshape_image_from_json(const json_t *object, ReshapeImage *ret, Error *reterr);
 
 /* Makes the shape that undoes a reshape. This shape has the tree of Placement (current), with the
- * old inventories where the reshape changed them. It has the given consumers, and those that the
- * reshape moved have their old allocations. consumers has all allocations of each consumer.
- * Consumers that are gone are skipped.
+ * old inventories and parents where the reshape changed them. It has the given consumers, and those
+ * that the reshape moved have their old allocations. consumers has all allocations of each
+ * consumer. Consumers that are gone are skipped.
  *
  * Returns -EBUSY with words if the host differs from the result of the reshape. Examples: a changed
  * inventory or consumer, or another consumer with an allocation from an inventory that would be
