@@ -397,7 +397,7 @@ static bool is_named(const char *part, const char *device)
         return !*part && !*device;
 }
 
-/* Returns the provider of a device below root, by any of its names. */
+/* Returns the provider of a device below root, by any of its names. NULL: there is none. */
 static Provider *find_provider(const ProviderTree *tree, const Uuid *root, const char *device)
 {
         const Provider *host = provider_tree_find(tree, root);
@@ -742,7 +742,7 @@ CordonView cordon_view(const Cordon *cordon)
 }
 
 /* Effects on trees. apply_to_host(), reserve_all() and apply_entry() return 1 if the entry changed,
- * and 2 if it must be removed. */
+ * 2 if it must be removed, 0, or -ENOMEM. */
 
 /* Adds the trait to the host, or removes it if the cordon was lifted. A trait that another writer
  * set before the cordon stays. The first known tree after the cordon decides whether it existed

@@ -14,10 +14,11 @@
  * the reserved amount that it would have. The entry is removed once a tree that was read from
  * Placement shows that the cordon is gone.
  *
- * A cordon of a device belongs to a person or to a health rule (agent/health/rule.h). A rule
- * changes only its own cordons; a person can take over and lift each one. The time at which a
- * person lifted a cordon is kept, because older evidence must not cordon the device again. Main
- * thread; blocks on the disk. */
+ * A cordon of a device belongs to a person or to a health rule (agent/health/rule.h). A rule never
+ * changes a cordon of a person, and takes over one of another rule only if its own is harder to
+ * lift (agent/health/judge.h). A person can take over and lift each one. The time at which a person
+ * lifted a cordon is kept, because older evidence must not cordon the device again. Main thread;
+ * blocks on the disk. */
 
 #include <jansson.h>
 
@@ -44,8 +45,9 @@ typedef struct CordonState {
         uint64_t lifted_usec; /* CLOCK_REALTIME when a person lifted a cordon last; 0: never */
 } CordonState;
 
-/* Loads the cordons. A file that cannot be read is logged as an error, and there are no cordons
- * then. read_only: never write the file (--dry-run). Returns -ENOMEM on failure. */
+/* Loads the cordons. A file that cannot be read is logged as an error. There are no cordons then,
+ * except those that were read before a damaged entry. read_only: never write the file (--dry-run).
+ * Returns -ENOMEM on failure. */
 int cordon_new(Cordon **ret, const char *state_dir, bool read_only);
 Cordon *cordon_free(Cordon *cordon);
 DEFINE_CLEANUP(Cordon *, cordon_free);

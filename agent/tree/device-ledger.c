@@ -78,8 +78,8 @@ static int add_device(DeviceLedger *ledger, LedgerDevice **ret)
         return 0;
 }
 
-/* Compares two states of a device, without texts and sets, which note_class() and its siblings
- * compare. */
+/* Compares two states of a device, without the texts and sets that note_other(), note_class() and
+ * their siblings compare. */
 static bool is_as_before(const LedgerDevice *a, const LedgerDevice *b)
 {
         return uuid_equal(&a->provider, &b->provider) && uuid_equal(&a->parent, &b->parent) &&

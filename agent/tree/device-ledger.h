@@ -67,8 +67,8 @@ typedef struct LedgerDevice {
         bool listed;         /* missing, but the host lists it: it offers nothing; not stored */
         bool held;           /* back, but not offered yet */
         bool withheld;       /* Placement can still have reserved = total */
-        uint64_t since_usec; /* time when it vanished or came back (CLOCK_BOOTTIME of the member
-                                boot); 0: never missing in this boot */
+        uint64_t since_usec; /* time when it vanished or came back (CLOCK_BOOTTIME), used within the
+                                member boot alone; 0: never missing in it */
         uint64_t n_soon;     /* losses in a row, each within DEVICE_SOON_USEC after a return */
         /* PCI address or mdev that blocks the device, after and before the last update; "": none.
          * These are not stored. */
@@ -101,8 +101,8 @@ typedef struct DeviceUpdateInput {
         Uuid boot;          /* the kernel's boot id */
         Uuid config;        /* fingerprint of the configuration of devices */
         uint64_t now_usec;  /* CLOCK_BOOTTIME */
-        uint64_t hold_usec; /* 0: a device that is gone is not expected, one that is back is offered
-                               at once */
+        uint64_t hold_usec; /* 0: a device that is gone in this boot is expected only while it is in
+                               use, and one that is back is offered at once */
         const ClaimedDevice *claimed; /* devices that claims name, sorted by address; borrowed */
         size_t n_claimed;
         const UncleanDevices *unclean; /* devices that are not proved to be clean; NULL: none */

@@ -36,8 +36,9 @@ DeviceWatch *device_watch_free(DeviceWatch *watch)
         return NULL;
 }
 
-/* Makes a fingerprint of the options about devices. A change of it means that the operator changed
- * them. */
+/* Makes a fingerprint of the options that decide which devices are reported: mdev types with their
+ * devices, [pci] device_spec and report_in_placement. A change of it means that the operator
+ * changed them. */
 static int make_fingerprint(const HostConfig *config, char *const device_specs[], Uuid *ret)
 {
         _cleanup_free_ char *text = NULL;

@@ -4,7 +4,7 @@
 /* Runs the device ledger, the list of devices that this host is expected to have. The ledger is
  * stored in "devices.json" of state_dir, written before a request is sent. A journal message
  * reports each device that goes missing, comes back, is not expected any more, is exchanged, or is
- * blocked by another one. Main thread; blocks on the disk. */
+ * blocked by another one or not any more. Main thread; blocks on the disk. */
 
 #include "agent/tree/cordon.h"
 #include "agent/tree/device-ledger.h"
@@ -16,10 +16,10 @@
 typedef struct DeviceWatch {
         /* Members that every user can read. */
         DeviceLedger ledger; /* the expected devices as of the last update */
-        DeviceFacts facts;   /* facts of the last note: a copy of ledger.sizes, the devices of
-                                claims, and the cordoned members of sets */
-        size_t n_missing;    /* devices that were missing after the last update */
-        char *missing;       /* name of the first missing device; NULL: not known yet */
+        DeviceFacts facts; /* facts of the last note: a copy of ledger.sizes, the devices of claims,
+                              and the withheld members of sets */
+        size_t n_missing;  /* devices that were missing after the last update */
+        char *missing; /* name of the first missing device, "" without one; NULL: not known yet */
 
         /* Members for device-watch.c alone. */
         char *state_file;
@@ -41,17 +41,17 @@ DEFINE_CLEANUP(DeviceWatch *, device_watch_free);
 /* Updates the ledger and edits tree, which the driver has just made of trees->snapshot. claims
  * names the devices of claims; NULL: not known. retained has the inventories in use in Placement;
  * NULL: no Placement. If the tree was not made from Placement's (trees->known is false), the ledger
- * is unchanged, and nothing is logged. Only n_missing and missing
- * then follow this update. A file that cannot be written is logged, and written again after the
- * next update. Returns -ENOMEM, or -EINVAL with words, on failure. */
+ * is unchanged, and nothing is logged. Then only n_missing and missing follow this update. A file
+ * that cannot be written is logged, and written again after the next update. Returns -ENOMEM, or
+ * -EINVAL with words, on failure. */
 int device_watch_apply(DeviceWatch *watch, Claims *claims, const RetainedTrees *trees,
                        const Retained *retained, ProviderTree *tree, Error *reterr);
 
 /* Notes the vGPU sizes that the snapshot shows, the PCI devices that claims (NULL: not known) have,
  * and the withheld members of sets: cordoned ones (cordon NULL: none) and those of left (NULL:
- * none). Notes nothing on a host with neither vGPU
- * functions nor sets. Returns all of this, borrowed until the next call, or NULL if memory is
- * short. */
+ * none). Notes nothing on a host with neither vGPU functions nor sets. While the claims are not
+ * known, their last devices stay. Returns all of this, borrowed until the next call, or NULL if
+ * memory is short. */
 const DeviceFacts *device_watch_note_facts(DeviceWatch *watch, Claims *claims, const Cordon *cordon,
                                            const StringSet *left, const Snapshot *snapshot);
 

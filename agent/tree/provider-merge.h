@@ -35,9 +35,10 @@ int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Err
  *
  * A class or trait that the provider has already, and that is not in before, belongs to another
  * writer. An entry with such a class is skipped. Such a trait stays when the entry is removed. An
- * entry is also skipped if there is no such provider, or if an earlier entry named it in another
- * way. Each skipped entry is reported in words. The caller frees ret_after. Returns -ENOMEM, with
- * tree undefined, on failure. */
+ * entry for "$COMPUTE_NODE" is skipped only for such a provider. An entry is also skipped if there
+ * is no such provider, or if an earlier entry named it in another way. Each skipped entry is
+ * reported in words. The caller frees ret_after. Returns -ENOMEM, with tree undefined, on
+ * failure. */
 int provider_merge(ProviderTree *tree, const ProviderYaml *yaml, const char *owner_trait,
                    const ProviderAdditions *before, ProviderAdditions *ret_after,
                    ProviderYamlProblem problem, void *userdata);

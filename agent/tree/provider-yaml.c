@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads provider.yaml into entries. A Reader goes down the nodes of the parsed document, no deeper
- * than the schema, and all lists are bounded. Aliases therefore cannot multiply the work.
+ * than the schema, and the lists of the result are bounded. Limit: a provider or a list that many
+ * aliases name is read for each of them.
  *
  * A function returns -EINVAL after it reported a problem. A problem inside an entry ends in
  * add_entry(), which skips the entry. Another problem ends in provider_yaml_add(), which skips the

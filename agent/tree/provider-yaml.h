@@ -5,9 +5,9 @@
  * 1 (facts A12). Pure: it converts text to entries.
  *
  * A bad entry is skipped, and so is one whose target an earlier entry has in the same form. A file
- * that is not YAML, has another major version, or whose "providers" is not a list, is skipped as a
- * whole. Only custom classes and traits (CUSTOM_…) are accepted. Each problem is reported to the
- * caller in words, and so is a newer minor version, which is read. */
+ * that is empty, too large, not YAML or of another major version, or whose "providers" is not a
+ * list, is skipped as a whole. Only custom classes and traits (CUSTOM_…) are accepted. Each problem
+ * is reported to the caller in words, and so is a newer minor version, which is read. */
 
 #include "agent/state/yaml-text.h"
 #include "base/error.h"
@@ -44,7 +44,8 @@ typedef struct ProviderYaml {
 
 void provider_yaml_done(ProviderYaml *yaml);
 
-/* Receives a problem, once for each skipped part. text is borrowed during the call. */
+/* Receives a problem, once for each skipped part, or a newer minor version. text is borrowed during
+ * the call. */
 typedef void (*ProviderYamlProblem)(const char *text, void *userdata);
 
 /* Adds the entries of one file, with source as its name in messages. text has n bytes. Returns 0,

@@ -3,8 +3,8 @@
 
 /* Makes the tree that a host should have. The tree begins as a copy of Placement's tree, or of an
  * earlier one. The driver, the local disk, the device watch, cordons, provider.yaml, retained
- * inventories and foreign traits edit the copy, in this order. Main thread; reads and writes the
- * small files of these parts. */
+ * inventories and foreign traits edit the copy, in this order. Main thread; blocks on the disk for
+ * the small files of these parts and for the claim database. */
 
 #include "agent/tree/cordon.h"
 #include "agent/tree/device-watch.h"
