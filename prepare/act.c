@@ -75,8 +75,7 @@ static int write_number(const PreparePaths *paths, const char *address, const ch
 }
 
 /* Returns true if all new functions of the card exist and, if vGPU types are configured, have the
- * file of the type. Also returns true if the card cannot be read, because then waiting is
- * useless. */
+ * file of the type. Also returns true if memory is short, because then waiting is useless. */
 static bool is_settled(const PreparePaths *paths, const PrepareCard *card)
 {
         HostPrepare options = *card->options;

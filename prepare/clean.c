@@ -6,17 +6,19 @@
  *    │          └───────────┴──────▶ failed
  *    └──▶ waiting: a process has it open; the next stamp makes it new again
  *
- * The agent decides that a device is dirty, and its database is foreign input. So this program
- * checks the device before its first unit: the host lists it, a section of the configuration has
- * it, it is no virtual function, and no living claim names it. Otherwise the task fails. Before
- * each unit and before the result it checks that no process has its VFIO group or device open. A
- * device that is open at first waits, and one that is opened during the cleaning fails.
+ * A section without a unit for the proof skips proving. A new task can fail at once, and one whose
+ * unit fails because the system stops waits. The agent decides that a device is dirty, and its
+ * database is foreign input. So this program checks the device before its first unit: the host
+ * lists it, a section of the configuration has it, it is no virtual function, and no living claim
+ * names it. Otherwise the task fails. Before each unit and before the result "clean" it checks that
+ * no process has its VFIO group or device open. A device that is open at first waits, and one that
+ * is opened during the cleaning fails.
  *
  * A unit that runs since an earlier run is waited for (prepare/unit.h). At the end of its time
  * (timeout_sec, for each unit) only systemctl is killed: the task fails, and the unit is not
- * stopped. A run that is killed leaves no result, and the next one starts the units again. While
- * the system stops, a failed unit is no result either. The result names the row of the database, so
- * it cannot count for a later use of the device.
+ * stopped. A run that is killed leaves no result of the units that run, and the next one starts
+ * them again. While the system stops, a failed unit is no result either. The result names the row
+ * of the database, so it cannot count for a later use of the device.
  *
  * Invariant: no unit is started for a row that has a result. The agent can read the result at any
  * time, and give the device to a guest. So a run first takes over the results of the last one, and
@@ -165,7 +167,7 @@ static int take_over(Run *run, const json_t *item, Error *reterr)
         return 0;
 }
 
-/* Reads the results of the last run of this boot. A missing document has none. */
+/* Reads the results of the last run of this boot. A missing or invalid document has none. */
 static int read_record(Run *run, Error *reterr)
 {
         _cleanup_free_ char *path = text_format("%s/" FOLDER "/" NAME, run->paths->run);
@@ -359,7 +361,8 @@ static bool is_dirty(const PrepareClaims *claims, int64_t row)
         return false;
 }
 
-/* Drops the results of rows that the database does not have any more. */
+/* Drops the tasks of rows that are not dirty in the database any more, except those whose unit
+ * runs. */
 static void drop_old(Run *run)
 {
         size_t n = 0;
@@ -410,7 +413,8 @@ static int update_tasks(Run *run, Error *reterr)
         return 0;
 }
 
-/* Makes the next step of each task. Returns the number of tasks whose unit runs. */
+/* Makes the next step of each task. Yields the number of tasks whose unit runs. While the claims
+ * cannot be read, no new task begins. */
 static int make_steps(Run *run, size_t *ret_running, Error *reterr)
 {
         int r = 0;

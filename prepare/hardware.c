@@ -3,8 +3,9 @@
 /* Reads cards, their virtual functions, and the processes that have a function open. The files of a
  * card in SYS/bus/pci/devices are sriov_numvfs, sriov_totalvfs, sriov_offset, sriov_stride and the
  * links driver and virtfnN. Those of a function are nvidia/current_vgpu_type, the links driver and
- * iommu_group, and the folder vfio-dev. Each process has its descriptors in PROC/PID/fd, and a VFIO
- * handle is a link to /dev/vfio/GROUP, /dev/vfio/noiommu-GROUP or /dev/vfio/devices/vfioN.
+ * iommu_group, and the folder vfio-dev. Those of a device to clean are vendor, device and the link
+ * physfn. Each process has its descriptors in PROC/PID/fd, and a VFIO handle is a link to
+ * /dev/vfio/GROUP, /dev/vfio/noiommu-GROUP or /dev/vfio/devices/vfioN.
  *
  * A descriptor of an IOMMU group counts for each function of the group. A path below another mount
  * of /dev ends in the same words, so only the end is compared, from "/vfio/" on. If the descriptors

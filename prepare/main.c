@@ -8,7 +8,7 @@
  *
  * Exit codes: 0 if everything is as wanted, 1 if a card or device is not or if an error ended the
  * run, 2 for wrong usage. 75 means that the run was not completed (PREPARE_UNTOUCHED), and 78 that
- * the configuration cannot be used.
+ * the configuration is invalid or missing.
  *
  * Tests: tests/integration/agent/test_prepare.py tests/boot/test_prepare.py */
 

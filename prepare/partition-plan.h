@@ -17,8 +17,8 @@
  *   - A partition that a process has open is active. So its claim is recorded without a unit, if it
  *     has no entry, or one of a claim that is gone.
  *   - A unit that failed is started again after a new stamp in prepare-retry, which the agent
- * writes when a person has lifted the cordons. A failed activation is followed by a deactivation
- * when its claim is gone.
+ *     writes when a person has lifted the cordons. A failed activation is followed by a
+ *     deactivation when its claim is gone.
  *   - An entry whose partition the configuration lacks gets no step, and its devices stay
  *     blocked. */
 
@@ -46,9 +46,11 @@ typedef struct PartitionFacts {
         const char *retry; /* stamp of prepare-retry now */
 } PartitionFacts;
 
-/* Returns the next step for a set, of which no unit runs. Deactivations come first. */
+/* Returns the next step for a set, of which no unit runs. Adoptions of entries come first, then
+ * their deactivations and activations, then claims without an entry. */
 PartitionStep partition_plan_next(const HostShapes *shapes, const PartitionFacts *facts);
 
-/* Returns why the entry of the set gets no step although it needs one, static, or "". */
+/* Returns why the entry of the set gets no step although it needs one, static, or "". The wait for
+ * a new stamp after a failure is not such a reason. */
 const char *partition_plan_waits(const HostShapes *shapes, const PartitionFacts *facts,
                                  const PartitionEntry *entry);

@@ -2,16 +2,17 @@
 
 /* Each set is a lane in which at most one unit runs. Each look reads the claims and the open
  * handles, and gives each free lane the step of prepare/partition-plan.h. A look is made at the
- * begin, after the end of a unit, and after a new stamp.
+ * begin, after the end of a unit or of its time, after a step without a unit, and after a new
+ * stamp.
  *
- * Invariant: the record says "activating" or "deactivating" before a unit is started, and only its
- * success changes that. A program that is killed leaves this state, and the next run starts the
- * unit again. systemd does not start a unit twice at a time, so that run waits for a unit that
- * still runs. A partition without an entry is not active: its unit "deactivate" succeeded, or none
- * was started since the boot.
+ * Invariant: the record says "activating" or "deactivating" before a unit is started. Only the
+ * success of the unit changes that, and the failure of an activation ("failed"). A program that is
+ * killed leaves this state, and the next run starts the unit again. systemd does not start a unit
+ * twice at a time, so that run waits for a unit that still runs. A partition without an entry is
+ * not active: its unit "deactivate" succeeded, or none was started since the boot.
  *
- * A unit that failed is started again when the agent changes prepare-retry. A unit that fails
- * because the system stops is not recorded as failed.
+ * A unit that failed, or did not end in its time, is started again when the agent changes
+ * prepare-retry. A unit that fails because the system stops is not recorded as failed.
  *
  * LIMITATIONS: only VFIO handles are seen, so a device with another driver looks closed.
  *

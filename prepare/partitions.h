@@ -14,10 +14,11 @@
 bool prepare_has_partitions(const HostConfig *config);
 
 /* Makes the steps of all sets: several sets at the same time, one set in order. Reads the claims
- * again after each unit, and when the agent changes prepare-wanted. The caller has the lock of the
- * run. Returns a PrepareOutcome, or a negative errno with words. Blocks until all units ended. */
+ * again after each unit, and when the agent changes prepare-wanted or prepare-retry. The caller has
+ * the lock of the run. Returns a PrepareOutcome, or a negative errno with words. Blocks until all
+ * units or their times have ended. */
 int prepare_partitions(const Config *config, const PreparePaths *paths, Error *reterr);
 
-/* Prints the next step of each set to standard output, and changes nothing. Returns a
- * PrepareOutcome that is not PREPARE_FAILED, or a negative errno with words. */
+/* Prints the next step of each set to standard output, and changes nothing. Returns PREPARE_DONE,
+ * or a negative errno with words, also if the claims cannot be read. */
 int prepare_print_partitions(const Config *config, const PreparePaths *paths, Error *reterr);

@@ -138,5 +138,5 @@ static inline bool prepare_kind_acts(PrepareKind kind)
 }
 
 /* Returns true if the address can be that of a virtual function of the card, which need not exist.
- * Without the offset and the stride these are all addresses of the card's bus. */
+ * Without the stride these are all other addresses of the card's bus. */
 bool prepare_card_has_address(const PrepareCard *card, const char *address);

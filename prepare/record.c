@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes, writes and reads prepared.json, and writes cleaned.json for clean.c. prepared.json is the
- * only state that a preparing run keeps for the next one. It is in /run, because types and
- * functions do not survive a boot either. Each write replaces the file as a whole. A recorded claim
- * explains a step in the journal; no step is decided by it. So a lost document does no harm, and
- * one that cannot be read is ignored. An error of a card or function is that of its failed step,
- * else the reason of a refused one.
+/* Makes, writes and reads prepared.json, and writes cleaned.json for clean.c and partitions.json
+ * for partitions.c. prepared.json is the only state about cards that a preparing run keeps for the
+ * next one. It is in /run, because types and functions do not survive a boot either. Each write
+ * replaces the file as a whole. A recorded claim explains a step in the journal; no step is decided
+ * by it. So a lost document does no harm, and one that cannot be read is ignored. An error of a
+ * card or function is that of its failed step, else the reason of a refused one.
  *
  * Tests: tests/unit/prepare/test-record.c */
 
