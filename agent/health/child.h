@@ -23,8 +23,9 @@ DEFINE_CLEANUP(HealthChild *, health_child_free);
 int health_child_get_fd(const HealthChild *child); /* readable: call health_child_read() */
 
 /* Reads available bytes, at most as many as one message can have. Returns 1 if there are bytes to
- * take, 0 if there are none now, -EPIPE at the end of the helper, -EBADMSG for a line that is too
- * long, or another negative errno of the read. Complete lines that were not taken stay. */
+ * take, 0 if there are none now, or -EPIPE at the end of the helper. Returns -EBADMSG for a line
+ * that is too long, or another negative errno of the read. Complete lines that were not taken
+ * stay. */
 int health_child_read(HealthChild *child);
 
 /* Takes the next complete line, without its newline. It is borrowed until the next read. Returns

@@ -45,7 +45,7 @@ struct HealthMonitor {
         MonitorState state;
         HealthView view;
         bool has_rules, ended_boot;
-        bool restarts_at_once; /* a reload ended the helper */
+        bool restarts_at_once; /* a reload was requested: the next start has no pause */
         HealthChild *child;
         sd_event_source *pipe, *more, *timer;
         uint64_t started_usec, pause_usec; /* CLOCK_MONOTONIC; the last pause */

@@ -54,8 +54,8 @@ typedef struct ClaimQueue ClaimQueue;
 
 /* Receives the result of a task: 0, a ClaimOutcome, a ClaimQueueOutcome or a negative errno, with
  * words unless it is 0. The claim is borrowed. It is NULL if result is not 0, after a refresh, and
- * after a move without a claim. If is_new is true, this task created or moved the claim, or moved
- * the allocations of a consumer without one. */
+ * after a move whose claim has ended since it began. If is_new is true, this task created the
+ * claim, or made the move. */
 typedef void (*ClaimQueueDone)(int result, const Claim *claim, bool is_new, const Error *error,
                                void *userdata);
 
@@ -130,7 +130,8 @@ void claim_queue_attach(ClaimQueue *queue, const Uuid *consumer, const StringSet
 
 /* Moves the claim of one consumer to another, with its allocations in Placement: one POST
  * /allocations. to_type NULL: "INSTANCE" for a claim of a migration, else "MIGRATION". A repeated
- * move is not an error. CLAIM_E_CONFLICT: both consumers have allocations on this host.
+ * move is not an error. CLAIM_E_NOT_FOUND: from has no claim, or a pending one. CLAIM_E_CONFLICT:
+ * to has a claim or another move, or both consumers have allocations on this host.
  * CLAIM_QUEUE_E_NOT_PLACED: the agent must not write, and no other writer has moved the
  * allocations. from, to and to_type are copied. by is the caller, borrowed until done. */
 void claim_queue_move(ClaimQueue *queue, const Uuid *from, const Uuid *to, const char *to_type,

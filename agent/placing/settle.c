@@ -75,8 +75,8 @@ static int write_late(ClaimTask *task, const HostView *view, Error *reterr)
                                        on_written_late, task, reterr);
 }
 
-/* Returns true for an evacuated guest: its consumer has allocations elsewhere, and the guest, which
- * ran here, does not run here any more. */
+/* Returns true for an evacuated guest, given that its consumer has no allocations here: it has some
+ * elsewhere, and the guest, which ran here, does not run here any more. */
 static bool is_gone(const ClaimTask *task)
 {
         const HostFacts *facts = task->queue->config.service->facts;

@@ -36,7 +36,7 @@ extern const ClaimTaskKind claim_task_removing;  /* agent/placing/settle.c: a re
 extern const ClaimTaskKind claim_task_writing;   /* agent/placing/settle.c: a pending write */
 
 /* Continues after a consumer was read. A result other than 0 makes the task fail with it and the
- * words. 0: a request is running, or the task has ended already. */
+ * words. 0: a request is running, the task waits, or it has ended already. */
 typedef int (*ClaimTaskNext)(ClaimTask *task, Claims *claims, const HostView *view, Error *reterr);
 
 struct ClaimTask {

@@ -44,8 +44,8 @@
 #define MAX_REFUSALS     3                   /* refusals by Placement after which a reshape fails */
 #define TIMER_ACCURACY   (10 * USEC_PER_MSEC)
 
-/* Files in state_dir: the image of a reshape that is sent and not answered yet, and the image of
- * the last one that Placement has accepted. */
+/* Files in state_dir: the image of the last reshape that was sent and is not known to be accepted,
+ * and the image of the last one that Placement has accepted. */
 #define PENDING_FILE "reshape-pending.json"
 #define DONE_FILE    "reshape.json"
 
@@ -220,8 +220,8 @@ static void log_done(const Reshaper *reshaper)
 }
 
 /* Logs the result and stores it in the state. state.error stays unchanged after a shown reshape,
- * after a failed undo, and if Placement did not answer. Of the results, only that of an undo
- * changes undo_error. */
+ * after a failed undo, and if Placement did not answer. The result of an undo alone changes
+ * undo_error here. */
 static void note_end(const Reshaper *reshaper, int result, const Error *error)
 {
         ReshapeControl *control = reshaper->control;

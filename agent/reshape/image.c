@@ -8,9 +8,9 @@
  * traits and without its aggregates. The current inventory or allocations must equal those after
  * the reshape. A difference means that another writer has changed them since, so the undo fails
  * with EBUSY and changes nothing in Placement. There are three exceptions. An inventory or provider
- * that the reshape created is removed even if its values differ now, unless another consumer uses
- * it. A provider that the reshape removed and that exists again gets its old inventories. A
- * provider that was moved again since keeps its parent. */
+ * that the reshape created is removed even if its values differ now; only a use by another consumer
+ * is EBUSY. A provider that the reshape removed and that exists again gets its old inventories and
+ * traits. A provider that was moved again since keeps its parent. */
 
 #include "agent/reshape/image.h"
 

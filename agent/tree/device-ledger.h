@@ -55,13 +55,13 @@ typedef struct LedgerDevice {
         Uuid provider;
         Uuid parent; /* parent of the provider; null in ledgers of older versions */
         char *resource_class;
-        uint64_t total;    /* capacity when it was offered last */
+        uint64_t total;    /* capacity when it was present last */
         uint64_t reserved; /* reserved amount of other writers while it was present */
         StringSet traits;
         StringSet members; /* parts of the device: PCI addresses and uuids of mdevs */
         Uuid boot;         /* boot in which it was present last */
         Uuid config;       /* configuration with which it was present last */
-        char identity[DEVICE_IDENTITY_SIZE]; /* identity when it was offered last; "": not known */
+        char identity[DEVICE_IDENTITY_SIZE]; /* identity when it was present last; "": not known */
         char other[DEVICE_IDENTITY_SIZE];    /* identity of another device at its place; "": none */
         bool missing;
         bool listed;         /* missing, but the host lists it: it offers nothing; not stored */
