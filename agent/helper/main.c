@@ -280,7 +280,8 @@ static int64_t clock_ahead_sec(const Walk *walk, uint64_t issued_usec)
         return issued < asked ? asked - issued : answered - issued;
 }
 
-/* Makes the document. Without a token the failure is Keystone's, else it is Placement's. */
+/* Makes the document. If Keystone is used and there is no token, the failure is Keystone's, else it
+ * is Placement's. */
 static json_t *describe_walk(const Walk *walk)
 {
         bool keystone = walk->config->auth.kind > REPORTER_AUTH_ADMIN_TOKEN;
