@@ -168,20 +168,13 @@ static bool tend_failure(PartitionWatch *watch, const CleanerHost *host,
                 cordon_entry(watch, host, entry);
         else if (count_devices(watch, entry, true) == 0)
                 *ret_lifted = true;
-        if (is_new)
+        /* Without a cordon that was written, the next look tries again. */
+        if (is_new && (!cordons || count_devices(watch, entry, true) > 0))
                 (void)string_set_add(&watch->seen, key);
         return cordons;
 }
 
 /* Unfinished work */
-
-static const HostShapes *find_shapes(const HostConfig *config, const char *name)
-{
-        for (size_t i = 0; i < config->n_shapes; i++)
-                if (config->shapes[i].activate && strcmp(config->shapes[i].set.name, name) == 0)
-                        return &config->shapes[i];
-        return NULL;
-}
 
 /* Returns true if a claim has a partition that is not active for it, and no unit has failed. */
 static bool has_inactive_claim(const HostConfig *config, const PartitionRecord *record,
@@ -210,7 +203,7 @@ static bool has_changing_entry(const HostConfig *config, const PartitionRecord *
         for (size_t i = 0; i < record->n_items; i++) {
                 const PartitionEntry *entry = &record->items[i];
 
-                if (find_shapes(config, entry->set) && !entry->error[0] &&
+                if (partition_find_shapes(config, entry->set) && !entry->error[0] &&
                     (entry->state != PARTITION_ACTIVE ||
                      string_set_contains(left, entry->devices[0])))
                         return true;
@@ -227,14 +220,11 @@ static bool look(PartitionWatch *watch, const CleanerHost *host, const Partition
         _cleanup_(string_set_done) StringSet left = STRING_SET_INIT;
         const PrepareWanted *wanted = &watch->config.service->wanted;
         bool unfinished, failed = false, lifted = false;
-        int r = 0;
+        int r = partition_list_left(host->config, record, claims, &left);
 
-        for (size_t i = 0; i < host->config->n_shapes && r == 0; i++)
-                if (host->config->shapes[i].activate)
-                        r = partition_list_left(&host->config->shapes[i].set, record, claims,
-                                                &left);
         for (size_t i = 0; i < record->n_items; i++)
-                if (record->items[i].error[0] && find_shapes(host->config, record->items[i].set)) {
+                if (record->items[i].error[0] &&
+                    partition_find_shapes(host->config, record->items[i].set)) {
                         *ret_changed |= tend_failure(watch, host, &record->items[i], &lifted);
                         failed = true;
                 }

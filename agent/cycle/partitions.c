@@ -152,14 +152,24 @@ static int add_all(char *const *devices, StringSet *ret)
         return 0;
 }
 
-int partition_list_left(const DeviceSet *set, const PartitionRecord *record,
+const HostShapes *partition_find_shapes(const HostConfig *config, const char *name)
+{
+        for (size_t i = 0; i < config->n_shapes; i++)
+                if (config->shapes[i].activate && strcmp(config->shapes[i].set.name, name) == 0)
+                        return &config->shapes[i];
+        return NULL;
+}
+
+int partition_list_left(const HostConfig *config, const PartitionRecord *record,
                         const ClaimList *claims, StringSet *ret)
 {
         for (size_t i = 0; i < record->n_items; i++) {
                 const PartitionEntry *entry = &record->items[i];
-                const DevicePartition *partition = partition_entry_find(entry, set);
+                const HostShapes *shapes = partition_find_shapes(config, entry->set);
+                const DeviceSet *set = shapes ? &shapes->set : NULL;
+                const DevicePartition *partition = set ? partition_entry_find(entry, set) : NULL;
 
-                if (is_owned(set, entry, partition, claims))
+                if (partition && is_owned(set, entry, partition, claims))
                         continue;
                 if (add_all(entry->devices, ret) < 0)
                         return -ENOMEM;
@@ -171,14 +181,26 @@ int partition_list_left(const DeviceSet *set, const PartitionRecord *record,
         return 0;
 }
 
-static int add_set(const DeviceSet *set, StringSet *ret)
+/* Adds all devices of the sets with units. */
+static int add_sets(const HostConfig *config, StringSet *ret)
 {
         const char *address;
 
-        for (size_t i = 0; (address = device_set_device(set, i)); i++)
-                if (string_set_add(ret, address) < 0)
-                        return -ENOMEM;
+        for (size_t i = 0; i < config->n_shapes; i++)
+                for (size_t j = 0; config->shapes[i].activate &&
+                                   (address = device_set_device(&config->shapes[i].set, j));
+                     j++)
+                        if (string_set_add(ret, address) < 0)
+                                return -ENOMEM;
         return 0;
+}
+
+static bool has_units(const HostConfig *config)
+{
+        for (size_t i = 0; i < config->n_shapes; i++)
+                if (config->shapes[i].activate)
+                        return true;
+        return false;
 }
 
 int partitions_list_left(ClaimService *service, const HostConfig *config, StringSet *ret)
@@ -186,24 +208,18 @@ int partitions_list_left(ClaimService *service, const HostConfig *config, String
         _cleanup_(partition_record_done) PartitionRecord record = { 0 };
         _cleanup_(claim_list_done) ClaimList claims = { 0 };
         Error error = ERROR_NULL;
-        bool is_read = false;
-        int r = 0, added = 0;
+        int r = 0;
 
-        for (size_t i = 0; i < config->n_shapes && added == 0; i++) {
-                const DeviceSet *set = &config->shapes[i].set;
-
-                if (!config->shapes[i].activate)
-                        continue;
-                if (!is_read && service->wanted.record_path)
-                        r = partitions_read(service, &record, &error);
-                if (!is_read && r == 0 && record.n_items > 0)
-                        r = service->claims ? claims_list(service->claims, CLAIMS_WITH_DEVICES,
-                                                          NULL, &claims, &error)
-                                            : -EIO;
-                is_read = true;
-                if (r < 0)
-                        log_debug("Cannot read the active partitions: %s", error_text(&error, r));
-                added = r < 0 ? add_set(set, ret) : partition_list_left(set, &record, &claims, ret);
-        }
-        return added;
+        if (!has_units(config))
+                return 0;
+        if (service->wanted.record_path)
+                r = partitions_read(service, &record, &error);
+        if (r == 0 && record.n_items > 0)
+                r = service->claims ? claims_list(service->claims, CLAIMS_WITH_DEVICES, NULL,
+                                                  &claims, &error)
+                                    : -EIO;
+        if (r >= 0)
+                return partition_list_left(config, &record, &claims, ret);
+        log_debug("Cannot read the active partitions: %s", error_text(&error, r));
+        return add_sets(config, ret);
 }

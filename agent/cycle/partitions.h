@@ -26,11 +26,15 @@ int partitions_check_claim(const ClaimService *service, const Claim *claim, Erro
 /* Returns the partition of a set that the claim has, borrowed from the set; NULL: none. Pure. */
 const DevicePartition *partition_of_claim(const DeviceSet *set, const Claim *claim);
 
-/* Adds the devices of the set that no claim can get: those of partitions in the record whose claim
- * is not in the list. In a set of slots these are also the devices of partitions that share a slot
- * with them. Pure. -ENOMEM. */
-int partition_list_left(const DeviceSet *set, const PartitionRecord *record,
+/* Adds the devices that no claim can get: those of partitions in the record whose claim is not in
+ * the list, or whose set has no units any more. In a set of slots these are also the devices of
+ * partitions that share a slot with them. Pure. -ENOMEM. */
+int partition_list_left(const HostConfig *config, const PartitionRecord *record,
                         const ClaimList *claims, StringSet *ret);
+
+/* Returns the set of this name, if it has units that activate its partitions; NULL: there is none.
+ * Pure. */
+const HostShapes *partition_find_shapes(const HostConfig *config, const char *name);
 
 /* Adds such devices of all sets with units. If the record or the claims cannot be read, adds all
  * devices of these sets. Without a folder in /run, adds none. Blocks on the disk. -ENOMEM. */

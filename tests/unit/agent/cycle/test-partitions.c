@@ -83,7 +83,7 @@ static void test_starts_of_guests(void **state)
         device_set_done(&set);
 }
 
-/* Returns the devices that are left, with the claim 5 of a partition of the set. */
+/* Checks the devices that are left, with the claim 5 of a partition of the set. */
 static void check_left(const DeviceSet *set, const PartitionRecord *record, size_t partition,
                        const char *expected)
 {
@@ -92,11 +92,13 @@ static void check_left(const DeviceSet *set, const PartitionRecord *record, size
         Claim claim = { .id = 5, .devices = devices };
         Claim *list[] = { &claim };
         const ClaimList claims = { .claims = list, .n_claims = 1 };
+        HostShapes shapes[] = { { .set = *set, .activate = (char *)"on@.service" } };
+        const HostConfig config = { .shapes = shapes, .n_shapes = ARRAY_SIZE(shapes) };
         char text[128] = "";
 
         for (char **d = set->partitions[partition].devices; *d; d++)
                 devices[claim.n_devices++].address = *d;
-        assert_int_equal(partition_list_left(set, record, &claims, &left), 0);
+        assert_int_equal(partition_list_left(&config, record, &claims, &left), 0);
         for (size_t i = 0; i < left.n_items; i++) {
                 strcat(text, left.items[i]);
                 strcat(text, " ");
@@ -120,6 +122,33 @@ static void test_devices_without_a_claim(void **state)
         device_set_done(&set);
 }
 
+/* An active partition of one set is not without a claim because another set does not have it. A set
+ * that has lost its units has no claim for them. */
+static void test_devices_of_two_sets(void **state)
+{
+        _cleanup_(partition_record_done) PartitionRecord record = { 0 };
+        DeviceSet first = make_cards(), other = make_cards();
+        ClaimDevice device = { .address = (char *)A };
+        Claim claim = { .id = 5, .devices = &device, .n_devices = 1 };
+        Claim *list[] = { &claim };
+        const ClaimList claims = { .claims = list, .n_claims = 1 };
+        HostShapes shapes[] = { { .set = first, .activate = (char *)"on@.service" },
+                                { .set = other, .activate = (char *)"on@.service" } };
+        const HostConfig config = { .shapes = shapes, .n_shapes = ARRAY_SIZE(shapes) };
+        _cleanup_(string_set_done) StringSet left = STRING_SET_INIT;
+
+        free(shapes[1].set.name);
+        shapes[1].set.name = strdup("other");
+        add(&record, &first, 2, 5, PARTITION_ACTIVE, "");
+        assert_int_equal(partition_list_left(&config, &record, &claims, &left), 0);
+        assert_int_equal(left.n_items, 0);
+        shapes[0].activate = NULL;
+        assert_int_equal(partition_list_left(&config, &record, &claims, &left), 0);
+        assert_int_equal(left.n_items, 1);
+        device_set_done(&shapes[0].set);
+        device_set_done(&shapes[1].set);
+}
+
 /* A slot can be in several partitions, each with a device of its own. */
 static void test_slots_without_a_claim(void **state)
 {
@@ -131,4 +160,5 @@ static void test_slots_without_a_claim(void **state)
         device_set_done(&set);
 }
 
-TEST_MAIN(test_starts_of_guests, test_devices_without_a_claim, test_slots_without_a_claim)
+TEST_MAIN(test_starts_of_guests, test_devices_without_a_claim, test_devices_of_two_sets,
+          test_slots_without_a_claim)
