@@ -2,16 +2,17 @@
 
 /* Makes and checks claims of guests by their domains. The function claims_adopt() makes a claim of
  * an existing guest's CPUs, memory and devices, whether they fit or not. It leaves out classes and
- * devices that this host does not count, and devices and host CPUs that another claim has. An mdev
- * that is left out, and a PCI device or host CPU of another claim, make the result
- * CLAIM_E_CONFLICT; the last one is in reterr. Without a conflict, a lack of capacity is in reterr.
+ * devices that this host does not count, and devices and host CPUs that another claim has. The
+ * result is CLAIM_E_CONFLICT for an mdev that is left out, and for devices of a set that are no
+ * partition. So it is for a PCI device or host CPU of another claim. The last of these is in
+ * reterr. Without a conflict, a lack of capacity is in reterr.
  *
  * The function claims_prepare() makes a claim of a guest that is about to start, but only if all of
  * it fits. Before that it ends the claim of an earlier start. The function claims_check_again()
  * completes an existing claim with devices, identities, cells, host CPUs and the boot. Each of the
- * three repeats its attempt after a lost race, and each attempt reads the host again. The end of
- * the earlier claim is no part of an attempt. The function claims_hold_pci() also serves claims of
- * schema version 1 (claims-host.c). */
+ * three repeats its attempt after a lost race, and each attempt that does not find the wanted claim
+ * reads the host again. The end of the earlier claim is no part of an attempt. The function
+ * claims_hold_pci() also serves claims of schema version 1 (claims-host.c). */
 
 #include <string.h>
 #include <strings.h>
@@ -193,8 +194,8 @@ static int check_clean(const Adoption *adoption, const char *address, Error *ret
         return CLAIM_E_CONFLICT;
 }
 
-/* Adds a PCI device of the guest. One of another claim only sets the outcome; one that no provider
- * counts is ignored. */
+/* Adds a PCI device of the guest. One of another claim only sets the outcome, and so does one that
+ * a starting guest cannot have. One of a set, or that no provider counts, is ignored. */
 static int add_pci(Adoption *adoption, const char *address, Resources *resources, Error *reterr)
 {
         const HostPci *pci = host_facts_find_pci(adoption->claims->facts, address);
@@ -247,7 +248,7 @@ static int find_partition(Adoption *adoption, const DeviceSet *set, const char *
         return 0;
 }
 
-/* Adds the guest's devices of one set, if they are a partition. */
+/* Adds the guest's devices of one set, if they are a partition and a provider counts them. */
 static int add_partition(Adoption *adoption, const DeviceSet *set, Resources *resources,
                          Error *reterr)
 {
@@ -613,7 +614,8 @@ static const char *suffix_of(const Claim *claim, const Uuid *provider)
 }
 
 /* Lists the devices that the claim cannot get. With a domain, the guest's own mdevs are candidates,
- * so only those of claims are taken. Without one, those of all guests are taken too. */
+ * so only those of claims are taken. Without one, those of all guests and the unclean ones are
+ * taken too. */
 static int take_stock(Claims *claims, const HostDomain *domain, Taken *ret, Error *reterr)
 {
         return domain ? store_taken(claims, false, ret, reterr) : claims_taken(claims, ret, reterr);
@@ -668,7 +670,7 @@ static int name_missing(Claims *claims, const Claim *claim, size_t allocation,
         return MIN(r, 0);
 }
 
-/* Adds the devices of a claim that has an amount of a set, but names none: a free partition, or
+/* Adds the devices of a claim that has an amount of a set, but names too few: a free partition, or
  * with a domain those of the guest. Returns CLAIM_E_NO_CAPACITY with words if there is no partition
  * of the amount. */
 static int name_partition(Claims *claims, const Claim *claim, const Provider *provider,

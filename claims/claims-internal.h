@@ -49,7 +49,7 @@ int claims_add_pci(DeviceList *list, const Provider *provider, const char *suffi
 
 /* Adds a PCI device that a guest has already, and the provider that counts it to the fit. A device
  * that this host does not count, such as a network's, is ignored, and so is one of a set. Returns
- * CLAIM_E_CONFLICT if another claim has the device. */
+ * CLAIM_E_CONFLICT if another claim has the device, its card or a part of it. */
 int claims_hold_pci(Claims *claims, const HostPci *pci, Fit *fit, DeviceList *devices,
                     Error *reterr);
 
@@ -62,7 +62,8 @@ int claims_taken(Claims *claims, Taken *ret, Error *reterr);
 int claims_count_devices(Claims *claims, const ResourceRequest *request, Taken *ret, Error *reterr);
 
 /* Adds amount free PCI devices of a provider to ret, and to the taken devices. Returns
- * CLAIM_E_NO_CAPACITY with words if the provider has fewer; those that were found are added. */
+ * CLAIM_E_NO_CAPACITY with words if the provider has fewer; those that were found are added. For a
+ * set, adds all devices of one partition of the amount, or none. */
 int claims_choose_pci(Claims *claims, const Provider *provider, const char *resource_class,
                       const char *suffix, uint64_t amount, Taken *taken, DeviceList *ret,
                       Error *reterr);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Makes claims of requests, and of allocations that Placement already has, and explains requests.
- * Each attempt reads the host, decides, and writes with the generations that it read. The first
- * attempt reads without a lock, since there is usually one writer. After a lost race, the next
- * attempts take the write lock first, so with SQLite the second attempt cannot lose again. Each
- * attempt reads the view of the host (claims->view) again, and clears the limits of devices in it,
- * which belong to one request. All attempts of a claim share one effort of the fit, and there are
- * at most CLAIM_ATTEMPTS_MAX. The claim that a consumer has is found first, so rules never reject a
- * repeated request. Then follow the rules, the fit, the choice of devices and the write. Claims of
- * allocations (Placed) skip rules and fit. The file also has the settings of a Claims: rules,
- * facts, node and author. */
+ * Each attempt at a new claim reads the host, decides, and writes with the generations that it
+ * read. The first attempt reads without a lock, since there is usually one writer. After a lost
+ * race, the next attempts take the write lock first, so with SQLite the second attempt cannot lose
+ * again. Each read of the view of the host (claims->view) clears the limits of devices in it, which
+ * belong to one request. All attempts of a claim share one effort of the fit, and there are at most
+ * CLAIM_ATTEMPTS_MAX. The claim that a consumer has is found first, so rules never reject a
+ * repeated request. Then follow the rules, the read, the fit, the choice of devices and the write.
+ * Claims of allocations without a request (Placed) skip rules and fit. An explanation checks the
+ * rules after the fit. The file also opens a Claims and has its settings: rules, facts, node and
+ * author. */
 
 #include "claims/claims.h"
 
@@ -106,7 +107,7 @@ static int check_closed(const Claims *claims, Error *reterr)
 }
 
 /* While the rules name a reason (unknown), rejects resources that an unknown consumer can have, and
- * that only one guest can use: devices and dedicated CPUs. */
+ * that only one guest can use: devices (from the first facts on) and dedicated CPUs. */
 static int check_unknown(const Claims *claims, const ResourceRequest *request, Error *reterr)
 {
         _cleanup_(resources_done) Resources asked = RESOURCES_INIT;
@@ -122,7 +123,8 @@ static int check_unknown(const Claims *claims, const ResourceRequest *request, E
         return CLAIM_E_NO_CAPACITY;
 }
 
-/* Adds the operator's hint to the words of CLAIM_E_NO_CAPACITY. Returns r. */
+/* Adds the operator's hint to the words of CLAIM_E_NO_CAPACITY, unless the rules reject every
+ * claim. Returns r. */
 static int add_hint(const Claims *claims, int r, Error *reterr)
 {
         const Error words = reterr ? *reterr : ERROR_NULL;
@@ -297,8 +299,8 @@ static int copy_usage(HostView *bound, const HostView *view)
         return 0;
 }
 
-/* Bounds the providers below the root of node by capacity. With others_full, all other providers
- * have no free capacity. */
+/* Bounds the root of node and the providers below it by capacity. With others_full, all other
+ * providers have no free capacity. Changes nothing without a root. */
 static int bound_all(HostView *view, const char *node, const Consumer *capacity, bool others_full)
 {
         size_t root;
@@ -465,9 +467,9 @@ int claims_claim(Claims *claims, const ClaimRequest *request, const ClaimPlacing
         return add_hint(claims, attempts.result, reterr);
 }
 
-/* Claims of consumers that have allocations, but are unknown to this host because the claim
- * database was lost. The scheduler chose the providers, so nothing is fitted. The devices of a
- * provider are chosen as for any other claim. */
+/* Claims of consumers that have allocations, but are unknown to this host: the claim database was
+ * lost, or their server starts. The scheduler chose the providers, so nothing is fitted. The
+ * devices of a provider are chosen as for any other claim. */
 typedef struct Placed {
         ResourceRequest request; /* the sum of all amounts, in one group */
         Fit fit;

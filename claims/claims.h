@@ -8,10 +8,11 @@
  * claims, are in claims/store/store.h, which this header includes. The folder uses no hypervisor,
  * no HTTP and no D-Bus.
  *
- * A claim is committed to disk before claims_claim() returns. The transaction compares the
- * generation of every provider that it uses with the one that the fit saw (specification 1,
- * "compare and update"). So two writers of one file cannot allocate the same amount twice. After a
- * lost race the request is fitted again, a bounded number of times.
+ * A claim is committed to disk before claims_claim() returns (in a group, before the end of the
+ * group returns). The transaction compares the generation of every provider that it uses with the
+ * one that the fit saw (specification 1, "compare and update"). So two writers of one file cannot
+ * allocate the same amount twice. After a lost race the request is fitted again, a bounded number
+ * of times.
  *
  * Every call is synchronous on the main thread. A call that writes takes as long as the disk's
  * fsync. Each transaction of a call waits at most busy_usec longer if another process locks the
@@ -53,9 +54,10 @@ typedef struct ClaimsConfig {
 #define EXPLAIN_PATIENCE_USEC (25 * USEC_PER_MSEC)
 
 /* Opens or creates the database. Positive results are of ClaimsOpened, and the store is usable.
- * -EPROTONOSUPPORT: a newer program wrote the file. -EMEDIUMTYPE: it is a database of another
- * program. Both leave the file unchanged. -EBUSY, -ENOENT (no such folder), -EROFS, -EACCES,
- * -ENOSPC and -EIO come from the system, with words. The strings of config are copied. */
+ * -EPROTONOSUPPORT: a newer program wrote the file, or its shape is unknown. -EMEDIUMTYPE: it is a
+ * database of another program. Both leave the file unchanged. -EBUSY, -ENOENT (no such folder),
+ * -EROFS, -EACCES, -ENOSPC and -EIO come from the system, with words. The strings of config are
+ * copied. */
 int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr);
 
 /* Opens a copy of the database in memory, for a program that only reads. An older schema is
@@ -73,8 +75,9 @@ DEFINE_CLEANUP(Claims *, claims_free);
 
 /* Makes tree the host that claims are fitted to. Providers that tree lacks, but that claims still
  * use, are kept with their inventory, and no new claim fits there. Writes nothing if nothing
- * changed. A changed provider gets the next generation. The first call gives claims of schema
- * version 1 their providers. Returns -EBUSY if the file is locked. */
+ * changed. A changed provider gets the next generation. Claims of schema version 1 get their
+ * providers, once the root and their PCI devices are known. Returns -EBUSY if the file is locked.
+ */
 int claims_set_providers(Claims *claims, const ProviderTree *tree, Error *reterr);
 
 /* Sets the node of new claims (copied): the name of the host's root provider, which is known only
@@ -149,11 +152,11 @@ int claims_explain(Claims *claims, const ResourceRequest *request, uint64_t pati
  *
  *   CLAIM_DONE           The guest has its claim.
  *   CLAIM_E_NO_CAPACITY  It has its claim, and the host has less than all claims need.
- *   CLAIM_E_CONFLICT     It has a claim without the devices and host CPUs that another claim has,
- *                        and without the mdevs that belong to no device of this host. PCI devices
- *                        that the host does not count are left out without a conflict. But
- *                        ret_claim is not set if nothing can be counted, or if the guest has a
- *                        claim already.
+ *   CLAIM_E_CONFLICT     It has a claim without the devices and host CPUs that another claim has.
+ *                        The claim also lacks mdevs that belong to no device of this host, and
+ *                        devices of a set that are no partition. PCI devices that the host does not
+ *                        count are left out without a conflict. But ret_claim is not set if nothing
+ *                        can be counted, or if the guest has a claim already.
  *   -EBUSY               It has no claim. */
 int claims_adopt(Claims *claims, const HostDomain *domain, Claim **ret_claim, Error *reterr);
 
@@ -183,9 +186,10 @@ int claims_claim_starting(Claims *claims, const ClaimPlacing *placing, const Str
 
 /* Makes a claim for a guest that is about to start, from its domain. It counts as claims_adopt()
  * does, but only if all of it fits, with exactly the devices and host CPUs that the domain names.
- * All terms of the inventories count, and each class must be counted here (CLAIM_E_UNKNOWN_CLASS).
- * A device that is not clean is CLAIM_E_CONFLICT, unless this guest had it last and its cleaning is
- * not due. The claim is of CLAIM_TYPE_GUEST, and expires unless it is confirmed.
+ * PCI devices that the host does not count are left out. All terms of the inventories count, and
+ * each class must be counted here (CLAIM_E_UNKNOWN_CLASS). A device that is not clean is
+ * CLAIM_E_CONFLICT, unless this guest had it last and its cleaning is not due. The claim is of
+ * CLAIM_TYPE_GUEST, and expires unless it is confirmed.
  *
  * If another caller made a claim for the consumer, that claim is kept and yielded. So is the claim
  * of a running guest, and a claim of claims_claim_starting() that has the devices of the domain. A
@@ -198,14 +202,14 @@ int claims_prepare(Claims *claims, const HostDomain *domain, Claim **ret_claim, 
 
 /* Checks a living claim again. Candidates are claims of another boot, without the devices that they
  * should name, without the cells of their guest, or with other host CPUs than their guest.
- * Afterwards the claim belongs to this boot, and names the devices of the guest, or free ones if
- * domain is NULL (no guest yet). The identities of its devices are recorded, and before the first
- * facts no device is named. It holds the dedicated host CPUs of the guest that no other claim
- * holds. A claim of CLAIM_TYPE_GUEST releases host CPUs to which its guest's threads were pinned
- * before.
+ * Afterwards the claim belongs to this boot, and names the devices that it lacked: those of the
+ * guest, or free ones if domain is NULL (no guest yet). The identities of its devices are recorded,
+ * and before the first facts no device is named. It holds the dedicated host CPUs of the guest that
+ * no other claim holds. A claim of CLAIM_TYPE_GUEST releases host CPUs to which its guest's threads
+ * were pinned before.
  *
  * Returns CLAIM_E_NOT_FOUND or -EBUSY. Returns CLAIM_E_NO_CAPACITY with words if no device is free
- * for it; it still belongs to this boot then. */
+ * for it, or its guest has none; it still belongs to this boot then. */
 int claims_check_again(Claims *claims, int64_t id, const HostDomain *domain, Error *reterr);
 
 /* Returns the boot ("": unknown) and the node of new claims, borrowed. */

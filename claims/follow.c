@@ -5,7 +5,7 @@
  * the domain, and its allocations have those of Placement where they are larger. The database
  * therefore needs no column for the amount by which Placement exceeds the domain. Only classes that
  * the host counts are compared. differs() compares VCPU and PCPU each on its own. The other
- * functions compare their sum, because a reshape moves amounts between these classes. */
+ * functions use their sum, because a reshape moves amounts between these classes. */
 
 #include "claims/follow.h"
 

@@ -19,10 +19,10 @@ bool claim_follows(const Claim *claim);
 /* Returns true if the domain has other CPUs or memory than when the claim was made of it. */
 bool claim_was_resized(const Claim *claim, const HostDomain *domain);
 
-/* Returns true if Placement has another amount of a class than the claim, and a new claim of the
- * domain would differ, too. False while a resize is under way: the domain has more CPUs or memory
- * than both. placed: allocations of the consumer; view: the host with the inventories, NULL:
- * returns false. */
+/* Returns true if Placement has another amount of a class that counts no devices than the claim,
+ * and a new claim of the domain would differ, too. False while a resize is under way: the domain
+ * has more CPUs or memory than both. placed: allocations of the consumer; view: the host with the
+ * inventories, NULL: returns false. */
 bool claim_must_follow(const Claim *claim, const HostDomain *domain, const HostFacts *facts,
                        const HostView *view, const char *node, const Consumer *placed);
 

@@ -105,8 +105,7 @@ const HostDomain *guest_index_domain(const GuestIndex *index, const Uuid *uuid);
 /* Returns the guest of a claim, also while a migration owns the claim. NULL: it is not here. */
 const HostDomain *guest_index_guest(const GuestIndex *index, const Claim *claim);
 
-/* Return true if the mdev exists on this host, and if this host offers the PCI device at the
- * address. */
+/* Returns true if the mdev exists on this host. */
 bool guest_index_has_mdev(const GuestIndex *index, const Uuid *mdev);
 
 /* Returns NULL if Placement was not asked about the consumer. consumers: by uuid. */

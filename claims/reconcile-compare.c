@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Compares a claim with its guest: amounts, devices, and then cells and CPUs. Each difference adds
- * a problem. The function reconcile_check_devices() compares the devices of both with those of the
- * host. Its problems are devices that are gone, other devices at their addresses, and other vGPU
- * types. A guest has up to two definitions: the one that runs, and the persistent one, which its
- * next start uses. A device of either one must be in the claim. The text of a problem contains only
- * values that stay equal while the problem lasts, because texts identify problems. A class that the
- * host does not count is in no claim, and is not compared.
+ * a problem, but only the first one of guest CPUs and of pinned host CPUs, and of each cell. The
+ * function reconcile_check_devices() compares the devices of both with those of the host. Its
+ * problems are devices that are gone, other or missing vGPU types, and other devices at the
+ * addresses. A guest has up to two definitions: the one that runs, and the persistent one, which
+ * its next start uses. A device of either one must be in the claim, if this host offers it. The
+ * text of a problem contains only values that stay equal while the problem lasts, because texts
+ * identify problems. A class that the host does not count is in no claim, and is not compared.
  *
  * Tests: tests/unit/claims/test-reconcile.c tests/unit/claims/test-follow.c */
 

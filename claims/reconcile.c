@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Compares each claim once, with its guest or without one, and then visits each guest without a
+/* Compares each claim once, with its guest or without one, and then visits each domain without a
  * claim. For a new database it first adds actions that create claims of consumers
  * (RECONCILE_PLACE), or asks for the read that they need. At the end it sorts the actions, and
  * lists providers with too much usage, if it gets a view of the host. Each comparison adds actions
@@ -298,10 +298,10 @@ static bool must_follow(const Work *work, const Claim *claim, const HostDomain *
                                            work->input->node, placed);
 }
 
-/* Handles a claim that was made of a guest, and whose allocations another writer decides. The guest
- * was resized, or the writer changed an amount or took devices away. The claim is made again if the
- * answer of Placement shows that. For a resize, Placement must have at least the amounts of the
- * guest. Without an answer, Placement is asked. */
+/* Handles a claim that was made of a guest, and whose allocations another writer decides. The claim
+ * is made again if the answer of Placement shows that the guest was resized, or that the writer
+ * changed an amount or took devices away. For a resize, Placement must have at least the amounts of
+ * the guest. Without an answer, Placement is asked if that can matter. */
 static int handle_follower(Work *work, const Claim *claim, const HostDomain *domain)
 {
         const ConsumerRead *answer = find_answer(work, &claim->consumer);
@@ -453,7 +453,7 @@ static bool is_confirmed_by(const Work *work, const Claim *claim, const HostDoma
                 strcmp(claim->consumer_type, CLAIM_TYPE_GUEST) == 0);
 }
 
-/* Handles a claim whose guest is here. A confirmed claim is compared with its guest. */
+/* Handles a claim whose guest is here. Any claim but a claimed one is compared with its guest. */
 static int handle_guest(Work *work, const Claim *claim, const HostDomain *domain)
 {
         const Claim *target = domain->unread ? NULL : find_target(work, claim);

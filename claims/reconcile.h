@@ -86,7 +86,8 @@ typedef struct ReconcileAction {
         "Devices and dedicated CPUs can belong to other consumers"
 
 /* Start times of differences, kept from one call to the next. A difference is a confirmed claim
- * without a guest, with a guest of other amounts, or with a second claim beside it. */
+ * without a guest, or with a guest of other amounts or fewer devices. A claim with a second one
+ * beside it is another. */
 typedef struct ReconcileMissing {
         int64_t claim_id;
         uint64_t since_usec;

@@ -4,7 +4,7 @@
  * the migrations, in this order. The domain and Placement each name the claim of the two that they
  * contradict, or none. RESIZE_PAIR_OVER needs both to name the same claim, or Placement alone if
  * the domain agrees with both claims. Then a consumer that can be the migration of this claim turns
- * the verdict into RESIZE_PAIR_MIGRATES. If the evidence names no claim, the migrations of both
+ * the verdict into RESIZE_PAIR_MIGRATES. If they do not name the same claim, the migrations of both
  * claims are searched. Missing data, such as no answer about the consumer, leave the pair open. */
 
 #include "claims/resize-pair.h"

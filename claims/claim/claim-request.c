@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Checks the requests of callers and formats them as Placement's query. claim_request_check() is
- * the only gate before the fit and the store: it checks texts, classes, traits, amounts, subtrees,
- * layout and mappings, each in a function of its own. The first fault ends the check, and reterr
- * describes it. No function keeps or changes the request. The text of a request is canonical, so
- * that equal requests can be compared as texts.
+ * the only gate before the fit and the store: it checks the uuid, texts, classes, traits, amounts,
+ * subtrees, layout and mappings, and at last the sums over all groups. The first fault ends the
+ * check, and reterr describes it. No function keeps or changes the request. The text of a request
+ * is canonical, so that equal requests can be compared as texts. It lacks the providers that a
+ * caller chose (RequestGroup.provider, mappings).
  *
  * Tests: tests/unit/claims/claim/test-claim-request.c */
 
@@ -131,8 +132,8 @@ static int check_layout_of_groups(const ResourceRequest *request, Error *reterr)
         return 0;
 }
 
-/* Checks that the cells of the layout add up to the amounts of the group without a suffix, because
- * both are written. */
+/* Checks the numbers of cells and CPUs, and that the cells add up to the amounts of the group
+ * without a suffix, because both are written. */
 static int check_layout(const ResourceRequest *request, Error *reterr)
 {
         const RequestGroup *group = find_group(request, "");

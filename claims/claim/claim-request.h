@@ -37,7 +37,7 @@ typedef struct ClaimRequest {
  *   A request without groups, or a group without resources that no subtree names.
  *   More groups, classes, traits, cells or guest CPUs than the limits allow.
  *   An amount of 0 or above INVENTORY_MAX_AMOUNT, also as the sum over the groups.
- *   A malformed uuid, class, trait, project, user or consumer type.
+ *   A malformed uuid of the consumer, class, trait, project, user or consumer type.
  *   A trait that is both required and forbidden.
  *   A subtree with a group that does not exist.
  *   A layout that differs from the amounts, or beside a suffixed group with CPUs or memory.

@@ -14,7 +14,7 @@
 #define CLAIM_HISTORY_MAX 1000
 #define CLAIMS_LOT        64
 
-/* Longest end reason, project and user, in bytes. */
+/* Longest end reason, project, user and consumer type, in bytes. */
 #define CLAIM_TEXT_MAX 255
 
 /* Cuts a text (NULL: none) to CLAIM_TEXT_MAX bytes, at the end of a UTF-8 sequence. Returns cut. */

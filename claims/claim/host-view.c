@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finds providers of a view of the host, and those that a claim can use. Bounds their capacity, and
- * merges the tree of a new poll with the providers that claims still use. The providers are found
- * by uuid with a binary search, since "places" has the order of tree->by_uuid. A tree lists parents
- * before their children; the merge relies on that. The tree of a view does not change after the
- * view was made. The store fills in rows and usages. host_view_merge() and claims/ mark withheld
- * providers, and claims/ sets the limits of devices.
+/* Finds providers of a view of the host, and those that a claim can use. Compares views, and merges
+ * the tree of a new poll with the providers that claims still use. The providers are found by uuid
+ * with a binary search, since "places" has the order of tree->by_uuid. A tree lists parents before
+ * their children; the merge relies on that. The tree of a view does not change after the view was
+ * made. The store fills in rows and usages. host_view_merge() and claims/ mark withheld providers,
+ * and claims/ sets the limits of devices.
  *
  * Tests: tests/unit/claims/claim/test-host-view.c */
 
@@ -186,7 +186,8 @@ static void distinct_name(const Provider *provider, char text[PROVIDER_NAME_MAX 
                  provider->uuid.text);
 }
 
-/* Adds a withheld provider below parent, a uuid in tree. */
+/* Adds a provider that will be withheld below parent, a uuid in tree, or as a root if parent is
+ * empty. */
 static int keep_provider(ProviderTree *tree, const Provider *provider, const Uuid *parent,
                          Error *reterr)
 {

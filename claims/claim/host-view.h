@@ -88,8 +88,8 @@ void host_view_usable(const HostView *view, const char *node, bool usable[]);
  * Shares tree if it needs no change. Returns a negative errno with words. */
 int host_view_merge(HostView **ret, const HostView *seen, const ProviderTree *tree, Error *reterr);
 
-/* Returns true if name, parent, inventories, traits, aggregates and withheld are equal. */
+/* Returns true if uuid, name, parent, inventories, traits, aggregates and withheld are equal. */
 bool host_view_provider_equal(const HostView *a, size_t index_a, const HostView *b, size_t index_b);
 
-/* Compares all providers in this way, in any order. Generation and usage do not matter. */
+/* Compares all providers in this way, in any order. Rows, generations and usage do not matter. */
 bool host_view_same_host(const HostView *a, const HostView *b);

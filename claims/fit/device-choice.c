@@ -2,9 +2,9 @@
 
 /* Chooses mediated devices, and finds the devices of a provider by its name. A provider
  * "<node>_<device>" belongs to one parent of mediated devices, or to the vGPU functions of one
- * card. A provider "<node>_<ADDRESS>" belongs to the PCI functions of one card. The facts and the
- * taken devices are only read. The caller adds each chosen device to the taken ones before it
- * chooses the next.
+ * card. A provider "<node>_<ADDRESS>" belongs to the PCI functions of one card. A set of devices
+ * has a provider of its own (HostPci.provider). The facts and the taken devices are only read. The
+ * caller adds each chosen device to the taken ones before it chooses the next.
  *
  * Tests: tests/unit/claims/fit/test-device-choice.c */
 

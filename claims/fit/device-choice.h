@@ -25,7 +25,8 @@ const HostDevice *device_of_provider(const HostFacts *facts, const char *node,
 /* Returns the next PCI device that counts as the class on the provider, borrowed. after: the
  * previous one, NULL for the first. NULL if there is no other one. The provider is named
  * "<node>_<ADDRESS>", by the address of the device or of its physical function (facts C7). The
- * provider of vGPU functions is named "<node>_<card>", by libvirt's name of the card. */
+ * provider of vGPU functions is named "<node>_<card>", by libvirt's name of the card. That of a set
+ * has the name of the set instead. */
 const HostPci *pci_of_provider(const HostFacts *facts, const char *node, const char *provider_name,
                                const char *resource_class, const HostPci *after);
 

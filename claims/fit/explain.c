@@ -5,8 +5,9 @@
  * complex: unknown classes, items that fit nowhere alone, equal items that are too many, and totals
  * by class. Each check is exact, so a reason that it finds is never wrong. A request can fail for
  * other reasons too, which only the search in fit.c finds. A verdict looks at one item alone on one
- * provider, so each part can fit while the request does not. The verdicts are made in full or not
- * at all: they are dropped if memory or the effort ends. Those beyond FIT_VERDICTS_MAX are only
+ * provider, so each part can fit while the request does not. Only a required trait of the
+ * unsuffixed group is looked up on all suitable providers. The verdicts are made in full or not at
+ * all: they are dropped if memory or the effort ends. Those beyond FIT_VERDICTS_MAX are only
  * counted.
  *
  * Tests: tests/unit/claims/fit/test-fit.c */

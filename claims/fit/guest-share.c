@@ -5,7 +5,7 @@
  * the allocations. For other classes the allocations count, if all of them are on the root and the
  * guest itself shows none. If an allocation of the class cannot be held here, the guest's amount
  * counts. VCPU and PCPU both get the guest's amounts if an allocation of either cannot be held
- * here.
+ * here, or is less than the domain shows.
  *
  * Tests: tests/unit/agent/guests/test-claim-share.c */
 

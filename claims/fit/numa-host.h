@@ -66,7 +66,8 @@ typedef struct NumaVerdict {
         char text[160];    /* words for the operator if it does not fit */
 } NumaVerdict;
 
-/* Compares a guest cell with a host cell. The verdict names the first term that fails:
+/* Compares a guest cell with a host cell. The verdict names the first term that fails, in this
+ * order. A guest cell without memory passes the terms of pages and memory:
  *
  *   "cpus"     The host cell has as many shared CPUs as the guest cell, because a guest does not
  *              share a CPU with itself.
@@ -75,13 +76,15 @@ typedef struct NumaVerdict {
  *   "threads"  With isolate, they are on cores whose threads for guests are all free. With require,
  *              they are on cores with two free threads.
  *   "pages"    With a page size, enough pages are free; the ratio does not count.
- *   "memory"   The memory of all guests in the cell obeys the allocation ratio. With dedicated CPUs
- *              it obeys the size of the cell. Without a page size the same holds for small pages,
- *              and one guest must not exceed the existing small pages.
+ *   "memory"   The memory of all guests in the cell obeys the allocation ratio. For a guest cell
+ *              with dedicated CPUs alone it obeys the size of the cell instead, and for a mixed one
+ *              both. Without a page size the same holds for small pages, and one guest must not
+ *              exceed the existing small pages.
  *
  * Other terms come from the cell's provider. The amounts of classes that are counted by cell must
- * fit there (inventory_fit()), and must not exceed the placed ones. The provider has no forbidden
- * trait. ret is written in any case; the amounts are those of the CPUs if the cell fits. */
+ * fit there (inventory_fit()), and must not exceed the placed ones. The same holds for hugepages
+ * that the provider counts, unless none of them were placed. The provider has no forbidden trait.
+ * ret is written in any case; the amounts are those of the CPUs if the cell fits. */
 void numa_host_fit(const NumaHost *host, const ResourceRequest *request, size_t guest_cell,
                    size_t capacity, NumaVerdict *ret);
 

@@ -138,8 +138,8 @@ static int order_capacities(const void *a, const void *b, void *context)
         return order ? order : order_amounts(x->cell->id, y->cell->id, false);
 }
 
-/* If the request has large pages, removes the classes of cells' hugepages from it. These pages come
- * with the guest cells, even if the request has them as a class. */
+/* Unless the request has default or small pages, removes the classes of cells' hugepages from it.
+ * These pages come with the guest cells, even if the request has them as a class. */
 static int leave_out_pages(const NumaHost *host, const NumaRequest *numa, Resources *resources)
 {
         if (numa->pages == NUMA_PAGES_DEFAULT || numa->pages == NUMA_PAGES_SMALL)

@@ -454,7 +454,7 @@ static uint64_t amounts_of(const FitProblem *problem, size_t provider, size_t re
 }
 
 /* Orders providers. They are equal exactly if every item can use both or neither, and they have the
- * same free capacity and the same wanted traits. */
+ * same limits of all classes, amounts of sets and wanted traits. */
 static int compare_providers(const FitProblem *problem, size_t a, size_t b)
 {
         for (size_t i = 0; i < problem->n_classes; i++) {

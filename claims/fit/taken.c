@@ -4,8 +4,9 @@
  * provider. Taken whole devices and mdevs are one set of texts. Divided devices, of which a part is
  * taken, are another one. A look-up therefore needs no list of claims. Capacities are counted in
  * one pass over each list of HostFacts, with binary searches: a host can have thousands of virtual
- * functions. A capacity is first made for each device. Capacities with the same key and class, such
- * as the virtual functions of one card, are merged at the end.
+ * functions. Each set of devices costs further passes. A capacity is first made for each device,
+ * type of a vGPU card and set. Capacities with the same key and class, such as the virtual
+ * functions of one card, are merged at the end.
  *
  * Tests: tests/unit/claims/fit/test-device-choice.c */
 

@@ -102,8 +102,8 @@ typedef struct DeviceCapacities {
 void device_capacities_done(DeviceCapacities *capacities);
 
 /* Counts all devices of the host. The rules are those of the choices: device_choose() for mdevs,
- * taken_blocks_pci() for PCI devices, vgpu_card_count() for vGPU types. Borrows from facts. Returns
- * -ENOMEM on failure; ret is unchanged then. */
+ * taken_blocks_pci() for PCI devices, vgpu_card_count() for vGPU types, taken_mark_set() for sets.
+ * Borrows from facts. Returns -ENOMEM on failure; ret is unchanged then. */
 int device_capacities_make(DeviceCapacities *ret, const HostFacts *facts, const Taken *taken);
 
 /* Returns NULL if the class on that provider counts no devices. */

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Opens the database file: creates it, upgrades it, and sets it aside if it is damaged. An open
- * checks the sizes, the version, all pages, the schema and the rows, in this order. Blocks for the
- * disk, and up to busy_usec for another process that opens it at the same time. Also opens a copy
- * of the file in memory, and records whether Placement was read for a new database.
+ * checks the sizes, the version, all pages, the schema (of a file that it neither made nor
+ * upgraded), the rows and the statements, in this order. Blocks for the disk, and up to busy_usec
+ * for each lock of another process. Also opens a copy of the file in memory, and records whether
+ * Placement was read for a new database.
  *
- * One process at a time opens files of a folder, by a lock on the folder (flock). Names beside
- * FILE:
+ * One process at a time opens files of a folder, by a lock on the folder (flock, where the file
+ * system has it). Names beside FILE:
  *
- *   FILE.v1-20250820T120000Z       FILE before an upgrade from version 1.
+ *   FILE.v1-20250820T120000Z       A copy of FILE before an upgrade from version 1.
  *   FILE.corrupt-20250820T120000Z  A file that was found damaged, with -wal and -shm.
  *   FILE.copying                   An unfinished copy. A crash leaves it, and the next upgrade
- *                                  overwrites it.
+ *                                  replaces it.
  *
- * File and folder are fsynced before the next step relies on a name. */
+ * A name that exists gets ".2" and so on. Files and folder are fsynced before the next step relies
+ * on a name. */
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -32,10 +32,10 @@ typedef enum ColumnKind {
 typedef struct Column {
         const char *sql;
         ColumnKind kind;
-        size_t offset, size;               /* place and size of the member */
-        uint64_t max;                      /* largest number; 0: the largest of the type, but
-                                            * INT64_MAX for 64 bits */
-        bool optional;                     /* a text or a UUID that can be NULL or "" */
+        size_t offset, size; /* place and size of the member */
+        uint64_t max;  /* largest number, not for int64_t; 0: the largest of the type, but INT64_MAX
+                          for uint64_t */
+        bool optional; /* NULL is valid (as ""), and "" for a UUID */
         const char *(*to_text)(int value); /* names of COLUMN_NAMED, for values from 0 to max */
 } Column;
 

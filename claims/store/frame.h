@@ -17,7 +17,8 @@
  *                     │
  *       frame (frame.c) ── columns (columns.c) ── SQLite (sqlite.c)
  *
- * Each file calls only files below it. */
+ * Each file calls only files below it. The files schema.c and upgrade.c serve claim-file.c alone.
+ * The file store-unclean.c uses the frame. */
 
 #include "claims/store/columns.h"
 #include "claims/store/object.h"

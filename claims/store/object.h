@@ -3,8 +3,8 @@
 
 /* The contents of a Claims, and the functions by which the deciding files of claims/ read and write
  * it. Only these files and the store include it. A write that rests on claims->view compares the
- * generation of every provider that it changes with the one of the view, and increments it in the
- * same transaction ("compare and update", specification 1). No policy here. */
+ * generation of every provider that it fitted amounts to with that of the view. It increments it in
+ * the same transaction ("compare and update", specification 1). No policy here. */
 
 #include <systemd/sd-id128.h>
 
@@ -73,8 +73,8 @@ static inline void store_unplaced_done(StoreUnplaced *claim)
         *claim = (StoreUnplaced){ 0 };
 }
 
-/* Opens the file, creates it if it is missing or empty, upgrades it to SCHEMA_NEWEST, and reads its
- * rows, except those of unclean devices. A damaged file is set aside.
+/* Opens the file, creates it if it is missing or empty, upgrades it to SCHEMA_NEWEST, and reads all
+ * of its rows. A damaged file is set aside.
  *
  * Returns a ClaimsOpened; the words for CLAIMS_UPGRADED and CLAIMS_SET_ASIDE are in reterr.
  * Negative results have words, too:

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Contains the text of the newest schema, creates it, and checks a file against it. Each part of
- * the text is one constant below, and "newest" lists them in the order of their creation. Triggers
- * keep usages, cell_usages and claim_counts, so no statement of the program writes these. They also
- * keep the column pci, which the program only inserts. The database enforces the rules that must
- * hold for every writer: unique devices and host CPUs, positive amounts, and removals for ended
- * claims. A change of any part needs a new version number (claims/store/schema.h).
+/* Contains the text of the newest schema, and creates it (claim-file.c compares a file with it).
+ * Each part of the text is one constant below, and "newest" lists them in the order of their
+ * creation. Triggers keep usages, cell_usages and claim_counts, so no statement of the program
+ * writes these. They also keep the column pci, which the program only inserts. The database
+ * enforces the rules that must hold for every writer: unique devices and host CPUs, positive
+ * amounts, and removals for ended claims. A change of any part needs a new version number
+ * (claims/store/schema.h).
  *
  * Tests: tests/unit/claims/store/test-schema.c */
 
@@ -21,11 +22,12 @@ static const char newest_versions[] =
 /* The tables of living claims, and of the changes of Placement that are not sent yet.
  *
  * The table claims has only living claims, as in version 1. The columns vcpus, memory_mb and
- * disk_gb are the sums of the allocations (PCPU counts as vcpus). While a claim of version 1 is not
- * placed, they are its own amounts. The column pci has the addresses of the claim's whole devices,
- * "0000:41:00.1, 0000:41:00.2". Triggers keep it; the specification leaves its form open. The
- * column guest is the consumer of the guest itself. It is empty unless a migration gave the claim
- * another consumer. See ClaimWriteState for write_state, and ClaimReported for reported_*.
+ * disk_gb are the sums of the allocations when these were claimed or completed (PCPU counts as
+ * vcpus). A claim of version 1 has its own amounts in them. The column pci has the addresses of the
+ * claim's whole devices, "0000:41:00.1, 0000:41:00.2". Triggers keep it; the specification leaves
+ * its form open. The column guest is the consumer of the guest itself. It is empty unless a
+ * migration gave the claim another consumer. See ClaimWriteState for write_state, and ClaimReported
+ * for reported_*.
  *
  * The table claim_counts has the number of living claims. Without it, each change of a property
  * would count 10,000 rows. AUTOINCREMENT: an id is never used again.
@@ -294,10 +296,10 @@ static const char newest_parts[] =
         "END;";
 
 /* Devices that a guest had, or can have had, and that were not proved to be clean since
- * (claims/claim/unclean.h). The insert of a claim's device adds its row in the same transaction.
- * The row outlives the claim. claim_id and consumer are those of the last claim, 0 and '' without
- * one, and have no reference for that reason. fresh: the device had no row before that claim.
- * AUTOINCREMENT: a result of an earlier cleaning never counts for a later row. */
+ * (claims/claim/unclean.h). The insert of a claim's device that must be cleaned adds its row in the
+ * same transaction. The row outlives the claim. claim_id and consumer are those of the last claim,
+ * 0 and '' without one, and have no reference for that reason. fresh: the device had no row before
+ * that claim. AUTOINCREMENT: a result of an earlier cleaning never counts for a later row. */
 static const char newest_unclean[] =
         "CREATE TABLE unclean_devices ("
         " id INTEGER PRIMARY KEY AUTOINCREMENT,"

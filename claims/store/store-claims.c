@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads claims. One query yields the rows of the claims. One query for each part of claims
- * (devices, allocations, cells, CPUs, held host CPUs) yields its rows for all claims of the list.
- * Both results are in the order of the claims, so one pass joins them (add_to_claim()). If the ids
- * of living claims are far apart, each claim's parts are read alone. A list is one state of the
- * file. Living and ended claims have different tables, and so different queries. A row with
- * contents that the program never writes ends the read with -EUCLEAN, and a list stays empty on
- * failure.
+/* Reads claims. One query yields the rows of the claims. One query for each part of claims that is
+ * needed (devices, allocations, cells, CPUs, held host CPUs) yields its rows for all claims of the
+ * list. Both results are in the order of the claims, so one pass joins them (add_to_claim()). If
+ * the ids of living claims are far apart, each claim's parts are read alone. A list of claims is
+ * one state of the file. Living and ended claims have different tables, and so different queries. A
+ * row with contents that the program never writes ends the read with -EUCLEAN, and a list of claims
+ * is empty after a failure. Also lists the devices of claims and their identities.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-layout.c
  *   tests/unit/claims/test-claims-scale.c */

@@ -2,10 +2,11 @@
 
 /* Reads and writes the provider model in SQLite. A HostView is one consistent read of it. A later
  * read of the same epoch reads only generations, usages of providers and cells, and held CPUs
- * again. If no connection wrote, it reads nothing. Changes of the host are written row by row. The
- * epoch is compared first, and then the generation of each changed provider with the one of the
- * view. A difference returns CLAIM_E_RACE, and the whole transaction is rolled back. A failed read
- * can leave no view at all; the next one reads it completely.
+ * again. If no connection wrote, and this one does not hold the write lock of store_take_turn(), it
+ * reads nothing. Changes of the host are written row by row. The epoch is compared first, and then
+ * the generation of each changed provider with the one of the view. A difference returns
+ * CLAIM_E_RACE, and the whole transaction is rolled back. A failed read can leave no view at all;
+ * the next one reads it completely.
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-race.c
  *   tests/unit/claims/test-claims-scale.c */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Writes claims: makes, completes, confirms, renews and ends them, sets their write states, and
- * moves their amounts. Also writes, trims and lists events. Each call is one transaction, or one
- * part of the transaction of a group. A new, ended or reshaped claim has an event in the same
- * transaction. A pending claim that ends loses its event instead, because no caller got it. A write
- * that rests on the view compares the generation of every provider that it uses ("compare and
- * update"). The end of a claim compares none, and increments those of its providers. Allocations
- * are deleted and inserted, never updated, because triggers count them.
+ * moves their amounts. Also writes, trims and lists events. Each call that writes is one
+ * transaction, or one part of the transaction of a group. A new, ended or reshaped claim has an
+ * event in the same transaction. A pending claim that ends loses its event instead, because no
+ * caller got it. A write that rests on the view compares the generation of every provider that it
+ * fitted amounts to ("compare and update"). The end and the move of amounts of a claim compare
+ * none, and increment those of its providers. Allocations are deleted and inserted, because
+ * triggers count them; only their consumer is updated (store-placement.c).
  *
  * Tests: tests/unit/claims/test-claims.c tests/unit/claims/test-claims-events.c
  *   tests/unit/claims/test-claims-move.c */
@@ -294,10 +295,10 @@ static void follow_insert(Claims *claims, const Fit *fit, const Layout *layout)
         view->by_us = (int64_t)(uint32_t)sqlite3_total_changes(claims->sqlite->db);
 }
 
-/* Keep the view of a group current without a read (store-host.c). is_view_current() returns
- * true if no change followed the last read of the view. After an insert, follow_insert() then
- * adds the fit to the view. A claim with cells or held host CPUs still needs another read of all
- * providers. */
+/* Keep the view of a group current without a read (store-host.c). is_view_current() returns true
+ * within a group if no change followed the last read of the view. After an insert, follow_insert()
+ * then adds the fit to the view. A claim with cells or held host CPUs still needs another read of
+ * all providers. */
 static bool is_view_current(const Claims *claims)
 {
         return claims->in_group && claims->view &&
@@ -553,7 +554,8 @@ int claims_set_write_state(Claims *claims, int64_t id, ClaimWriteState from, Cla
         return note_state(store_end(claims, r, reterr), id, from, reterr);
 }
 
-/* Removes the marks that a withdrawn claim made: no guest had the devices (store-unclean.c). */
+/* Removes the marks that a withdrawn claim made: no guest had the devices (store-unclean.c). The
+ * mark of a device that was unclean before stays. */
 static int forget_unclean(Claims *claims, int64_t claim, Error *reterr)
 {
         return store_run(claims, STATEMENT_FORGET_UNCLEAN, VALUES(claim), CLAIM_DONE, reterr);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Upgrades a file of any older shape in one way. It drops triggers, indexes and views, gives old
- * tables their newest names, and renames each table T to old_T. Then it makes the newest schema
- * beside them, checks that nothing would be lost, copies rows by the names of columns, and drops
- * the old tables. A column that the old table lacks gets its default. Sums and counts (usages,
- * cell_usages, claim_counts) are not copied, since triggers build them again. The caller has the
- * transaction.
+ * tables and columns their newest names, and renames each table T to old_T. Then it makes the
+ * newest schema beside them, checks that nothing would be lost, copies rows by the names of
+ * columns, and drops the old tables. A column that the old table lacks gets its default. Sums and
+ * counts (usages, cell_usages, claim_counts) are not copied, since triggers build them again. The
+ * caller has the transaction.
  *
  * No row is lost silently: the upgrade fails if an old table or column has no place in the newest
- * schema. Rows of version 1 without a uuid, or twice for one instance, are the exception: they
- * remain in the copy of the old file. */
+ * schema. Rows of version 1 without a uuid, or twice for one instance and role, are the exception:
+ * they remain in the copy of the old file. Amounts of version 1 are bounded to 0 … 2147483647. */
 
 #include "claims/store/schema.h"
 
