@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Writes the effective options as text and makes the digest of the text: one line for each option
- * that differs from its default. So a new version with more options keeps the digest of a
- * configuration that does not use them. The sections of mdev types and of groups of devices follow,
- * in the order of the configuration. Comments, files and the order of options make no
- * difference. */
+/* Writes the effective options as text and makes the digest of the text: whether [placement]
+ * exists, and one line for each option that differs from its default. So a new version with more
+ * options keeps the digest of a configuration that does not use them. The sections of mdev types
+ * and of groups of devices follow, in the order of the configuration. Comments, files and the order
+ * of options make no difference. The order of sections and of items in lists does. */
 
 #include "config/config-digest.h"
 

@@ -3,9 +3,9 @@
 /* Makes a Config from the configuration files: config_load() finds, reads and expands the files
  * (search.h, settings.h), and config_make() sets the members. First each option of the table is set
  * alone. Then follow the steps that depend on several options: the state folder, the driver,
- * [mdev_TYPE], [pci], [device_prepare NAME], [device_clean NAME] and [placement]. At the end the
- * structs of other modules borrow the strings, and the driver's rules are checked.
- * config_load_hook() does only the part for [hook].
+ * [mdev_TYPE], [pci], [device_prepare NAME], [device_clean NAME], [device_shapes NAME] and
+ * [placement]. At the end the structs of other modules borrow the strings, and the driver's rules
+ * are checked. config_load_hook() does only the part for [hook].
  *
  * Invariants: each value was checked when config_load() returns, so no other module checks it
  * again. A Config is made completely or not at all. A value from a credential wins over all files.

@@ -121,8 +121,8 @@ int config_load(Config **ret, const char *file, ConfigWarning warning, void *use
 int config_load_hook(Config **ret, const char *file, Error *reterr);
 
 /* Replaces endpoint, token and auth_type of [placement] by those of a Placement behind a Unix
- * socket that accepts the token "admin". The other options stay. Returns -ENOMEM on failure; then
- * nothing is changed. */
+ * socket that accepts the token "admin", and sets has_placement. The other options stay. Returns
+ * -ENOMEM on failure; then nothing is changed. */
 int config_set_direct(Config *config, const char *socket);
 
 /* Finds the files that config_load() would read, NULL-terminated. The caller frees with

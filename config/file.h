@@ -5,9 +5,9 @@
  * option with its place. This module knows no option.
  *
  * It rejects a file that is not regular, is larger than 1 MiB or has another syntax. Control
- * characters, text that is not UTF-8, and more than CONFIG_FILE_MAX_SETTINGS settings are errors
- * too. Errors about the content name file and line. No error quotes a value, because it can be a
- * secret. */
+ * characters (but tabs and carriage returns), text that is not UTF-8, and more than
+ * CONFIG_FILE_MAX_SETTINGS options and headers are errors too. Errors about the content name file
+ * and line. No error quotes a value, because it can be a secret. */
 
 #include "base/error.h"
 

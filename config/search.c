@@ -5,9 +5,10 @@
  * The main structure is Search, which collects the main file and the drop-ins. Roots are searched
  * in their order, so the first file of a name wins, and later ones of that name are skipped. A link
  * to /dev/null is recorded as masked, which prevents that a later root adds the name. A folder that
- * is missing, or is no folder, has no drop-ins; the latter is a warning, and so is a link without a
- * target. Other errors end the search. Limit: files are found here and not opened, so a file can
- * disappear before the caller reads it. */
+ * is missing, or is no folder, has no drop-ins; the latter is a warning, and so is a drop-in that
+ * is a link without a target. A main file that is such a link counts as missing. Other errors end
+ * the search. Limit: files are found here and not opened, so a file can disappear before the caller
+ * reads it. */
 
 #include "config/search.h"
 

@@ -26,8 +26,8 @@ int config_settings_read(ConfigSettings *settings, char *const paths[], Error *r
  * circle, a reference to a secret from a value that is none, and a result that is too long. */
 int config_expand(ConfigSettings *settings, const char *section, Error *reterr);
 
-/* Returns the option that an entry sets: one of its section, or one of [placement] if the section
- * is auth_section. NULL: there is none. */
+/* Returns the option of config_options that an entry sets: one of its section, or one of
+ * authentication of [placement] if the section is auth_section. NULL: there is none. */
 const ConfigOption *config_settings_option_of(const ConfigSettings *settings,
                                               const ConfigEntry *entry);
 
@@ -58,8 +58,9 @@ int config_entry_prefix(const ConfigEntry *entry, int r, Error *reterr);
 int config_set_from_entry(const ConfigOption *option, void *base, const ConfigEntry *entry,
                           Error *reterr);
 
-/* Sets an option of base: from all its entries in the order of reading (CONFIG_MULTI), from the
- * entry that counts, or to its default. References in the default are replaced. */
+/* Sets an option of base: from all its entries in the order of config_settings_list()
+ * (CONFIG_MULTI), from the entry that counts, or to its default. References in the default are
+ * replaced. */
 int config_set_from_settings(const ConfigOption *option, void *base, ConfigSettings *settings,
                              Error *reterr);
 

@@ -10,7 +10,9 @@
 /* Reads all sections into host->shapes, in the order of their first headers. The caller has read
  * [pci], the mdev types and the sections [device_clean NAME] before. Returns -EINVAL with words
  * that begin with the place of the bad option or section, or -ENOMEM. Some sections can have been
- * added then. A device belongs to one set, and to no mdev type and no section [device_clean NAME].
+ * added then. Each section needs resource_class, which must not be VGPU, and [pci]
+ * report_in_placement must be true. A device belongs to one set, and to no mdev type and no section
+ * [device_clean NAME]. No such section has the class.
  */
 int config_load_shapes(HostConfig *host, const ConfigSettings *settings, Error *reterr);
 

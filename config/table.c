@@ -3,12 +3,13 @@
 /* The table of all options, and the functions that set one of them from its text.
  *
  * A row has the section, name, old names, type and default of an option. It also has the limits or
- * the form of the value, the allowed values in words, and the offset of the member in Config. The
- * macros below are the usual kinds of rows. Invariants: a text that is not allowed never reaches a
- * member. A secret is wiped when it is freed, and no message quotes it. Types of mediated devices,
- * groups of cards and groups of cleaned devices have tables of their own, because each has a struct
- * of its own. Limits and forms are those of single values. Rules about several options are in
- * config.c, prepares.c and cleans.c, and the driver checks lists of CPUs.
+ * the form of the value, the allowed values in words, and the offset of the member. The member is
+ * in Config, or in the struct of the section's kind. The macros below are the usual kinds of rows.
+ * Invariants: a text that is not allowed never reaches a member. A secret is wiped when it is
+ * freed, and no message quotes it. Types of mediated devices, groups of cards, groups of cleaned
+ * devices and sets of devices have tables of their own, because each has a struct of its own.
+ * Limits and forms are those of single values. Rules about several options are in config.c,
+ * prepares.c, cleans.c and shapes.c, and the driver checks lists of CPUs.
  *
  * Tests: tests/unit/config/test-config.c tests/unit/config/test-example.c */
 

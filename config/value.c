@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads booleans, numbers and lists from the texts of options, by the rules of oslo.config, and
- * checks the forms of strings. Each form (ConfigForm) has a function in the table of
- * config_value_has_form(). Forms are strict where a text becomes part of something else: a header
- * of HTTP, a path in /sys, a name in Placement. Pure. Limit: a relative path of a file
- * (CONFIG_FORM_FILE_BELOW) can contain "..". */
+ * checks the forms of strings. Each form (ConfigForm) but CONFIG_FORM_ANY, which each text has, has
+ * a function in the table of config_value_has_form(). Forms are strict where a text becomes part of
+ * something else: a header of HTTP, a path in /sys, a name in Placement. Pure. Limit: a relative
+ * path of a file (CONFIG_FORM_FILE_BELOW) can contain "..". */
 
 #include "config/value.h"
 
