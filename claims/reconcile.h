@@ -31,16 +31,17 @@
  *
  * Age alone does not prove that a claim is unused, because a build can be slow. So Placement is
  * asked first, and claims that cannot be checked now stay unchanged. Placement is asked only where
- * its answer decides: for a claim that is about to end, a guest that is adopted, and a confirmed
- * claim without its guest. After a rejection without capacity (urgent) it is asked at once about
- * all claims without a guest that its answer could end. If the claim stays, the pauses between
+ * its answer decides. So it is for a claim that is about to end, was not completed or might follow,
+ * and for a guest that is adopted. It is also for a confirmed claim without its guest, and for two
+ * claims of a resize. After a rejection without capacity (urgent) it is asked at once about all
+ * claims without a guest that its answer could end. If the claim stays, the pauses between
  * questions grow. A pause is as long as the guest was missing at the last question, and at most the
  * expiry time.
  *
  * Placement does not decide about allocations that the agent wrote, and about guests that release
  * everything while they are off. It decides nothing on a host without Placement. But age ends no
- * claim of a server that has, or might have, a folder in Nova's instances_path, because Nova can be
- * building it.
+ * claim of a server without a domain that has, or might have, a folder in Nova's instances_path,
+ * because Nova can be building it.
  *
  * A guest need not be a domain. Then its claim has a text that identifies it, and the caller lists
  * the guests that exist. Such a claim is confirmed once its guest was seen.
