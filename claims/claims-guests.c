@@ -10,9 +10,9 @@
  * The function claims_prepare() makes a claim of a guest that is about to start, but only if all of
  * it fits. Before that it ends the claim of an earlier start. The function claims_check_again()
  * completes an existing claim with devices, identities, cells, host CPUs and the boot. Each of the
- * three repeats its attempt after a lost race, and each attempt that does not find the wanted claim
- * reads the host again. The end of the earlier claim is no part of an attempt. The function
- * claims_hold_pci() also serves claims of schema version 1 (claims-host.c). */
+ * three repeats its attempt after a lost race. Each attempt reads the host again, unless
+ * claims_prepare() finds a claim. The end of the earlier claim is no part of an attempt. The
+ * function claims_hold_pci() also serves claims of schema version 1 (claims-host.c). */
 
 #include <string.h>
 #include <strings.h>

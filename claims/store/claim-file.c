@@ -622,7 +622,7 @@ static int read_through(const ClaimFile *file, Error *reterr)
 }
 
 /* Renames the damaged file, its log first. After a crash between the renames, the file still has
- * its name, and is found damaged again. */
+ * its name. It is found damaged again, unless it is empty and only its log showed the damage. */
 static int set_aside(const ClaimFile *file, char **ret_name, Error *reterr)
 {
         static const char *const suffixes[] = { "-wal", "-shm", "" };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs one SQLite connection in one thread, and translates its errors. Each function returns 0 or a
- * negative errno with words. translate() makes nearly all of these from a result code of SQLite.
- * Only sqlite_step() also returns SQLITE_STEP_ROW, which is positive. The settings of configure()
- * protect against hostile files: a defensive mode, no trusted schema, no extensions, and checks of
- * cell sizes. Waits for other processes are limited by set_patience(). A write transaction begins
- * with BEGIN IMMEDIATE, so with WAL it waits for the write lock at its begin and never later. Other
- * errors, such as a full disk, can come with any write.
+/* Runs one SQLite connection in one thread, and translates its errors. Each function that can fail
+ * returns 0 or a negative errno with words. translate() makes nearly all of these from a result
+ * code of SQLite. Only sqlite_step() also returns SQLITE_STEP_ROW, which is positive. The settings
+ * of configure() protect against hostile files: a defensive mode, no trusted schema, no extensions,
+ * and checks of cell sizes. Waits for other processes are limited by set_patience(). A write
+ * transaction begins with BEGIN IMMEDIATE, so with WAL it waits for the write lock at its begin and
+ * never later. Other errors, such as a full disk, can come with any write.
  *
  * Tests: tests/unit/claims/store/test-sqlite.c */
 
