@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Prepares a request and a host for the search, and counts the cost of a fit. All data that the
- * search reads are computed once here: capacities by provider and class, items with their
- * candidates, and the kinds of equal items and equal providers (equal_providers). The loops over
- * providers and items spend effort. If the effort is spent early, the problem is incomplete, and no
- * try is made with it. The classes are sorted, so that a class is an index everywhere else. Before
- * each try, fit_problem_give() makes the candidates again and sorts the items.
+/* Prepares a request and a host for the search, and counts the cost of a fit. Almost all data that
+ * the search reads are computed once: capacities by provider and class, items with the providers
+ * that each fits alone, and the kinds of equal items and equal providers (equal_providers). The
+ * loops over providers and items spend effort. If the effort is spent early, the problem is
+ * incomplete, and no try is made with it. The classes are sorted, so that a class is an index
+ * everywhere else. Before each try, fit_problem_give() makes the candidates of each item and sorts
+ * the items.
  *
  * Tests: tests/unit/claims/fit/test-search.c tests/unit/claims/fit/test-fit.c */
 
