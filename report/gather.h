@@ -29,7 +29,7 @@ typedef void (*GatherDone)(int result, Allocations *consumers, Allocations *othe
                            const Error *error, void *userdata);
 
 /* Starts a gathering. providers (at least one) and classes are copied. classes NULL: every consumer
- * is read completely. The session is borrowed. -ENOMEM. */
+ * is read completely; an empty set: none is. The session is borrowed. -ENOMEM. */
 int gather_new(Gather **ret, Session *session, const Uuid *providers, size_t n_providers,
                const StringSet *classes, GatherDone done, void *userdata, Error *reterr);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads from Placement the content that the mirror lacks. A refresh of providers reads the list of
- * the tree. If the list equals the mirror, the refresh ends. If not, it makes the next mirror from
- * the list. It copies each provider that the mirror or an unfinished refresh has in the same
- * generation, and reads the parts of the others. A refresh of names sends one request after
- * another: each for as many traits as fit into a path, and a last one for all classes. It stores
- * the answers in the present mirror.
+ * the tree. If the list equals the mirror, and the mirror is not doubtful, the refresh ends. If
+ * not, it makes the next mirror from the list. It copies each provider that the mirror or an
+ * unfinished refresh has in the same generation, and reads the parts of the others. From a doubtful
+ * mirror (is_doubtful()) it copies none. A refresh of names sends one request after another: each
+ * for as many traits as fit into a path, and a last one for all classes, if there are any. It
+ * stores the answers in the present mirror.
  *
  * Tests: tests/unit/report/test-reporter.c */
 
@@ -144,7 +145,8 @@ static int check_root(const Refresh *refresh, const PlacementProviders *provider
  * provider that was deleted and created again can have its old generation, but then the list has
  * another last-modified. So a mirror that this process read is doubtful if all generations are
  * equal and last-modified differs. If a generation differs, the change of that provider explains
- * the other last-modified, so the mirror is not doubtful. A mirror that was restored from an
+ * the other last-modified, so the mirror is not doubtful. A mirror that forgot its list, for
+ * example by a write of this process, is not doubtful either. A mirror that was restored from an
  * earlier process has no fingerprint of the list. It is doubtful unless it has the providers,
  * generations and last-modified of the list. */
 static bool is_doubtful(const Refresh *refresh, bool is_current, uint64_t modified_sec)
@@ -158,7 +160,8 @@ static bool is_doubtful(const Refresh *refresh, bool is_current, uint64_t modifi
 }
 
 /* Compares the list with the mirror, and starts the reads. If nothing changed, no mirror is made
- * and the refresh ends. A doubtful mirror is read again as a whole. */
+ * and the refresh ends. A doubtful mirror loses its generations at once, and is read again as a
+ * whole. */
 static int take_list(Refresh *refresh, const SessionAnswer *answer, Error *reterr)
 {
         _cleanup_(placement_providers_done) PlacementProviders providers = PLACEMENT_PROVIDERS_INIT;

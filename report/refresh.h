@@ -4,11 +4,12 @@
 /* A refresh: reads from Placement the content that the mirror lacks.
  *
  * For providers it sends one GET of the tree. Then it reads the inventories, traits and aggregates
- * of the providers whose generation changed, in parallel. A provider that changes between these
- * reads is read again, a bounded number of times. If it still changes, or was deleted after the
- * list, the result is REPORT_E_CONFLICT. At the end the callback gets the new mirror, which
- * replaces the old one. After a failure the old mirror stays, and the next refresh continues with
- * the part that was read.
+ * of the providers that are new or whose generation changed, in parallel. If the mirror is
+ * doubtful, it reads all of them (refresh.c). A provider that changes between these reads is read
+ * again, a bounded number of times. If it still changes, or was deleted after the list, the result
+ * is REPORT_E_CONFLICT. At the end the callback gets the new mirror, which replaces the old one.
+ * After a failure the tree of the old mirror stays, and the next refresh continues with the part
+ * that was read. A doubtful mirror has lost its generations then.
  *
  * For names it asks which traits and resource classes Placement has. */
 
@@ -20,13 +21,13 @@ typedef struct Refresh Refresh;
 
 /* Starts a refresh of the tree of root. Everything is borrowed and must outlive the refresh. If the
  * list equals the mirror, its fingerprint and last-modified are stored in the mirror. The argument
- * partial is the result of an earlier refresh that failed, or NULL. REPORT_E_REFUSED if Placement
- * has the root under another name than root_name, because the agent renames no provider here.
- * -ENOMEM. The callback done receives the end of a refresh. result is 0, a ReportOutcome or a
- * negative errno, with words unless it is 0. The callback owns next. On success it replaces the
- * mirror; NULL means that the mirror is current. After a failure it is the part that was read, for
- * partial of the next refresh, or NULL. Called once, never from inside refresh_new(). The callback
- * can free the refresh. */
+ * partial is the result of an earlier refresh that failed, or NULL. -ENOMEM. The callback done
+ * receives the end of a refresh. result is 0, a ReportOutcome or a negative errno, with words
+ * unless it is 0. It is REPORT_E_REFUSED if Placement has the root under another name than
+ * root_name, because the agent renames no provider here. The callback owns next. On success it
+ * replaces the mirror; NULL means that the mirror is current. After a failure it is the part that
+ * was read, for partial of the next refresh, or NULL. Called once, never from inside refresh_new().
+ * The callback can free the refresh. */
 int refresh_new(Refresh **ret, Session *session, Mirror *mirror, const Mirror *partial,
                 const Uuid *root, const char *root_name,
                 void (*done)(int result, Mirror *next, const Error *error, void *userdata),

@@ -5,8 +5,10 @@
  *
  * refresh: list and providers (refresh.c) → sharing providers (sharing.c).
  *
- * publish: [look-up of unknown names] → plan → executor. If Placement rejects a batch
- * (report/publish/plan.h), plan and executor run once more without one.
+ * publish: [look-up of unknown names] → plan → executor. A plan without steps has no executor, and
+ * a settled tree needs no part at all. If Placement rejects a batch (report/publish/plan.h), plan
+ * and executor run once more without one, unless the outcome is fatal or the mirror forgot a
+ * provider.
  *
  * preparation of a plan: [look-up of unknown names] → [look-up of the name of a new root].
  *
@@ -56,8 +58,8 @@ struct Reporter {
         bool refreshed; /* the mirror has been read at least once */
         bool restored;  /* the first refresh uses, or used, the mirror of reporter_restore() without
                            a change */
-        uint64_t names_asked_usec; /* CLOCK_MONOTONIC; the last look-up of names, or the last time
-                                      when missing ones were forgotten */
+        uint64_t names_asked_usec; /* CLOCK_MONOTONIC; the last look-up of names, the last time when
+                                      missing ones were forgotten, or the restore */
         ProviderTree *settled; /* a tree for which the plan had no steps, and since which the mirror
                                   did not change; NULL: none */
 
@@ -79,7 +81,7 @@ struct Reporter {
         int result;
         Error error;
 
-        char changes[CHANGES_MAX];      /* description of the last plan that was run */
+        char changes[CHANGES_MAX];      /* description of the last plan of a publish that was run */
         Allocations *gathered, *others; /* results of a gathering until the caller takes them */
         SessionStatistics at_refresh;   /* counters at the start of the last refresh */
         ReporterStatistics statistics;
@@ -307,8 +309,8 @@ static bool mirror_usable(const Reporter *reporter)
         return reporter->refreshed && !mirror_has_stale(reporter->mirror);
 }
 
-/* Permits a batch unless the role for it is known to be missing, and not right after a batch
- * failed. The answer to the first batch shows whether the role is there. */
+/* Permits a batch unless the role for it is known to be missing, or a batch failed and no publish
+ * has succeeded since. The answer to the first batch shows whether the role is there. */
 static int make_plan(const Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, Plan **ret, Error *reterr)
 {
@@ -320,8 +322,8 @@ static int make_plan(const Reporter *reporter, const ProviderTree *desired,
 
 static void execute(Reporter *reporter);
 
-/* Ends a publish. If Placement rejected its batch, plans again without one in the same attempt,
- * unless the service is away or the mirror forgot a provider. */
+/* Ends a publish. If its batch failed, plans again without one in the same attempt, unless the
+ * outcome is fatal or the mirror forgot a provider. */
 static void on_executed(int result, const Error *error, void *userdata)
 {
         Reporter *reporter = userdata;
@@ -377,8 +379,8 @@ static void end_part(Reporter *reporter, int result, const Error *error)
                 finish(reporter, result, error);
 }
 
-/* Ends the groundwork. Only a failure of the service ends the attempt: the publication meets every
- * other failure again. */
+/* Ends the groundwork. Only a fatal failure ends the attempt: the publication meets every other
+ * failure again. */
 static void on_laid(int result, const Error *error, void *userdata)
 {
         end_part(userdata, report_outcome_is_fatal(result) ? result : REPORT_DONE, error);

@@ -5,9 +5,9 @@
  *
  * It owns the mirror (the content of Placement for this tree, with generations), the plan (the pure
  * difference between desired tree and mirror) and the executor (runs the plan over HTTP). It knows
- * no driver and no claim, and does not retry over time. One attempt is a refresh, an edit of a copy
- * of the tree by the caller, and a publish; each ends in one callback. The tracker decides when the
- * next attempt starts.
+ * no driver and no claim, and does not retry over time. One attempt of the tracker is a refresh, an
+ * edit of a copy of the tree by the caller, and a publish; refresh and publish end in one callback
+ * each. The tracker decides when the next attempt starts.
  *
  * Everything runs on the caller's sd-event loop, and nothing blocks. At most one refresh or publish
  * is under way. A callback never runs from inside the function that received it. */
@@ -31,8 +31,8 @@ typedef struct ReporterStatistics {
         uint64_t n_conflicts;
         uint64_t n_retries;          /* requests repeated after a 500 */
         const RequestCounts *counts; /* by route and status; NULL: none */
-        const char *changes; /* description of the last plan that was run, failed steps included;
-                                NULL: none */
+        const char *changes; /* description of the last plan of a publish that was run, failed steps
+                                included; NULL: none */
         /* Since the last reporter_refresh(), with the publish that followed. */
         uint64_t last_attempt_requests, last_attempt_writes;
         uint64_t retry_after_usec; /* longest wait that a 429 or 503 of the last attempt asked for;
@@ -88,7 +88,7 @@ bool reporter_is_restored(const Reporter *reporter);
 
 /* Makes the next refresh read everything again, and forgets the other knowledge about the service.
  * A provider that was deleted and created again can have the old uuid and generation, and a refresh
- * compares only these. No attempt must be under way. */
+ * notices that only by last-modified, in whole seconds. No attempt must be under way. */
 void reporter_forget(Reporter *reporter);
 
 /* Returns the tree of the mirror, borrowed until the next call that starts an attempt; NULL before
@@ -127,11 +127,11 @@ void reporter_take_gathered(Reporter *reporter, Allocations **ret_consumers,
 /* Makes Placement equal to desired, which is sealed and referenced. desired must contain every part
  * of reporter_tree() that has to stay. Without allocations (NULL) nothing is moved. Otherwise they
  * are the final allocations of each consumer in it, and one POST /reshaper sends them together with
- * the inventories. A plan without steps sends nothing.
+ * the inventories. A plan without steps sends nothing, besides look-ups of names.
  *
  * -EBUSY while an attempt is under way. -ENODATA before the first refresh that succeeded, and after
  * an attempt that made the mirror forget a provider: refresh first. -ENOMEM. The callback gets
- * -EINVAL if desired would change a name or a parent. */
+ * -EINVAL for a change that no plan can make (plan_make()), such as another name of a provider. */
 int reporter_publish(Reporter *reporter, const ProviderTree *desired,
                      const Allocations *allocations, ReporterDone done, void *userdata);
 

@@ -2,13 +2,13 @@
 
 /* Reads the sharing providers of other trees, and the allocated DISK_GB of the root. A refresh has
  * up to three stages: the lists of sharing providers, their parts in parallel, and the usage of the
- * root. A stage without anything to read is skipped. A failure of one stage skips to the usage,
- * which does not depend on the others.
+ * root. A stage without anything to read is skipped. A failure of one stage skips to the usage.
  *
  * The members known and pools have the result of the last complete refresh. The members found and
  * read collect the new one, which replaces the old one when all parts have arrived. So a failure
  * leaves the old result. A tree without aggregates has no sharing providers, so its refresh drops
- * the result at once. No failure reaches the caller: it is logged at debug level. */
+ * the result at once. A failure after sharing_refresh() has returned does not reach the caller: it
+ * is logged at debug level. */
 
 #include "report/sharing.h"
 
@@ -212,7 +212,7 @@ static void keep_read(Sharing *sharing)
         sharing->old = false;
 }
 
-/* Notes the time of the list and its aggregates, which decide when the next list is due. */
+/* Notes the time of the list and its aggregates for needs_list(). */
 static void note_listed(Sharing *sharing)
 {
         string_set_done(&sharing->asked);
@@ -275,8 +275,8 @@ static int read_parts(Sharing *sharing, Error *reterr)
         return r < 0 ? r : 1;
 }
 
-/* Checks whether the old parts are still good: the same providers, and the same generations if a
- * caller waits or the parts are older than SHARING_AGE_USEC. */
+/* Checks whether the old parts are still good: sharing_forget() was not called, the providers are
+ * the same, and so are the generations if a caller waits or the parts are SHARING_AGE_USEC old. */
 static bool are_parts_current(const Sharing *sharing)
 {
         bool aged = sharing->now_usec - sharing->read_usec >= SHARING_AGE_USEC;

@@ -11,15 +11,16 @@
  * the attempt, or sharing_forget() was called. It is also read while a sharing provider is known,
  * and when it is SHARING_AGE_USEC old. So the next attempt sees the loss of a sharing provider.
  *
- * Their inventories, traits and aggregates are read when the list has other providers than before.
- * They are also read when a generation differs, and a caller waits or SHARING_AGE_USEC passed since
- * their last read. A generation alone is no reason, because each allocation of a pool changes it.
+ * The inventories, traits and aggregates of all of them are read when the list has other providers
+ * than before, or after sharing_forget(). They are also read when a generation differs, and a
+ * caller waits or SHARING_AGE_USEC passed since their last read. A generation alone is no reason,
+ * because each allocation of a pool changes it.
  *
  * If DISK_GB of the root has to leave Placement, its usage is read too, once per attempt while the
  * root has that inventory.
  *
- * A failure leaves the old sharing providers, and the next attempt reads again. The usage is
- * unknown until it was read again. */
+ * A failure leaves the old sharing providers, and does not count as a read. The usage is unknown
+ * until it was read again. */
 
 #include "base/placement-options.h"
 #include "base/provider-tree.h"
@@ -39,8 +40,9 @@ DEFINE_CLEANUP(Sharing *, sharing_free);
 
 /* Starts a refresh. Returns 1 if requests were sent; then done is called after the last answer.
  * Returns 0 if nothing is sent; done is not called then. tree is borrowed until then. waited: a
- * caller waits for the attempt. now_usec: CLOCK_MONOTONIC. -EINVAL, -ENOMEM. The callback done
- * receives the end of a refresh. Called once, never from inside sharing_refresh(). */
+ * caller waits for the attempt. now_usec: CLOCK_MONOTONIC. Returns -EINVAL or -ENOMEM if the list
+ * cannot be requested. The callback done receives the end of a refresh. Called once, never from
+ * inside sharing_refresh(). */
 int sharing_refresh(Sharing *sharing, const ProviderTree *tree, bool waited, uint64_t now_usec,
                     void (*done)(void *userdata), void *userdata);
 

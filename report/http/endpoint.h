@@ -19,8 +19,7 @@ typedef struct HttpEndpoint {
 void http_endpoint_done(HttpEndpoint *endpoint);
 
 /* Parses an endpoint. The result must be initialised. Rejects a user, password, query or fragment
- * in the URL. Returns -EINVAL with words that name the permitted forms, or -ENOMEM; ret is then
- * unchanged. */
+ * in the URL. Returns -EINVAL with words, or -ENOMEM; ret is then unchanged. */
 int http_endpoint_parse(const char *text, HttpEndpoint *ret, Error *reterr);
 
 /* Quotes a part of a path or query: all bytes but letters, digits and "-._~" become %XX. The caller

@@ -2,9 +2,9 @@
 
 /* Sets up an easy handle of curl for one request, and collects the answer. An HttpExchange copies
  * its request at the start and gets a handle at its first activation, so a thousand exchanges can
- * wait while few are active. Handles are used again after a success, with every option of a request
- * reset. The header fields that the product needs are kept from the lines that curl passes on,
- * because curl_easy_header() is younger than the curl of EL9.
+ * wait while few are active. Handles are used again after a success, and no option of a request
+ * reaches the next one. The header fields that the product needs, except Retry-After, are kept from
+ * the lines that curl passes on. curl_easy_header() is younger than the curl of EL9.
  *
  * Curl must never wait on the caller's thread. It would in one place: a request that ends during
  * the look-up of its host joins the thread that asks the name servers, which can take minutes. With
@@ -35,8 +35,8 @@
                         return -ENOMEM;                                              \
         } while (0)
 
-/* Checks whether the process has LOOKUPS_LEFT_MAX threads beside one for each connection. This
- * number means that abandoned look-ups have not ended. Returns false if the number cannot be
+/* Checks whether the process has at least LOOKUPS_LEFT_MAX threads beside one for each connection.
+ * This number means that abandoned look-ups have not ended. Returns false if the number cannot be
  * read. */
 static bool too_many_threads(const HttpConfig *config)
 {
@@ -131,7 +131,8 @@ static int take_handle(HttpHandles *handles, const HttpConfig *config, const Htt
         return 0;
 }
 
-/* Resets every option of a request, so that none reaches the next request. */
+/* Resets the options of a request, so that none reaches the next request. The URL and the target
+ * are not reset, because each request sets both. */
 static int forget_request(CURL *easy)
 {
         EASY_SET(easy, PRIVATE, NULL);

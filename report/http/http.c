@@ -2,17 +2,18 @@
 
 /* Implements the HTTP client: a queue of transfers, their start within the limits of lanes.h, and
  * their callbacks. An HttpTransfer is queued, then active (curl has it), then ended (it waits for
- * its callback). Each turn of the loop runs one callback. on_settled() runs the first one without
- * another turn, and a deferred event source runs the others. A callback can free the client.
- * http_client_free() then marks the transfer whose callback runs, so that deliver() returns false,
- * and nothing of the client is read after it.
+ * its callback). One that curl does not accept is never active. Each turn of the loop runs one
+ * callback. on_settled() runs the first one without another turn, and a deferred event source runs
+ * the others. A callback can free the client. http_client_free() then marks the transfer whose
+ * callback runs, so that deliver() returns false, and nothing of the client is read after it.
  *
  * Curl itself could queue requests above a number of connections, but their time-out would already
  * run in curl's queue. So the queue is here.
  *
  * A request can stall at a server that gives each connection a worker. If all workers wait at idle
  * connections, no worker reads the request (report/http/lanes.h). Then idle connections are closed
- * until the request is answered, and the lanes shrink. No request is sent twice for that. */
+ * until the request is answered, and the lanes shrink. The stalled request itself is not sent
+ * again. */
 
 #include "report/http/http.h"
 
@@ -42,7 +43,7 @@ struct HttpTransfer {
         HttpDone done; /* NULL: the answer is ignored */
         void *userdata;
         bool writes;
-        bool stands; /* active and stalled, at the last look of on_watch() */
+        bool stands; /* active and stalled, when on_watch() last found a crowd */
         uint64_t started_usec;
         CURLcode code; /* valid when it has ended */
 };
@@ -134,7 +135,7 @@ static void transfer_activate(HttpTransfer *transfer)
 }
 
 /* Returns the queued transfer to start next: the first one that the lanes permit, so a read can
- * precede writes that must wait. NULL: none can start. */
+ * precede writes that must wait, or a write reads. NULL: none can start. */
 static HttpTransfer *next_queued(const HttpClient *client)
 {
         HttpTransfer *transfer;
@@ -163,7 +164,8 @@ static void start_queued(HttpClient *client)
         }
 }
 
-/* Removes the transfer from the active ones. Curl has already released it. */
+/* Removes the transfer from the active ones. Curl has already released it, unless the loop is
+ * broken. */
 static void transfer_deactivate(HttpTransfer *transfer)
 {
         HttpClient *client = transfer->client;

@@ -4,9 +4,9 @@
 /* An HTTP client on an sd-event loop, for one service. Only this folder uses curl.
  *
  * The client keeps connections open and uses them again. It sends as many requests at a time as the
- * server turns out to serve, at most max_connections (report/http/lanes.h); the others wait in
- * order. It knows nothing of Placement: every status of a server is an answer. It follows no
- * redirect, uses no proxy, and stores no cookie.
+ * server turns out to serve, at most max_connections (report/http/lanes.h); the others wait, reads
+ * and writes each in their order. It knows nothing of Placement: every status of a server is an
+ * answer. It follows no redirect, uses no proxy, and stores no cookie.
  *
  * All functions belong to the thread of the loop, and none blocks. A callback never runs from
  * inside http_client_send(). It runs exactly once for each request that is not cancelled. A

@@ -26,7 +26,7 @@ bool http_lanes_may_start(const HttpLanes *lanes, size_t n_active, bool writes)
         return n_active < (writes ? lanes->writes.limit : lanes->reads.limit);
 }
 
-/* Returns the time of eight usual answers, within fixed limits. */
+/* Returns the time of eight usual answers to reads, within fixed limits. */
 uint64_t http_lanes_get_patience_usec(const HttpLanes *lanes, bool writes)
 {
         uint64_t min_usec = writes ? WRITE_PATIENCE_MIN : PATIENCE_MIN_USEC;

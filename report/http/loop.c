@@ -5,7 +5,8 @@
  * handles that ended. Most of the cost is in the event loop and not in curl, so there are few calls
  * to it:
  *
- * Work that curl wants done now is done now, not in another turn of the event loop.
+ * Work that curl wants done now is done now, not in another turn of the event loop, except after
+ * the removal of a handle by the caller.
  *
  * A timer that fires early enough is not set again. Curl sets its timer several times for each
  * request, mostly to a time-out that never happens.

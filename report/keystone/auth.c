@@ -8,15 +8,16 @@
  * sleeps. From renew_usec on, the next use starts a renewal in the background, and the old token is
  * used until the new one arrives. From end_usec on, the old token is not sent any more.
  *
- * After a failure no token is requested until retry_usec. Usually the pause is a second, or the
- * Retry-After of the answer up to ten minutes. If Keystone rejects the credential, the pause is a
- * minute and doubles each time up to half an hour. Keystone counts such failures and locks
- * accounts. If Placement rejects a new token, no account is locked, and the pause is five seconds
- * and doubles up to a minute.
+ * After a failure no token is requested until retry_usec, unless auth_ask_at_once() ends the pause.
+ * Usually the pause is a second, or the Retry-After of the answer up to ten minutes. If Keystone
+ * rejects the credential, the pause is a minute and doubles each time up to half an hour. Keystone
+ * counts such failures and locks accounts. If Placement rejects a new token, no account is locked,
+ * and the pause is five seconds and doubles up to a minute.
  *
  * A server that rejects the credential is asked for its version document (GET). A server without
  * one is not Keystone but, for example, a proxy. That is an outage with a pause of five seconds to
- * a minute. Without an answer to the GET, the rejection counts.
+ * a minute. Without an answer to the GET, or after one of an overloaded server, the rejection
+ * counts.
  *
  * Invariants: at most one exchange is under way. A token is used until its end, also if its renewal
  * fails, unless Placement rejects it. A rejected token that was never accepted and was not due for

@@ -7,8 +7,8 @@
  * are compared only with each other. Other answers become outcomes with words.
  *
  * Every member of the answer is foreign text. A text of another type counts as empty, but times of
- * another type are an error. At most ROLES_MAX roles are kept, and a token must consist of
- * printable ASCII, because it becomes a header.
+ * another type are an error. At most ROLES_MAX roles are kept, and a token must consist of at most
+ * KEYSTONE_TOKEN_MAX bytes of printable ASCII, because it becomes a header.
  *
  * Tests: tests/unit/report/keystone/test-token.c */
 

@@ -2,9 +2,9 @@
 
 /* Reads Placement's answers: lists and trees of providers, the parts of one provider, names,
  * usages, allocations and free capacity. Each reader converts JSON into the values of base/. A
- * reader builds its result separately and moves it to ret at the end; the readers of allocations
- * add to ret. Trees are sorted here, parents before children, because Placement guarantees no
- * order.
+ * reader builds its result separately and moves it to ret at the end.
+ * placement_read_provider_allocations() and placement_read_consumer() add to ret. Trees are sorted
+ * here, parents before children, because Placement guarantees no order.
  *
  * The limits on the number of providers, traits, aggregates, inventories and usages protect the
  * sorted arrays of base/, where an insertion moves all later items. The number of classes,
@@ -18,7 +18,8 @@
 #include "base/json.h"
 #include "base/text.h"
 
-/* Limit for a list of names; Placement's own lists are far shorter. */
+/* Limit for a list of names, the inventories or the usages; Placement's own lists are far shorter.
+ */
 #define NAMES_MAX 8192
 
 #define NAME_SHOWN 100 /* bytes of an odd name that are shown */
@@ -186,8 +187,8 @@ static int find_parent(const PlacementProviders *providers, size_t position, siz
 }
 
 /* Computes the levels of all providers: 1 is a root, 0 is not known yet. Each walk ends at a known
- * level, so each provider is visited at most twice in a tree of any depth. A walk that is longer
- * than the list is in a cycle. */
+ * level, so the work grows with the number of providers and not with the depth. A walk that is
+ * longer than the list is in a cycle. */
 static int find_levels(const PlacementProviders *providers, const size_t *parents, size_t *levels,
                        Error *reterr)
 {
@@ -221,7 +222,7 @@ static void sort_by_level(PlacementProviders *providers, const size_t *levels,
         memcpy(providers->items, sorted, n * sizeof(PlacementProvider));
 }
 
-/* Sorts in steps that depend on each other: the order by uuid is needed for unique names and
+/* Sorts in steps that depend on each other: the order by uuid is needed for unique uuids and
  * parents, the parents for the levels, and the levels for the final order. */
 int placement_read_tree(const json_t *body, PlacementProviders *ret, Error *reterr)
 {

@@ -3,7 +3,7 @@
 
 /* Placement's answers as values. Pure. The bodies come from the network. A body of another form
  * gives -EBADMSG with words, and leaves ret unchanged. Only placement_read_provider_allocations()
- * can have added some of the allocations then. Every reader can also return -ENOMEM. */
+ * can have added some of the allocations then. A reader can also return -ENOMEM. */
 
 #include <jansson.h>
 
@@ -64,7 +64,7 @@ int placement_read_usages(const json_t *body, Resources *ret, Error *reterr);
 /* Reads {"traits": [...]}. ret must be initialised. */
 int placement_read_traits(const json_t *body, StringSet *ret, Error *reterr);
 
-/* Reads {"resource_classes": [{"name": …}, …]} and adds the names that are in wanted. ret must be
+/* Reads {"resource_classes": [{"name": …}, …]} and stores the names that are in wanted. ret must be
  * initialised. */
 int placement_read_classes(const json_t *body, const StringSet *wanted, StringSet *ret,
                            Error *reterr);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Judges answers: placement_judge() turns status and code into a ReportOutcome with a message. The
- * outcome depends on status and code, never on the text (facts G2.12). Only the flag
- * database_locked comes from the text of a 500. Any body is accepted: HTML of a proxy, nothing,
- * half of a document. Each 2xx is REPORT_DONE; the session checks its body. The other functions
- * answer questions about an outcome: whether other requests would fail too, whether a write was
- * done, which of two outcomes is worse. One table has the properties of each outcome.
+ * outcome depends on status and code, on the form of the body, and for a 404 on the path. It never
+ * depends on the text (facts G2.12). Only the flag database_locked comes from the text of a 500.
+ * Any body is accepted: HTML of a proxy, nothing, half of a document. Each 2xx is REPORT_DONE; the
+ * session checks its body. The other functions answer questions about an outcome: whether other
+ * requests would fail too, whether a write was done, which of two outcomes is worse. One table has
+ * the properties of each outcome.
  *
  * Tests: tests/unit/report/placement/test-outcome.c tests/unit/report/placement/test-error.c */
 
@@ -67,8 +68,9 @@ bool report_outcome_is_away(int outcome)
                outcome == REPORT_E_UNAUTHORIZED;
 }
 
-/* Treats a 4xx other than 408 as a decision of the server: nothing was written. After a 5xx, a 408
- * or no answer the write can have been done. */
+/* Treats a 4xx other than 408 as a decision of the server: nothing was written. A 409 is a lack of
+ * capacity unless it is REPORT_E_CONFLICT. After any other status, for example a 5xx, or no answer
+ * the write can have been done. */
 ReportWritten report_outcome_of_write(int outcome, int status)
 {
         if (outcome == REPORT_DONE)
@@ -249,8 +251,8 @@ static int judge_not_acceptable(const PlacementRequest *request, const HttpRespo
         return REPORT_E_TOO_OLD;
 }
 
-/* Maps the code of a 409 to an outcome. A 409 without a known code, for example without capacity,
- * is a refusal. */
+/* Maps the code of a 409 to an outcome. A 409 with another code or none, for example without
+ * capacity, is a refusal. */
 static int outcome_of_conflict(PlacementCode code)
 {
         switch (code) {

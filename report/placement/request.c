@@ -3,8 +3,8 @@
 /* Makes Placement's requests: those about providers, then those about consumers. Nothing is sent
  * here. A route is a literal with at most one placeholder, which is filled for the path; the
  * session counts requests by route. Out of memory gives a request without a path, which
- * session_send() reports. Types of consumers and mappings need 1.38, so they are sent only if each
- * consumer has a valid type. */
+ * session_send() reports. Types of consumers and mappings need 1.38, so they are written only if
+ * each consumer has a valid type and the caller does not set "old". */
 
 #include "report/placement/request.h"
 

@@ -3,9 +3,9 @@
 
 /* Placement's requests as values: method, path, microversion and body. Pure; nothing is sent here.
  *
- * Each request has its own microversion: the oldest one that has the feature and the error codes
- * (1.23). Most work with 1.30, so with every Placement since 2018. The free capacity of a tree
- * needs 1.31, a move of a provider below another parent 1.37, and types of consumers 1.38. */
+ * Each request has its own microversion. Most use 1.30, which has the error codes (1.23) and which
+ * every Placement since 2018 knows. The free capacity of a tree needs 1.31, a move of a provider
+ * below another parent 1.37, and types of consumers 1.38. */
 
 #include <jansson.h>
 
@@ -91,7 +91,8 @@ typedef struct PlacementReshapeItem {
 } PlacementReshapeItem;
 
 /* Makes a reshape. allocations (NULL: none) have passed placement_check_consumers(). The request
- * uses 1.38 if every consumer has a type, else 1.30, which leaves types unchanged. */
+ * uses 1.38 if there are consumers and each has a valid type, else 1.30, which leaves types
+ * unchanged. */
 PlacementRequest placement_post_reshaper(const PlacementReshapeItem *items, size_t n_items,
                                          const Allocations *allocations);
 
@@ -111,7 +112,8 @@ json_t *placement_consumers_to_json(const Allocations *allocations, bool with_ty
 PlacementRequest placement_put_consumer(const Consumer *consumer, const RequestMappings *mappings,
                                         bool old);
 
-/* Makes POST /allocations: the same for several consumers, all of them or none. */
+/* Makes POST /allocations: the same for several consumers, all of them or none, without mappings.
+ * It has the types if each consumer has a valid one. */
 PlacementRequest placement_post_consumers(const Allocations *consumers, bool old);
 
 /* Makes a request for the free amounts in the tree of root, if one of its providers can allocate

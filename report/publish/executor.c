@@ -6,12 +6,13 @@
  * runs or pauses after that, the plan is done. A step whose prerequisite failed never starts. Lanes
  * keep the order within a provider: one step of a provider runs at a time.
  *
- * Most steps are one request. After a 500 a step starts again, after a pause, at most
- * EXECUTOR_TRIES_MAX times. Three answers lead to further requests. For an inventory in use the
- * provider's allocations are read, and a set that keeps the used classes is sent. For a name that
- * is in use its holder is read. For a class that exists already (204) the request is sent once
- * more: over MySQL, Placement can answer 204 without making the class, if another request got the
- * same number at the same time. For the same reason classes are made one after another. */
+ * Most steps are one request. After a 500 a step starts again, usually after a pause, at most
+ * EXECUTOR_TRIES_MAX times in all. Three answers lead to further requests. For an inventory in use
+ * the provider's allocations are read, and a set that keeps the used classes is sent. For a name
+ * that is in use its holder is read, and then the allocations of a foreign holder. For a class that
+ * exists already (204) the request is sent once more: over MySQL, Placement can answer 204 without
+ * making the class, if another request got the same number at the same time. For the same reason
+ * classes are made one after another. */
 
 #include "report/publish/executor.h"
 
@@ -569,7 +570,8 @@ static void end_pauses(Executor *executor)
         }
 }
 
-/* Starts every step that can start, and ends the plan when no step runs or pauses. */
+/* Starts the steps that can start, up to the limit, and ends the plan when no step runs or pauses.
+ */
 static void pump(Executor *executor)
 {
         for (size_t i = 0; i < executor->plan->n_steps; i++) {

@@ -18,20 +18,21 @@
  * succeeded. A provider that the step writes was deleted by another writer, which is a conflict.
  *
  * A move that needs a newer microversion than the service has is REPORT_E_REFUSED, and the provider
- * keeps its parent. After any other rejection the mirror also forgets all names, because a known
- * class or trait might be gone.
+ * keeps its parent. After any other REPORT_E_REFUSED, except that of a batch, the mirror also
+ * forgets all names, because a known class or trait might be gone.
  *
  * duplicate_name: the provider with that name is looked up. If it is the provider itself, the
- * outcome is a conflict. The allocations of another provider are counted for the message.
+ * outcome is a conflict. The allocations of another provider are counted for the message. If there
+ * is none, another provider has the uuid.
  *
  * 500: the step starts again a bounded number of times, with jitter. Only one request is sent at a
  * time for the rest of this plan, because a service on SQLite answers parallel writes with 500.
  * Later plans also do so if the answer says that the database was locked.
  *
- * A rejected batch is a conflict, and the caller plans again without one. A batch that lost a race
- * stays a batch, EXECUTOR_BATCH_RACES_MAX times in a row.
+ * A rejected batch is a conflict, and the caller plans again without one. After a lost race the
+ * next plan has a batch again, until EXECUTOR_BATCH_RACES_MAX were lost in a row.
  *
- * If the service is away or rejects this client, no further step starts.
+ * After a fatal outcome (report_outcome_is_fatal()) no further step starts.
  *
  * The outcome is the worst of all (report_outcome_worse()), with the words of the first step that
  * had it. The work is bounded: a step starts at most EXECUTOR_TRIES_MAX times, once more for an

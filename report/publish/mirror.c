@@ -4,7 +4,7 @@
  * entry for each of its providers. The entry has the generation of the provider (-1: stale), and
  * during a read the generation of each part. A change of a part sets the generation last, so that a
  * failure leaves the provider stale. The mirror also stores the names of classes and traits that
- * its providers have, because Placement knows them.
+ * its providers have, because Placement knows them, and those that were looked up or created.
  *
  * The tree can be shared (provider_tree_ref()). Then own_tree() replaces it with a copy before the
  * first change. So each function that changes the tree calls own_tree() first and looks up

@@ -10,9 +10,9 @@
  * Providers of other trees that share with this tree through aggregates are not included, because
  * the agent never writes them: see sharing.h.
  *
- * A refresh works on a copy (mirror_make_next()), which replaces the mirror when every read has
- * succeeded. A refresh that fails leaves the mirror unchanged, and the next one continues with the
- * copy.
+ * A refresh of providers works on a copy (mirror_make_next()), which replaces the mirror when every
+ * read has succeeded. A refresh that fails leaves the tree of the mirror unchanged, and the next
+ * one continues with the copy.
  *
  * A provider that was deleted and created again can have the old generation. The list that shows it
  * has a newer last-modified, which the mirror remembers in its list.
@@ -61,7 +61,8 @@ DEFINE_CLEANUP(Mirror *, mirror_free);
 /* Returns the generation, -1 if the provider is unknown or stale. */
 int64_t mirror_get_generation(const Mirror *mirror, const Uuid *provider);
 
-/* Checks whether the mirror has exactly these providers, and none is stale. */
+/* Checks whether the mirror has exactly these providers, with these generations, names and parents,
+ * and none is stale. */
 bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers);
 
 /* Notes the list that the mirror has just been compared with or made from. Then no provider is
@@ -102,7 +103,8 @@ int mirror_write(Mirror *mirror, const Provider *written, PlacementPart part, in
  * writer), and after -ENOENT, -ELOOP or -ENOMEM. */
 int mirror_move(Mirror *mirror, const Uuid *moved, const Uuid *parent, int64_t generation);
 
-/* Removes a provider and its descendants. */
+/* Removes a provider and its descendants. If memory runs out, the provider becomes stale instead.
+ */
 void mirror_remove(Mirror *mirror, const Uuid *provider);
 
 /* Makes a provider stale. For NULL, and for an unknown provider, the list of providers must be read
@@ -120,9 +122,9 @@ void mirror_forget_names(Mirror *mirror, bool also_known);
 int mirror_learn_class(Mirror *mirror, const char *name, bool exists);
 int mirror_learn_trait(Mirror *mirror, const char *name, bool exists);
 
-/* Lists the traits and custom classes of desired that are neither known to exist nor known to be
- * missing. If a list has any, it also has those that Placement lacked earlier, because an upgrade
- * can have added them. Standard classes are not listed, because they cannot be created. Both lists
- * must be initialised. -ENOMEM. */
+/* Lists the valid traits and the custom classes of desired that are neither known to exist nor
+ * known to be missing. If a list has any, it also has those that Placement lacked earlier, because
+ * an upgrade can have added them. Standard classes are not listed, because they cannot be created.
+ * Both lists must be initialised. -ENOMEM. */
 int mirror_list_unknown(const Mirror *mirror, const ProviderTree *desired, StringSet *ret_traits,
                         StringSet *ret_classes);

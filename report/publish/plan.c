@@ -10,7 +10,7 @@
  * The builder looks at two trees: desired, and the mirror's. A provider in only one of them is
  * created or deleted; one in both is compared part by part. find_old() and before() look into the
  * mirror. Invariant: all dependencies are indexes of earlier steps, so the plan has no cycle.
- * plan_make_groundwork() runs only the phases that need no allocations. */
+ * plan_make_groundwork() makes only the steps that need no allocations. */
 
 #include "report/publish/plan.h"
 
@@ -22,7 +22,7 @@
 
 #define NO_STEP SIZE_MAX
 
-/* Smallest number of inventories for a batch. Fewer are sent one by one: that needs few more
+/* Smallest number of providers for a batch. Fewer are sent one by one: that needs few more
  * requests, and these are independent of each other. */
 #define BATCH_MIN 4
 
@@ -296,8 +296,8 @@ static void leave_out_traits(const Builder *builder, Provider *provider)
                         string_set_remove(&provider->traits, provider->traits.items[i - 1]);
 }
 
-/* Checks that the provider keeps its name, and that it stays a root or stays below a parent.
- * Placement permits no other change. */
+/* Checks that the provider keeps its name, and that it stays a root or stays below a parent. A plan
+ * has no step for another change. */
 static int check_identity(const Builder *builder, const Provider *provider)
 {
         const Provider *old = find_old(builder, provider);
@@ -404,9 +404,10 @@ static size_t find_ensure(const StringSet *names, size_t first, const char *name
         return NO_STEP;
 }
 
-/* Adds the deletion of a provider, unless it has one. It waits for the deletions and moves of its
- * children. All these steps exist: the caller walks the mirror backwards, and moves come before
- * deletions. The inventories are deleted first, unless the reshape removes them. */
+/* Adds the deletion of a provider, unless it has one. It waits for the reshape, and for the
+ * deletions and moves of its children. All these steps exist: the caller walks the mirror
+ * backwards, and moves come before deletions. The inventories are deleted first, unless the reshape
+ * removes them. */
 static int add_delete(Builder *builder, const Provider *provider)
 {
         Node *node = table_find(&builder->deletes, &provider->uuid);
@@ -506,8 +507,8 @@ static int make_moves_away(Builder *builder, const Provider *holder)
 }
 
 /* Deletes the provider of the mirror that has the name of a new one, with its descendants that are
- * not desired, before the creation. Names are unique in Placement. -EINVAL if the inventories must
- * first leave it in a reshape of allocations, or from make_moves_away(). */
+ * not desired, before the creation. Names are unique in Placement. -EINVAL if the plan has a
+ * reshape of allocations, which must come first, or from make_moves_away(). */
 static int make_room_for_name(Builder *builder, const Provider *provider)
 {
         const Provider *holder = provider_tree_find_name(builder->mirror, provider->name);
@@ -670,7 +671,7 @@ static void choose_batch(Builder *builder)
 }
 
 /* Chooses the providers of the reshape. With consumers these are all whose inventories change, also
- * those that are deleted, or one unchanged provider. Without consumers they are the batch. */
+ * those that are deleted, or else one unchanged provider. Without consumers they are the batch. */
 static int choose_reshaped(Builder *builder)
 {
         const ProviderTree *desired = builder->desired, *mirror = builder->mirror;

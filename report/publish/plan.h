@@ -12,15 +12,16 @@
  * allocations. For each provider the order is inventories, aggregates, traits, with one step at a
  * time. Deletions come last, children before parents.
  *
- * A provider is emptied before it is deleted. Placement deletes a provider even if it was allocated
- * since the last read, but it refuses to empty it then. A deletion comes before a creation only if
- * the new provider has the name of the deleted one. Children that stay then move twice: before the
- * deletion below an ancestor that stays, and later below their own parents.
+ * A provider with inventories is emptied before it is deleted, by a step of its own or by the
+ * reshape. Placement deletes a provider even if it was allocated since the last read, but it
+ * refuses to empty it then. A deletion comes before a creation only if the new provider has the
+ * name of the deleted one. Children that stay then move twice: before the deletion below an
+ * ancestor that stays, and later below their own parents.
  *
  * With allocations, all changes of inventories are in one PLAN_RESHAPE with them, after all
  * creations, and later steps depend on it. Without allocations, inventories that change together
  * are also in one reshape, if the service permits it and if a rejection loses nothing. That is a
- * batch, and the same plan can be made without it. */
+ * batch of at least four providers, and the same plan can be made without it. */
 
 #include "base/allocation.h"
 #include "base/provider-tree.h"
@@ -56,7 +57,7 @@ typedef struct Plan {
         size_t n_allocated;
         ProviderTree *desired;    /* source of the bodies: a reference, or a copy without the
                                    * unusable traits */
-        Allocations *allocations; /* a copy, or NULL: no reshape */
+        Allocations *allocations; /* a copy, or NULL: none is moved */
         Uuid *reshaped;           /* the providers in the inventories of the reshape; those that are
                                    * not in desired are emptied */
         size_t n_reshaped;
@@ -69,9 +70,9 @@ typedef struct Plan {
  * With may_batch, inventories can be sent by the reshaper.
  *
  * Returns -EINVAL for a provider that would have to change its name, or would become or stop being
- * a root. Also returns -EINVAL for a new provider with the name of a deleted one in two cases: a
- * reshape must come first, or a child of the deleted one stays and none of its ancestors does.
- * Returns -ENOMEM when out of memory. */
+ * a root. Also returns -EINVAL for a new provider with the name of a deleted one in two cases: the
+ * plan has a reshape of allocations, or a child of the deleted one stays and none of its ancestors
+ * does. Returns -ENOMEM when out of memory. */
 int plan_make(const ProviderTree *desired, const Mirror *mirror, const Allocations *allocations,
               bool may_batch, Plan **ret, Error *reterr);
 

@@ -5,10 +5,10 @@
  * as text and as JSON, steps as requests with the mirror's generations, and the changes of the
  * mirror after an answer.
  *
- * The answer to most writes has the new generation of the provider. The answer to a reshape has
- * none, so the new generations are computed (rise_of()). The answer to the deletion of inventories
- * has none either, so the mirror forgets the provider. step_keep_used() serves the executor when
- * classes are in use. */
+ * The answer to most writes of a provider has its generation. The answer to a reshape has none, so
+ * the new generations are computed (rise_of()). The answer to the deletion of inventories has none
+ * either, so the mirror forgets the provider. step_keep_used() serves the executor when classes are
+ * in use. */
 
 #include "report/publish/step.h"
 

@@ -37,14 +37,14 @@ int step_make_request(const Plan *plan, const PlanStep *step, const Mirror *mirr
 int step_apply(const Plan *plan, const PlanStep *step, Mirror *mirror, const json_t *body,
                Error *reterr);
 
-/* Makes the mirror forget the providers of the step, because its result is unknown or Placement and
- * the mirror differ. */
+/* Makes the mirror forget the provider of the step, or for a reshape the list of providers, because
+ * its result is unknown or Placement and the mirror differ. A class or trait changes nothing. */
 void step_forget(const PlanStep *step, Mirror *mirror);
 
 /* Makes the inventories to send while classes of the provider are in use: the desired ones, and the
- * mirror's records of the classes in use. They go into ret, which must be zeroed; the caller frees
- * its inventories. The text in words names the classes that desired lacks and that are in use, with
- * their consumers, for example "VGPU (3 in use by <uuid> and 1 more)". It is empty if there is
- * none. -ENOMEM. */
+ * mirror's records of the classes in use that desired lacks. They go into ret, which must be
+ * zeroed; the caller frees its inventories. The text in words names the classes that desired lacks
+ * and that are in use, with their consumers, for example "VGPU (3 in use by <uuid> and 1 more)". It
+ * is empty if there is none. -ENOMEM. */
 int step_keep_used(const Provider *desired, const Provider *mirror, const Allocations *holdings,
                    Provider *ret, char *words, size_t size);

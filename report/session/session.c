@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Sends the requests to Placement: gets a pass (the header that authenticates) from auth, rejects
- * requests that [agent] nova forbids, adds the headers, judges and parses each answer, and counts.
- * A SessionCall is one request until its callback. A call without a transfer is held: it waits for
- * a pass of auth, or for a busy server (the gate). A call that is rejected when it is made is held
- * too, until the loop runs its callback. When the pass changes or a busy server shuts the gate, the
- * calls that http has not started yet are taken back and held. Held calls are sent from a deferred
- * event source, oldest first. Invariant: a call starts over after a 401 at most once. After the
- * answer of a busy server it starts over as often as the credit of report/session/pace.h permits. A
- * callback can free the session, so each function that runs one does it last. */
+/* Sends the requests to Placement: rejects requests that [agent] nova forbids, gets a pass (the
+ * header that authenticates) from auth, adds the headers, judges each answer, parses the body of a
+ * success, and counts. A SessionCall is one request until its callback. A call without a transfer
+ * is held: it waits for a pass of auth, or for a busy server (the gate). A call that is rejected
+ * when it is made is held too, until the loop runs its callback. When the pass changes or a busy
+ * server shuts the gate, the calls that http has not started yet are taken back and held. Held
+ * calls are sent from a deferred event source, oldest first. Invariant: a call starts over after a
+ * 401 at most once. After the answer of a busy server it starts over as often as the credit of
+ * report/session/pace.h permits. A callback can free the session, so each function that runs one
+ * does it last. */
 
 #include "report/session/session.h"
 
@@ -222,8 +223,8 @@ static bool is_nowhere(int result, const SessionAnswer *answer)
                (result == REPORT_E_UNAVAILABLE && answer->status < 300);
 }
 
-/* Passes the status to auth. Returns true if the call must start over with another pass. That
- * happens at most once for each call. */
+/* Passes the status to auth, or 0 if Placement was not at its endpoint. Returns true if the call
+ * must start over with another pass. That happens at most once for each call. */
 static bool learn(SessionCall *call, int result, const SessionAnswer *answer, Error *reterr)
 {
         bool nowhere = is_nowhere(result, answer);
