@@ -6,8 +6,8 @@
  * uses. The fixed parts of the bash function are the texts bash_head to bash_tail. Between them are
  * a branch for each verb with options, and a branch for each verb whose arguments can be completed.
  * Words that are known only at run time, such as ids of claims, are read by calling computectl.
- * Limit: zsh completes verbs and options, but no arguments of verbs, and offers each option for
- * each verb.
+ * Both complete the values of --json, --config and --host. Limit: zsh completes no arguments of
+ * verbs, and offers each option for each verb.
  *
  * Tests: tests/integration/ctl/test_completion.py */
 

@@ -270,8 +270,8 @@ bool reporter_is_restored(const Reporter *reporter)
         return reporter->refreshed && reporter->restored;
 }
 
-/* Forgets also the knowledge of the executor: the reshaper access, a failed batch, and that writes
- * must be serial. The counter of retries and the receiver of deleted providers stay. */
+/* Forgets also the knowledge of the executor: the reshaper access, failed and lost batches, and
+ * that writes must be serial. The counter of retries and the receiver of deleted providers stay. */
 void reporter_forget(Reporter *reporter)
 {
         mirror_forget_generations(reporter->mirror);

@@ -58,7 +58,8 @@ Reporter *reporter_free(Reporter *reporter);
 DEFINE_CLEANUP(Reporter *, reporter_free);
 
 /* Sets the receiver of deleted providers; NULL: none. The callback deleted receives each provider
- * that Placement deleted because a plan asked for it. It must not call the reporter. */
+ * that Placement deleted because a plan asked for it, or that was gone already then. It must not
+ * call the reporter. */
 void reporter_set_deleted(Reporter *reporter,
                           void (*deleted)(const Uuid *provider, const char *name, void *userdata),
                           void *userdata);

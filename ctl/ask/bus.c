@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Calls methods of compute-agentd over D-Bus: opens the connection, builds the message, waits for
- * the reply, and turns each failure into words. An error that the agent made keeps its words; other
- * errors get an advice where one is known. If no agent is on the bus, systemd is asked for the
- * state of the agent's unit, and the words explain it. The control group of a guest's unit comes
- * from systemd too.
+ * the reply, and turns each failure into words. The standard errors for a missing agent,
+ * permission, reply or method get words of their own, with an advice. Any other error keeps its
+ * words. If no agent is on the bus, systemd is asked for the state of the agent's unit, and the
+ * words explain it. The control group of a guest's unit comes from systemd too.
  *
  * A request of "claim" and "explain" is written into its message here. The order of the containers
  * must match BUS_CLAIM_IN (formats/interface.h). Replies are copied, so that no caller owns a
@@ -155,8 +155,8 @@ static int explain_absence(sd_bus *bus, Error *reterr)
 }
 
 /* Stores the reason why a call failed. Returns a negative errno: CTL_NOT_RUNNING if no agent is on
- * the bus, -E2BIG if the agent could not decide a request. r: the result of sd-bus. An error that
- * the agent itself made keeps the words of the agent. */
+ * the bus, -E2BIG if the agent could not decide a request. r: the result of sd-bus. An error
+ * without a branch of its own here keeps its words. */
 static int explain(sd_bus *bus, int r, const sd_bus_error *error, Error *reterr)
 {
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_SERVICE_UNKNOWN,

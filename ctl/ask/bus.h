@@ -4,9 +4,9 @@
 /* Calls of compute-agentd over D-Bus, and one question to systemd. Each function blocks until the
  * reply or the time limit. A call never starts the agent.
  *
- * Errors are words for people: those of the agent, or an advice. CTL_NOT_RUNNING means that there
- * is no bus, or no agent on it. -E2BIG means that the agent could not decide a request within its
- * limit of work. */
+ * Errors are words for people: those of the agent, or a text with an advice. CTL_NOT_RUNNING means
+ * that there is no bus, or no agent on it. -E2BIG means that the agent could not decide a request
+ * within its limit of work. */
 
 #include <systemd/sd-bus.h>
 
@@ -57,8 +57,8 @@ int ctl_bus_describe(sd_bus *bus, const char *document, const char *format, json
                      Error *reterr);
 
 /* Finds the control group of a unit that the service manager on that bus runs. A name without a
- * suffix is that of a service. Returns -ESRCH if the unit does not run. The caller frees the
- * text. */
+ * suffix is that of a service. Returns -ESRCH if the unit is loaded but does not run, and another
+ * errno of systemd for an unknown unit. The caller frees the text. */
 int ctl_bus_control_group(sd_bus *bus, const char *unit, char **ret, Error *reterr);
 
 /* Creates a claim and returns it (CLAIM_FORMAT). Without a consumer, returns whether the request
@@ -71,6 +71,6 @@ int ctl_bus_move_claim(sd_bus *bus, const char *from, const char *to, const char
 
 /* Calls PrepareGuest, GuestStarted or GuestReleased with one text, or with two if argument2 is not
  * NULL. If the agent rejects the guest, *ret_refused is set to the start of a sentence (static).
- * A call that succeeds leaves it unchanged. */
+ * Any other result leaves it unchanged. */
 int ctl_bus_guest(sd_bus *bus, const char *method, const char *argument, const char *argument2,
                   uint64_t timeout_usec, const char **ret_refused, Error *reterr);

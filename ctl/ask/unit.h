@@ -36,9 +36,8 @@ void ctl_unit_done(CtlUnit *unit);
  * asked. */
 int ctl_unit_read(sd_bus *bus, CtlUnit *ret);
 
-/* Stores why the agent does not answer, with the next step, if the unit failed, starts or is
- * active. Otherwise, for example if the unit is only stopped, returns false and stores nothing.
- * Pure. */
+/* Stores why the agent does not answer if the unit failed, starts or is active. Otherwise, for
+ * example if the unit is only stopped, returns false and stores nothing. Pure. */
 bool ctl_unit_explain(const CtlUnit *unit, Error *reterr);
 
 /* Checks whether the sandbox of the unit lets the service write below that folder. Pure. */

@@ -5,9 +5,10 @@
  * they write to the page's output.
  *
  * A list has one line for each provider of a claim, and the table cells about the whole claim are
- * in its first line. View decides the columns of a list by the width of the terminal, the content
- * and --history. One claim is a sequence of parts. Each but the first begins with an empty line,
- * and is left out if it would be empty. */
+ * in its first line. View decides the columns of a list by the width of the terminal, the content,
+ * --history and --columns. One claim is a sequence of parts: fields, allocations and others
+ * (print_held()). Each part after the allocations begins with an empty line, and is left out if it
+ * would be empty. */
 
 #include "ctl/print/claims.h"
 

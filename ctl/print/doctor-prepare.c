@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Judges the work of compute-agent-prepare by its records.
+/* Judges the work of compute-agent-prepare by its two records: that of the cards with their
+ * functions, and that of the partitions of devices. Without a section that needs a record, nothing
+ * is judged. A missing record, or an error of the whole run, is the only finding about it.
+ * Otherwise each difference is a finding, and "ok" means that there is none. Limit: from
+ * PREPARE_FINDINGS_MAX findings on, differences of functions are only counted. Pure.
  *
  * Tests: tests/unit/ctl/print/test-doctor.c */
 
@@ -12,7 +16,7 @@
 #include "ctl/print/finding.h"
 #include "ctl/print/json.h"
 
-#define PREPARE_FINDINGS_MAX 8 /* findings of judge_prepare() before functions are not listed */
+#define PREPARE_FINDINGS_MAX 8 /* findings about cards before functions are not listed */
 
 #define PREPARE_ENABLE \
         "Run \"systemctl enable --now compute-agent-prepare.service compute-agent-prepare.path\""

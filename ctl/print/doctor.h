@@ -6,7 +6,8 @@
  * Those of --hardware-only have none, and of several warnings of the configuration only the last
  * one has it.
  *
- * The caller gathers the facts. Their judgement asks neither the agent nor the system. */
+ * The caller gathers the facts. Their judgement asks neither the agent nor the system, except for
+ * the user id of this process. */
 
 #include "base/json.h"
 #include "config/config.h"
@@ -30,8 +31,8 @@ typedef struct CtlFacts {
         const json_t *status;         /* the document of ctl/print/status.h */
         const Snapshot *snapshot;     /* NULL: not polled; see snapshot_error */
         Error snapshot_error;
-        const json_t *connect; /* the document of agent/helper/main.c; NULL: no Keystone is used, or
-                                  see connect_error */
+        const json_t *connect; /* the document of agent/helper/main.c; NULL: no Placement is
+                                  configured, or see connect_error */
         Error connect_error;
         const json_t *identity; /* the document of agent/helper/main.c; NULL: no Placement to
                                    compare with, or see identity_error */

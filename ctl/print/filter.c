@@ -6,9 +6,10 @@
  * that have a device without a claim.
  *
  * The main structures are CtlFilter (all members must match) and Sought, a word that can name many
- * kinds of things. A word for a card also names its virtual functions. The device of a filter
- * matches in letters of either case. A word of Sought matches exactly, with a uuid in small
- * letters. Limit: a span of time has at most nine digits. */
+ * kinds of things. The device of a filter matches in letters of either case. A word of Sought
+ * matches exactly, with a uuid in small letters. If it is a device of the host, in letters of
+ * either case, it also names the provider and the virtual functions of that device. Limit: a span
+ * of time has at most nine digits. */
 
 #include "ctl/print/filter.h"
 

@@ -17,8 +17,8 @@ typedef struct CtlFilter {
         uint64_t since_usec; /* CLOCK_REALTIME */
 } CtlFilter;
 
-/* Parses "today", "yesterday", "-2h" (s, min, h, d, w; also "2h ago") or "2026-11-20[ 10:00[:00]]"
- * in the local time zone. Returns -EINVAL with words. */
+/* Parses "today", "yesterday", "-2h" (s, sec, min, m, h, d, day, days, w; also "2h ago") or
+ * "2026-11-20[ 10:00[:00]]" in the local time zone. Returns -EINVAL with words. */
 int ctl_filter_parse_time(const char *text, uint64_t now_usec, uint64_t *ret_usec, Error *reterr);
 
 /* Checks the state of a filter against the states of claims, or the kinds of events. Returns

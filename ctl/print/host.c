@@ -4,8 +4,8 @@
  * devices, mediated devices and domains. Pure.
  *
  * Each table has its own function and is left out if the snapshot has no such items. Devices that
- * guests cannot get are left out unless the style has "all", and a last line counts them. A device
- * with several mdev types has a line for each type. */
+ * guests cannot get are left out unless the style has "all", and a last line counts them if the
+ * style has a legend. A device with several mdev types has a line for each type. */
 
 #include "ctl/print/host.h"
 

@@ -4,10 +4,12 @@
  * IDENTITY_FORMAT), and derives the exit code. It is 1 if a change was rejected, and for "check" if
  * the identity is not good. Pure, except that it writes to the page's output.
  *
- * "show" prints the known facts, "adopt" and "rename" print the changes, and "check" prints only
- * the verdict with its advice. Invariant: if "adopt" or "rename" was rejected, the reason is
- * printed in place of the verdict. An unknown name, uuid or provider is printed in words; other
- * unknown facts are left out. With --dry-run, "adopt" prints the provider that it would adopt. */
+ * "show" prints the known facts, and with a legend the verdict of an identity that is not good.
+ * "adopt" and "rename" print the changes, and the verdict when they are done. "check" prints only
+ * the verdict, why Placement was not asked, and the advice. Invariant: if "adopt" or "rename" was
+ * rejected, the reason is printed in place of the verdict. An unknown name, uuid or provider is
+ * printed in words; other unknown facts are left out. With --dry-run, "adopt" prints the provider
+ * that it would adopt. */
 
 #include "ctl/print/identity.h"
 

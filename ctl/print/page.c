@@ -5,8 +5,8 @@
  * makes formatters testable.
  *
  * Invariants: each text is escaped before it reaches the stream, except labels and the text of
- * ctl_page_lines(), which its caller escaped. A failed allocation sets page->failed and writes
- * nothing. A colour ends with each text and each line. Limit: a width from $COLUMNS above 4096 is
+ * ctl_page_lines(), which its caller escaped. A failed allocation sets page->failed and leaves out
+ * the text. A colour ends with each text and each line. Limit: a width from $COLUMNS above 4096 is
  * ignored. */
 
 #include "ctl/print/page.h"

@@ -200,7 +200,8 @@ static void print_running(const char *node, const char *summary, CtlColour colou
         ctl_page_lines(page, INDENT, colour, rest);
 }
 
-/* Prints the first line. An agent that does not run has a hollow mark and no colour. */
+/* Prints the first line. An agent that does not run has a hollow mark, in ASCII "*", and no colour.
+ */
 static void print_verdict(const json_t *status, CtlPage *page)
 {
         bool utf8 = page->style.utf8;

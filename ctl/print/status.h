@@ -26,8 +26,9 @@ CtlStatusExit ctl_status_exit(const json_t *status);
 
 void ctl_status_print(const json_t *status, CtlPage *page);
 
-/* Prints a line without its newline and without a time: "synced: Placement is equal to this host; 3
- * providers, 1 claim; VCPU 2/16, …". tree: a document of TREE_FORMAT, or NULL. */
+/* Prints a line without its newline and without a time, for an agent that does not run only its
+ * summary: "synced: Placement is equal to this host; 3 providers, 1 claim; VCPU 2/16, …". tree: a
+ * document of TREE_FORMAT, or NULL. */
 void ctl_status_print_line(const json_t *status, const json_t *tree, CtlPage *page);
 
 /* Prints the last n lines of the service in the journal of this boot, as "systemctl status" does.

@@ -9,8 +9,8 @@
 #define CTL_TEXT_MAX 128 /* bytes; enough for each text in a caller's buffer */
 
 /* Returns a copy in which nothing can control a terminal; the caller frees. Control characters (C0,
- * DEL, C1), characters that change the direction of writing, and bytes that are not UTF-8 become
- * \xNN. Without utf8, everything that is not ASCII does too. NULL: memory ran out. */
+ * DEL, C1), characters that separate lines or change the direction of writing, and bytes that are
+ * not UTF-8 become \xNN. Without utf8, all that is not ASCII does too. NULL: memory ran out. */
 char *ctl_text_escape(const char *foreign, bool utf8);
 
 /* Returns a copy of an escaped text that has at most n characters (n >= 3): "host1_…_00_0". The

@@ -5,8 +5,9 @@
  * agent, before the agent is asked to claim. Lists are fetched as whole documents and filtered
  * here.
  *
- * The table ctl_claim_verbs maps each verb to its two functions: check_…() examines the command
- * line without the agent, verb_…() runs the verb. Most of the checks are at the end of the file.
+ * The table ctl_claim_verbs maps each verb to its functions: check_…(), if there is one, examines
+ * the command line without the agent, and verb_…() runs the verb. Most of the checks are at the end
+ * of the file.
  *
  * Tests: tests/unit/ctl/verbs/test-options.c tests/integration/ctl/test_lists.py
  * tests/integration/claims/test_claims.py */
@@ -77,7 +78,7 @@ static int resolve_mappings(Ctl *ctl, Error *reterr)
         return r < 0 ? r : ctl_request_resolve(request, tree, reterr);
 }
 
-/* Reads the number of a process from the first line of a file. */
+/* Reads the number of a process from the start of a file. */
 static int read_pid_file(const char *path, uint32_t *ret, Error *reterr)
 {
         _cleanup_fclose_ FILE *file = fopen(path, "re");

@@ -48,7 +48,8 @@ bool ctl_must_ask(const Ctl *ctl);
 int ctl_ask(Ctl *ctl, const json_t *document, void (*print)(const json_t *document, CtlPage *page),
             const char *question, Error *reterr);
 
-/* Prints on standard error that a spelling of an earlier release is still accepted. */
+/* Prints on standard error that a spelling of an earlier release is still accepted, unless --quiet
+ * is given. */
 void ctl_note_old_spelling(const Ctl *ctl, const char *old, const char *now);
 
 /* Redirects the output to the pager, if one is wanted. The caller must have fetched everything, so

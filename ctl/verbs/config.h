@@ -10,7 +10,8 @@
 #include "ctl/ask/unit.h"
 
 /* Prints each file below its name. The values of secrets, and of options that the agent does not
- * know, are hidden. config: a file instead of those of the host, or NULL. */
+ * know, are hidden (config.c has the exceptions). config: a file instead of those of the host, or
+ * NULL. */
 int ctl_config_cat(const char *config, FILE *output, Error *reterr);
 
 /* The state of the configuration before a start. */

@@ -4,10 +4,10 @@
  * A cordon is a state of the agent that lasts until "uncordon". A drain only lists the claims that
  * must move. A retirement removes the host from Placement, and "retire --undo" publishes it again.
  * A retirement is refused while guests, or providers that another service created below the host,
- * are there. "retire" asks a person at the terminal first.
+ * are there. "retire" without --undo asks a person at the terminal first.
  *
- * "cordon" and "uncordon" return 1 if Placement does not have the change yet, but "retire --undo"
- * returns 0 then. "drain" returns 3 while claims are left. "retire" returns 3 if it is refused.
+ * "cordon", "uncordon" and "retire --undo" return 1 if Placement does not have the change yet.
+ * "drain" returns 3 while claims are left. "retire" returns 3 if it is refused.
  *
  * Tests: tests/integration/agent/test_cordon.py tests/integration/agent/test_retire.py */
 

@@ -6,8 +6,9 @@
  *
  * These verbs gather facts: the configuration, the status, a snapshot, the path to Placement. The
  * judgement is in ctl/print/doctor.c. A fact that cannot be gathered leaves its error in CtlFacts,
- * and the other checks continue. All verbs work while the service is stopped. "identity adopt"
- * without --dry-run requires that, because a running agent has loaded the old uuid.
+ * and the other checks continue. If a running agent gives no status, "doctor" fails. All verbs work
+ * while the service is stopped. "identity adopt" without --dry-run requires that, because a running
+ * agent has loaded the old uuid.
  *
  * Tests: tests/integration/ctl/test_exit_codes.py tests/integration/agent/test_identity.py */
 

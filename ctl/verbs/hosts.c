@@ -2,10 +2,10 @@
 
 /* Runs a verb for several hosts: "computectl -H host1,host2" and "--hosts-file". For each host a
  * child process runs the whole verb with its own connection over ssh, at most AT_ONCE at the same
- * time. A child cannot ask a person, so the parent asks once for all hosts. The parent collects the
- * outputs and prints them in the order of the command line, as sections or as one JSON document.
- * The exit code is the worst one of the hosts (worse()). Limit: output that is no JSON is left out
- * of the JSON document. */
+ * time. A child cannot ask a person, so the parent asks once for all hosts before a verb with the
+ * option --yes. The parent collects the outputs and prints them in the order of the command line,
+ * as sections or as one JSON document. The exit code is the worst one of the hosts (worse()).
+ * Limit: output that is no JSON is left out of the JSON document. */
 
 #include "ctl/verbs/verbs.h"
 
@@ -101,7 +101,7 @@ static json_t *make_document(const CtlChild *children, size_t n)
 }
 
 /* Prints the output of each host below a line with its name. Errors go to standard error. With
- * --quiet, hosts without output are left out. */
+ * --quiet, hosts without output and errors are left out. */
 static void print_texts(Ctl *ctl, const CtlChild *children, size_t n)
 {
         FILE *output = ctl->page.output;

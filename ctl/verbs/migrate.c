@@ -11,8 +11,8 @@
  *
  * A node is a configuration file, which names the host, the identity of its root provider and its
  * state folder. For each node the program runs one cycle of compute-agentd (--once). A node whose
- * cycle fails does not stop the next ones, but an agent that cannot be started does. The words are
- * those of the first failure.
+ * cycle fails does not stop the next ones, but a process that cannot be made, or a socket that its
+ * owner cannot get, does. The words are those of the first failure.
  *
  * Tests: tests/integration/reshape/test_reshape.py */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Parses the options of a request of "claim" and "explain". Each option has a reader in one table.
+/* Parses those options of a request of "claim" and "explain" that are not flags or plain texts.
+ * Each option has a reader in one table.
  *
  * The main structure is CtlRequest. The first error of a value is stored in the request, and later
  * values are ignored. So options can be parsed before the verb is known. ctl_request_check()
  * reports the error. Names of providers stay texts until ctl_request_resolve() has the tree.
- * Limits: a number of the layout has at most nine digits, and cells must be given in their
- * order. */
+ * Limits: a number of the layout has at most nine digits, and cells are given in their order. */
 
 #include "ctl/verbs/request.h"
 

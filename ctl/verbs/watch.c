@@ -14,7 +14,7 @@
  * each second, so that ages advance; fetch_usec decides whether it fetches too. On a terminal the
  * alternate screen is used, without a cursor and with unbuffered keys. A page is written in one
  * piece without clearing first, so it does not flicker. Limit: each call of a fetch blocks the loop
- * for up to 5 s.
+ * for up to 5 s, and opening a bus over ssh can block it longer.
  *
  * Tests: tests/integration/ctl/test_watch.py tests/unit/ctl/print/test-status.c */
 

@@ -6,7 +6,7 @@
  * A token has two times, renew_usec and end_usec, counted from the request for it (asked_usec). All
  * times here are of CLOCK_BOOTTIME, which cannot be set and which counts the time that a host
  * sleeps. From renew_usec on, the next use starts a renewal in the background, and the old token is
- * used until the new one arrives. From end_usec on, the old token is not sent any more.
+ * used until the new one arrives. From end_usec on, the old token is not handed out any more.
  *
  * After a failure no token is requested until retry_usec, unless auth_ask_at_once() ends the pause.
  * Usually the pause is a second, or the Retry-After of the answer up to ten minutes. If Keystone

@@ -18,8 +18,7 @@
 #include "base/json.h"
 #include "base/text.h"
 
-/* Limit for a list of names, the inventories or the usages; Placement's own lists are far shorter.
- */
+/* Limit for a list of names, inventories or usages; Placement's own lists are far shorter. */
 #define NAMES_MAX 8192
 
 #define NAME_SHOWN 100 /* bytes of an odd name that are shown */
