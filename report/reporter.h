@@ -64,11 +64,12 @@ void reporter_set_deleted(Reporter *reporter,
                           void (*deleted)(const Uuid *provider, const char *name, void *userdata),
                           void *userdata);
 
-/* Updates the mirror: one GET /resource_providers?in_tree=, then reads of the providers whose
- * generation changed. If the tree has aggregates, the refresh also reads the sharing providers when
- * they are due (sharing.h). A failure of that read does not fail the refresh. An unknown root
- * leaves an empty tree, and publish will create it. REPORT_E_REFUSED if Placement has the root
- * under another name. -EBUSY while an attempt is under way, -ENOMEM. */
+/* Updates the mirror: one GET /resource_providers?in_tree=, then reads of the providers that are
+ * new or changed (refresh.h). The refresh also reads the sharing providers of the tree's
+ * aggregates, and the usage of DISK_GB, when they are due (sharing.h). A failure of these reads
+ * does not fail the refresh. An unknown root leaves an empty tree, and publish will create it.
+ * REPORT_E_REFUSED if Placement has the root under another name. -EBUSY while an attempt is under
+ * way, -ENOMEM. */
 int reporter_refresh(Reporter *reporter, ReporterDone done, void *userdata);
 
 /* Returns the knowledge about Placement for reporter_restore() of a later process, as a new
@@ -143,8 +144,8 @@ int reporter_prepare(Reporter *reporter, const ProviderTree *desired, ReporterDo
                      void *userdata);
 
 /* Returns the plan that reporter_publish() would run; the caller frees it with plan_free(). Pure. A
- * custom trait is shown as created if it is not known whether Placement has it. -ENODATA with words
- * as for reporter_publish(). */
+ * custom trait or class is shown as created if it is not known whether Placement has it. -ENODATA
+ * with words as for reporter_publish(). */
 int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocations *allocations,
                   Plan **ret, Error *reterr);
 
@@ -153,7 +154,7 @@ int reporter_plan(Reporter *reporter, const ProviderTree *desired, const Allocat
 const Sharing *reporter_get_sharing(const Reporter *reporter);
 
 /* Returns whether the agent can POST /reshaper. The answer to the last reshape, which can be a
- * batch of inventories, shows it. */
+ * batch of inventories, shows it, or the saved knowledge of an earlier process. */
 ReshaperAccess reporter_get_reshaper_access(const Reporter *reporter);
 
 /* Returns the progress of the attempt under way, in requests or steps; phase "": there is none. */
