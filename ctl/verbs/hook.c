@@ -26,7 +26,7 @@
 #include "formats/format-names.h"
 #include "formats/interface.h"
 
-#define XML_MAX (4 * 1024 * 1024) /* an input of so many bytes, or more, is an error */
+#define XML_MAX (4 * 1024 * 1024) /* bytes; an input of this length or more is an error */
 
 /* Time limit of a call that does not know [hook] timeout. Either the call does nothing, so it does
  * not read the configuration, or the configuration cannot be read. */

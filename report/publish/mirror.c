@@ -23,7 +23,7 @@ typedef struct MirrorEntry {
         Uuid uuid;
         int64_t generation; /* -1: stale */
         int64_t listed;     /* generation in the list of providers; -1: it was not in the list */
-        bool is_new;        /* the agent created it since the last refresh */
+        bool is_new;        /* see mirror_is_new() */
         /* Bits and generations of the parts that were read since the provider became stale. */
         unsigned parts_read;
         int64_t part_generations[_PLACEMENT_PART_MAX];

@@ -70,8 +70,8 @@ bool mirror_is_current(const Mirror *mirror, const PlacementProviders *providers
 void mirror_set_list(Mirror *mirror, const PlacementSeen *seen);
 
 /* Makes a mirror of these providers (parents first). A provider that this mirror has in the same
- * generation is copied, else one that partial (NULL: none) has. All others are stale. -EBADMSG,
- * -ENOMEM. */
+ * generation is copied, else one that partial (NULL: none) has. All others are stale. -ENOMEM, or
+ * an error of provider_tree_add(). */
 int mirror_make_next(const Mirror *mirror, const Mirror *partial,
                      const PlacementProviders *providers, Mirror **ret, Error *reterr);
 
@@ -86,13 +86,14 @@ bool mirror_has_stale(const Mirror *mirror);
 int mirror_read(Mirror *mirror, const Uuid *provider, PlacementPart part, const json_t *body,
                 Error *reterr);
 
-/* Adds a provider that was created, without parts. It is new until the next refresh. -ENOMEM. */
+/* Adds a provider that was created, without parts. It is new until the next refresh or
+ * mirror_clear_new(). -ENOMEM, or an error of provider_tree_add(). */
 int mirror_add(Mirror *mirror, const Provider *provider, int64_t generation);
 
-/* Checks whether mirror_add() added the provider since the last refresh. */
+/* Checks whether mirror_add() added the provider since the last refresh and mirror_clear_new(). */
 bool mirror_is_new(const Mirror *mirror, const Uuid *provider);
 
-/* Notes that no provider is new. */
+/* Notes that no provider is new, for example after a reshape of allocations. */
 void mirror_clear_new(Mirror *mirror);
 
 /* Stores one part of a provider that was written. The provider is stale after -ENOMEM; -ENOENT if
