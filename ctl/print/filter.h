@@ -30,14 +30,14 @@ int ctl_filter_check_state(const CtlFilter *filter, bool events, Error *reterr);
 void ctl_filter_apply(const CtlFilter *filter, json_t *document);
 
 /* Removes the claims that have neither the device (libvirt's name, PCI address, uuid of an mdev)
- * nor an allocation of the provider (name or uuid). A claim has a card if it has one of its virtual
- * functions. host: the host's document; NULL: the functions of a card are unknown. Returns -ENOMEM
- * if memory ran out. */
+ * nor an allocation of the provider (name or uuid). A claim has a card also by one of its virtual
+ * functions, or by an allocation of its provider. host: the host's document; NULL: the functions of
+ * a card are unknown. Returns -ENOMEM if memory ran out. */
 int ctl_claims_keep(json_t *document, const json_t *host, const char *name);
 
-/* Removes the claims that do not match the word. A claim matches if ctl_claims_keep() would keep
- * it. It also matches by its consumer, its guest, a host CPU ("cpu:5") or a host cell ("cell:1").
- * Returns -ENOMEM if memory ran out. */
+/* Removes the claims that do not match the word: a host CPU ("cpu:5"), a host cell ("cell:1"), or
+ * any other word. For that, a claim matches if ctl_claims_keep() would keep it, or by its consumer
+ * or its guest. Returns -ENOMEM if memory ran out. */
 int ctl_claims_find(json_t *document, const json_t *host, const char *what);
 
 /* Adds a member "guests" to the claims: guests of the host's document that have the device, or a

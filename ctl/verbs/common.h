@@ -9,8 +9,8 @@
 #include "formats/format-names.h"
 #include "formats/interface.h"
 
-/* Opens the bus that the options name, unless it is open. One connection serves a whole run. It is
- * closed before a pager starts. CTL_NOT_RUNNING: there is no bus. */
+/* Opens the bus that the options name, unless it is open. One connection serves a whole run, until
+ * a pager starts and closes it. CTL_NOT_RUNNING: there is no bus. */
 int ctl_connect(Ctl *ctl, Error *reterr);
 
 /* Reads the unit of the agent from systemd. Negative errno: there is no bus, or no systemd on

@@ -68,7 +68,7 @@ extern const CtlVerb *const ctl_verb_tables[];
                 for (const CtlVerb *verb = *table_; verb->name; verb++)
 
 /* Finds the verb of the command line and checks its usage. -EINVAL with words: the number of
- * arguments, the words of check(), or a similar verb. The result is static. */
+ * arguments, --host, the words of check(), or a similar verb. The result is static. */
 int ctl_verb_find(const CtlOptions *options, const CtlVerb **ret, Error *reterr);
 
 /* Finds a verb by its name. NULL: there is none. */

@@ -10,8 +10,9 @@
  *
  * All functions belong to the thread of the loop, and none blocks. A callback never runs from
  * inside http_client_send(). It runs exactly once for each request that is not cancelled. A
- * callback can call every function, http_client_free() too. The client wipes its copies of bodies
- * and headers. */
+ * callback can call every function, http_client_free() too. The client wipes its copies of the
+ * bodies and headers of requests and of the header fields of answers, but not the bodies of
+ * answers. */
 
 #include <systemd/sd-event.h>
 

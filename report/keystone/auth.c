@@ -41,7 +41,7 @@
 #define RETRY_ASKED_MAX     (600 * USEC_PER_SEC) /* limit for Retry-After */
 #define REFUSED_FIRST_USEC  (60 * USEC_PER_SEC)
 #define REFUSED_MAX_USEC    (1800 * USEC_PER_SEC)
-#define UNUSABLE_FIRST_USEC (5 * USEC_PER_SEC) /* after Placement rejected a token */
+#define UNUSABLE_FIRST_USEC (5 * USEC_PER_SEC) /* after a rejected token or for another server */
 #define UNUSABLE_MAX_USEC   (60 * USEC_PER_SEC)
 /* Shortest time between two look-ups of a doubted endpoint. */
 #define DOUBT_USEC (60 * USEC_PER_SEC)
