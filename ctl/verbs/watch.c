@@ -6,9 +6,9 @@
  * Elsewhere it prints a line for each change. With --json it prints the status document as one line
  * at each change, also on a terminal.
  *
- * It ends with 0 after "q", at the end of the input, and by SIGINT, SIGTERM or SIGHUP. It fails if
- * memory runs out, if a line cannot be written, or if the bus cannot be opened. A local bus that is
- * missing is tried again instead.
+ * It ends with 0 by SIGINT, SIGTERM or SIGHUP, and on a terminal after "q" or at the end of the
+ * input. It fails if memory runs out, if a line cannot be written, or if the bus cannot be opened.
+ * A local bus that is missing is tried again instead.
  *
  * The main structure is Watch: the event loop, the last documents and the screen. One timer runs
  * each second, so that ages advance; fetch_usec decides whether it fetches too. On a terminal the
