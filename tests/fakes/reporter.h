@@ -22,8 +22,8 @@ typedef struct FakeReporter {
         FakeAnswers refreshes, publishes, gathers;
         ReshaperAccess access;
         ProviderTree *mirror;
-        Allocations *consumers; /* the result of gathering; NULL: none */
-        size_t n_reshapes;      /* number of reshapes that succeeded */
+        Allocations *consumers;    /* the result of gathering; NULL: none */
+        size_t n_reshapes;         /* number of reshapes that succeeded */
         bool refuses_a_later_step; /* a publication that fails has reshaped the tree before */
         ReporterStatistics statistics;
         ReporterDone done;
