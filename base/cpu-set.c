@@ -4,8 +4,8 @@
  * so two equal sets can have different lengths; word_at() reads missing words as zeros. A removal
  * never shrinks the array. A set has no CPU from CPU_SET_MAX on: cpu_set_add() rejects it without a
  * change. The parser collects included and excluded CPUs separately and subtracts at the end, so
- * the order of the items in a text does not matter. Its errors quote the text from the wrong item
- * on. */
+ * the order of the items in a text does not matter. Its errors quote up to 40 bytes of the text,
+ * from the wrong item on. */
 
 #include "base/cpu-set.h"
 

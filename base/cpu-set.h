@@ -37,9 +37,10 @@ int cpu_set_copy(CpuSet *ret, const CpuSet *set);
 
 /* Parses nova.conf's syntax: numbers and ranges, separated by commas. "^5" and "^5-7" exclude CPUs
  * at any position in the text, so a text with exclusions only gives an empty set. A CPU can occur
- * several times. Spaces and empty items are ignored, and an empty text is an empty set. A range
- * that descends, a number from CPU_SET_MAX on, and other characters are errors. Replaces *ret,
- * which must be initialised and is unchanged on failure. -EINVAL with words, -ENOMEM. */
+ * several times. Spaces around numbers and signs, and empty items, are ignored. An empty text is an
+ * empty set. A range that descends, a number from CPU_SET_MAX on, and other characters are errors.
+ * Replaces *ret, which must be initialised and is unchanged on failure. -EINVAL with words,
+ * -ENOMEM. */
 int cpu_set_parse(const char *text, CpuSet *ret, Error *reterr);
 
 /* Returns a text such as "0-3,8"; "" for an empty set, NULL when out of memory. The caller

@@ -114,8 +114,8 @@ static bool read_member(const DeviceSet *set, const char **text, size_t *ret)
         return *ret >= 1 && *ret <= set->n_members;
 }
 
-/* Reads numbers and ranges that "+" joins, up to the end or to "@". *text is left there. Returns 0
- * for a text that is none, or that names a member twice. */
+/* Reads numbers and ranges that "+" joins. *text is left behind them, and the caller checks the
+ * rest. Returns 0 for a text that is none, or that names a member twice. */
 static uint64_t read_numbers(const DeviceSet *set, const char **text)
 {
         uint64_t members = 0;

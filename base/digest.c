@@ -51,8 +51,8 @@ static inline void mix(uint64_t *a, uint64_t *b, uint64_t *c, uint64_t *d, uint6
         *b = rotate(*b ^ *c, 63);
 }
 
-/* Adds one block to the state. n_done counts the bytes up to its end; is_last marks the last
- * block. */
+/* Adds one block to the state. n_done counts the bytes of data up to its end; is_last marks the
+ * last block. */
 static void compress(uint64_t h[8], const uint8_t block[BLOCK_SIZE], uint64_t n_done, bool is_last)
 {
         uint64_t m[N_WORDS], v[16];

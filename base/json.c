@@ -4,7 +4,8 @@
  * from JSON. Readers check presence and type of a member and name it in the error, which is
  * -EBADMSG for all wrong texts. They reject what the rest of the program cannot represent:
  * duplicate keys, a string with U+0000, a negative amount, and a record outside of Placement's
- * limits. A reader of a whole object builds a local copy and replaces *ret only on success. */
+ * limits. Only json_parse_with_nul() accepts U+0000. A reader of a whole value builds a local copy
+ * and replaces *ret only on success. */
 
 #include "base/json.h"
 

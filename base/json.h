@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* JSON forms that several folders share (Placement's own), and careful reading of foreign JSON.
- * On failure a reader leaves *ret unchanged and puts the name of the field into the error. */
+/* JSON forms that several folders share (Placement's own), and careful reading of foreign JSON. On
+ * failure a reader leaves *ret unchanged. A reader of a member puts the name of the field into the
+ * error. */
 
 #include <jansson.h>
 
@@ -18,8 +19,8 @@
  * memory. */
 int json_parse(const char *text, size_t n, json_t **ret, Error *reterr);
 
-/* Parses likewise, but accepts U+0000 in strings, so that one such string does not cost the
- * whole document. json_read_string() rejects that string. */
+/* Parses likewise, but accepts U+0000 in strings that are no keys, so that one such string does not
+ * cost the whole document. json_read_string() rejects that string. */
 int json_parse_with_nul(const char *text, size_t n, json_t **ret, Error *reterr);
 
 /* Reads a member of an object, as do the following functions. Strings, objects and arrays are
@@ -38,9 +39,9 @@ int json_read_array(const json_t *object, const char *key, json_t **ret,
 
 /* Converts the record of one class to and from Placement's form: {"total": 8, "reserved": 0, …}.
  * Missing optional fields take Placement's defaults, and unknown fields are ignored. Writers return
- * a new reference, or NULL when out of memory. Readers of whole values return -EBADMSG for a wrong
- * form, or -ENOMEM. inventory_from_json() requires "total", and rejects a record outside of
- * Placement's limits. */
+ * a new reference, or NULL when out of memory or if a text is not UTF-8. Readers of whole values
+ * return -EBADMSG for a wrong form, or -ENOMEM. inventory_from_json() requires "total", and rejects
+ * a record outside of Placement's limits. */
 json_t *inventory_to_json(const Inventory *inventory);
 int inventory_from_json(const json_t *object, Inventory *ret, Error *reterr);
 

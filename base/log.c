@@ -3,11 +3,12 @@
 /* Writes log messages. A message goes to the journal's socket if standard error is the journal's
  * stream. Otherwise, and if the journal does not accept the message, a line of text goes to
  * standard error. The line has the message after "error: ", "warning: " or "debug: ", without the
- * fields, the id and the place in the code. Each call formats on its own stack and writes once, so
- * threads need no lock. The only state is the level, an atomic integer. In a message, control
- * characters and bytes that are not UTF-8 become spaces. Values of fields are not cleaned, and are
- * cut at about the same length. The message has less than LOG_TEXT_MAX bytes: the rest is cut.
- * Fields after the LOG_FIELDS_MAX-th are dropped. errno is preserved. */
+ * fields, the id and the place in the code. Levels between warning and debug have no such prefix.
+ * Each call formats on its own stack and writes a line at once, so threads need no lock. The only
+ * state is the level, an atomic integer. In a message, control characters and bytes that are not
+ * UTF-8 become spaces. Values of fields are not cleaned, and are cut at about the same length. The
+ * message has less than LOG_TEXT_MAX bytes: the rest is cut. Fields after the LOG_FIELDS_MAX-th are
+ * dropped. errno is preserved. */
 
 #include "base/log.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Log messages: native journal entries when the process runs under systemd, else text on standard
- * error.
+/* Log messages: native journal entries when standard error is the journal's stream, else text on
+ * standard error.
  *
  * Levels are syslog's. The least important level that is shown is a global variable. Any thread can
  * log. drivers/, claims/ and report/ log at LOG_DEBUG only and return errors; agent/ logs where it

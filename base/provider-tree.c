@@ -374,8 +374,8 @@ Inventory *provider_find_inventory(const Provider *provider, const char *resourc
         return found ? &provider->inventories[position].inventory : NULL;
 }
 
-/* Sets a record without a check, because provider_copy_inventories() also copies invalid records.
- * Only records that were read from Placement can be invalid. */
+/* Sets a record without a check, because provider_copy_inventories() copies each record as it is. A
+ * caller can make one invalid through provider_find_inventory(). */
 static int set_inventory(Provider *provider, const char *resource_class, const Inventory *inventory)
 {
         Inventory value = *inventory; /* inventory can point into the array that grows */

@@ -3,11 +3,11 @@
 /* Makes, edits and writes the three parts of a request: the layout of a guest's CPUs and memory
  * (NumaRequest), the groups, and the mappings from groups to their providers. The groups become the
  * query of Placement's GET /allocation_candidates. The groups and the mappings are sorted arrays
- * (base/array.h), so that two equal requests have the same text. A layout has at most
- * NUMA_REQUEST_CELLS_MAX cells and NUMA_REQUEST_CPUS_MAX guest CPUs. Options that contradict each
- * other or the amounts are errors (-EINVAL) with words. Names of classes and traits are not checked
- * here; claims/claim/claim-request.h checks whole requests. A constructor changes nothing on
- * failure.
+ * (base/array.h), so that two equal requests have the same text. Only the lists of same_subtree
+ * keep the order in which they were added. A layout has at most NUMA_REQUEST_CELLS_MAX cells and
+ * NUMA_REQUEST_CPUS_MAX guest CPUs. Options that contradict each other or the amounts are errors
+ * (-EINVAL) with words. Names of classes and traits are not checked here;
+ * claims/claim/claim-request.h checks whole requests. A constructor changes nothing on failure.
  *
  * Tests: tests/unit/base/test-resource-request.c tests/unit/base/test-numa-request.c */
 
@@ -160,8 +160,8 @@ static int parse_mask(Maker *maker, Error *reterr)
 }
 
 /* Splits the guest CPUs into shared and dedicated ones. A mask names the dedicated ones. Without a
- * mask the policy decides, or without a policy the amounts of VCPU and PCPU. The first CPUs are
- * then the shared ones. */
+ * mask the policy "dedicated" or "shared" decides, or else the amounts of VCPU and PCPU. The first
+ * CPUs are then the shared ones. */
 static int read_policy(Maker *maker, Error *reterr)
 {
         const char *policy = maker->options->cpu_policy;

@@ -88,10 +88,11 @@ typedef struct NumaOptions {
 /* Checks whether any option is set. */
 bool numa_options_given(const NumaOptions *options);
 
-/* Makes the layout of a guest with these amounts (of the group without a suffix). The policy can
- * turn VCPU into PCPU in resources. Without options there is no layout, and ret stays as it is,
- * unless the amounts have PCPU: dedicated CPUs need a layout of one cell. -EINVAL with words, or
- * -ENOMEM; then resources and ret, which must be NUMA_REQUEST_INIT, stay unchanged. */
+/* Makes the layout of a guest with these amounts (of the group without a suffix). The policy and
+ * the mask can turn VCPU into PCPU in resources, or PCPU into VCPU. Without options there is no
+ * layout, and ret stays as it is, unless the amounts have PCPU: dedicated CPUs need a layout of one
+ * cell. -EINVAL with words, or -ENOMEM; then resources and ret, which must be NUMA_REQUEST_INIT,
+ * stay unchanged. */
 int numa_request_make(const NumaOptions *options, Resources *resources, NumaRequest *ret,
                       Error *reterr);
 

@@ -5,7 +5,7 @@
  * arrays. The parser accepts "CLASS=AMOUNT" and Placement's "CLASS:AMOUNT" and is strict: it
  * rejects an amount of 0 or above INVENTORY_MAX_AMOUNT, an invalid name, a class that is given
  * twice, blanks, and a text without any class. It keeps the caller's old amounts on failure. Other
- * functions accept each name and each amount of 64 bits. */
+ * functions accept each name and each amount of 64 bits, but reject a sum that does not fit. */
 
 #include "base/resources.h"
 

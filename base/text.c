@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Formats texts, cleans and measures UTF-8, and handles arrays of strings. Foreign text is handled
- * as bytes: the functions find well-formed sequences (RFC 3629) and replace or cut all other bytes,
- * so they accept any input. The cleaning in text_sanitize() works in place and byte for byte. It
- * needs no memory, so it can clean error texts when memory is short. Any thread; no state. */
+ * as bytes, so the functions accept any input. The function text_sanitize() replaces control
+ * characters and all bytes outside of well-formed sequences (RFC 3629). The function
+ * text_trim_cut() removes only an incomplete sequence at the end. The cleaning in text_sanitize()
+ * works in place and byte for byte. It needs no memory, so it can clean error texts when memory is
+ * short. Any thread; no state. */
 
 #include "base/text.h"
 

@@ -24,7 +24,7 @@ char *text_close(FILE *stream, char *const *text);
 void text_sanitize(char *text, char replacement);
 
 /* Returns the length in bytes of the well-formed UTF-8 sequence at the beginning of text; 0: there
- * is none. text must end with a NUL. */
+ * is none. text must end with a NUL. An empty text gives 1, the length of its NUL. */
 size_t text_sequence_length(const char *text);
 
 /* Removes an incomplete UTF-8 sequence from the end of a text that was cut. */
