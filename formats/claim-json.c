@@ -4,11 +4,11 @@
  * of a guest with a domain, and the members "class", "exists" and "managed" of a device, come from
  * the facts of the last poll. Everything else comes from the claim or the event.
  *
- * Each part of a claim has a function that returns a new reference, or NULL if memory ran out. A
- * NULL among the values makes json_pack() fail and release the other values, so errors need no
- * further check. Allocations are sorted by provider name; the other arrays keep the order of the
- * claim. Limit: the texts of an event come from a database that might be damaged. A column that is
- * not a JSON array becomes an empty array. */
+ * Each part of a claim has a function that returns a new reference. It returns NULL if memory ran
+ * out or a text is not UTF-8. A NULL among the values makes json_pack() fail and release the other
+ * values, so errors need no further check. Allocations are sorted by provider name; the other
+ * arrays keep the order of the claim. Limit: the texts of an event come from a database that might
+ * be damaged. A column that is not a JSON array becomes an empty array. */
 
 #include "formats/claim-json.h"
 
@@ -142,7 +142,7 @@ static json_t *mappings_to_json(const RequestMappings *mappings)
 
 /* Returns the name of the claim's guest, not terminated: *ret_length is its length. While the
  * consumer is a migration, the guest has another uuid than the consumer. A guest without a domain
- * is "process 1234", without its start time. */
+ * is "process 1234", without its start time, or "unit PATH". */
 static const char *guest_name(const Claim *claim, const HostFacts *facts, size_t *ret_length)
 {
         const HostDomain *domain =

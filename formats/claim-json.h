@@ -33,10 +33,10 @@ json_t *claim_to_json(const Claim *claim, const HostFacts *facts);
  *
  * {"id", "usec": CLOCK_REALTIME, "event": "claimed" | "adopted" | "released" | "expired" | "moved"
  * | "reshaped" | "healed" | "cordoned" | "uncordoned" | "retired" | "unretired", "author": the user
- * who requested it, "" for the agent itself, "uid": -1 if unknown, "claim": 0 without one,
- * "consumer": uuid or "", "guest": the name of its domain, "" if unknown, "of": the guest of a
- * migration's claim, uuid or "", "allocations": [{"name", "class", "amount"}], "devices":
- * [{"device", "address", "mdev"}], which can lack all but the first, "reason"}
+ * who requested it, "" for the agent itself, "uid": -1 for the agent or if unknown, "claim": 0
+ * without one, "consumer": uuid or "", "guest": the name of its domain, "" if unknown, "of": the
+ * guest of a migration's claim, uuid or "", "allocations": [{"name", "class", "amount"}],
+ * "devices": [{"device", "address", "mdev"}], which can lack all but the first, "reason"}
  *
  * facts: of the last poll, or NULL. Returns a new reference. Returns NULL if memory ran out, or if
  * a text of the database is not UTF-8. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes and parses the record of active partitions. The parser accepts no text that the writer
- * could not have written: an unknown state, or an entry without devices, makes the whole document
- * invalid. Otherwise an active partition could look inactive. Texts are cut at their limits, and
- * made safe to show.
+/* Makes and parses the record of active partitions. A missing member, an unknown state, or an entry
+ * without devices makes the whole document invalid. Otherwise an active partition could look
+ * inactive. The parser ignores unknown members, and does not check addresses or look for
+ * duplicates. Texts with a limit are cut at it and made safe to show; addresses and lines are kept.
  *
  * Tests: tests/unit/formats/test-partitions.c */
 

@@ -61,7 +61,8 @@ PartitionEntry *partition_record_find(const PartitionRecord *record, const char 
  * this id and these devices, because the configuration changed. */
 const DevicePartition *partition_entry_find(const PartitionEntry *entry, const DeviceSet *set);
 
-/* Makes the document. NULL: memory ran out. The caller owns the reference. */
+/* Makes the document. NULL: memory ran out, or a text is not UTF-8. The caller owns the
+ * reference. */
 json_t *partition_record_to_json(const PartitionRecord *record);
 
 /* Parses a document. ret must be zeroed. Returns -EBADMSG with words, or -ENOMEM. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes and reads the JSON document of the provider tree (members: tree-json.h). The tree keeps its
- * providers in the order in which they were added, and the document sorts them.
+/* Makes the JSON document of the provider tree (members: tree-json.h). The tree keeps its providers
+ * in the order in which they were added, and the document sorts them.
  *
  * The main structure is Place, a provider with its parent and depth. In the document, a parent
- * precedes its children, and siblings are sorted by name. So equal trees make equal documents.
- * agent/reshape/image.c relies on that order, because a provider can be added only below one that
- * exists. Limit: a capacity or usage above INT64_MAX is written as INT64_MAX. */
+ * precedes its children. Siblings are sorted by name, with numbers as numbers, and roots count as
+ * siblings. So equal trees make equal documents. agent/reshape/image.c relies on that order,
+ * because a provider can be added only below one that exists. Limit: a capacity or usage above
+ * INT64_MAX is written as INT64_MAX. */
 
 #include "formats/tree-json.h"
 
