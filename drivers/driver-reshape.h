@@ -13,7 +13,7 @@
 typedef enum DriverUpdate {
         DRIVER_UPDATED = 0,
         DRIVER_RESHAPE_NEEDED =
-                1, /* something allocated must move, but the caller allows no moves */
+                1, /* a class must move, used or not, but the caller allows no moves */
         DRIVER_UPDATED_IN_PART =
                 2, /* all but some devices or classes, which are unchanged; reterr has the reason */
         _DRIVER_UPDATE_MAX,

@@ -4,8 +4,9 @@
  *
  * The main thread sets "requested" of a Poller under its lock and writes to the order eventfd. The
  * virt thread sleeps until that eventfd, or the descriptor of the source, is readable. It serves
- * the first Poller of its list until that one is stopped; the others wait. The list changes under
- * the lock of the VirtThread, and only the thread removes the first Poller.
+ * the first Poller of its list until that one is stopped, or until its eventfd fails; the others
+ * wait. The list changes under the lock of the VirtThread, and only the thread removes the first
+ * Poller.
  *
  * Each driver owns a reference to its Poller and to the VirtThread. The thread owns one to itself,
  * and one to each Poller of the list. To free the last driver of a thread, driver_free() waits at
@@ -86,7 +87,8 @@ int thread_start(const char *name, void *(*run)(void *data), void *data, pthread
         return 0;
 }
 
-/* The mailbox. Its lock is held for a few instructions only, never during a call into a library. */
+/* The mailbox. Its lock is held for a short time only, never during a call into a hypervisor's
+ * library. */
 
 int mailbox_new(Mailbox **ret, int *ret_fd)
 {
@@ -439,8 +441,8 @@ static bool wait_for_end(VirtThread *thread)
         return ended;
 }
 
-/* Releases the thread. The last driver of a thread joins it if it ends in time, and else
- * detaches it. */
+/* Releases the thread. The last driver of a thread detaches it, or joins it if "waits" is set and
+ * it ends in time. */
 static void leave_thread(VirtThread *thread, Poller *poller, bool waits)
 {
         drop_waiting(thread, poller);

@@ -68,7 +68,8 @@ static int make_plans(TreeUpdate *update, bool moves, Error *reterr)
         return 0;
 }
 
-/* Returns whether the folder is missing, as on a host that has no local disks of guests. */
+/* Returns whether the folder is missing, as on a host that has no local disks of guests. Never true
+ * with a storage pool. */
 static bool is_never_there(const HostConfig *config, const Error *disk_error)
 {
         return !config->images_storage_pool &&
@@ -76,10 +77,10 @@ static bool is_never_there(const HostConfig *config, const Error *disk_error)
 }
 
 /* Replaces the root's inventories, all of which belong to the driver (facts C2). A class with a
- * total of 0 is left out (facts G4.7), and so is one that numa_in_placement puts into cells. If
- * the size of the disk is unknown, DISK_GB keeps the value that the root has, or else the last
- * measured size. Both are a problem, except when the root has no DISK_GB and the folder is
- * missing. -ENOMEM. */
+ * total of 0 is left out (facts G4.7), and so is one that numa_in_placement puts into cells. If the
+ * size of the disk is unknown, DISK_GB keeps the value that the root has, or else the last measured
+ * size. Both are a problem, except when the root has no DISK_GB, no storage pool is configured, and
+ * the folder is missing. -ENOMEM, or -EINVAL of provider_set_inventory(). */
 static int update_root(TreeUpdate *update, Error *reterr)
 {
         const HostConfig *config = update->config;
@@ -155,7 +156,8 @@ static int edit(TreeUpdate *update, Error *reterr)
         return DRIVER_UPDATED_IN_PART;
 }
 
-/* Replaces the content of the tree by a copy of before. Pointers into the tree become invalid. */
+/* Replaces the content of the tree by a copy of before. Pointers into the tree become invalid.
+ * Returns DRIVER_RESHAPE_NEEDED, or -ENOMEM. */
 static int restore(ProviderTree *tree, const ProviderTree *before, Error *reterr)
 {
         _cleanup_(provider_tree_freep) ProviderTree *copy = NULL;

@@ -14,18 +14,20 @@
  * devices that the snapshot lacks, and can be NULL. Only parts that the host owns change. Foreign
  * providers, traits and aggregates stay (facts C10). The function can be called as often as needed.
  *
- * reshape can be NULL. Without reshape->consumers no allocation can move. If one would have to, the
- * function returns DRIVER_RESHAPE_NEEDED and restores the tree; pointers into it are then invalid.
- * With consumers, which must be complete as GET /allocations lists them, it moves their allocations
- * in place, and only those on providers of this host.
+ * reshape can be NULL. Without reshape->consumers no allocation can move. If a class would have to
+ * move, used or not, and is not in reshape->kept, the function returns DRIVER_RESHAPE_NEEDED. It
+ * then restores the tree, and pointers into it are invalid. With consumers, which must be complete
+ * as GET /allocations lists them, it moves their allocations in place, and only those on providers
+ * of this host.
  *
  * DRIVER_UPDATED_IN_PART, with an error text: a part of the host is left out or limited. Examples
  * are devices whose configuration cannot be obeyed, an unknown size of the disk, and a reserved
  * amount above the total. Also if a consumer cannot be moved; its class then stays where it is, and
- * the text names only this consumer. The tree is then valid and complete except for these parts.
+ * the text names the first such consumer. The tree is then valid and complete except for these
+ * parts.
  *
- * Errors: -ENOENT if nodename is not in the tree, -EINVAL with an error text if host and
- * configuration do not fit, -ENOMEM. Tree and consumers are then undefined. */
+ * Errors: -ENOENT if no root of the tree has the name nodename, -EINVAL with an error text if host
+ * and configuration do not fit, -ENOMEM. Tree and consumers are then undefined. */
 int provider_update(const HostConfig *config, const Snapshot *snapshot, const DeviceFacts *known,
                     ProviderTree *tree, const char *nodename, DriverReshape *reshape,
                     Error *reterr);

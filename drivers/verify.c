@@ -2,15 +2,15 @@
 
 /* Compares the configuration with the hardware of the host. Each verify_…() function compares one
  * part and appends warnings to Findings. The function verify_update() checks the configuration and
- * makes the plans of an update. It appends an error for each reason why the update would reject the
- * host or leave out a part. An error of driver_config_check() or of the plan of CPUs ends it, so
- * later reasons appear only after that error is corrected. It comes first, because its plan of CPUs
- * is used by other functions. After such an error that plan can be empty, and the warnings about
- * CPUs are then missing.
+ * makes the plans of an update. It appends an error for each reason in the plans of CPUs, amounts
+ * and cells why the update would reject the host or leave out a part. Other parts get warnings. An
+ * error of driver_config_check() or of the plan of CPUs ends it, so later reasons appear only after
+ * that error is corrected. It comes first, because its plan of CPUs is used by other functions.
+ * After such an error that plan can be empty, and the warnings about CPUs are then missing.
  *
  * A finding names the option to change. For an error, this is the option of the table "options"
- * that comes first in its text, or "". Every function returns -ENOMEM or 0; a finding is never an
- * error of the function. The result does not depend on Placement.
+ * that comes first in its text, or "". Each verify_…() function returns -ENOMEM or 0; a finding is
+ * never an error of the function. The result does not depend on Placement.
  *
  * Tests: tests/unit/drivers/test-verify.c */
 
@@ -681,7 +681,8 @@ static const char *find_common_type(const HostConfig *config, const Snapshot *sn
         return found;
 }
 
-/* Warns of functions of device_spec that have no vGPU type, or another one than their siblings. */
+/* Warns of functions of device_spec that have no vGPU type, or another one than most functions of
+ * their card. */
 static int verify_types(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         int r = 0;
@@ -709,9 +710,10 @@ static int verify_types(const HostConfig *config, const Snapshot *snapshot, Find
         return r;
 }
 
-/* Warns, with report_in_placement only, if no device without a physical_network matches. If some
- * match, it warns of entries without a device, of functions without the common vGPU type, and of
- * too many providers of one class. Providers of one class are neighbours in the sorted set. */
+/* Warns, with report_in_placement only, if device_spec has entries but no device without a
+ * physical_network matches. If some match, it warns of entries without a device, of functions
+ * without the common vGPU type, and of too many providers of one class. Providers of one class are
+ * neighbours in the sorted set. */
 static int verify_pci(const HostConfig *config, const Snapshot *snapshot, Findings *findings)
 {
         _cleanup_(string_set_done) StringSet providers = STRING_SET_INIT;

@@ -4,7 +4,8 @@
  * the address: a number, ANY, or a regular expression. Parsing checks every value and reports
  * errors in Nova's terms, so matching has no errors. A match that exceeds a limit is no match.
  * pci_specs_find() tries the specs in their order and returns the first match. Names of classes and
- * traits are brought into Placement's form while they are parsed. Only this file calls PCRE2.
+ * traits are brought into Placement's form while they are parsed. In drivers/, only this file calls
+ * PCRE2.
  *
  * Limits: PCI_SPECS_MAX specs, PCI_SPEC_TEXT_MAX bytes of a value, and the limits of a regular
  * expression below.
@@ -26,10 +27,10 @@
 
 /* Regular expressions
  *
- * Nova's patterns are those of Python's module re. A pattern that PCRE2 would read differently
- * is rejected, so that no pattern matches other devices than in Nova. The reader checks each
- * pattern before PCRE2 compiles it. "{,n}" is a literal text for PCRE2, so the reader writes it
- * as "{0,n}". The length of a pattern, and the memory and steps of a match, are limited. */
+ * Nova's patterns are those of Python's module re. A pattern that PCRE2 would read differently is
+ * rejected, so that no pattern matches other devices than in Nova. The reader checks each pattern
+ * before PCRE2 compiles it. "{,n}" is a literal text for PCRE2, so the reader writes it as "{0,n}".
+ * The length of a pattern, and the memory, depth and steps of a match, are limited. */
 
 #define REGEX_LENGTH_MAX 128    /* bytes of a pattern */
 #define MATCH_LIMIT      100000 /* steps of a match */
@@ -379,8 +380,8 @@ static bool is_hex_text(const char *text)
         return text[strspn(text, "0123456789abcdefABCDEF")] == '\0';
 }
 
-/* Parses the object of regular expressions. Such a spec is the address of one device if each
- * part is a plain hexadecimal number. */
+/* Parses the object of regular expressions. Such a spec is the address of one device if it has each
+ * part, as a plain hexadecimal number or an empty text. */
 static int read_regexes(const json_t *address, PciSpec *spec, Error *reterr)
 {
         spec->is_single = true;

@@ -5,9 +5,9 @@
  * outputs are read until they and the child end. If RBD_TIMEOUT_USEC is over before, or one output
  * exceeds RBD_OUTPUT_MAX, the process group is killed and the run has failed.
  *
- * Standard error is untrusted text that can contain a key. An error text quotes at most its last
- * line, and nothing if that line mentions a key. Each child that was started is reaped before the
- * function returns.
+ * Standard error is untrusted text that can contain a key. An error text quotes at most the
+ * beginning of its last line that is no log line, and nothing if that line mentions a key. Each
+ * child that was started is reaped before the function returns.
  *
  * Tests: tests/unit/drivers/host/test-rbd.c */
 

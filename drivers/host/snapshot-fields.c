@@ -27,7 +27,7 @@ typedef enum FieldType {
         FIELD_ADDRESS, /* char[PCI_ADDRESS_SIZE]; "" if missing */
         FIELD_CPU_SET, /* CpuSet */
         FIELD_STATE,   /* DomainState */
-        FIELD_STRINGS, /* StringSet; sorted only after snapshot_seal() */
+        FIELD_STRINGS, /* StringSet; read unsorted, snapshot_seal() sorts all but "problems" */
         FIELD_ARRAY,   /* a pointer and a count */
 } FieldType;
 
@@ -553,7 +553,7 @@ json_t *snapshot_to_json(const Snapshot *snapshot)
         return TAKE_PTR(object);
 }
 
-/* Parsing of the JSON form. An error text does not contain the name of the value; the caller
+/* Parsing of the JSON form. The error text of a wrong value does not contain its name; the caller
  * adds it as a prefix. A partial snapshot after an error is safe to free. */
 
 static int read_fields(const FieldList *list, const json_t *object, void *base, Error *reterr);

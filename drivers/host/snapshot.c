@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Sorts, checks and searches a snapshot. snapshot_seal() sorts the lists, which the binary searches
- * need. It rejects duplicates in the sorted lists. Sets of texts lose them, and instance_folders
- * keeps them. Devices get the serial number of their physical function there, because that needs
- * the sorted list. The fields of a snapshot are in the tables of drivers/host/snapshot-fields.c.
- * The file also makes and parses names of devices: PCI addresses, libvirt's names and identities.
+ * need. It rejects duplicates in the sorted lists. Sets of texts but "problems" are sorted and lose
+ * them, and instance_folders keeps them. Devices get the serial number of their physical function
+ * there, because that needs the sorted list. The fields of a snapshot are in the tables of
+ * drivers/host/snapshot-fields.c. The file also makes and parses names of devices: PCI addresses,
+ * libvirt's names and identities.
  *
  * The searches for a device and for its mdevs are binary and need a sealed snapshot. The other
  * searches are linear and do not.
@@ -129,7 +130,8 @@ static void put_in_order(StringSet *set)
         set->n_allocated = MAX(set->n_allocated, n);
 }
 
-/* Sorts the emulators and all sets of texts. Only an emulator that is listed twice is an error. */
+/* Sorts the emulators and all sets of texts but "problems". Only an emulator that is listed twice
+ * is an error. */
 static int seal_emulators(Snapshot *snapshot, Error *reterr)
 {
         const SnapshotEmulator *twice;

@@ -197,8 +197,8 @@ typedef struct Snapshot {
         CpuSet present_cpus; /* online or not; empty if unknown */
         /* Features that guests can have, in libvirt's names. Empty if unknown. */
         StringSet cpu_features;
-        /* Size of the file system of instances_path. 0 if there is none. With disk_error: the
-         * last size without an error, or 0. */
+        /* Size of the file system of instances_path, or of the configured storage pool or Ceph
+         * cluster. 0 if there is none. With disk_error: the last size without an error, or 0. */
         uint64_t disk_total_bytes;
         /* Why the size is unknown; code 0: it is known. The JSON form does not have it. */
         Error disk_error;
@@ -247,9 +247,9 @@ static inline void snapshot_unrefp(Snapshot **snapshot)
  * are sorted by id, emulators by architecture and machine, devices by name, and their mdev types by
  * id. Mdevs are sorted by parent and uuid, domains by uuid, their pins by guest CPU and their cells
  * by id. CPUs and pages of a cell, and the devices of a domain, keep their order. Devices without a
- * serial number get that of their physical function. Sets of texts lose their duplicates. -EBADMSG
- * with an error text if another sorted list except instance_folders has an item twice, -ENOMEM; the
- * lists are then partly sorted. */
+ * serial number get that of their physical function. Sets of texts but problems lose their
+ * duplicates. -EBADMSG with an error text if another sorted list except instance_folders has an
+ * item twice, -ENOMEM; the lists are then partly sorted. */
 int snapshot_seal(Snapshot *snapshot, Error *reterr);
 
 /* Replaces a text of the snapshot by a copy of value. -ENOMEM. */

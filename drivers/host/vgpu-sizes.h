@@ -41,14 +41,15 @@ uint64_t vgpu_framebuffer_of_name(const char *name);
 int vgpu_sizes_note(VgpuSizes *sizes, const Snapshot *snapshot, bool *ret_changed);
 
 /* Returns the framebuffer of a type of the device in MiB, by its name or else as remembered. 0 if
- * it is unknown. sizes can be NULL, here and below. */
+ * it is unknown. sizes can be NULL, here and in the next function. */
 uint64_t vgpu_sizes_of_type(const VgpuSizes *sizes, const SnapshotDevice *device,
                             const MdevType *type);
 
 /* Returns the framebuffer of the card of a virtual function in MiB. 0 if it is unknown. */
 uint64_t vgpu_sizes_of_card(const VgpuSizes *sizes, const SnapshotDevice *device);
 
-/* Replaces ret by a copy. -ENOMEM leaves it unchanged. */
+/* Replaces ret by a copy of the sizes, without the polls that were seen. -ENOMEM leaves it
+ * unchanged. */
 int vgpu_sizes_copy(VgpuSizes *ret, const VgpuSizes *sizes);
 
 /* Write and read the JSON form, an array of the sizes. The function vgpu_sizes_to_json() returns a
