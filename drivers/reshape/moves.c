@@ -7,15 +7,15 @@
  * that has some of it. rules.c decides where the amount goes. If one consumer cannot be placed, all
  * moves of the class are undone, and the class keeps the inventories of the old tree
  * (keep_class()). So do the classes into which it would have turned. Moves.usage is the sum of all
- * consumers, which limits the amount that a provider can take. At the end, classes that are still
- * used get their old records back (keep_used()), and limits grow to the allocated amounts
- * (relax_limits()), so that Placement accepts the reshape. If a class stays, new providers that
- * have become empty are removed. Without consumers (reshape->consumers is NULL) nothing moves:
- * either every class that would move is in reshape->kept, or the result is DRIVER_RESHAPE_NEEDED.
+ * consumers, which limits the amount that a provider can take. If a class stays, new providers that
+ * have become empty are removed then. At the end, classes that are still used get their old records
+ * back (keep_used()), and limits grow to the allocated amounts (relax_limits()), so that Placement
+ * accepts the reshape. Without consumers (reshape->consumers is NULL) nothing moves: either every
+ * class that would move is in reshape->kept, or the result is DRIVER_RESHAPE_NEEDED.
  *
  * A move keeps the amount of a consumer, except that the mdevs of the guest count for mediated
- * devices (facts C5.1). CPUs can become dedicated, and a class can get a new name. Generations are
- * not known here.
+ * devices (facts C5.1). CPUs can become dedicated or shared, and a rule can change the class.
+ * Generations are not known here.
  *
  * Tests: tests/unit/drivers/reshape/test-moves.c */
 
@@ -169,7 +169,8 @@ static int find_linked(const TreeUpdate *update, const char *resource_class, Str
 }
 
 /* Gives the class, and the classes into which it would have turned, the inventories of
- * update->before. Removed providers are added again for this. -ENOMEM, -EINVAL. */
+ * update->before. Removed providers are added again for this. -ENOMEM, or another error of
+ * provider_tree_add(). */
 static int keep_class(const TreeUpdate *update, const char *resource_class, Error *reterr)
 {
         _cleanup_(string_set_done) StringSet linked = STRING_SET_INIT;
@@ -250,10 +251,10 @@ static void relax_holding(const Provider *provider, const Allocation *held, cons
         }
 }
 
-/* Extends records so that each consumer can keep its amounts that do not move. Otherwise
- * Placement would reject the consumer as a whole, for example if a total and its max_unit became
- * smaller. The capacity grows up to the used amount only, and the next update sets the correct
- * limits. */
+/* Extends records so that each allocation of the consumers is valid, also one that does not move.
+ * Otherwise Placement would reject the consumer as a whole, for example if a total and its max_unit
+ * became smaller. The capacity grows up to the used amount only, and the next update sets the
+ * correct limits. */
 static void relax_limits(const TreeUpdate *update, const Allocations *consumers,
                          const Consumer *usage)
 {
@@ -358,7 +359,7 @@ static int sum_up(Moves *moves, const Allocations *allocations)
 
 /* Moves of one class */
 
-/* Returns true if the definition of the guest names host CPUs or cells. */
+/* Returns true if the definition of the guest names host CPUs or host cells, or has cells. */
 static bool is_pinned(const SnapshotDomain *guest)
 {
         return guest &&

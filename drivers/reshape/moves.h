@@ -14,6 +14,7 @@
 /* Compares update->before with update->tree, and moves the allocations of reshape->consumers. Edits
  * update->tree where a class stays, is renamed, or has a limit below an allocated amount. reshape
  * can be NULL: nothing can move. Returns DRIVER_UPDATED, or DRIVER_UPDATED_IN_PART with an error
- * text if a class stays that should move. Returns DRIVER_RESHAPE_NEEDED if allocations would have
- * to move but cannot; the tree is then undefined. -ENOMEM, -EINVAL. */
+ * text if a class stays that should move. Returns DRIVER_RESHAPE_NEEDED without consumers if a
+ * class would move, used or not, that is not in reshape->kept; the tree is then undefined. -ENOMEM,
+ * or another error of provider_tree_add(). */
 int reshape_moves_make(const TreeUpdate *update, DriverReshape *reshape, Error *reterr);

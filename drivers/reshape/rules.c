@@ -2,13 +2,14 @@
 
 /* Implements the rules for allocations whose inventory leaves a provider. reshape_rule_find()
  * selects the rule for a class of a provider: the first one that applies, in the order of its code,
- * and none for a class that stays. reshape_rule_place() decides where the amount of one consumer
- * goes.
+ * and none for a class that stays. VCPU that stays is the exception if dedicated CPUs are new and
+ * guests are pinned to them. reshape_rule_place() decides where the amount of one consumer goes.
  *
  * CPUs and memory go to the cells to which the guest's domain pins them (GuestCells), or to the
- * root for classes that belong there. An amount without a pin goes where it fits best. No provider
- * gets more than its inventory allows, except VCPU that stays on its provider. The functions read
- * the trees before and after the update and change neither; only "parts" is written.
+ * root for classes that belong there. An amount without a pin, or above the capacity of its cell,
+ * goes where it fits best. No provider gets more than its inventory allows, except VCPU that stays
+ * on its provider. The functions read the trees before and after the update and change neither;
+ * only "parts" is written.
  *
  * Tests: tests/unit/drivers/reshape/test-moves.c */
 
@@ -284,8 +285,8 @@ static void follow_cpus(const Snapshot *snapshot, uint64_t memory_kib, GuestCell
         add_weight(&ret->memory, NO_CELL, memory_kib - before);
 }
 
-/* Weighs the memory of the guest. Memory without cells of the guest follows <numatune>, or else
- * the CPUs. Memory of a guest's cell follows its <memnode>. */
+/* Weighs the memory of the guest. Memory without cells of the guest follows <numatune>, or else the
+ * CPUs. Memory of a guest's cell follows its <memnode>, or else <numatune>. */
 static void weigh_memory(const Snapshot *snapshot, const SnapshotDomain *domain, GuestCells *ret)
 {
         size_t bound = find_single_cell(snapshot, &domain->memory_cells);
@@ -446,7 +447,8 @@ static uint64_t count_dedicated(const TreeUpdate *update, const ReshapeItem *ite
                                cells->dedicated.all + cells->shared.all);
 }
 
-/* Returns the number of guest CPUs that are pinned to dedicated CPUs of this provider. */
+/* Returns the number of guest CPUs that are pinned to dedicated CPUs of this cell; at the root, of
+ * the host. */
 static uint64_t count_dedicated_here(const TreeUpdate *update, const ReshapeItem *item,
                                      const Provider *here, const GuestCells *cells)
 {

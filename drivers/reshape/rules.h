@@ -4,8 +4,8 @@
 /* Decides the new places of allocations whose inventory leaves a provider (facts C5). Pure.
  *
  * VCPU, PCPU and MEMORY_MB move between the root and the NUMA cells, and between shared and
- * dedicated CPUs. The pins of the guest decide. Without pins an amount goes where it fits best, and
- * is split if necessary.
+ * dedicated CPUs. The pins of the guest decide, as far as there is capacity. The rest goes where it
+ * fits best, and is split if necessary.
  *
  * Mediated devices move from the root to the devices that have the guest's mdevs. A vGPU of a
  * virtual function with a provider of its own, as older versions made them, moves to the provider

@@ -19,28 +19,28 @@ typedef struct CpuPlan {
 void cpu_plan_done(CpuPlan *plan);
 
 /* Checks the options without a host. -EINVAL with the name of the option for a malformed list or
- * one without a CPU, and for CPUs in both sets. The same for reserved_host_cpus together with a
- * set, and vcpu_pin_set together with cpu_dedicated_set. -ENOMEM. */
+ * one without a CPU, and for CPUs in both sets. The same for vcpu_pin_set together with
+ * cpu_dedicated_set, and without vcpu_pin_set for reserved_host_cpus together with one of the two
+ * other sets. -ENOMEM. */
 int cpu_plan_check(const HostConfig *config, Error *reterr);
 
 /* Makes the same checks, and sorts the configured CPUs by whether guests can use them. Without any
  * of the options, all online CPUs are shared.
  *
- * Online CPUs are usable. With cpu_power_management all present dedicated CPUs are usable: Nova
- * powers idle ones down, still counts them, and powers one up for its guest. Every other CPU is
- * left out, even if its set is then empty. It is named in problem, which can be NULL and keeps its
- * earlier texts. Returns -EINVAL if the host has no CPU of a set, as in Nova, or -ENOMEM. The plan
- * ret must be initialized; it is unchanged on failure. */
+ * Online CPUs are usable. With cpu_power_management all dedicated CPUs that are known to be present
+ * are usable: Nova powers idle ones down, still counts them, and powers one up for its guest. Every
+ * other CPU is left out, even if its set is then empty. It is named in problem, which can be NULL
+ * and keeps its earlier texts. Returns -EINVAL of the checks, or if the host has no CPU of a set,
+ * as in Nova, or -ENOMEM. The plan ret must be initialized; it is unchanged on failure. */
 int cpu_plan_make(const HostConfig *config, const Snapshot *snapshot, CpuPlan *ret, Error *problem,
                   Error *reterr);
 
 /* Returns whether the set has CPUs and all of them are dedicated, online or not. */
 bool cpu_plan_dedicates(const CpuPlan *plan, const CpuSet *cpus);
 
-/* Returns whether guest CPUs of the domain float over CPUs of the set. A guest CPU that is
- * pinned to one host CPU uses that CPU alone. Every other guest CPU floats over the CPUs of its
- * pin, or of <vcpu cpuset>, or over all CPUs. Adds these CPUs to ret, which can be NULL.
- * -ENOMEM. */
+/* Returns whether guest CPUs of the domain float over CPUs of the set. A guest CPU that is pinned
+ * to one host CPU uses that CPU alone. Every other guest CPU floats over the CPUs of its pin, or of
+ * <vcpu cpuset>, or over all CPUs. Adds those of the set to ret, which can be NULL. -ENOMEM. */
 int cpu_guest_floats(const SnapshotDomain *domain, const CpuSet *over, CpuSet *ret);
 
 /* Sets plan->floated to the dedicated CPUs over which running guests of the snapshot float. Such

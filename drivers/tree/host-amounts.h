@@ -40,8 +40,8 @@ int class_amount_limit(ClassAmount *amount, Error *reterr);
 
 /* Returns the record of an amount that is not 0. The allocation ratio is the configured one.
  * Without it, the ratio that the provider has stays, so that an operator can change it in
- * Placement. A provider without the class gets the ratio of heir (the provider that had the
- * class before; can be NULL), or else the initial one. */
+ * Placement. A provider without the class gets the ratio of heir (the provider that had the class
+ * before; can be NULL), or else the initial one, or 1.0. */
 Inventory class_amount_record(const ClassAmount *amount, const Provider *provider,
                               const Provider *heir);
 

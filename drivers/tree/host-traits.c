@@ -2,10 +2,10 @@
 
 /* Reports and sets the traits of the root, as in Nova's libvirt driver. Each note_…() function
  * reports the traits of one list with their state to a visitor. host_traits_update() sets or
- * removes the traits whose state is known. All traits but those of the CPU are unknown if the
- * snapshot has no emulators. Otherwise a trait that the snapshot shows is on. A trait that the
- * snapshot does not show is unknown while the part that decides it is incomplete, and off
- * otherwise.
+ * removes the traits whose state is known. All traits but those of CPU features and hyperthreading
+ * are unknown if the snapshot has no emulators. Otherwise a trait that the snapshot shows is on. A
+ * trait that the snapshot does not show is unknown while the part that decides it is incomplete,
+ * and off otherwise.
  *
  * The tables follow Nova's code (doc/facts.md, facts C8). A trait that Nova always removes is in
  * them with the state "off".
@@ -272,7 +272,7 @@ static void note_video_models(Traits *traits)
 }
 
 /* Reports a trait for each model of network card that Nova allows for the virt_type, without regard
- * to the emulator. */
+ * to the emulator. Only "igb" also needs versions of libvirt and the hypervisor. */
 static void note_network_models(Traits *traits)
 {
         enum {

@@ -5,9 +5,10 @@
  *
  * Each trait of these lists is set or removed; every other trait of the root belongs to another
  * writer and stays (facts C10). If the snapshot has no CPU features, the traits of features stay
- * unchanged. If it has no emulators, all traits but those of the CPU stay unchanged, even those
- * that follow from the configuration. If one of these lists is incomplete, its traits are set but
- * not removed. The reporter handles traits that Placement does not know. */
+ * unchanged; without cells, HW_CPU_HYPERTHREADING does. If it has no emulators, all other traits
+ * stay unchanged, even those that follow from the configuration. If one of these lists is
+ * incomplete, its traits are set but not removed. The reporter handles traits that Placement does
+ * not know. */
 
 #include "base/provider-tree.h"
 #include "drivers/host/host-config.h"

@@ -2,11 +2,12 @@
 
 /* Parses reserved_huge_pages, rejects two entries for the same pages, and finds the number of
  * reserved pages of a cell. Also names the resource classes of hugepages, and finds the size of the
- * host's ordinary pages. These are the smallest pages of any cell; all larger ones are hugepages.
+ * host's ordinary pages. These are the smallest pages of any cell, if they have at most
+ * ORDINARY_MAX_KIB; all others are hugepages.
  *
  * An entry has the parts node, size and count, in any order and each once. Blanks around words are
- * allowed, as in oslo.config. A size without a unit is in KiB. All functions parse the texts again;
- * nothing is cached.
+ * allowed, as in oslo.config. A size without a unit is in KiB. Each function that needs the option
+ * parses the texts again; nothing is cached.
  *
  * Tests: tests/unit/drivers/tree/test-huge-pages.c */
 #include "drivers/tree/huge-pages.h"

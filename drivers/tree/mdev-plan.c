@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Decides how many vGPUs each device offers. Each parent of mdevs gets one offer, of its configured
- * type, and each card one for each of its configured types. Existing vGPUs always count.
- * max_instances of a type limits the sum of existing and new vGPUs on the host. The rest after all
- * existing ones goes to the devices of the type in their order. Offers of 0 are removed at the end,
- * because Placement has no inventories of 0.
+ * type, and each card one for each of its configured types with a class. Existing vGPUs always
+ * count. max_instances of a type limits the sum of existing and new vGPUs on the host. The rest
+ * after all existing ones goes to the devices of the type in their order. Offers of 0 are removed
+ * at the end, because Placement has no inventories of 0.
  *
  * Tests: tests/unit/drivers/tree/test-mdev-plan.c */
 
@@ -65,7 +65,8 @@ static uint64_t give_mdevs(MdevOffer *offer, uint64_t room)
         return available;
 }
 
-/* Sets the total and the reserved amount of an offer of a card. Returns the number of new vGPUs. */
+/* Sets the total and the reserved amount of an offer of a card, and the limit of its type. Returns
+ * the number of new vGPUs. */
 static uint64_t give_functions(MdevOffer *offer, uint64_t room)
 {
         int index = vgpu_card_find_type(offer->card, offer->type->type);

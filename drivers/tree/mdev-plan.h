@@ -8,8 +8,8 @@
  * that the hardware can still create.
  *
  * A card whose virtual functions become vGPUs (drivers/tree/vgpu-cards.h) has an offer for each
- * type that its functions may have. Its total is that of the empty card, and the part that cannot
- * be used now is reserved.
+ * configured type that its functions may have, but only one for each class. Its total is that of
+ * the empty card, and the part that cannot be used now is reserved.
  *
  * The limit max_instances reduces the new vGPUs of a type on the whole host, but never the existing
  * ones. The devices get new ones in the order of their names, parents of mdevs first, and the last

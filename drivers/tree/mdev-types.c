@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finds the configured types of a device by its address. A device that is no PCI function has a
- * path below /sys/devices/virtual as its address, which is compared with libvirt's name. A virtual
- * function that becomes a vGPU can have several types. Every other device has one type or none.
+/* Finds the configured types of a device by its address. A device that no type lists gets the first
+ * type without addresses. A device that is no PCI function has a path below /sys/devices/virtual as
+ * its address, which is compared with libvirt's name. A virtual function that becomes a vGPU can
+ * have several types. Every other device has one type or none.
  *
  * Tests: tests/unit/drivers/tree/test-mdev-plan.c tests/unit/drivers/tree/test-vgpu-cards.c */
 

@@ -2,9 +2,9 @@
 
 /* Edits the providers of encrypted memory. A table has one provider for each model of AMD SEV. The
  * number of contexts of a model is the largest one that any emulator reports. A model without
- * contexts loses its provider, if the provider belongs to the agent. SEV-SNP uses the contexts of
- * SEV-ES, so a host with SEV-SNP has no contexts of SEV-ES. A host of another architecture than
- * x86_64 has no contexts. If the emulators are unknown, nothing changes.
+ * contexts loses its provider, if the provider belongs to the agent and all emulators were read.
+ * SEV-SNP uses the contexts of SEV-ES, so a host with SEV-SNP has no contexts of SEV-ES. A host of
+ * another architecture than x86_64 has no contexts. If the emulators are unknown, nothing changes.
  *
  * A context is one guest, so max_unit is 1. The providers are children of the root, with Nova's
  * names and traits.
@@ -100,8 +100,8 @@ static int offer(TreeUpdate *update, Model model, uint64_t contexts, Error *rete
         return 0;
 }
 
-/* Returns whether the provider belongs to the agent, by its trait or by its inventory. Older
- * versions of Placement lack the traits of some models. */
+/* Returns whether the provider belongs to the agent: it is a child of the root and has the trait,
+ * or only the inventory. Older versions of Placement lack the traits of some models. */
 static bool is_ours(const Provider *provider, const Provider *root, Model model)
 {
         return uuid_equal(&provider->parent, &root->uuid) &&

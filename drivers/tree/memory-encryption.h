@@ -13,7 +13,7 @@ extern const char memory_encryption_class[]; /* "MEM_ENCRYPTION_CONTEXT" */
 const Provider *memory_encryption_find_sev(const ProviderTree *tree, const Provider *root);
 
 /* Creates, adopts or removes the three providers. Changes nothing if the snapshot has no emulators.
- * A model without contexts on any of its emulators loses its provider, even if their list is
+ * A model without contexts on any of its emulators loses its provider, unless their list is
  * incomplete. A provider that is impossible (child-provider.h) is left out, and update->problem has
  * the reason. -ENOMEM. */
 int memory_encryption_update(TreeUpdate *update, Error *reterr);

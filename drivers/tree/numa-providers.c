@@ -258,8 +258,8 @@ static uint64_t cell_memory_mb(const Shares *shares, const SnapshotCell *cell)
                                cell->memory_kib, shares->memory_all);
 }
 
-/* Sets the inventory of a class, unless the amount is 0. The ratio is the one that "from" or
- * heir has. */
+/* Sets the inventory of a class, unless the amount is 0. Without a configured ratio, that of "from"
+ * or heir stays (class_amount_record()). */
 static int set_amount(const ClassAmount *amount, const Provider *heir, Provider *from, Provider *to,
                       Error *reterr)
 {
@@ -413,7 +413,7 @@ static int update_cell(const TreeUpdate *update, const CellShare *share, Provide
         return 0;
 }
 
-/* Copies one inventory of each class from the cells of the tree to update->heir. */
+/* Copies one inventory of each class, that of the last cell, from the tree to update->heir. */
 static int collect_heir(TreeUpdate *update)
 {
         unsigned cell;
@@ -424,7 +424,7 @@ static int collect_heir(TreeUpdate *update)
 
                 if (!numa_is_cell(update->tree, update->root, provider, &cell))
                         continue;
-                /* -EINVAL: another writer set invalid values, which are not inherited */
+                /* -EINVAL: invalid values are not inherited */
                 for (size_t j = 0; r != -ENOMEM && j < provider->n_inventories; j++)
                         r = provider_set_inventory(&update->heir,
                                                    provider->inventories[j].resource_class,

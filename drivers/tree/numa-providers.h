@@ -7,9 +7,9 @@
  * (facts C9, G1: Nova has no such providers). With numa_in_placement = root, VCPU and MEMORY_MB
  * stay at the root, because Nova's scheduler rejects a host whose root has neither. Pure.
  *
- * The parts add up to the amounts of the root. The amounts that are reserved for the host are
- * shared out by size over the cells that have CPUs and memory. In a cell without one of them all
- * is reserved (decision devices/cpuless). */
+ * The amounts that are reserved for the host are shared out by size over the cells that have usable
+ * CPUs and memory, and these parts add up to the whole. In another cell all is reserved (decision
+ * devices/cpuless). If the hypervisor reports the memory of no cell, no cell lacks it. */
 
 #include "base/allocation.h"
 #include "drivers/tree/child-provider.h"
@@ -28,9 +28,9 @@ bool numa_is_at_root(const HostConfig *config, const char *resource_class);
 /* Checks whether the host can be reported by cells. Returns 0 if cells are not configured, -EINVAL
  * with an error text if the host has no cells or a CPU is in two of them, and -ENOMEM.
  *
- * Smaller faults are joined to problem: a CPU for guests that is in no cell (it is left out), more
- * reserved hugepages than exist (all of them are reserved), and no memory in any cell of a host
- * with memory. */
+ * Smaller faults are joined to problem: a CPU for guests that is in no cell (it is left out), and
+ * more reserved hugepages than exist (all of them are reserved). Unless MEMORY_MB is at the root,
+ * so is a host with memory of which no cell has any. */
 int numa_check(const HostConfig *config, const Snapshot *snapshot, const CpuPlan *cpus,
                Error *problem, Error *reterr);
 

@@ -8,8 +8,9 @@
  *
  * Virtual functions count on the provider of their physical function, so a view has either the
  * physical function or virtual functions of one class with the same traits. A device that a domain
- * has, also in a persistent definition, never loses its provider. A view with a contradiction is
- * refused: its provider stays unchanged, and a problem names the reason.
+ * has, also in a persistent definition, loses its provider only to Neutron (physical_network). A
+ * view with a contradiction is refused: its provider stays unchanged, and a problem names the
+ * reason.
  *
  * Tests: tests/unit/drivers/tree/test-pci-providers.c */
 
@@ -182,7 +183,7 @@ static bool lacks_type(const Snapshot *snapshot, const SnapshotDevice *device)
 }
 
 /* Adds all devices with a spec. Neutron owns devices with a physical_network. A virtual function
- * that becomes a vGPU counts if it has a type. */
+ * that becomes a vGPU counts if it has a type or a domain has it. */
 static int add_devices(TreeUpdate *update, PciViews *views)
 {
         for (size_t i = 0; i < update->snapshot->n_devices; i++) {

@@ -2,8 +2,8 @@
 
 /* Edits the providers of sets of devices. For each set, the use of its devices is collected first:
  * by claims, by guests, and by cordons or absence. Two masks of members follow: those that cannot
- * be given out, and those of claims. The inventory is computed from both. Providers of sets without
- * a section are removed at the end.
+ * be given out, and those of claims. The inventory is computed from both. Before that, providers of
+ * sets without a section are removed.
  *
  * A member is also in use if a guest has a part of it or the card that it is a part of (decision
  * devices/parts).
@@ -103,7 +103,8 @@ static int add_guest(Guests *guests, const SnapshotDomain *domain)
         return MIN(r, 0);
 }
 
-/* Adds the device that has a part in things, and its card. */
+/* Adds the device if things has an mdev of it. Adds its physical function if things has such an
+ * mdev or the device. */
 static int add_cards_of(Guests *guests, const Snapshot *snapshot, const SnapshotDevice *device)
 {
         size_t n;

@@ -103,7 +103,8 @@ static int ensure_type(const Input *input, VgpuCard *card, const SnapshotDevice 
         return 0;
 }
 
-/* Sets the type that the function has, and the configured types that it can become. */
+/* Sets the type that the function has, the types of the card that it can become, and those that the
+ * configuration allows for it. */
 static int add_types(const Input *input, VgpuCard *card, const SnapshotDevice *device,
                      VgpuTypeSet allowed, VgpuFunction *function)
 {
