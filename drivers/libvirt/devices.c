@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads the node devices of a host into a snapshot. Devices that the cache has are copied from it;
- * each other device costs one call. A poll without a listing reads only the devices that change
- * silently. A device that vanishes is skipped, and one that cannot be read is a problem of the
- * snapshot. A failed read marks the device in the cache, so the next poll lists the devices again.
- * A failed listing, or a lookup that fails although the device is not gone, ends the poll. Mdevs
- * that sysfs no longer has are removed at the end. Facts that only sysfs has are added to each
- * copy.
+ * each other device costs one call after a listing. A poll without a listing reads only the devices
+ * that change silently, with two calls each. A device that vanishes is skipped, and one that cannot
+ * be read is a problem of the snapshot. A failed read marks the device in the cache, so the next
+ * poll lists the devices again. A failed listing, a broken connection and a lack of memory end the
+ * poll. Mdevs that sysfs no longer has are removed at the end, if their parent is a PCI function.
+ * Facts that only sysfs has are added to each copy.
  *
  * Tests: tests/unit/drivers/libvirt/test-poll.c tests/unit/drivers/libvirt/test-driver.c */
 

@@ -13,7 +13,7 @@
 
 /* Fills ret, except its state, which the XML does not have, and its config members. Skips devices
  * whose PCI address does not fit, for example with a domain of more than 16 bits. The lists are in
- * the order of the XML; snapshot_seal() sorts them. The caller frees ret with
+ * the order of the XML; snapshot_seal() sorts pins and cells. The caller frees ret with
  * snapshot_domain_done(). -EBADMSG with an error text, or -ENOMEM, with ret untouched. */
 int domain_parse(const char *text, SnapshotDomain *ret, Error *reterr);
 

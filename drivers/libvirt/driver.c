@@ -2,15 +2,15 @@
 
 /* Implements the driver "libvirt": a connection, a poll for each request, and facts that are read
  * once for each connection and again for DRIVER_POLL_ALL. A poll connects again only if the
- * connection is missing or broken. Facts that cannot be read fail the first poll of a connection,
- * and are a problem of the snapshot later. Three threads take part, beside the one of
- * drivers/disk-check.c.
+ * connection is missing or broken. Facts that cannot be read fail each poll until they were read
+ * once over the connection, and are a problem of the snapshot later. Three threads take part,
+ * beside the one of drivers/disk-check.c.
  *
  * The main thread requests polls and takes their results from the mailbox (drivers/poll-thread.h).
  * The virt thread connects if necessary, polls, and posts a snapshot or a failure. It makes all
- * libvirt calls, so a hypervisor that hangs stops only this thread. The thread of libvirt's event
- * loop (libvirt_event_loop_start()) sends keepalives, which end a hanging call on the virt thread.
- * It also runs the callbacks of drivers/libvirt/connection.c.
+ * calls to the hypervisor, so a hypervisor that hangs stops only this thread. The thread of
+ * libvirt's event loop (libvirt_event_loop_start()) sends keepalives, which end a hanging call on
+ * the virt thread. It also runs the callbacks of drivers/libvirt/connection.c.
  *
  * Limits: keepalive works only on an open connection. If the daemon is stopped while the connection
  * opens, the poll hangs until the daemon continues or its socket closes.

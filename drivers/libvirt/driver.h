@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The driver of hosts with libvirt. Only its virt thread calls libvirt; see
+/* The driver of hosts with libvirt. Only its virt thread calls the hypervisor; see
  * drivers/libvirt/driver.c. */
 
 #include "drivers/poll-thread.h"

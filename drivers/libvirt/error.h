@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Knows libvirt's error codes, for all other files. Each function uses the last error of the
- * calling thread. */
+/* Knows libvirt's error codes, for all other files. Each function except libvirt_leave_out() uses
+ * the last error of the calling thread. */
 
 #include <libvirt/libvirt.h>
 

@@ -41,8 +41,8 @@ void poll_cache_keep(PollCache *cache, bool devices, bool domains);
 
 /* Begins a poll at this monotonic time. Removes the objects that were marked since the last poll
  * began. Removes all objects for DRIVER_POLL_ALL, after a failed poll, and when
- * POLL_CACHE_LIFE_USEC is over. Marks the domains whose persistent definition this poll must read
- * again. */
+ * POLL_CACHE_LIFE_USEC is over and the poll is not of guests alone. Marks the domains whose
+ * persistent definition this poll must read again. */
 void poll_cache_begin(PollCache *cache, uint64_t now_usec, DriverPollKind kind);
 
 /* Returns true if no device appeared, vanished or changed since the last poll, and devices have

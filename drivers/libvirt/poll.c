@@ -58,8 +58,8 @@ static DomainState translate_state(virDomainPtr handle, int state)
                                                                           : DOMAIN_PAUSED;
 }
 
-/* Adds a domain that cannot be read, with its name, state and size. The cache does not keep it,
- * so the next poll tries again. */
+/* Adds a domain that cannot be read, with its name, state and size. The cache does not get it, so
+ * the next poll tries again. */
 static int add_unread(DomainPoll *poll, virDomainPtr handle, const Uuid *uuid)
 {
         Snapshot *snapshot = poll->snapshot;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Runs one poll of a hypervisor through libvirt, which fills a Snapshot. Functions that the
- * hypervisor does not support, and objects that vanish during the poll, are skipped. A device or
- * domain that cannot be read is a problem of the snapshot, and an unknown size of the disk sets
- * disk_error. Every other failure fails the poll. The cache decides which devices and domains are
- * read again.
+/* Runs one poll of a hypervisor through libvirt, which fills a Snapshot. The hypervisor can lack
+ * node devices, a version and a map of CPUs. Objects that vanish during the poll are skipped. A
+ * device or domain that cannot be read is a problem of the snapshot, and an unknown size of the
+ * disk sets disk_error. Every other failure fails the poll. The cache decides which devices and
+ * domains are read again.
  *
  * Blocks as long as the hypervisor does: virt thread only. */
 

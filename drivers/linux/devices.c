@@ -6,8 +6,10 @@
  * functions follow.
  *
  * A function that cannot have changed since the last poll is copied from it. A bad file leaves out
- * its device and adds a problem; a device that vanishes during the poll is skipped. The poll fails
- * if the PCI functions or the mdevs cannot be listed. Text from devices is shortened and sanitized.
+ * its device, or only its type or its facts about vGPUs, and adds a problem. An unreadable serial
+ * number is a problem only if serials_needed. A device that vanishes during the poll is skipped.
+ * The poll fails if the PCI functions or the mdevs cannot be listed. Text from devices is shortened
+ * and sanitized.
  *
  * Tests: tests/unit/drivers/linux/test-reader.c */
 
@@ -245,7 +247,8 @@ static int read_functions(LinuxReader *reader, SnapshotDevice *device)
 }
 
 /* Reads the serial number from the VPD, which is slow on real cards. It is read only on hosts that
- * offer devices. read_function() does not read it again for a function of the last snapshot. */
+ * offer devices. read_function() does not read it again for a function of the last snapshot with
+ * the same ids. */
 static int read_serial(LinuxReader *reader, SnapshotDevice *device, Error *reterr)
 {
         uint8_t vpd[VPD_MAX];

@@ -13,17 +13,19 @@
  *   Emulators                  fs/cgroup/misc.capacity, module/kvm_amd/parameters/sev_snp.
  *   CPU model and features     /proc/cpuinfo of x86, in libvirt's names.
  *   Devices                    bus/pci/devices/A: uevent, numa_node, physfn, sriov_totalvfs, vpd,
- *                              nvidia (drivers/host/vgpu-types.h). Also bus/vdpa/devices.
+ *                              nvme, nvidia (drivers/host/vgpu-types.h). Also bus/vdpa/devices.
  *   Types of mdevs             class/mdev_bus/D/mdev_supported_types, also of other devices than
  *                              PCI functions.
  *   Mdevs                      bus/mdev/devices.
  *
- * Without the online CPUs, or the CPUs, memory or pages of a cell, the poll fails, because a part
- * of a cell would look like a smaller cell. It also fails if the PCI functions or the mdevs cannot
- * be listed. Every other bad file leaves out its device, type or number, and is named in a problem
- * of the snapshot. Such a file that is missing, or vanishes during the poll, means that its object
- * does not exist. Texts have limits (SYSFS_TEXT_MAX) and are sanitized. Links to other devices,
- * drivers and types are read, and not followed. All functions block as long as the kernel does. */
+ * Without the online CPUs, a readable list of cells, or the CPUs, memory or pages of a cell, the
+ * poll fails, because a part of a cell would look like a smaller cell. It also fails if the PCI
+ * functions or the mdevs cannot be listed. Every other bad file leaves out its device, type or
+ * number, and is named in a problem of the snapshot. Such a file that is missing, or vanishes
+ * during the poll, means that its object does not exist. A serial number that cannot be read is a
+ * problem only if a remote_managed device needs it. Texts have limits (SYSFS_TEXT_MAX) and are
+ * sanitized. Links to other devices, drivers and types are read, and not followed. All functions
+ * block as long as the kernel does. */
 
 #include "base/error.h"
 #include "drivers/host/snapshot.h"
