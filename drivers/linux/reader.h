@@ -18,8 +18,8 @@
  *                              PCI functions.
  *   Mdevs                      bus/mdev/devices.
  *
- * Without the online CPUs, a readable list of cells, or the CPUs, memory or pages of a cell, the
- * poll fails, because a part of a cell would look like a smaller cell. It also fails if the PCI
+ * The poll fails without the online CPUs, a readable list of cells, or the CPUs, memory or pages of
+ * a cell, because a part of a cell would look like a smaller one. It also fails if the PCI
  * functions or the mdevs cannot be listed. Every other bad file leaves out its device, type or
  * number, and is named in a problem of the snapshot. Such a file that is missing, or vanishes
  * during the poll, means that its object does not exist. A serial number that cannot be read is a
