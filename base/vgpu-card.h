@@ -38,7 +38,7 @@ typedef uint64_t VgpuTypeSet;
 
 typedef struct VgpuType {
         char *id;                 /* "nvidia-1428"; owned */
-        char *resource_class;     /* owned; NULL: no configuration has the type */
+        char *resource_class;     /* owned; NULL: the type is not offered */
         uint64_t framebuffer_mib; /* 0: unknown */
         uint64_t limit; /* largest number on this card by max_instances; UINT64_MAX: any */
 } VgpuType;

@@ -29,7 +29,8 @@
 
 DEFINE_CLEANUP(DIR *, closedir);
 
-/* Result of one check. The members are those of Snapshot with the same names. */
+/* Result of one check: disk_total_bytes, disk_error, instance_folders and folders_error of a
+ * Snapshot. */
 typedef struct DiskFacts {
         uint64_t total_bytes;
         Error error;

@@ -19,13 +19,13 @@
  *   Mdevs                      bus/mdev/devices.
  *
  * The poll fails without the online CPUs, a readable list of cells, or the CPUs, memory or pages of
- * a cell, because a part of a cell would look like a smaller one. It also fails if the PCI
- * functions or the mdevs cannot be listed. Every other bad file leaves out its device, type or
- * number, and is named in a problem of the snapshot. Such a file that is missing, or vanishes
- * during the poll, means that its object does not exist. A serial number that cannot be read is a
- * problem only if a remote_managed device needs it. Texts have limits (SYSFS_TEXT_MAX) and are
- * sanitized. Links to other devices, drivers and types are read, and not followed. All functions
- * block as long as the kernel does. */
+ * a cell. A part of a cell would look like a smaller one. It also fails if the PCI functions or the
+ * mdevs cannot be listed. Every other bad file leaves out its device, type or number, and is named
+ * in a problem of the snapshot. Such a file that is missing, or vanishes during the poll, means
+ * that its object does not exist. A serial number that cannot be read is a problem only if a
+ * remote_managed device needs it. Texts have limits (SYSFS_TEXT_MAX) and are sanitized. Links to
+ * other devices, drivers and types are read, and not followed. All functions block as long as the
+ * kernel does. */
 
 #include "base/error.h"
 #include "drivers/host/snapshot.h"

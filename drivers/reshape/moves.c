@@ -213,7 +213,7 @@ static int keep_used(const TreeUpdate *update, const Consumer *usage, Error *ret
 }
 
 /* Returns the smallest total that is not below the present one and has enough capacity for the used
- * amount. */
+ * amount, or INVENTORY_MAX_AMOUNT. */
 static uint64_t find_total(const Inventory *record, uint64_t used)
 {
         uint64_t low = record->total, high = INVENTORY_MAX_AMOUNT;

@@ -84,8 +84,8 @@ static bool has_dedicated_guest(const TreeUpdate *update)
         return false;
 }
 
-/* Returns whether CPUs or memory move between the root and cells, or VCPU becomes PCPU on the
- * same provider. */
+/* Returns whether CPUs or memory move between the root and cells, or VCPU becomes PCPU, or the
+ * reverse, on the same provider. */
 static bool moves_between_cells(const TreeUpdate *update, const Provider *from,
                                 const Provider *after, const char *resource_class)
 {

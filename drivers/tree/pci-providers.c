@@ -29,7 +29,7 @@ static const char managed_trait[] = "COMPUTE_MANAGED_PCI_DEVICE";
 /* The devices that count on one provider. */
 typedef struct PciView {
         char address[PCI_ADDRESS_SIZE]; /* address of the device, or of its physical function */
-        bool has_parent;                /* the device itself matches a spec */
+        bool has_parent;                /* the device itself counts, and not its functions */
         bool refused;                   /* its provider stays unchanged */
         bool one_time_use;
         uint64_t n_devices; /* devices that match, or that a domain has */
