@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reports and sets the traits of the root, as in Nova's libvirt driver. Each note_…() function
- * reports the traits of one list with their state to a visitor. host_traits_update() sets or
- * removes the traits whose state is known. All traits but those of CPU features and hyperthreading
- * are unknown if the snapshot has no emulators. Otherwise a trait that the snapshot shows is on. A
- * trait that the snapshot does not show is unknown while the part that decides it is incomplete,
- * and off otherwise.
+/* Reports and sets the traits of the root, as in Nova's libvirt driver. Each function in the table
+ * of host_traits_visit() reports the traits of one list with their state to a visitor.
+ * host_traits_update() sets or removes the traits whose state is known. All traits but those of CPU
+ * features and hyperthreading are unknown if the snapshot has no emulators. Otherwise a trait that
+ * the snapshot shows is on. A trait that the snapshot does not show is unknown while the part that
+ * decides it is incomplete, and off otherwise.
  *
  * The tables follow Nova's code (doc/facts.md, facts C8). A trait that Nova always removes is in
  * them with the state "off".
