@@ -38,7 +38,7 @@ from tests.integration.claims.placement_case import PlacementCase
 
 SEEDS = int(os.environ.get('COMPUTE_AGENT_SEEDS', '1'))
 FIRST = int(os.environ.get('COMPUTE_AGENT_SEED', '1'))
-STEPS = 25
+STEPS = 15
 EXPIRY = 4  # [DEFAULT] claim_expiry_time, in seconds
 VF, CARD = 'CUSTOM_VF', 'CUSTOM_A100'
 DEVICES = ('VGPU', VF, CARD)
