@@ -31,7 +31,8 @@ class _Server(Service):
         """Creates the data folder."""
         raise NotImplementedError
 
-    def sql(self, statement):
+    def sql(self, statement, database=None):
+        """Runs statements, separated by semicolons, in a database or outside of any."""
         raise NotImplementedError
 
     def url(self, database):
@@ -69,8 +70,8 @@ class Postgres(_Server):
                                    # Keep shared memory in files of its folder: after a kill, files in /dev/shm would stay.
                                    '-c', 'dynamic_shared_memory_type=mmap'], self.name, user=self._account)
 
-    def sql(self, statement):
-        self._run(_program('psql'), '-q', '-h', '127.0.0.1', '-p', self._port, '-U', self._user, '-d', 'postgres',
+    def sql(self, statement, database='postgres'):
+        self._run(_program('psql'), '-q', '-h', '127.0.0.1', '-p', self._port, '-U', self._user, '-d', database,
                   '-c', statement)
 
     def url(self, database):
@@ -112,9 +113,9 @@ class MariaDB(_Server):
                                    '--skip-networking', '--pid-file=%s' % (self.folder / 'pid'), '--max-connections=300'],
                                   self.name, user=self._account)
 
-    def sql(self, statement):
+    def sql(self, statement, database=''):
         self._run(_program('mariadb'), '--no-defaults', '--socket=%s' % self._socket, '--user=root',
-                  '--execute=' + statement)
+                  '--execute=' + statement, database)
 
     def url(self, database):
         return 'mysql+pymysql://root@localhost/%s?unix_socket=%s' % (database, self._socket)

@@ -97,18 +97,8 @@ class ReportCase(unittest.TestCase):
         self.addCleanup(self.empty_placement)
 
     def empty_placement(self):
-        """Deletes every consumer, provider and custom name, children first."""
-        left = self.api('GET', '/resource_providers')['resource_providers']
-        for item in left:
-            found = self.api('GET', '/resource_providers/%s/allocations' % item['uuid'])
-            for consumer in found['allocations']:
-                self.placement.request('DELETE', '/allocations/' + consumer, record=False)
-        while left:
-            parents = {item['parent_provider_uuid'] for item in left}
-            for item in left:
-                if item['uuid'] not in parents:
-                    self.api('DELETE', '/resource_providers/' + item['uuid'])
-            left = [item for item in left if item['uuid'] in parents]
+        """Deletes every consumer, provider and custom name."""
+        self.placement.empty()
         for trait in self.api('GET', '/traits?name=startswith:CUSTOM_')['traits']:
             self.api('DELETE', '/traits/' + trait)
         for item in self.api('GET', '/resource_classes')['resource_classes']:
