@@ -241,6 +241,17 @@ class Placement(Service):
         found = self.get('/allocations/' + consumer)['allocations']
         return {provider: part['resources'] for provider, part in found.items()}
 
+    def all_held(self):
+        """Returns the allocations of all consumers, as {consumer: {provider: {class: amount}}}, from the database, which is SQLite."""
+        found = {}
+        with contextlib.closing(sqlite3.connect(self.folder / 'placement.sqlite', timeout=30)) as database:
+            for consumer, provider, name, used in database.execute(
+                    'SELECT consumer_id, resource_providers.uuid, resource_classes.name, used FROM allocations'
+                    ' JOIN resource_providers ON resource_providers.id = resource_provider_id'
+                    ' JOIN resource_classes ON resource_classes.id = resource_class_id'):
+                found.setdefault(consumer, {}).setdefault(provider, {})[name] = used
+        return found
+
     def generation(self, consumer):
         """Returns the generation of a consumer, or None if it has no allocations."""
         return self.get('/allocations/' + consumer).get('consumer_generation')
