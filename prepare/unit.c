@@ -34,15 +34,17 @@ char *prepare_unit_name(const char *template, const char *instance)
         return text_format("%.*s@%s.service", (int)(at - template), template, instance);
 }
 
-/* Reads from a pipe until its end or up to OUTPUT_MAX bytes. Returns -ETIMEDOUT after COMMAND_USEC,
- * -ENOMEM, or the error of read(). */
+/* Reads from a pipe until its end, so that its writer can end. Drops what follows OUTPUT_MAX bytes.
+ * Returns -ETIMEDOUT after COMMAND_USEC, -ENOMEM, or the error of read(). */
 static int read_output(int fd, char **ret)
 {
         uint64_t until = clock_usec(CLOCK_MONOTONIC) + COMMAND_USEC;
         _cleanup_free_ char *text = calloc(1, OUTPUT_MAX + 1);
+        char dropped[4096];
         size_t n = 0;
 
-        while (text && n < OUTPUT_MAX) {
+        while (text) {
+                bool keep = n < OUTPUT_MAX;
                 struct pollfd descriptor = { .fd = fd, .events = POLLIN };
                 uint64_t now = clock_usec(CLOCK_MONOTONIC);
                 ssize_t length;
@@ -50,12 +52,13 @@ static int read_output(int fd, char **ret)
                 if (now >= until ||
                     poll(&descriptor, 1, (int)((until - now) / USEC_PER_MSEC) + 1) == 0)
                         return -ETIMEDOUT;
-                length = read(fd, text + n, OUTPUT_MAX - n);
+                length = read(fd, keep ? text + n : dropped,
+                              keep ? OUTPUT_MAX - n : sizeof(dropped));
                 if (length < 0 && errno != EINTR)
                         return -errno;
                 if (length == 0)
                         break;
-                n += (size_t)MAX(length, 0);
+                n += keep ? (size_t)MAX(length, 0) : 0;
         }
         *ret = TAKE_PTR(text);
         return *ret ? 0 : -ENOMEM;

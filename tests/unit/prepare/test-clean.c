@@ -159,6 +159,21 @@ static void test_a_failed_unit_is_no_proof(void **state)
         assert_result(f, B, "failed", "prove@" B ".service failed", 2);
 }
 
+/* The lines of the journal are longer than the output that is kept and the buffer of a pipe. */
+static void test_long_lines_of_the_journal_are_cut(void **state)
+{
+        PrepareFixture *f = *state;
+
+        put_dirty(f, A);
+        scratch_write(f->claims->folder, "FAIL-wipe@" A ".service", "");
+        put_script(f, "bin/journalctl",
+                   "#!/bin/sh\necho first; head -c 400000 /dev/zero | tr '\\0' x\n");
+        alarm(60);
+        assert_int_equal(run_it(f), PREPARE_FAILED);
+        alarm(0);
+        assert_result(f, A, "failed", "wipe@" A ".service failed", 2);
+}
+
 static void test_no_unit_without_evidence(void **state)
 {
         PrepareFixture *f = *state;
@@ -245,8 +260,8 @@ static void test_a_missing_database_cleans_nothing(void **state)
 }
 
 TEST_MAIN_WITH(set_up, prepare_teardown, test_a_dirty_device_is_cleaned_and_proved,
-               test_a_failed_unit_is_no_proof, test_no_unit_without_evidence,
-               test_a_device_opened_meanwhile_is_not_clean,
+               test_a_failed_unit_is_no_proof, test_long_lines_of_the_journal_are_cut,
+               test_no_unit_without_evidence, test_a_device_opened_meanwhile_is_not_clean,
                test_a_unit_whose_success_proves_nothing_is_refused,
                test_a_failure_while_the_system_stops_is_no_result,
                test_a_missing_database_cleans_nothing)
