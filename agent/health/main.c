@@ -14,9 +14,9 @@
  * Bad rules, and lines that cannot be read, are no errors of the program: it prints a message, and
  * opens the journal again every 30 s. A folder of rules that exists and cannot be listed is an
  * error. Without rules it prints its state and ends. It also ends when the agent closes the pipe or
- * ends. The position is printed after the messages of its lines. So an end of the program can lose
- * only a finding that waits because one of its rule and device was just printed
- * (HEALTH_REPEAT_USEC).
+ * ends. The position is printed after the messages of its lines, and not while a finding waits
+ * because one of its rule and device was just printed (HEALTH_REPEAT_USEC). So an end of the
+ * program loses no finding, but findings can be printed again after it.
  *
  * The lines come from the system journal of this host, from journal files in a folder, or as plain
  * lines from a named pipe. The agent cannot read /dev/kmsg, because it has no privilege; the
@@ -396,7 +396,7 @@ static int print_state(Helper *helper)
 
         snprintf(message.text, sizeof(message.text), "%s", helper->log_error.text);
         text_trim_cut(message.text);
-        if (helper->log) {
+        if (helper->log && !health_observer_waits(helper->observer)) {
                 get_cursor(helper->log, message.cursor);
                 if (message.cursor[0])
                         strcpy(helper->cursor, message.cursor);
@@ -491,7 +491,7 @@ static int read_lines(Helper *helper)
         return n == LINES_MAX;
 }
 
-/* Writes the messages that are due, and then the position that they belong to. */
+/* Writes the messages that are due, and then the state, with the position if no message is left. */
 static int print_due(Helper *helper)
 {
         HealthMessage message;

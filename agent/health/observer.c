@@ -371,6 +371,12 @@ bool health_observer_take(HealthObserver *observer, uint64_t now_usec, HealthMes
         return true;
 }
 
+bool health_observer_waits(const HealthObserver *observer)
+{
+        return health_history_due_in_usec(observer->bad, 0) != UINT64_MAX ||
+               health_history_due_in_usec(observer->good, 0) != UINT64_MAX;
+}
+
 uint64_t health_observer_due_in_usec(const HealthObserver *observer, uint64_t now_usec)
 {
         uint64_t first = MIN(health_history_due_in_usec(observer->bad, now_usec),

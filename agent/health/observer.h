@@ -43,5 +43,8 @@ int health_observer_read(HealthObserver *observer, uint64_t now_usec, uint64_t r
  * CLOCK_MONOTONIC. Returns false if there is none. */
 bool health_observer_take(HealthObserver *observer, uint64_t now_usec, HealthMessage *ret);
 
+/* Returns true if a message was not taken, whether it is due or not. */
+bool health_observer_waits(const HealthObserver *observer);
+
 /* Returns the microseconds until a reading or a message is due; UINT64_MAX: never. */
 uint64_t health_observer_due_in_usec(const HealthObserver *observer, uint64_t now_usec);

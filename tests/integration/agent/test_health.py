@@ -263,6 +263,32 @@ class TestHelper(HealthCase):
         os.kill(agent.child.pid, signal.SIGKILL)
         wait_until(lambda: has_ended(last), 30, 'the end of the helper')
 
+    def test_no_position_covers_a_finding_that_waits(self):
+        command = [build_folder() / 'compute-agent-health', '--rules=%s' % SHIPPED, '--sysfs=/nonexistent',
+                   '--journal=%s' % self.journal.folder]
+
+        def watch(cursor, *lines):
+            """Writes each line after the finding before it. Kills the helper after its last finding and state. Returns these and the cursor."""
+            found = []
+            with subprocess.Popen(command + ['--cursor=%s' % cursor], stdout=subprocess.PIPE, text=True) as child:
+                for text in lines:
+                    self.journal.write(*text)
+                    for message in map(json.loads, child.stdout):
+                        if message['kind'] == 'finding':
+                            found.append((message['address'], message['line']))
+                        cursor = message.get('cursor') or cursor
+                        if message['kind'] == 'state' and found and found[-1][1] == text[-1]:
+                            break
+                child.kill()
+            return found, cursor
+
+        repeated = LOST.replace('4711', '4712')
+        other, last = LOST.replace('41:00', '81:00'), LOST.replace('41:00', '82:00')
+        found, cursor = watch('', [LOST], [repeated, other])
+        self.assertEqual(found, [(ADDRESS, LOST), (ADDRESS.replace('41', '81'), other)])
+        found, cursor = watch(cursor, [last])
+        self.assertIn((ADDRESS, repeated), found)
+
     def test_the_status_says_why_rules_are_not_applied(self):
         agent = self.make_agent()
         path = agent.folder / 'broken-helper'

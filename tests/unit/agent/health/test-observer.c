@@ -100,10 +100,13 @@ static void test_lines(void **state)
         expect("");
         line("gpu 0000:41:00.0: lost");
         expect("lost finding");
+        assert_false(health_observer_waits(scene.observer));
         line("gpu 0000:41:00.0: lost");
         expect("");
+        assert_true(health_observer_waits(scene.observer));
         scene.now_usec += HEALTH_REPEAT_USEC;
         expect("lost finding");
+        assert_false(health_observer_waits(scene.observer));
         /* A line of another boot is evidence only for a rule that outlasts it. */
         scene.boot_id = "other";
         scene.now_usec += HEALTH_REPEAT_USEC;
