@@ -571,8 +571,9 @@ static void on_published(Reporter *reporter, int result, const Error *error, voi
 }
 
 /* Makes the tree without consumers, to check whether an allocation has to move. Returns 1 with the
- * tree in the image if none has to move. Returns 0 if one has to, and for an undo, which always
- * reads the consumers. Returns a negative errno on failure. */
+ * tree in the image if none has to move. The consumers of an earlier round stay in the image only
+ * if Placement has the shape of that round. Returns 0 if an allocation has to move, and for an
+ * undo, which always reads the consumers. Returns a negative errno on failure. */
 static int probe(Reshaper *reshaper, Error *reterr)
 {
         MadeTree made = { 0 };
@@ -588,6 +589,9 @@ static int probe(Reshaper *reshaper, Error *reterr)
                 provider_tree_free(made.tree);
                 return 0;
         }
+        if (!reshaper->image.before.tree ||
+            !is_reached(&reshaper->image, reporter_tree(reshaper->reporter)))
+                reshape_image_done(&reshaper->image);
         provider_tree_free(reshaper->image.after.tree);
         reshaper->image.after.tree = made.tree;
         reshaper->device_error = made.device_error;

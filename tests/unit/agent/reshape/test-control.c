@@ -122,6 +122,14 @@ static void begin_reshape(int r)
         snapshot_unref(host);
 }
 
+/* Runs until these requests were made. */
+static void await_requests(const char *did)
+{
+        for (int i = 0; i < 400 && strcmp(fake_reporter.did, did) != 0; i++)
+                assert_true(sd_event_run(fake_reporter.event, 20 * USEC_PER_MSEC) >= 0);
+        assert_string_equal(fake_reporter.did, did);
+}
+
 static void await_end(void)
 {
         for (int i = 0; i < 400 && world.n_ended == 0; i++)
@@ -239,6 +247,36 @@ static void test_rounds(void **state)
         }
 }
 
+/* The first round conflicts, and nothing has to move in the second one. The result has the
+ * consumers of the first round only if Placement has its shape. */
+static void test_a_round_without_moves_drops_an_earlier_decision(void **state)
+{
+        static const struct {
+                const char *now; /* tree of Placement after the conflict */
+                bool kept;
+        } rows[] = { { "host VCPU=8", false }, { AFTER, true } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                const ReshapeState *kept;
+
+                (void)tear_down(NULL);
+                assert_int_equal(set_up(NULL), 0);
+                begin_control(true);
+                kept = reshape_control_get_state(world.control);
+                fake_reporter.publishes.results[0] = REPORT_E_CONFLICT;
+                begin_reshape(0);
+                await_requests("RHS");
+                provider_tree_free(fake_reporter.mirror);
+                fake_reporter.mirror = make_tree(rows[i].now);
+                await_end();
+                assert_string_equal(fake_reporter.did, "RHSRW");
+                assert_int_equal(world.result, 0);
+                assert_non_null(kept->image.after.tree);
+                assert_int_equal(kept->image.after.consumers != NULL, rows[i].kept);
+                assert_int_equal(kept->document != NULL, rows[i].kept);
+        }
+}
+
 static void test_a_reshape_that_is_shown_sends_nothing(void **state)
 {
         begin_control(false);
@@ -310,8 +348,7 @@ static void test_cancel(void **state)
         world.cancels = false;
         reshape_control_ask(world.control, RESHAPE_FORWARD, NULL);
         begin_reshape(0);
-        for (int i = 0; i < 400 && strcmp(fake_reporter.did, "RHS") != 0; i++)
-                assert_true(sd_event_run(fake_reporter.event, 20 * USEC_PER_MSEC) >= 0);
+        await_requests("RHS");
         assert_int_equal(reshape_control_cancel(world.control), -EBUSY);
         await_end();
         assert_int_equal(world.result, 0);
@@ -350,5 +387,6 @@ static void test_alone(void **state)
 }
 
 TEST_MAIN_WITH(set_up, tear_down, test_conditions_of_a_reshape, test_rounds,
+               test_a_round_without_moves_drops_an_earlier_decision,
                test_a_reshape_that_is_shown_sends_nothing, test_undo,
                test_a_lost_answer_is_settled_at_the_start, test_cancel, test_alone)
