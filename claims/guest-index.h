@@ -10,8 +10,8 @@
  * runs at a start and on demand, has all consumers of the host, and can change Placement. They use
  * the same terms:
  *
- *   here       The consumer has an allocation on this host. The caller decides it: the audit counts
- *              the host's own tree. Reconcile also counts sharing providers, if all is on these.
+ *   here       The consumer has an allocation from the host's own tree, or all of its allocations
+ *              are from sharing providers of this host. The caller decides it.
  *   gone       Placement was read, and the consumer has nothing here. Reconcile ends the claim of
  *              such a consumer if no guest of it is here. The audit ends it only if the consumer is
  *              elsewhere.
@@ -44,14 +44,13 @@
 typedef struct ConsumerRead {
         Uuid consumer;
         const Consumer *holding; /* borrowed; NULL: nothing anywhere */
-        bool here;               /* an allocation is on this host, as the caller decides it (see
-                                  * above) */
+        bool here;               /* it is here (see above) */
 } ConsumerRead;
 
 typedef enum ConsumerPlace {
         CONSUMER_UNREAD, /* Placement was not asked about the consumer */
         CONSUMER_HERE,
-        CONSUMER_ELSEWHERE, /* gone: all of its allocations are on other hosts */
+        CONSUMER_ELSEWHERE, /* gone: it has allocations, and is not here */
         CONSUMER_NOWHERE,   /* gone: it has no allocations */
 } ConsumerPlace;
 

@@ -328,6 +328,8 @@ static int find_reason(const AuditRun *run, const Claim *claim, const Consumer *
                 return -ENOMEM;
         if (!ret[0] && run->input->waits)
                 snprintf(ret, REASON_SIZE, "%s", run->input->waits);
+        else if (!ret[0] && consumer && !audit_holds_here(run->input, consumer))
+                snprintf(ret, REASON_SIZE, "all its allocations are from sharing providers");
         else if (!ret[0] && consumer && is_new(run, consumer))
                 snprintf(ret, REASON_SIZE,
                          "left unchanged, because it was written or first seen a moment ago");
@@ -475,9 +477,9 @@ static int compare(AuditRun *run, const Claim *claim, const Consumer *consumer)
                    difference.provider->name);
 }
 
-/* Claims whose consumer has no allocation here */
+/* Claims whose consumer is not here */
 
-/* Checks a claim whose consumer has allocations, and none in the host's own tree. */
+/* Checks a claim whose consumer has allocations, and is not here (audit_is_here()). */
 static int inspect_gone(AuditRun *run, const Claim *claim, const Consumer *consumer)
 {
         const HostDomain *domain = guest_index_guest(&run->evidence.index, claim);
@@ -569,8 +571,8 @@ static int inspect_claim(AuditRun *run, const Claim *claim)
                 return inspect_unfinished(run, claim, consumer);
         if (!consumer)
                 return inspect_missing(run, claim);
-        return audit_holds_here(run->input, consumer) ? compare(run, claim, consumer)
-                                                      : inspect_gone(run, claim, consumer);
+        return audit_is_here(run->input, consumer) ? compare(run, claim, consumer)
+                                                   : inspect_gone(run, claim, consumer);
 }
 
 /* Guests without a claim */

@@ -5,16 +5,16 @@
  * each. Pure: the caller applies the remedies.
  *
  * An audit compares only amounts from this host's own tree (facts G2.7, G2.8). A consumer whose
- * allocations are all from other hosts or from sharing providers counts as one on other hosts. An
- * audit skips and counts four kinds of things that can still change. First, a consumer without
- * guest and without a claim that explains it. It is skipped if its server is alive by the evidence
- * (agent/audit/evidence.h). It is also skipped if it was first seen, written or left without owner
- * less than the grace time ago, but not if the operator names it. Second, a claim that is not
- * confirmed, or that has a pending or unanswered write; only AUDIT_WITHDRAWN is looked for in it.
- * Third, a claim without allocations in Placement, and a pair of claims, younger than the grace
- * time. The second claim of a pair is always counted, and the first one is counted if the pair is
- * skipped. Fourth, a guest that is being resized or migrated, and a consumer that can be the
- * migration of a guest.
+ * allocations are all from sharing providers of this host names no other host, so it counts as here
+ * (audit_is_here()). An audit skips and counts four kinds of things that can still change. First, a
+ * consumer without guest and without a claim that explains it. It is skipped if its server is alive
+ * by the evidence (agent/audit/evidence.h). It is also skipped if it was first seen, written or
+ * left without owner less than the grace time ago, but not if the operator names it. Second, a
+ * claim that is not confirmed, or that has a pending or unanswered write; only AUDIT_WITHDRAWN is
+ * looked for in it. Third, a claim without allocations in Placement, and a pair of claims, younger
+ * than the grace time. The second claim of a pair is always counted, and the first one is counted
+ * if the pair is skipped. Fourth, a guest that is being resized or migrated, and a consumer that
+ * can be the migration of a guest.
  *
  * Classes that no guest shows (DISK_GB, an operator's own) are compared only if the claim has an
  * amount of the class. A claim has at most one finding about its amounts or providers.
@@ -135,6 +135,8 @@ typedef struct AuditInput {
                                          allocations; sorted by uuid */
         const ProviderTree *tree;     /* Placement's tree */
         Uuid root;
+        const Uuid *pools; /* sharing providers of this host */
+        size_t n_pools;
         const ClaimList *claims;  /* living claims, without allocations from sharing providers */
         const ClaimList *ended;   /* ended claims in the history; NULL: none */
         const EventList *history; /* events of consumers, newest first; NULL: none */
@@ -171,3 +173,7 @@ void audit_run_take(AuditRun *run, AuditMemory *memory, Audit *ret);
 
 /* Returns true if the consumer has an allocation from the host's own tree. */
 bool audit_holds_here(const AuditInput *input, const Consumer *consumer);
+
+/* Returns true also if the consumer has allocations, and all of them are from sharing providers of
+ * this host. */
+bool audit_is_here(const AuditInput *input, const Consumer *consumer);

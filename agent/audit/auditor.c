@@ -76,6 +76,7 @@ struct Auditor {
         Uuid clock;        /* a consumer that does not exist: see is_clock(); empty: none */
         Uuid named;        /* the consumer that is healed; empty: none */
         bool heals_all;
+        Uuid *pools;  /* sharing providers of this host */
         Uuid *wanted; /* consumers that must be read besides the gathered ones */
         size_t n_wanted, n_read;
         ConsumersCall *call;
@@ -106,8 +107,9 @@ static void clear(Auditor *auditor)
         claim_list_done(&auditor->ended);
         event_list_done(&auditor->history);
         audit_done(&auditor->audit);
+        free(auditor->pools);
         free(auditor->wanted);
-        auditor->wanted = NULL;
+        auditor->pools = auditor->wanted = NULL;
         auditor->n_wanted = auditor->n_read = 0;
 }
 
@@ -511,16 +513,24 @@ static void list_wanted(Auditor *auditor)
         auditor->n_wanted = n_kept;
 }
 
-/* Removes allocations from sharing providers from the living claims, because the audit compares
- * only the host's own tree. Records whether a sharing provider has DISK_GB. */
-static void hide_shared(Auditor *auditor, const HostView *view)
+/* Lists the sharing providers, and records whether one of them has DISK_GB. Removes allocations
+ * from them from the living claims, because the audit compares only the host's own tree. */
+static int hide_shared(Auditor *auditor, const HostView *view)
 {
-        size_t at;
+        size_t n = 0, at;
 
-        for (size_t i = 0; i < view->n_providers; i++)
-                if (host_view_shares(view, i) &&
-                    provider_find_inventory(view->tree->providers[i], "DISK_GB"))
-                        auditor->input.disk_is_shared = true;
+        auditor->pools = calloc(view->n_providers + 1, sizeof(Uuid));
+        if (!auditor->pools)
+                return -ENOMEM;
+        for (size_t i = 0; i < view->n_providers; i++) {
+                if (!host_view_shares(view, i))
+                        continue;
+                auditor->pools[n++] = view->tree->providers[i]->uuid;
+                auditor->input.disk_is_shared |=
+                        provider_find_inventory(view->tree->providers[i], "DISK_GB") != NULL;
+        }
+        auditor->input.pools = auditor->pools;
+        auditor->input.n_pools = n;
         for (size_t i = 0; i < auditor->claims.n_claims; i++) {
                 Claim *claim = auditor->claims.claims[i];
 
@@ -529,6 +539,7 @@ static void hide_shared(Auditor *auditor, const HostView *view)
                             host_view_shares(view, at))
                                 resources_done(&claim->allocations[j].resources);
         }
+        return 0;
 }
 
 /* Stores the events of gathered consumers; takes them from page. */
@@ -571,8 +582,8 @@ static int prepare(Auditor *auditor, Claims *claims, Error *reterr)
         const HostView *view;
         int r = claims_host(claims, &view, reterr);
 
-        if (r == 0)
-                hide_shared(auditor, view);
+        if (r == 0 && hide_shared(auditor, view) < 0)
+                return error_oom(reterr);
         if (r == 0)
                 r = claims_list(claims, CLAIMS_ENDED, NULL, &auditor->ended, reterr);
         if (r != 0)

@@ -43,6 +43,23 @@ bool audit_holds_here(const AuditInput *input, const Consumer *consumer)
         return false;
 }
 
+static bool is_pool(const AuditInput *input, const Uuid *provider)
+{
+        for (size_t i = 0; i < input->n_pools; i++)
+                if (uuid_equal(&input->pools[i], provider))
+                        return true;
+        return false;
+}
+
+bool audit_is_here(const AuditInput *input, const Consumer *consumer)
+{
+        size_t n = 0;
+
+        while (n < consumer->n_allocations && is_pool(input, &consumer->allocations[n].provider))
+                n++;
+        return audit_holds_here(input, consumer) || (n > 0 && n == consumer->n_allocations);
+}
+
 uint64_t audit_sum_here(const AuditInput *input, const Consumer *consumer,
                         const char *resource_class)
 {
@@ -309,10 +326,9 @@ static int add_consumer(AuditEvidence *evidence, size_t i)
 {
         const Consumer *consumer = evidence->input->consumers->consumers[i];
 
-        evidence->consumers[i] =
-                (ConsumerRead){ .consumer = consumer->uuid,
-                                .holding = consumer,
-                                .here = audit_holds_here(evidence->input, consumer) };
+        evidence->consumers[i] = (ConsumerRead){ .consumer = consumer->uuid,
+                                                 .holding = consumer,
+                                                 .here = audit_is_here(evidence->input, consumer) };
         return 0;
 }
 

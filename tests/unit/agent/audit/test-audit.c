@@ -23,6 +23,9 @@ typedef struct GuestIndex {
 
 static void begin(GuestIndex *index)
 {
+        static Uuid pool;
+
+        pool = make_uuid("store");
         *index = (GuestIndex){ 0 };
         assert_int_equal(allocations_new(&index->consumers), 0);
         index->tree = make_tree(HOST);
@@ -30,6 +33,8 @@ static void begin(GuestIndex *index)
         index->input = (AuditInput){ .consumers = index->consumers,
                                      .tree = index->tree,
                                      .root = make_uuid("host"),
+                                     .pools = &pool,
+                                     .n_pools = 1,
                                      .claims = &index->claims,
                                      .ended = &index->ended,
                                      .history = &index->history,
@@ -224,6 +229,16 @@ static const struct {
           .findings = "evacuated end-claim", .words = "on other hosts" },
         { "it runs here and is elsewhere", "VCPU=2@elsewhere", GUEST, true, true,
           .findings = "elsewhere none", .words = "runs here" },
+        { "a claim of a sharing provider alone", "DISK_GB=5@store", "", true, false,
+          .findings = "" },
+        { "all that is left is of a sharing provider", "DISK_GB=5@store", GUEST, true, false,
+          .findings = "amount none", .words = "all its allocations are from sharing providers" },
+        { "the same, without a domain", "DISK_GB=5@store", GUEST, false, false,
+          .findings = "amount none", .words = "its guest is not on this host" },
+        { "the same, without a claim", "DISK_GB=5@store", NULL, true, false,
+          .findings = "unclaimed adopt" },
+        { "A14: evacuated, with disk of a sharing provider", "VCPU=2@elsewhere DISK_GB=5@store",
+          GUEST, true, false, .findings = "evacuated end-claim" },
         { "A14: evacuated, and its claim ended", "VCPU=2@elsewhere", NULL, true, false,
           .findings = "evacuated none", .words = "is defined here and does not run" },
         { "it is elsewhere, and runs here without a claim", "VCPU=2@elsewhere", NULL, true, true,

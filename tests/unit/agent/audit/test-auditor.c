@@ -20,8 +20,9 @@ static struct {
         ClaimService service;
         sd_event *event;
         ProviderTree *tree;
-        const char *held; /* allocations of guest g, for the gathering */
-        int answer;       /* answer to each read; 0: no allocation */
+        const char *held;      /* allocations of guest g, for the gathering */
+        int answer;            /* answer to each read */
+        const char *read_held; /* allocations of consumer i, for each read */
         bool ended;
         ReporterDone gathered;
         ConsumersDone read;
@@ -114,13 +115,17 @@ static void on_done(void *userdata)
 
 static void answer_read(Auditor *auditor)
 {
+        _cleanup_(allocations_freep) Allocations *held = NULL;
         ConsumersAnswer answer = { 0 };
-        Uuid nobody = UUID_NULL;
         ConsumersDone read = world.read;
         Error error = ERROR_NULL;
 
         world.read = NULL;
-        assert_int_equal(consumer_new(&answer.consumer, &nobody), 0);
+        assert_int_equal(allocations_new(&held), 0);
+        assert_int_equal(consumer_copy(&answer.consumer,
+                                       audit_consumer(held, 'i', "INSTANCE", world.read_held)),
+                         0);
+        answer.consumer->uuid = make_uuid("i");
         read(world.answer, &answer, &error, auditor);
         consumer_free(answer.consumer);
 }
@@ -154,6 +159,7 @@ static void run(Auditor *auditor, int gathered)
 static void set_up(Fixture *fixture, FactsFixture *facts)
 {
         memset(&world, 0, sizeof(world));
+        world.read_held = "";
         trace[0] = '\0';
         assert_int_equal(sd_event_new(&world.event), 0);
         make_facts(facts);
@@ -242,6 +248,36 @@ static void test_runs(void **state)
         }
 }
 
+/* The audit of a start ends the claim of a guest that is on another host. It keeps that of a guest
+ * with allocations from a sharing provider of this host alone. */
+static void test_sharing_providers_are_no_other_hosts(void **state)
+{
+        static const char *const rows[] = { "DISK_GB=2@store", "DISK_GB=2@elsewhere" };
+        const AuditorConfig config = { .claims = &world.service,
+                                       .root = make_uuid("host"),
+                                       .at_start = true };
+        Fixture *fixture = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(claim_freep) Claim *claim = NULL;
+                FactsFixture facts;
+                Auditor *auditor;
+
+                set_up(fixture, &facts);
+                fixture_set_host(fixture, "host VCPU=8 MEMORY_MB=4096 @A; "
+                                          "store DISK_GB=9 +MISC_SHARES_VIA_AGGREGATE @A");
+                assert_int_equal(fixture_claim(fixture, "i", "DISK_GB=2", &claim), 0);
+                assert_int_equal(claims_confirm(fixture->claims, claim->id, NULL), 0);
+                world.read_held = rows[i];
+                assert_int_equal(auditor_new(&auditor, world.event, &config), 0);
+                run(auditor, 0);
+                assert_string_equal(trace, "grahd");
+                assert_int_equal(auditor_get_state(auditor)->findings.n_items, i);
+                auditor_free(auditor);
+                tear_down(fixture);
+        }
+}
+
 /* An audit is due every heal_cycles cycles, and after the claim database was created again. */
 static void test_due(void **state)
 {
@@ -316,4 +352,5 @@ static void test_many_guests_beside_polls(void **state)
         tear_down(fixture);
 }
 
-TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_runs, test_due, test_many_guests_beside_polls)
+TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_runs,
+               test_sharing_providers_are_no_other_hosts, test_due, test_many_guests_beside_polls)
