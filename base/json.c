@@ -13,12 +13,15 @@
 #include <string.h>
 
 /* Parses with these flags of jansson. Rejects duplicate keys, because two readers could see
- * different values of one key. If jansson has no memory, that is -EBADMSG, too. */
+ * different values of one key. jansson has no words if it cannot allocate a value. It reports a
+ * lack of memory inside of a string as a bad text, which is -EBADMSG. */
 static int parse(const char *text, size_t n, size_t flags, json_t **ret, Error *reterr)
 {
         json_error_t error;
         json_t *json = json_loadb(text, n, JSON_REJECT_DUPLICATES | flags, &error);
 
+        if (!json && !error.text[0])
+                return error_oom(reterr);
         if (!json)
                 return error_setf(reterr, EBADMSG, "Not JSON (line %d, column %d): %s", error.line,
                                   error.column, error.text);

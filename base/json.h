@@ -15,8 +15,8 @@
 #define _cleanup_json_ _cleanup_(json_decrefp)
 
 /* Parses a text of n bytes (UTF-8, without duplicate keys), which is one object or array and
- * nothing behind it. The caller owns *ret. -EBADMSG with line and column, also when out of
- * memory. */
+ * nothing behind it. The caller owns *ret. -EBADMSG with line and column. -ENOMEM, but
+ * -EBADMSG if the memory ends inside of a string (jansson does not tell). */
 int json_parse(const char *text, size_t n, json_t **ret, Error *reterr);
 
 /* Parses likewise, but accepts U+0000 in strings that are no keys, so that one such string does not

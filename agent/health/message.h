@@ -51,5 +51,5 @@ char *health_message_to_text(const HealthMessage *message);
 
 /* Reads a line of n bytes. A text that is longer than its member, a bad address and an unknown word
  * make the whole line no message. Control characters are replaced. Returns -EBADMSG with words if
- * it is not a message, or if memory is short; ret is unchanged then. */
+ * it is not a message, or -ENOMEM; ret is unchanged then. */
 int health_message_from_text(const char *text, size_t n, HealthMessage *ret, Error *reterr);

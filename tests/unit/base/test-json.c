@@ -75,6 +75,26 @@ static void test_parse_deep(void **state)
         assert_null(json);
 }
 
+static void *allocate_nothing(size_t size)
+{
+        return NULL;
+}
+
+static void test_parse_without_memory(void **state)
+{
+        json_malloc_t allocate;
+        json_free_t release;
+        json_t *json = NULL;
+        int r;
+
+        json_get_alloc_funcs(&allocate, &release);
+        json_set_alloc_funcs(allocate_nothing, release);
+        r = json_parse("{}", 2, &json, NULL);
+        json_set_alloc_funcs(allocate, release);
+        assert_int_equal(r, -ENOMEM);
+        assert_null(json);
+}
+
 /* Only n bytes are read. Bytes behind them do not matter. */
 static void test_parse_length(void **state)
 {
@@ -352,6 +372,6 @@ static void test_string_set_table(void **state)
         }
 }
 
-TEST_MAIN(test_parse_table, test_parse_deep, test_parse_length, test_read_table, test_read_values,
-          test_read_from_no_object, test_inventory_table, test_inventory_round_trip,
-          test_resources_table, test_string_set_table)
+TEST_MAIN(test_parse_table, test_parse_deep, test_parse_without_memory, test_parse_length,
+          test_read_table, test_read_values, test_read_from_no_object, test_inventory_table,
+          test_inventory_round_trip, test_resources_table, test_string_set_table)
