@@ -272,10 +272,11 @@ static int read_rule(CordonEntry *entry, const json_t *json, Error *reterr)
                                         : r;
 }
 
-/* Adds the entry of a JSON object. "retired" and the owner are optional, because older files lack
- * them. */
+/* Adds the entry of a JSON object, or nothing if it is damaged. "retired" and the owner are
+ * optional, because older files lack them. */
 static int read_entry(Cordon *cordon, const json_t *json, Error *reterr)
 {
+        _cleanup_(resources_done) Resources amounts = RESOURCES_INIT;
         const char *device, *reason, *who;
         bool lifted, applied, foreign;
         json_t *reserved;
@@ -290,7 +291,8 @@ static int read_entry(Cordon *cordon, const json_t *json, Error *reterr)
             (r = json_read_bool(json, "lifted", &lifted, reterr)) < 0 ||
             (r = json_read_bool(json, "applied", &applied, reterr)) < 0 ||
             (r = json_read_bool(json, "foreign", &foreign, reterr)) < 0 ||
-            (r = json_read_object(json, "reserved", &reserved, reterr)) < 0)
+            (r = json_read_object(json, "reserved", &reserved, reterr)) < 0 ||
+            (r = resources_from_json(reserved, &amounts, reterr)) < 0)
                 return r;
         if (find_entry(cordon, device))
                 return error_setf(reterr, EBADMSG, "\"%.60s\" is listed twice", device);
@@ -301,9 +303,8 @@ static int read_entry(Cordon *cordon, const json_t *json, Error *reterr)
         entry->applied = applied;
         entry->foreign = foreign;
         entry->retired = !device[0] && json_is_true(json_object_get(json, "retired"));
-        if ((r = read_rule(entry, json, reterr)) < 0)
-                return r;
-        return resources_from_json(reserved, &entry->reserved, reterr);
+        entry->reserved = TAKE_STRUCT(amounts);
+        return read_rule(entry, json, reterr);
 }
 
 /* Removes the oldest time if there are too many, and makes space for another. */
@@ -330,27 +331,52 @@ static int add_lifted(Cordon *cordon, const char *device, uint64_t usec)
         return 0;
 }
 
-static int read_entries(const json_t *json, void *userdata, Error *reterr)
+/* Adds the time of a JSON object, or nothing if it is damaged. */
+static int read_lifted(Cordon *cordon, const json_t *json, Error *reterr)
 {
         const char *device;
-        json_t *array, *item;
         uint64_t usec;
+        int r;
+
+        if ((r = json_read_string(json, "device", &device, reterr)) < 0 ||
+            (r = json_read_u64(json, "usec", &usec, reterr)) < 0)
+                return r;
+        return add_lifted(cordon, device, usec) < 0 ? error_oom(reterr) : 0;
+}
+
+/* Reads the items of an array. A damaged one is logged and left out, because each of the others is
+ * complete. Returns -ENOMEM on failure. */
+static int read_items(Cordon *cordon, const json_t *array, const char *what,
+                      int (*read)(Cordon *cordon, const json_t *json, Error *reterr), Error *reterr)
+{
+        const json_t *item;
+        Error error;
         size_t i;
+        int r;
+
+        json_array_foreach(array, i, item) {
+                r = read(cordon, item, &error);
+                if (r == -ENOMEM)
+                        return error_oom(reterr);
+                if (r < 0)
+                        log_event(LOG_ERR, MESSAGE_CORDON_LOST, NULL,
+                                  "Entry %zu of \"%s\" in %s is damaged and ignored: %s.", i + 1,
+                                  what, cordon->state_file, error.text);
+        }
+        return 0;
+}
+
+/* Files of older versions have no "lifted". */
+static int read_entries(const json_t *json, void *userdata, Error *reterr)
+{
+        json_t *array;
         int r = json_read_array(json, "cordons", &array, reterr);
 
-        if (r < 0)
-                return r;
-        json_array_foreach(array, i, item)
-                if ((r = read_entry(userdata, item, reterr)) < 0)
-                        return r;
-        /* Files of older versions have no such array. */
-        json_array_foreach(json_object_get(json, "lifted"), i, item)
-                if ((r = json_read_string(item, "device", &device, reterr)) < 0 ||
-                    (r = json_read_u64(item, "usec", &usec, reterr)) < 0)
-                        return r;
-                else if (add_lifted(userdata, device, usec) < 0)
-                        return error_oom(reterr);
-        return 0;
+        if (r == 0)
+                r = read_items(userdata, array, "cordons", read_entry, reterr);
+        return r < 0 ? r
+                     : read_items(userdata, json_object_get(json, "lifted"), "lifted", read_lifted,
+                                  reterr);
 }
 
 int cordon_new(Cordon **ret, const char *state_dir, bool read_only)

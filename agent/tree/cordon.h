@@ -45,8 +45,8 @@ typedef struct CordonState {
         uint64_t lifted_usec; /* CLOCK_REALTIME when a person lifted a cordon last; 0: never */
 } CordonState;
 
-/* Loads the cordons. A file that cannot be read is logged as an error. There are no cordons then,
- * except those that were read before a damaged entry. read_only: never write the file (--dry-run).
+/* Loads the cordons. A file that cannot be read is logged as an error. There are no cordons then.
+ * A damaged entry is logged and left out. read_only: never write the file (--dry-run).
  * Returns -ENOMEM on failure. */
 int cordon_new(Cordon **ret, const char *state_dir, bool read_only);
 Cordon *cordon_free(Cordon *cordon);

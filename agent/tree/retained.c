@@ -139,6 +139,7 @@ static void save(Retained *retained)
                 retained->changed = false;
 }
 
+/* Adds the item of a JSON object, or nothing if it is damaged. */
 static int read_item(Retained *retained, const json_t *json, Error *reterr)
 {
         const char *name, *resource_class;
@@ -165,17 +166,25 @@ static int read_item(Retained *retained, const json_t *json, Error *reterr)
         return 0;
 }
 
+/* A damaged item is logged and left out, because each of the others is complete. */
 static int read_items(const json_t *json, void *userdata, Error *reterr)
 {
+        Retained *retained = userdata;
         json_t *array, *item;
+        Error error;
         size_t i;
         int r = json_read_array(json, "inventories", &array, reterr);
 
         if (r < 0)
                 return r;
-        json_array_foreach(array, i, item)
-                if ((r = read_item(userdata, item, reterr)) < 0)
-                        return r;
+        json_array_foreach(array, i, item) {
+                r = read_item(retained, item, &error);
+                if (r == -ENOMEM)
+                        return error_oom(reterr);
+                if (r < 0)
+                        log_warning("Entry %zu of %s is damaged and ignored: %s.", i + 1,
+                                    retained->state_file, error.text);
+        }
         return 0;
 }
 

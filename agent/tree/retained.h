@@ -27,8 +27,8 @@ typedef enum RetainedUse {
         RETAINED_USE_HELD,    /* a consumer has an allocation */
 } RetainedUse;
 
-/* Loads the file. A file that cannot be read is logged and ignored, except for the items before a
- * damaged one. read_only: never write it (--dry-run). Returns -ENOMEM on failure. */
+/* Loads the file. A file that cannot be read is logged and ignored, and so is a damaged item of it,
+ * without the others. read_only: never write it (--dry-run). Returns -ENOMEM on failure. */
 int retained_new(Retained **ret, const char *state_dir, bool read_only);
 Retained *retained_free(Retained *retained);
 DEFINE_CLEANUP(Retained *, retained_free);

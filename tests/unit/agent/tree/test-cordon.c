@@ -2,6 +2,7 @@
 
 #include "agent/tree/cordon.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
@@ -98,6 +99,11 @@ static uint64_t reserved(const char *provider, const char *resource_class)
 static bool is_disabled(void)
 {
         return string_set_contains(&host_of()->traits, CORDON_TRAIT);
+}
+
+static CordonState look(const char *device)
+{
+        return cordon_get_state(scene.cordon, scene.mirror, &scene.root, device);
 }
 
 static bool covers(const char *provider)
@@ -288,7 +294,6 @@ static void test_bad_files(void **state)
                 "",
                 "[]",
                 "{\"format\": \"compute-agent-cordon/1\"}",
-                "{\"format\": \"compute-agent-cordon/1\", \"cordons\": [{\"device\": 1}]}",
                 "{\"format\": \"compute-agent-cordon/2\", \"cordons\": []}",
         };
 
@@ -298,6 +303,42 @@ static void test_bad_files(void **state)
                 start();
                 assert_null(cordon_view(scene.cordon).host);
                 assert_int_equal(set("", NULL), 0);
+        }
+}
+
+/* A damaged entry leaves nothing, and the entries around it count. A restart finds the same. */
+static void test_damaged_entries(void **state)
+{
+#define ENTRY(device, more)                                                 \
+        "{\"device\": \"" device "\", \"reason\": \"\", \"who\": \"ann\", " \
+        "\"since_usec\": 1, \"lifted\": false, \"foreign\": false, " more "}"
+#define GOOD "\"applied\": true, \"reserved\": {\"VGPU\": 1}"
+        static const char *const damaged[] = {
+                "1",
+                "{}",
+                ENTRY("0000:c1:00.0", "\"applied\": true"),
+                ENTRY("0000:c1:00.0", "\"applied\": 1, \"reserved\": {}"),
+                ENTRY("0000:c1:00.0", "\"applied\": true, \"reserved\": {\"CARD\": -1}"),
+                ENTRY("0000:c1:00.0", "\"applied\": true, \"reserved\": {\"CARD\": 1, \"\": 1}"),
+                ENTRY("0000:41:00.0", GOOD), /* it is listed twice */
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(damaged); i++) {
+                _cleanup_free_ char *text = text_format(
+                        "{\"format\": \"compute-agent-cordon/1\", \"cordons\": [%s, %s, %s], "
+                        "\"lifted\": [{\"device\": \"a\"}, {\"device\": \"" GPU
+                        "\", \"usec\": 7}]}",
+                        ENTRY("0000:41:00.0", GOOD), damaged[i], ENTRY("", GOOD));
+
+                start_over();
+                scratch_write(scene.folder, "cordon.json", text);
+                for (int restarts = 0; restarts < 2; restarts++) {
+                        start();
+                        if (!covers(GPU) || covers("host_0000:C1:00.0") || !covers("host") ||
+                            cordon_view(scene.cordon).n_devices != 1)
+                                fail_msg("%s", damaged[i]);
+                        assert_int_equal(look(GPU).lifted_usec, 7);
+                }
         }
 }
 
@@ -345,11 +386,6 @@ static int set_by_rule(const char *device, const char *rule, const char *lift, c
 static int lift_by_rule(const char *device, const char *rule)
 {
         return cordon_lift_by_rule(scene.cordon, scene.mirror, &scene.root, device, rule, NULL);
-}
-
-static CordonState look(const char *device)
-{
-        return cordon_get_state(scene.cordon, scene.mirror, &scene.root, device);
 }
 
 /* A rule changes only its own cordon; a person can take it over and lift it. */
@@ -440,4 +476,5 @@ TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired, test_owners,
                 test_cordons_of_another_boot, test_many_lifts, test_providers_with_reserved_of_nova,
                 test_host, test_members_of_sets, test_foreign_trait_stays, test_devices,
                 test_a_device_that_is_withheld, test_reserved_changes_under_a_cordon,
-                test_first_document, test_bad_files, test_a_disk_that_cannot_be_written)
+                test_first_document, test_bad_files, test_damaged_entries,
+                test_a_disk_that_cannot_be_written)

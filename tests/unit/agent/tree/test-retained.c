@@ -2,6 +2,7 @@
 
 #include "agent/tree/retained.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "tests/fixtures/claims.h"
 #include "tests/fixtures/scratch-folder.h"
 #include "tests/unit/test.h"
@@ -195,6 +196,39 @@ static void test_words(void **state)
         assert_memory_equal(text, "VGPU of gpu (2 used by consumer ", 32);
 }
 
+/* A damaged entry leaves nothing, and the entries around it count. */
+static void test_damaged_entries(void **state)
+{
+#define ENTRY(provider, reserved)    \
+        "{\"provider\": \"" provider \
+        "\", \"name\": \"x\", \"class\": \"VGPU\", \"reserved\": " reserved ", \"active\": true}"
+#define FIRST  "11111111-2222-4333-8444-555555555555"
+#define SECOND "11111111-2222-4333-8444-555555555556"
+        static const char *const damaged[] = {
+                "1",
+                "{}",
+                "{\"provider\": \"" FIRST "\"}",
+                ENTRY("x", "1"),
+                ENTRY("11111111-2222-4333-8444-555555555557", "9999999999"),
+                ENTRY(FIRST, "2"), /* it is listed twice */
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(damaged); i++) {
+                _cleanup_free_ char *text = text_format(
+                        "{\"format\": \"compute-agent-retained/1\", \"inventories\": [%s, %s, %s]}",
+                        ENTRY(FIRST, "1"), damaged[i], ENTRY(SECOND, "1"));
+
+                scratch_write(scene.folder, "retained.json", text);
+                for (int restarts = 0; restarts < 2; restarts++) {
+                        _cleanup_free_ char *words = NULL;
+
+                        start();
+                        words = retained_describe(scene.retained, NULL);
+                        assert_string_equal(words ? words : "", "VGPU of x, VGPU of x");
+                }
+        }
+}
+
 TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_allocated_inventory_stays_reserved,
                 test_a_provider_comes_back_below_its_own, test_unknown_holders_count_as_holders,
-                test_an_old_answer_is_forgotten, test_words)
+                test_an_old_answer_is_forgotten, test_damaged_entries, test_words)
