@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads provider.yaml into entries. A Reader goes down the nodes of the parsed document, no deeper
- * than the schema, and the lists of the result are bounded. Limit: a provider or a list that many
- * aliases name is read for each of them.
+ * than the schema, and the lists of the result are bounded. A provider or a list that several
+ * aliases name is read for each of them, up to ITEMS_MAX items of a file.
  *
  * A function returns -EINVAL after it reported a problem. A problem inside an entry ends in
  * add_entry(), which skips the entry. Another problem ends in provider_yaml_add(), which skips the
@@ -23,6 +23,10 @@
 
 #define COMPUTE_NODE "$COMPUTE_NODE"
 
+/* Items and keys of a file that are read, each as often as aliases name it. A valid file without
+ * aliases has less. */
+#define ITEMS_MAX 262144
+
 /* The document that is read, and the result. */
 typedef struct Reader {
         ProviderYaml *yaml;
@@ -30,6 +34,7 @@ typedef struct Reader {
         yaml_document_t *document;
         ProviderYamlProblem problem;
         void *userdata;
+        size_t *n_left; /* rest of ITEMS_MAX */
 } Reader;
 
 static ProviderYamlEntry *entry_free(ProviderYamlEntry *entry)
@@ -41,6 +46,7 @@ static ProviderYamlEntry *entry_free(ProviderYamlEntry *entry)
         free(entry->inventories);
         free(entry->source);
         free(entry->name);
+        string_set_done(&entry->classes);
         string_set_done(&entry->traits);
         free(entry);
         return NULL;
@@ -83,6 +89,16 @@ _printf_(3, 4) static int complain(const Reader *reader, const yaml_node_t *node
 
 /* Nodes */
 
+/* Counts an item before it is read. */
+static int count_item(const Reader *reader, const yaml_node_t *item)
+{
+        if (*reader->n_left == 0)
+                return complain(reader, item, "aliases give the file more than %d items",
+                                ITEMS_MAX);
+        --*reader->n_left;
+        return 0;
+}
+
 /* Returns true for a scalar without quotes. YAML takes only such scalars for numbers. */
 static bool is_plain(const yaml_node_t *node)
 {
@@ -91,6 +107,11 @@ static bool is_plain(const yaml_node_t *node)
 
 static yaml_node_t *member(const Reader *reader, const yaml_node_t *node, const char *key)
 {
+        size_t n = 0;
+
+        if (node && node->type == YAML_MAPPING_NODE)
+                n = (size_t)(node->data.mapping.pairs.top - node->data.mapping.pairs.start);
+        *reader->n_left -= MIN(n, *reader->n_left);
         return yaml_text_member(reader->document, node, key);
 }
 
@@ -105,8 +126,13 @@ static int read_list(const Reader *reader, const yaml_node_t *list, const char *
         if (list && list->type != YAML_SEQUENCE_NODE)
                 return complain(reader, list, "%s must be a list", what);
         for (yaml_node_item_t *item = list ? list->data.sequence.items.start : NULL;
-             r == 0 && item && item < list->data.sequence.items.top; item++)
-                r = read(reader, yaml_document_get_node(reader->document, *item), entry);
+             r == 0 && item && item < list->data.sequence.items.top; item++) {
+                const yaml_node_t *node = yaml_document_get_node(reader->document, *item);
+
+                r = count_item(reader, node);
+                if (r == 0)
+                        r = read(reader, node, entry);
+        }
         return r;
 }
 
@@ -186,7 +212,8 @@ static int read_record(const Reader *reader, const yaml_node_t *node, const char
                 const char *key =
                         yaml_text_scalar(yaml_document_get_node(reader->document, pair->key));
 
-                if (read_field(reader, yaml_document_get_node(reader->document, pair->value),
+                if (count_item(reader, node) < 0 ||
+                    read_field(reader, yaml_document_get_node(reader->document, pair->value),
                                key ? key : "?", &record) < 0)
                         return -EINVAL;
         }
@@ -207,13 +234,14 @@ static int add_inventory(const Reader *reader, ProviderYamlEntry *entry, const y
 {
         const char *name = yaml_text_scalar(key);
         ProviderYamlInventory inventory = { 0 };
+        int r;
 
         if (!name || !resource_class_valid(name) || !resource_class_is_custom(name))
                 return complain(reader, key, "\"%.60s\" is not a custom resource class (CUSTOM_…)",
                                 name ? name : "");
-        for (size_t i = 0; i < entry->n_inventories; i++)
-                if (strcmp(entry->inventories[i].resource_class, name) == 0)
-                        return complain(reader, key, "%.60s is listed twice", name);
+        r = string_set_add(&entry->classes, name);
+        if (r <= 0)
+                return r < 0 ? r : complain(reader, key, "%.60s is listed twice", name);
         if (read_record(reader, value, name, &inventory.record) < 0)
                 return -EINVAL;
         if (entry->n_inventories >= PROVIDER_YAML_MAX_ENTRIES)
@@ -304,15 +332,16 @@ static int read_entry(const Reader *reader, const yaml_node_t *node, ProviderYam
                 return complain(reader, node, "a provider must be a mapping");
         if (member(reader, node, "__source_file"))
                 return complain(reader, node, "__source_file is not allowed");
-        if ((r = read_identification(reader, node, entry)) < 0 ||
-            (r = read_additional(reader, node, "inventories", read_inventories, entry)) < 0 ||
+        if ((r = read_identification(reader, node, entry)) < 0)
+                return r;
+        if (is_target_taken(reader->yaml, entry))
+                return complain(reader, node, "%.100s already has an entry",
+                                provider_yaml_target(entry));
+        if ((r = read_additional(reader, node, "inventories", read_inventories, entry)) < 0 ||
             (r = read_additional(reader, node, "traits", read_trait, entry)) < 0)
                 return r;
         if (entry->n_inventories == 0 && entry->traits.n_items == 0)
                 return complain(reader, node, "%.100s has neither inventories nor traits",
-                                provider_yaml_target(entry));
-        if (is_target_taken(reader->yaml, entry))
-                return complain(reader, node, "%.100s already has an entry",
                                 provider_yaml_target(entry));
         return 0;
 }
@@ -375,12 +404,14 @@ int provider_yaml_add(ProviderYaml *yaml, const char *source, const char *text, 
                       ProviderYamlProblem problem, void *userdata)
 {
         yaml_document_t document;
+        size_t n_left = ITEMS_MAX;
         Reader reader = {
                 .yaml = yaml,
                 .source = source,
                 .document = &document,
                 .problem = problem,
                 .userdata = userdata,
+                .n_left = &n_left,
         };
         Error error = ERROR_NULL;
         int r = yaml_text_parse(text, n, &document, &error);

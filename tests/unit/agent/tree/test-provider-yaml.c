@@ -182,6 +182,47 @@ static void test_hostile_aliases(void **state)
         provider_yaml_done(&yaml);
 }
 
+static void keep_problem(const char *text, void *userdata)
+{
+        snprintf(userdata, 200, "%s", text);
+}
+
+/* Each provider is short, but aliases name 10000 items in it. The last problem names the limit. */
+static void test_too_many_items(void **state)
+{
+        static const char *const rows[] = {
+                "traits: {additional: *l}",
+                "inventories: {additional: [{CUSTOM_A: *m}]}",
+                "traits: *m",
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                ProviderYaml yaml = PROVIDER_YAML_INIT;
+                char problem[200] = "", *text = NULL;
+                size_t size;
+                FILE *file = open_memstream(&text, &size);
+
+                assert_non_null(file);
+                fputs(META "l: &l [CUSTOM_A", file);
+                for (int j = 0; j < 10000; j++)
+                        fputs(",\n CUSTOM_A", file);
+                fputs("]\nm: &m {total: 1", file);
+                for (int j = 0; j < 10000; j++)
+                        fputs(",\n total: 1", file);
+                fputs("}\nproviders:\n", file);
+                for (int j = 0; j < 1000; j++)
+                        fprintf(file, "- {identification: {name: p%d}, %s}\n", j, rows[i]);
+                assert_int_equal(fclose(file), 0);
+                assert_int_equal(provider_yaml_add(&yaml, "f", text, size, keep_problem, problem),
+                                 0);
+                if (!strstr(problem, "aliases give the file more than 262144 items"))
+                        fail_msg("%s: %s", rows[i], problem);
+                assert_true(yaml.n_entries < 30);
+                provider_yaml_done(&yaml);
+                free(text);
+        }
+}
+
 static void test_hostile_depth(void **state)
 {
         ProviderYaml yaml = PROVIDER_YAML_INIT;
@@ -206,4 +247,5 @@ static void test_hostile_depth(void **state)
         provider_yaml_done(&yaml);
 }
 
-TEST_MAIN(test_a12_files, test_g2_13_bad_entries, test_hostile_aliases, test_hostile_depth)
+TEST_MAIN(test_a12_files, test_g2_13_bad_entries, test_hostile_aliases, test_too_many_items,
+          test_hostile_depth)
