@@ -388,7 +388,7 @@ static int count_consumers(Work *work, NameHolder *who, Error *reterr)
         _cleanup_(probe_answer_done) ProbeAnswer answer = { 0 };
         int r = ask(work, placement_get_provider_allocations(&who->uuid), &answer, reterr);
 
-        return r < 0 ? r : name_holder_count(who, answer.body);
+        return r < 0 ? r : name_holder_count(who, answer.body, reterr);
 }
 
 /* Reads the time of the provider's last change. */

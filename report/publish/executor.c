@@ -352,7 +352,7 @@ static void holder_counted(ExecutorStep *step, int result, const SessionAnswer *
 {
         *words = ERROR_NULL;
         if (result == REPORT_DONE)
-                (void)name_holder_count(&step->holder, answer->body);
+                (void)name_holder_count(&step->holder, answer->body, NULL);
         (void)name_holder_explain(&step->holder, uuid_empty(&wanted(step)->parent), words);
         step_fail(step, REPORT_E_DUPLICATE_NAME, words);
 }

@@ -7,13 +7,14 @@
 
 #include "base/json.h"
 
-int name_holder_count(NameHolder *holder, const json_t *body)
+int name_holder_count(NameHolder *holder, const json_t *body, Error *reterr)
 {
         json_t *consumers;
-        int r = json_read_object(body, "allocations", &consumers, NULL);
+        int r = json_read_object(body, "allocations", &consumers, reterr);
 
         if (r < 0)
-                return r;
+                return error_prefixf(reterr, r, "The allocations of provider %s",
+                                     holder->uuid.text);
         holder->n_consumers = json_object_size(consumers);
         holder->counted = true;
         return 0;

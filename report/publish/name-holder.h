@@ -25,9 +25,9 @@ static inline NameHolder name_holder_from(const PlacementProvider *provider, uin
         };
 }
 
-/* Counts the consumers in the answer to GET /resource_providers/{uuid}/allocations. -EBADMSG leaves
- * the holder uncounted. */
-int name_holder_count(NameHolder *holder, const json_t *body);
+/* Counts the consumers in the answer to GET /resource_providers/{uuid}/allocations. -EBADMSG with
+ * words leaves the holder uncounted. */
+int name_holder_count(NameHolder *holder, const json_t *body, Error *reterr);
 
 /* Checks whether the holder certainly has no allocations. Otherwise it can be another running host,
  * so no message must advise to adopt its uuid or to delete it. */

@@ -59,7 +59,7 @@ static void read_consumers(const json_t *body)
         (void)placement_read_provider_allocations(body, &uuid, allocations, NULL);
         (void)placement_read_consumer(body, &uuid, allocations, NULL);
         (void)placement_read_whole(body, &uuid, &whole, NULL);
-        (void)name_holder_count(&holder, body);
+        (void)name_holder_count(&holder, body, NULL);
 }
 
 void fuzz_text(const char *text)

@@ -33,8 +33,11 @@ static void test_count(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 _cleanup_json_ json_t *body = json_loads(cases[i].body, 0, NULL);
                 NameHolder holder = make_holder(true, 0);
+                Error error = ERROR_NULL;
 
-                assert_int_equal(name_holder_count(&holder, body), cases[i].r);
+                assert_int_equal(name_holder_count(&holder, body, &error), cases[i].r);
+                assert_int_equal(error.code, -cases[i].r);
+                assert_int_equal(strstr(error.text, "\"allocations\" is ") != NULL, cases[i].r < 0);
                 assert_int_equal(holder.counted, cases[i].r == 0);
                 assert_int_equal(holder.n_consumers, cases[i].n);
         }
