@@ -101,7 +101,7 @@ struct ClaimQueue {
         NovaMode nova;
         bool with_placement;
         bool away;           /* the last cycle could not use Placement */
-        uint64_t n_removals; /* tasks of removals that have succeeded */
+        uint64_t n_removals; /* tasks of removals that have succeeded, also as a write */
         TAILQ_HEAD(, ClaimTask) tasks;
         sd_event_source *soon, *turn; /* soon settles; turn starts a task that waited */
 

@@ -2,6 +2,7 @@
 
 /* Pending work of single claims, settled over a Placement in memory. */
 
+#include "agent/placing/task.h"
 #include "tests/fixtures/placing.h"
 
 /* Another writer places the consumer on this host while the removal of the agent's allocations is
@@ -55,6 +56,7 @@ static void test_released_though_its_guest_lives(void **state)
                 ClaimRequest request = { .consumer = make_uuid("i"),
                                          .consumer_type = CLAIM_TYPE_GUEST };
                 _cleanup_(claim_freep) Claim *claim = NULL;
+                uint64_t n_removals;
                 char text[256];
                 Agent agent;
 
@@ -71,8 +73,11 @@ static void test_released_though_its_guest_lives(void **state)
                 assert_int_equal(
                         claims_claim(agent.fixture->claims, &request, &unsent, &claim, NULL, NULL),
                         0);
+                n_removals = agent.queue->n_removals;
                 claim_queue_settle(agent.queue);
                 assert_true(holds_always(&agent));
+                /* The write can have freed capacity, so a refused claim is tried again. */
+                assert_int_equal(agent.queue->n_removals, n_removals + 1);
                 claim_queue_settle(agent.queue);
                 assert_true(holds_always(&agent));
                 fake_placement_format(&request.consumer, text);
