@@ -127,7 +127,7 @@ int config_load_cleans(HostConfig *host, const ConfigSettings *settings, Error *
 {
         for (size_t i = 0; i < settings->n_sections; i++) {
                 const ConfigSection *section = &settings->sections[i];
-                const char *name = config_clean_name(section->name);
+                const char *name = config_section_name(section->name, config_clean_options);
                 HostClean clean = { 0 }, *grown;
                 int r;
 

@@ -2,8 +2,8 @@
 
 /* Writes the effective options as text and makes the digest of the text: whether [placement]
  * exists, and one line for each option that differs from its default. So a new version with more
- * options keeps the digest of a configuration that does not use them. The sections of mdev types
- * and of groups of devices follow, in the order of the configuration. Comments, files and the order
+ * options keeps the digest of a configuration that does not use them. The sections with names
+ * follow, in the order of the configuration. Comments, files and the order
  * of options make no difference. The order of sections and of items in lists does. */
 
 #include "config/config-digest.h"
@@ -58,11 +58,28 @@ static void print_spec(const char *text, FILE *output)
         fputc(';', output);
 }
 
+/* Prints a member or a partition without the PCI addresses in it. */
+static void print_shape(const char *text, FILE *output)
+{
+        while (*text) {
+                size_t n = strspn(text, "0123456789ABCDEFabcdef:.");
+
+                if (!memchr(text, ':', n))
+                        fprintf(output, "%.*s", (int)(n ?: 1), text);
+                text += n ?: 1;
+        }
+        fputc(';', output);
+}
+
 static void print_list(const ConfigOption *option, char *const *list, FILE *output)
 {
+        bool is_shape = strcmp(option->section, CONFIG_SHAPES_SECTION) == 0;
+
         for (; list && *list; list++)
                 if (strcmp(option->key, "device_spec") == 0)
                         print_spec(*list, output);
+                else if (is_shape)
+                        print_shape(*list, output);
                 else
                         print_text(*list, output);
 }
@@ -136,20 +153,27 @@ static void print_options(const ConfigOption *options, const void *base, const c
         }
 }
 
+/* Prints the sections of a kind. */
+static void print_kind(const ConfigKind *kind, const HostConfig *host, FILE *output)
+{
+        const char *item, *name;
+        size_t n;
+
+        memcpy(&item, (const char *)host + kind->items, sizeof(item));
+        memcpy(&n, (const char *)host + kind->n_items, sizeof(n));
+        for (size_t i = 0; i < n; i++, item += kind->item_size) {
+                memcpy(&name, item + kind->item_name, sizeof(name));
+                print_options(kind->options, item, name, output);
+        }
+}
+
 static void print_all(const Config *config, FILE *output)
 {
-        const HostConfig *host = &config->driver.host;
-
         fprintf(output, "placement = %d\n", config->has_placement);
         print_options(config_options, config, "", output);
-        for (size_t i = 0; i < host->n_mdev_types; i++)
-                print_options(config_mdev_options, &host->mdev_types[i], host->mdev_types[i].type,
-                              output);
-        for (size_t i = 0; i < host->n_prepares; i++)
-                print_options(config_prepare_options, &host->prepares[i], host->prepares[i].name,
-                              output);
-        for (size_t i = 0; i < host->n_cleans; i++)
-                print_options(config_clean_options, &host->cleans[i], host->cleans[i].name, output);
+        for (const ConfigKind *kind = config_kinds; kind->prefix; kind++)
+                if (kind->item_size > 0)
+                        print_kind(kind, &config->driver.host, output);
 }
 
 int config_make_digest(const Config *config, Digest *ret)

@@ -398,11 +398,9 @@ static void warn_not_enabled(const Config *config, const ConfigSettings *setting
 {
         for (size_t i = 0; i < settings->n_sections; i++) {
                 const ConfigSection *section = &settings->sections[i];
+                const char *type = config_section_name(section->name, config_mdev_options);
 
-                if (strncasecmp(section->name, "mdev_", 5) != 0 &&
-                    strncasecmp(section->name, "vgpu_", 5) != 0)
-                        continue;
-                if (!is_enabled(config, section->name + 5))
+                if (type && !is_enabled(config, type))
                         config_warn(
                                 settings,
                                 "%s:%u: [devices] enabled_mdev_types does not list the type of [%.64s], ignoring",

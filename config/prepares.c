@@ -107,7 +107,8 @@ int config_load_prepares(HostConfig *host, const ConfigSettings *settings, Error
         size_t n = 0;
 
         for (size_t i = 0; i < settings->n_sections; i++)
-                n += config_prepare_name(settings->sections[i].name) != NULL;
+                n += config_section_name(settings->sections[i].name, config_prepare_options) !=
+                     NULL;
         if (n == 0)
                 return 0;
         host->prepares = calloc(n, sizeof(HostPrepare));
@@ -115,7 +116,7 @@ int config_load_prepares(HostConfig *host, const ConfigSettings *settings, Error
                 return error_oom(reterr);
         for (size_t i = 0; i < settings->n_sections; i++) {
                 const ConfigSection *section = &settings->sections[i];
-                const char *name = config_prepare_name(section->name);
+                const char *name = config_section_name(section->name, config_prepare_options);
                 HostPrepare prepare = { 0 };
                 int r;
 

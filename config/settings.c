@@ -41,16 +41,11 @@ int config_settings_read(ConfigSettings *settings, char *const paths[], Error *r
  * blanks before NAME of [device_prepare NAME] and its like does not matter. */
 static bool is_same_section(const char *a, const char *b)
 {
-        static const char *(*const find_name[])(const char *section) = { config_prepare_name,
-                                                                         config_clean_name,
-                                                                         config_shapes_name };
+        const char *name_a, *name_b;
+        const ConfigKind *kind = config_find_kind(a, &name_a);
 
-        for (size_t i = 0; i < ARRAY_SIZE(find_name); i++) {
-                const char *name_a = find_name[i](a), *name_b = find_name[i](b);
-
-                if (name_a && name_b)
-                        return strcasecmp(name_a, name_b) == 0;
-        }
+        if (kind && kind == config_find_kind(b, &name_b))
+                return strcasecmp(name_a, name_b) == 0;
         return strcasecmp(a, b) == 0;
 }
 
@@ -401,16 +396,14 @@ static int expand_text(Expansion *expansion, const char *section, const char *te
 
 /* Checks whether the value of the entry is used: it sets an option of this agent, and no other
  * entry of that option wins. All entries of a repeated option are used. option: that of the entry;
- * NULL for sections of types, cards and cleaned devices. */
+ * NULL for sections with names. */
 static bool counts(const ConfigSettings *settings, const ConfigEntry *entry,
                    const ConfigOption *option)
 {
         if (option)
                 return option->type == CONFIG_MULTI ||
                        config_settings_find_option(settings, option) == entry;
-        return (strncasecmp(entry->section, "mdev_", 5) == 0 ||
-                strncasecmp(entry->section, "vgpu_", 5) == 0 ||
-                config_prepare_name(entry->section) || config_clean_name(entry->section)) &&
+        return config_find_kind(entry->section, NULL) &&
                config_settings_find(settings, entry->section, entry->key) == entry;
 }
 
@@ -477,36 +470,22 @@ int config_set_from_settings(const ConfigOption *option, void *base, ConfigSetti
 
 /* Entries that set nothing. */
 
-/* Returns the section as the tables name it: "mdev_TYPE" for that of each type, also with the old
- * name, and "device_prepare NAME", "device_clean NAME" or "device_shapes NAME" for that of each
- * group of devices. NULL: this agent has no such section. */
-static const char *kind_of_section(const char *section)
+/* Checks whether this agent has the section. */
+static bool has_section(const char *section)
 {
-        if (config_prepare_name(section))
-                return CONFIG_PREPARE_SECTION;
-        if (config_clean_name(section))
-                return CONFIG_CLEAN_SECTION;
-        if (config_shapes_name(section))
-                return CONFIG_SHAPES_SECTION;
-        if (strncasecmp(section, "mdev_", 5) == 0 || strncasecmp(section, "vgpu_", 5) == 0)
-                return CONFIG_MDEV_SECTION;
-        return config_knows_section(section) ? section : NULL;
+        return config_find_kind(section, NULL) || config_knows_section(section);
 }
 
-/* Checks whether the tables have the option. kind: of kind_of_section(). */
-static bool is_known(const ConfigEntry *entry, const char *kind)
+/* Checks whether the tables have the option. */
+static bool is_known(const ConfigSettings *settings, const ConfigEntry *entry)
 {
-        bool mdev = strcmp(kind, CONFIG_MDEV_SECTION) == 0;
+        const ConfigKind *kind = config_find_kind(entry->section, NULL);
 
-        if (strcmp(kind, CONFIG_PREPARE_SECTION) == 0)
-                return config_find_option(config_prepare_options, kind, entry->key);
-        if (strcmp(kind, CONFIG_CLEAN_SECTION) == 0)
-                return config_find_option(config_clean_options, kind, entry->key);
-        if (strcmp(kind, CONFIG_SHAPES_SECTION) == 0)
-                return config_find_option(config_shapes_options, kind, entry->key);
-        if (mdev && strncasecmp(entry->section, "vgpu_", 5) == 0)
-                return strcasecmp(entry->key, "device_addresses") == 0;
-        return config_find_option(mdev ? config_mdev_options : config_options, kind, entry->key);
+        if (!kind)
+                return config_settings_option_of(settings, entry);
+        if (kind->only_key)
+                return strcasecmp(entry->key, kind->only_key) == 0;
+        return config_find_option(kind->options, kind->section, entry->key);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -532,7 +511,7 @@ static bool is_option_of_nova(const ConfigEntry *entry)
 /* Checks whether neither this agent nor Nova has the section, and it is not auth_section either. */
 static bool is_strange(const ConfigSettings *settings, const char *section)
 {
-        return !kind_of_section(section) && !is_auth_section(settings, section) &&
+        return !has_section(section) && !is_auth_section(settings, section) &&
                !is_section_of_nova(section);
 }
 
@@ -565,12 +544,10 @@ size_t config_warn_unknown(const ConfigSettings *settings)
         }
         for (size_t i = 0; i < settings->n_entries; i++) {
                 const ConfigEntry *entry = &settings->entries[i];
-                const char *kind = kind_of_section(entry->section);
 
-                if ((kind && is_known(entry, kind)) || config_settings_option_of(settings, entry) ||
-                    is_strange(settings, entry->section))
+                if (is_known(settings, entry) || is_strange(settings, entry->section))
                         continue;
-                if (!kind || is_option_of_nova(entry))
+                if (!has_section(entry->section) || is_option_of_nova(entry))
                         n_ignored++;
                 else
                         config_warn(settings, "%s:%u: unknown option [%.64s] %.64s, ignoring",

@@ -150,7 +150,7 @@ int config_load_shapes(HostConfig *host, const ConfigSettings *settings, Error *
 {
         for (size_t i = 0; i < settings->n_sections; i++) {
                 const ConfigSection *section = &settings->sections[i];
-                const char *name = config_shapes_name(section->name);
+                const char *name = config_section_name(section->name, config_shapes_options);
                 HostShapes shapes = { 0 }, *grown;
                 int r;
 

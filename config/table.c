@@ -441,33 +441,59 @@ const ConfigOption config_shapes_options[] = {
         {},
 };
 
-/* Returns the part of a section's name after a prefix and spaces; NULL: none. Upper and lower case
- * of the prefix are equal. */
+#define KIND(p, s, o, list, type, n)                                                  \
+        .prefix = p, .section = s, .options = o, .items = offsetof(HostConfig, list), \
+        .n_items = offsetof(HostConfig, n_##list), .item_size = sizeof(type),         \
+        .item_name = offsetof(type, n)
+
+const ConfigKind config_kinds[] = {
+        { KIND("mdev_", CONFIG_MDEV_SECTION, config_mdev_options, mdev_types, HostMdevType, type) },
+        { .prefix = "vgpu_",
+          .section = CONFIG_MDEV_SECTION,
+          .options = config_mdev_options,
+          .only_key = "device_addresses" },
+        { KIND("device_prepare ", CONFIG_PREPARE_SECTION, config_prepare_options, prepares,
+               HostPrepare, name) },
+        { KIND("device_clean ", CONFIG_CLEAN_SECTION, config_clean_options, cleans, HostClean,
+               name) },
+        { KIND("device_shapes ", CONFIG_SHAPES_SECTION, config_shapes_options, shapes, HostShapes,
+               set.name) },
+        {},
+};
+
+/* Returns the part of a section after the prefix, and after all blanks if the prefix ends with one.
+ * NULL: another or no name. */
 static const char *name_after(const char *section, const char *prefix)
 {
-        const char *name;
+        size_t n = strlen(prefix);
 
-        if (strncasecmp(section, prefix, strlen(prefix)) != 0)
+        if (strncasecmp(section, prefix, n) != 0)
                 return NULL;
-        name = section + strlen(prefix);
-        while (*name == ' ')
-                name++;
-        return *name ? name : NULL;
+        if (prefix[n - 1] == ' ')
+                n += strspn(section + n, " ");
+        return section[n] ? section + n : NULL;
 }
 
-const char *config_prepare_name(const char *section)
+const ConfigKind *config_find_kind(const char *section, const char **ret_name)
 {
-        return name_after(section, "device_prepare ");
+        for (const ConfigKind *kind = config_kinds; kind->prefix; kind++) {
+                const char *name = name_after(section, kind->prefix);
+
+                if (!name)
+                        continue;
+                if (ret_name)
+                        *ret_name = name;
+                return kind;
+        }
+        return NULL;
 }
 
-const char *config_clean_name(const char *section)
+const char *config_section_name(const char *section, const ConfigOption *options)
 {
-        return name_after(section, "device_clean ");
-}
+        const char *name;
+        const ConfigKind *kind = config_find_kind(section, &name);
 
-const char *config_shapes_name(const char *section)
-{
-        return name_after(section, "device_shapes ");
+        return kind && kind->options == options ? name : NULL;
 }
 
 bool config_knows_section(const char *section)

@@ -18,12 +18,6 @@
 /* The section with the options of devices that are given out in partitions. */
 #define CONFIG_SHAPES_SECTION "device_shapes NAME"
 
-/* Return NAME of a section [device_prepare NAME], [device_clean NAME] or [device_shapes NAME], or
- * NULL for another section. Borrowed. */
-const char *config_prepare_name(const char *section);
-const char *config_clean_name(const char *section);
-const char *config_shapes_name(const char *section);
-
 typedef enum ConfigType {
         CONFIG_BOOL,
         CONFIG_U64,
@@ -73,6 +67,30 @@ typedef struct ConfigOption {
  * key. */
 extern const ConfigOption config_options[], config_mdev_options[], config_prepare_options[],
         config_clean_options[], config_shapes_options[];
+
+/* A kind of sections with names, such as [device_shapes NAME]. HostConfig has an array of structs
+ * for each kind, one struct for each section. The other members are offsets in HostConfig and in
+ * such a struct. */
+typedef struct ConfigKind {
+        const char *prefix;          /* text before the name, with the blank if there is one */
+        const char *section;         /* section in the options: "device_shapes NAME" */
+        const ConfigOption *options; /* members of the struct */
+        const char *only_key;        /* only option of the kind; NULL: all options */
+        size_t items, n_items;       /* array of structs and their number */
+        size_t item_size;            /* 0: an old prefix of another kind */
+        size_t item_name;            /* char *, the name */
+} ConfigKind;
+
+/* All kinds. The table ends with a NULL prefix. */
+extern const ConfigKind config_kinds[];
+
+/* Finds the kind of a section, and its name, borrowed from section. ret_name can be NULL. Upper and
+ * lower case of the prefix are equal. NULL: the section has no name. */
+const ConfigKind *config_find_kind(const char *section, const char **ret_name);
+
+/* Returns the name of a section whose kind has these options, borrowed, or NULL for another
+ * section. */
+const char *config_section_name(const char *section, const ConfigOption *options);
 
 /* Checks whether config_options has an option in the section. */
 bool config_knows_section(const char *section);

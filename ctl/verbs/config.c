@@ -6,8 +6,8 @@
  * "cat-config" copies the files line by line and hides values. Invariant: a value in a section of
  * the agent or of another service is printed only if the agent knows the option and it is no
  * secret. An unknown option can be a secret of another service in a pasted file. In comments and in
- * sections of mdev types and of groups of cards, only values with the name of a secret are hidden.
- * A hidden value is hidden with all lines that continue it.
+ * sections with names (ConfigKind), only values with the name of a secret are hidden. A hidden
+ * value is hidden with all lines that continue it.
  *
  * For "doctor", ctl_config_examine() loads the configuration, and checks with the rights of the
  * service's user the files that a start opens. It also checks the sandbox of the unit, and compares
@@ -52,14 +52,13 @@ static bool is_secret_anywhere(const char *key)
 }
 
 /* Checks whether the value of a key can be printed. An option that the agent does not know can be a
- * secret of another service, pasted with the rest. In comments, and in sections of mdev types and
- * of groups of cards, all keys are allowed except the names of secrets. */
+ * secret of another service, pasted with the rest. In comments, and in sections with names, all
+ * keys are allowed except the names of secrets. */
 static bool may_show(const Place *place, const char *key, bool comment)
 {
         const ConfigOption *option;
 
-        if (comment || strncasecmp(place->section, "mdev_", strlen("mdev_")) == 0 ||
-            config_prepare_name(place->section) || config_clean_name(place->section))
+        if (comment || config_find_kind(place->section, NULL))
                 return !is_secret_anywhere(key);
         option = config_find_option(config_options, place->section, key);
         return option && !option->secret;

@@ -10,6 +10,10 @@
         "auth_type = password\nauth_url = http://keystone/\n" \
         "user_domain_id = default\nproject_id = service\n"
 
+#define SHAPES                                                   \
+        "[pci]\nreport_in_placement = true\n[device_shapes a]\n" \
+        "resource_class = CUSTOM_A\n"
+
 static Digest digest_text(Fixture *f, const char *text)
 {
         _cleanup_(config_freep) Config *config = load_text(f, text);
@@ -76,6 +80,18 @@ static void test_pairs(void **state)
                   "[device_prepare a]\ndevice_addresses = 0000:41:00.0\nvirtual_functions = 2\n",
                   "[device_prepare a]\ndevice_addresses = 0000:41:00.0\nvirtual_functions = 3\n",
                   false },
+                { "addresses of a set of devices",
+                  SHAPES "members = 0000:41:00.0, 0000:42:00.0\npartitions = a=1, b=2\n",
+                  SHAPES "members = 0000:51:00.0, 0000:52:00.0\npartitions = a=1, b=2\n", true },
+                { "partitions of a set of devices",
+                  SHAPES "members = 0000:41:00.0, 0000:42:00.0\npartitions = a=1, b=2\n",
+                  SHAPES "members = 0000:41:00.0, 0000:42:00.0\npartitions = a=1-2\n", false },
+                { "devices of slots",
+                  SHAPES "members = 2\npartitions = a=1-2@0000:41:00.4+0000:41:00.5\n",
+                  SHAPES "members = 2\npartitions = a=1-2@0000:42:00.4+0000:42:00.5\n", true },
+                { "the number of the devices of slots",
+                  SHAPES "members = 2\npartitions = a=1-2@0000:41:00.4\n",
+                  SHAPES "members = 2\npartitions = a=1-2@0000:41:00.4+0000:41:00.5\n", false },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

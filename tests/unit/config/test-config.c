@@ -751,7 +751,8 @@ static void test_mdev_refused(void **state)
 static void test_table(void **state)
 {
         const ConfigOption *const tables[] = { config_options, config_mdev_options,
-                                               config_prepare_options, config_clean_options };
+                                               config_prepare_options, config_clean_options,
+                                               config_shapes_options };
         size_t n = 0, n_secret = 0;
 
         for (size_t i = 0; i < ARRAY_SIZE(tables); i++)

@@ -63,6 +63,8 @@ static void test_values(void **state)
                 /* Options of other services stay unchanged. */
                 { "[neutron]\nurl = $nowhere$$\n", "neutron", "url", "$nowhere$$" },
                 { "[mdev_a]\nmdev_class = CUSTOM_$x\nx = Y\n", "mdev_a", "mdev_class", "CUSTOM_Y" },
+                { "[device_shapes a]\nresource_class = CUSTOM_$x\nx = Y\n", "device_shapes a",
+                  "resource_class", "CUSTOM_Y" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -45,6 +45,9 @@ static void test_secrets_are_not_shown(void **state)
                   "[database]\nconnection = (not shown)\n" },
                 { "[mdev_nvidia-35]\nmax_instances = 2\n",
                   "[mdev_nvidia-35]\nmax_instances = 2\n" },
+                { "[vgpu_nvidia-35]\ndevice_addresses = 0000:41:00.0\n",
+                  "[vgpu_nvidia-35]\ndevice_addresses = 0000:41:00.0\n" },
+                { "[device_shapes hgx]\nmembers = 2\n", "[device_shapes hgx]\nmembers = 2\n" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
