@@ -591,6 +591,7 @@ static bool is_move_of(const Work *work, const Consumer *consumer, const HostDom
         GuestSize size = guest_size_of_consumer(consumer);
 
         return guest && guest->holding && !guest->here && !domain->unread &&
+               guest_index_can_be_migration(&work->index, consumer) &&
                consumer_is_same_project(guest->holding, consumer) && size.cpus == domain->vcpus &&
                size.memory_mb == domain->memory_mb;
 }

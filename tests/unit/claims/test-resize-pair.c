@@ -225,4 +225,40 @@ static void test_unread(void **state)
         }
 }
 
-TEST_MAIN(test_pairs, test_known_migration_is_read_again, test_unread)
+/* A new database, a guest whose allocations are elsewhere, and a consumer of its project and size:
+ * only the consumer of a migration is counted by the claim of the guest. */
+static void test_unread_migration(void **state)
+{
+        static const struct {
+                const char *type, *actions;
+        } rows[] = {
+                { "unknown", "adopt g" },
+                { "MIGRATION", "adopt g" },
+                { "INSTANCE", "adopt g, place " },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                _cleanup_(look_done) Look look;
+                _cleanup_(placed_done) Placed placed = { .n = 0 };
+                const Uuid host = make_uuid("host");
+
+                add_consumer(&placed, 'g', 2);
+                add_consumer(&placed, 'm', 2);
+                placed.answers[0].here = false;
+                look_set_text(&placed.consumers[1]->type, rows[i].type);
+                assert_int_equal(consumer_add(placed.consumers[1], &host, "MEMORY_MB", 512), 0);
+                look_begin(&look);
+                look.input.unread = true;
+                look.input.access = AWAY;
+                look.input.complete = true;
+                look.input.answers = placed.answers;
+                look.input.n_answers = placed.n;
+                facts_guest(&look.facts, 'g', "");
+                look_run(&look);
+                if (strncmp(look.actions, rows[i].actions, strlen(rows[i].actions)) != 0 ||
+                    look.result.n_actions != (strchr(rows[i].actions, ',') ? 2 : 1))
+                        fail_msg("%s: %s", rows[i].type, look.actions);
+        }
+}
+
+TEST_MAIN(test_pairs, test_known_migration_is_read_again, test_unread, test_unread_migration)
