@@ -143,7 +143,8 @@ static void print_beyond_domains(const json_t *claims, CtlPage *page)
 
         json_array_foreach((json_t *)claims, i, claim)
                 json_object_foreach(json_object_get(claim, "beyond_domain"), name, amount) {
-                        fprintf(page->output, "%sclaim %" PRIu64 " %s=%" JSON_INTEGER_FORMAT,
+                        ctl_page_write(
+                                page, CTL_PLAIN, "%sclaim %" PRIu64 " %s=%" JSON_INTEGER_FORMAT,
                                 any ? ", "
                                     : "Set in Placement by another writer, not shown by the domain: ",
                                 ctl_json_u64(claim, "id"), name, json_integer_value(amount));
@@ -159,12 +160,14 @@ static void print_guests(const json_t *guests, CtlPage *page)
         const json_t *guest;
         size_t i;
 
-        json_array_foreach(guests, i, guest)
-                fprintf(page->output, "Guest %s %s, but its claim does not include it.\n",
-                        ctl_json_text(guest, "name"),
-                        json_is_true(json_object_get(guest, "next_start"))
-                                ? "needs it for its next start"
-                                : "uses it");
+        json_array_foreach(guests, i, guest) {
+                ctl_page_write(page, CTL_PLAIN, "Guest %s %s, but its claim does not include it.",
+                               ctl_json_text(guest, "name"),
+                               json_is_true(json_object_get(guest, "next_start"))
+                                       ? "needs it for its next start"
+                                       : "uses it");
+                fputc('\n', page->output);
+        }
 }
 
 static void print_list(const json_t *claims, bool history, CtlPage *page)
@@ -405,8 +408,8 @@ static void print_beyond_domain(const json_t *claim, CtlPage *page)
                 return;
         fputs("\nSet in Placement by another writer, not shown by the domain: ", page->output);
         json_object_foreach((json_t *)amounts, name, amount) {
-                fprintf(page->output, "%s%s=%" JSON_INTEGER_FORMAT, separator, name,
-                        json_integer_value(amount));
+                ctl_page_write(page, CTL_PLAIN, "%s%s=%" JSON_INTEGER_FORMAT, separator, name,
+                               json_integer_value(amount));
                 separator = ", ";
         }
         fputc('\n', page->output);

@@ -660,7 +660,7 @@ static void print_fact(const json_t *finding, size_t n_more, CtlPage *page)
                                                        : CTL_YELLOW;
 
         ctl_page_write(page, colour, "%-8s", state);
-        fprintf(page->output, " %-14s ", ctl_json_text(finding, "check"));
+        ctl_page_write(page, CTL_PLAIN, " %-14s ", ctl_json_text(finding, "check"));
         if (n_more > 0)
                 ctl_page_rest(page, INDENT, CTL_PLAIN, "%s (and %zu more)", text, n_more);
         else

@@ -320,8 +320,10 @@ static void print_unclean(Ctl *ctl, const char *what)
         json_array_foreach(json_object_get(status, "devices_unclean"), i, item) {
                 const char *text = json_string_value(item);
 
-                if (text && strcasestr(text, what))
-                        fprintf(ctl->page.output, "%s.\n", text);
+                if (!text || !strcasestr(text, what))
+                        continue;
+                ctl_page_write(&ctl->page, CTL_PLAIN, "%s.", text);
+                fputc('\n', ctl->page.output);
         }
 }
 

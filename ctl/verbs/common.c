@@ -20,6 +20,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "ctl/ask/bus.h"
 #include "ctl/print/status.h"
 
@@ -35,6 +36,20 @@ void ctl_print_document(Ctl *ctl, const json_t *document,
                 print(document, &ctl->page);
 }
 
+/* Prints a text, each line escaped. */
+static _printf_(2, 0) void print_lines(CtlPage *page, const char *format, va_list ap)
+{
+        _cleanup_free_ char *text = text_vformat(format, ap);
+        char *rest = text, *line;
+
+        page->failed |= !text;
+        while ((line = strsep(&rest, "\n"))) {
+                ctl_page_write(page, CTL_PLAIN, "%s", line);
+                if (rest)
+                        fputc('\n', page->output);
+        }
+}
+
 void ctl_print_done(Ctl *ctl, json_t *document, const char *format, ...)
 {
         va_list ap;
@@ -43,7 +58,7 @@ void ctl_print_done(Ctl *ctl, json_t *document, const char *format, ...)
         if (ctl->options.json)
                 ctl_json_print(document, ctl->options.json, &ctl->page);
         else if (!ctl->options.quiet)
-                vprintf(format, ap);
+                print_lines(&ctl->page, format, ap);
         va_end(ap);
         json_decref(document);
 }

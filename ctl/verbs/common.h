@@ -34,8 +34,8 @@ int ctl_fetch_status(Ctl *ctl, json_t **ret, Error *reterr);
 void ctl_print_document(Ctl *ctl, const json_t *document,
                         void (*print)(const json_t *document, CtlPage *page));
 
-/* Prints the result of a verb: as JSON, or in words unless --quiet is given. Takes ownership of
- * document; NULL: memory ran out. */
+/* Prints the result of a verb: as JSON, or in words unless --quiet is given. The lines of the words
+ * are escaped. Takes ownership of document; NULL: memory ran out. */
 void ctl_print_done(Ctl *ctl, json_t *document, const char *format, ...) _printf_(3, 4);
 
 /* Checks whether a verb with large effects must ask first: standard input is a terminal, and

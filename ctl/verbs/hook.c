@@ -15,6 +15,7 @@
 
 #include "ctl/verbs/hook.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
@@ -168,11 +169,14 @@ static int ask(const Policy *policy, CtlHookStep step, const char *xml, const ch
 static int judge(const Policy *policy, CtlHookStep step, const char *refused, const char *guest,
                  const char *words)
 {
+        Error text = ERROR_NULL; /* without control characters */
+
         if (step != CTL_HOOK_PREPARE)
                 return EXIT_SUCCESS; /* the guest runs or has ended already, so a failure must not
                                         disturb libvirt */
         if (refused) {
-                fprintf(stderr, "compute-agent: %s %s: %s\n", refused, guest, words);
+                (void)error_setf(&text, EPERM, "%s %s: %s", refused, guest, words);
+                fprintf(stderr, "compute-agent: %s\n", text.text);
                 return EXIT_FAILURE;
         }
         fprintf(stderr, "compute-agent: %s\n", words);

@@ -153,8 +153,10 @@ static int print_synced(Ctl *ctl, const char *why, Error *reterr)
         } else if (why[0]) {
                 return error_setf(reterr, EIO, "Sync failed: %s", why);
         } else if (!ctl->options.quiet) {
-                printf("%s: %s.\n", published ? "Published" : "Not published",
-                       ctl_json_text(status, "summary"));
+                ctl_page_write(&ctl->page, CTL_PLAIN, "%s: %s.",
+                               published ? "Published" : "Not published",
+                               ctl_json_text(status, "summary"));
+                fputc('\n', ctl->page.output);
         }
         return why[0] ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -302,15 +304,19 @@ static void print_reload_warnings(Ctl *ctl)
         _cleanup_(ctl_unit_done) CtlUnit unit = { 0 };
         _cleanup_(string_set_done) StringSet credentials = { 0 };
         _cleanup_json_ json_t *status = NULL;
+        CtlPage errors = { .style = ctl_style_detect(stderr), .output = stderr };
         const json_t *reason;
         size_t i;
 
         if (ctl_fetch_status(ctl, &status, NULL) < 0)
                 return;
-        json_array_foreach(json_object_get(status, "reasons"), i, reason)
-                if (strcmp(ctl_json_text(reason, "check"), "configuration") == 0)
-                        fprintf(stderr, "Warning: %s. See \"%s\"\n", ctl_json_text(reason, "text"),
-                                ctl_json_text(reason, "command"));
+        json_array_foreach(json_object_get(status, "reasons"), i, reason) {
+                if (strcmp(ctl_json_text(reason, "check"), "configuration") != 0)
+                        continue;
+                ctl_page_write(&errors, CTL_PLAIN, "Warning: %s. See \"%s\"",
+                               ctl_json_text(reason, "text"), ctl_json_text(reason, "command"));
+                fputc('\n', stderr);
+        }
         if (ctl_read_unit(ctl, &unit) < 0)
                 return;
         (void)ctl_config_compare_credentials(&unit, &credentials);

@@ -447,6 +447,8 @@ static void test_printed(void **state)
                   .text = "bad      a              Two (and 1 more)\n"
                           "ok       b              Fine.\n"
                           "\nCauses and advice: computectl doctor --all\n" },
+                { "{'findings': [" A_FINDING("a\\u009b", "ok", "Fine", "", "") "]}",
+                  .text = "ok       a\\xc2\\x9b            Fine.\n" },
                 { "{'findings': [" A_FINDING("b", "ok", "Fine", "why", "") "]}",
                   .text = "ok       b              Fine.\n" },
                 { "{'findings': [" A_FINDING("a", "warning", "One", "", "x") ", " A_FINDING(

@@ -108,5 +108,18 @@ static void test_documents(void **state)
         }
 }
 
+/* A text of the agent cannot control the terminal; the lines stay. */
+static void test_results_are_escaped(void **state)
+{
+        _cleanup_(capture_done) Capture printed;
+        Ctl ctl = { 0 };
+
+        ctl.page = *capture_begin(&printed, STYLE_PIPE);
+        ctl_print_done(&ctl, json_object(), "Not yet: %s.\nMore.\n",
+                       "\xc2\x9b"
+                       "2J");
+        assert_string_equal(capture_end(&printed), "Not yet: \\xc2\\x9b2J.\nMore.\n");
+}
+
 TEST_MAIN(test_only_yes_is_consent, test_one_line_is_read_for_a_question,
-          test_only_a_person_is_asked, test_documents)
+          test_only_a_person_is_asked, test_documents, test_results_are_escaped)
