@@ -417,22 +417,23 @@ static bool has_any_class(const FitProblem *problem, const FitItem *item, size_t
         return false;
 }
 
-/* Returns a required trait of the unsuffixed group that no provider with enough capacity has. NULL
- * if there is none. The providers of this group need each trait only together, so find_failure()
- * does not find such a trait. */
-static const char *find_lacking(const FitProblem *problem)
+/* The providers of the unsuffixed group need each trait only together, so find_failure() does not
+ * find such a trait. */
+const char *fit_lacking_trait(const FitProblem *problem)
 {
         uint64_t lacking = problem->wanted_traits & ~problem->given_traits;
 
-        for (size_t i = 0; lacking && i < problem->n_items; i++)
-                for (size_t j = 0; j < problem->items[i].n_candidates; j++)
-                        lacking &= ~problem->trait_bits[problem->items[i].candidates[j]];
+        for (size_t i = 0; lacking && i < problem->n_items; i++) {
+                const FitItem *item = &problem->items[i];
+
+                for (size_t j = 0; !item->suffixed && j < item->n_candidates; j++)
+                        lacking &= ~problem->trait_bits[item->candidates[j]];
+        }
         return lacking ? problem->traits->items[__builtin_ctzll(lacking)] : NULL;
 }
 
-/* Adds the verdict of one provider. lacking: a trait that no suitable provider has
- * (find_lacking()), or NULL. It is the failure of an item of the unsuffixed group that would
- * otherwise fit on the provider. */
+/* Adds the verdict of one provider. lacking: result of fit_lacking_trait(). It is the failure of an
+ * item of the unsuffixed group that would otherwise fit on the provider. */
 static int add_verdict(const FitProblem *problem, const FitItem *item, size_t provider,
                        const char *lacking, FitVerdicts *verdicts)
 {
@@ -489,7 +490,7 @@ static int add_verdicts_of(const FitProblem *problem, const FitItem *item, const
 
 int fit_verdicts_make(const FitProblem *problem, FitVerdicts *ret)
 {
-        const char *lacking = find_lacking(problem);
+        const char *lacking = fit_lacking_trait(problem);
         int r = 0;
 
         for (size_t group = 0; r == 0 && group < problem->request->n_groups; group++)

@@ -449,7 +449,7 @@ static void search_clean(Search *search)
 static int search_fit(Search *search, Fit *ret, Error *reterr)
 {
         const FitProblem *problem = search->problem;
-        uint64_t lacking;
+        const char *lacking;
 
         search_begin(search);
         if (is_promising(search, 0, problem->given_traits) &&
@@ -461,11 +461,11 @@ static int search_fit(Search *search, Fit *ret, Error *reterr)
         }
         if (fit_effort_is_spent(problem->effort))
                 return too_hard(problem, reterr);
-        lacking = problem->wanted_traits & ~(search->reachable[0] | problem->given_traits);
+        lacking = fit_lacking_trait(problem);
         if (lacking)
                 error_setf(reterr, ENOSPC,
                            "No provider with capacity for the request has the required trait %s",
-                           problem->traits->items[__builtin_ctzll(lacking)]);
+                           lacking);
         else
                 error_setf(reterr, ENOSPC,
                            "Each part of the request fits alone, but not all of them together");

@@ -134,8 +134,12 @@ bool fit_problem_has_partition(const FitProblem *problem, const FitCapacity *cap
  * so that only a search can decide. Returns -ENOMEM on failure. */
 int fit_explain(const FitProblem *problem, Error *reterr);
 
+/* Returns a required trait of the unsuffixed group that no candidate of its items and no given
+ * provider has. NULL if there is none. */
+const char *fit_lacking_trait(const FitProblem *problem);
+
 /* Yields a verdict for each part of the request and each provider with one of its classes. The
- * verdict has the first term that fails, as if the part were alone. A provider that fits fails at a
- * required trait if no provider with capacity has that trait. ret must be zeroed, and stays empty
- * unless 0 is returned. Returns CLAIM_E_TOO_HARD or -ENOMEM on failure. */
+ * verdict has the first term that fails, as if the part were alone. A provider that fits a part of
+ * the unsuffixed group fails at the trait of fit_lacking_trait(). ret must be zeroed, and stays
+ * empty unless 0 is returned. Returns CLAIM_E_TOO_HARD or -ENOMEM on failure. */
 int fit_verdicts_make(const FitProblem *problem, FitVerdicts *ret);

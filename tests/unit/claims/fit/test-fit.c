@@ -374,6 +374,8 @@ static void test_explain(void **state)
                 { NULL, "CUSTOM_X=1", CLAIM_E_UNKNOWN_CLASS, "" },
                 { "gpu_b VGPU=3", "VCPU=1 _G:VGPU=2:FAST", CLAIM_DONE,
                   " VCPU on host: fits 0; _G VGPU on gpu_a: trait 0; _G VGPU on gpu_b: capacity 1; _G VGPU on gpu_c: fits 0" },
+                { NULL, "VCPU=1:NVIDIA_A _G:VGPU=1", CLAIM_E_NO_CAPACITY,
+                  " VCPU on host: trait 0; _G VGPU on gpu_a: fits 0; _G VGPU on gpu_b: fits 0; _G VGPU on gpu_c: fits 0" },
                 { NULL, "_G:VGPU=1,VCPU=1", CLAIM_E_NO_CAPACITY,
                   "_G VGPU on host: class 1; _G VCPU on gpu_a: class 1; _G VCPU on gpu_b: class 1; _G VCPU on gpu_c: class 1" },
         };
