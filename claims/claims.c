@@ -246,7 +246,7 @@ typedef struct Order {
         const char *text;
         const ClaimPlacing *placing;
         FitEffort effort; /* used up by all attempts together */
-        bool ambiguous;
+        bool ambiguous;   /* result of the last attempt */
 } Order;
 
 /* Fits a request to the providers of the allocations that its consumer already has. bound: the
@@ -434,6 +434,7 @@ static int claim_once(Claims *claims, Order *order, Claim **ret, Error *reterr)
         _cleanup_(claim_freep) Claim *held = NULL;
         int r = claims_find(claims, &request->consumer, request->resize_target, &held, reterr);
 
+        order->ambiguous = false;
         if (r == CLAIM_E_NOT_FOUND)
                 return claim_new_one(claims, order, ret, reterr);
         if (r != 0)

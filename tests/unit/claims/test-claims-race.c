@@ -369,6 +369,30 @@ static void test_race_lost_too_often(void **state)
         assert_int_equal(claim_with(claims, "vm", "VCPU=1", &error), CLAIM_DONE);
 }
 
+/* Between the fit and the write another process makes the claim: it is an existing one. */
+static void test_existing_claim_of_a_lost_race(void **state)
+{
+        Fixture *rival = *state;
+        _cleanup_(claims_freep) Claims *claims = NULL;
+        _cleanup_(claim_freep) Claim *claim = NULL;
+        _cleanup_(consumer_freep) Consumer *holding =
+                make_holding("rival-0", "gpu_a VGPU=1; gpu_b VGPU=1");
+        const ClaimPlacing placing = { .holding = holding };
+        ClaimRequest request = { .consumer = holding->uuid };
+        bool ambiguous = true;
+
+        open_racing(rival, &claims);
+        fixture_set_host(rival, "host VCPU=4; gpu_a<host VGPU=2; gpu_b<host VGPU=2");
+        race.rival_request = "_1:VGPU=1 _2:VGPU=1 isolate";
+        race.n_rival_claims = 1;
+        make_request(&request.resources, race.rival_request);
+        assert_int_equal(claims_claim(claims, &request, &placing, &claim, &ambiguous, NULL),
+                         CLAIM_DONE);
+        assert_int_equal(race.n_rival_claims, 0);
+        assert_false(ambiguous);
+        resource_request_done(&request.resources);
+}
+
 static void set_host(Claims *claims, const char *text)
 {
         _cleanup_(provider_tree_freep) ProviderTree *tree = make_tree(text);
@@ -419,4 +443,5 @@ static void test_two_hosts_at_once(void **state)
 TEST_MAIN_AFTER(use_vfs_without_sync(), fixture_setup, fixture_teardown, test_never_over_commits,
                 test_churn, test_same_consumers, test_opened_at_once, test_host_changes,
                 test_lost_race_is_fitted_again, test_race_lost_too_often,
-                test_claimed_while_it_vanishes, test_two_hosts_at_once)
+                test_existing_claim_of_a_lost_race, test_claimed_while_it_vanishes,
+                test_two_hosts_at_once)
