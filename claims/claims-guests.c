@@ -427,7 +427,6 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
                 .n_devices = adoption->devices.n_devices,
                 .layout = &adoption->layout,
         };
-        char reason[CLAIM_TEXT_MAX + 1];
         bool must_write;
         int r = must_be_written(claims, &adoption->domain->uuid, runs, &must_write, reterr);
 
@@ -435,7 +434,7 @@ static int write_adoption(Adoption *adoption, bool runs, Claim **ret, Error *ret
                 return error_oom(reterr);
         if (r < 0)
                 return r;
-        claim.reason = claim_cut_text(why, reason);
+        claim.reason = why;
         claim.write_state = must_write ? CLAIM_WRITE_UNSENT : CLAIM_WRITE_NONE;
         return store_insert(claims, &claim, &adoption->fit, ret, reterr);
 }

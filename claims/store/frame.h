@@ -94,8 +94,9 @@ void store_end_read(Claims *claims, bool began);
  * column. */
 int store_check_statements(Claims *claims, Error *reterr);
 
-/* Writes an event of a claim that still exists, within a transaction (store.c). The event of a
- * pending claim is written, but not listed while the claim is pending. */
+/* Writes an event of a claim that still exists, within a transaction (store.c). The reason is
+ * cut at CLAIM_TEXT_MAX bytes. The event of a pending claim is written, but not listed while the
+ * claim is pending. */
 int store_note_claim(Claims *claims, int64_t id, const EventNote *note, uint64_t usec,
                      Error *reterr);
 

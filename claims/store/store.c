@@ -57,9 +57,11 @@ int store_note_claim(Claims *claims, int64_t id, const EventNote *note, uint64_t
                      Error *reterr)
 {
         const EventAuthor *by = note->by ? note->by : &own;
-        int r = store_run(claims, STATEMENT_NOTE_CLAIM,
-                          VALUES(id, usec, note->kind, by->uid, by->text, note->reason), CLAIM_DONE,
-                          reterr);
+        char cut[CLAIM_TEXT_MAX + 1];
+        int r = store_run(
+                claims, STATEMENT_NOTE_CLAIM,
+                VALUES(id, usec, note->kind, by->uid, by->text, claim_cut_text(note->reason, cut)),
+                CLAIM_DONE, reterr);
 
         return r < 0 ? r : trim(claims, usec, reterr);
 }
@@ -464,12 +466,14 @@ static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventN
                      uint64_t ended_usec, Error *reterr)
 {
         _cleanup_(claim_freep) Claim *claim = NULL;
+        char cut[CLAIM_TEXT_MAX + 1];
         int r = claims_get(claims, id, &claim, reterr);
 
         if (r == 0)
-                r = store_run(claims, STATEMENT_END_CLAIM,
-                              VALUES(id, ended_usec, note->reason, only_claimed), CLAIM_E_NOT_FOUND,
-                              reterr);
+                r = store_run(
+                        claims, STATEMENT_END_CLAIM,
+                        VALUES(id, ended_usec, claim_cut_text(note->reason, cut), only_claimed),
+                        CLAIM_E_NOT_FOUND, reterr);
         if (r != 0)
                 return r;
         r = claim->state == CLAIM_STATE_PENDING
@@ -495,10 +499,7 @@ static int end_claim(Claims *claims, int64_t id, bool only_claimed, const EventN
  * CLAIM_E_NOT_FOUND. Without only_claimed every living claim ends. */
 static int release(Claims *claims, int64_t id, bool only_claimed, const char *reason, Error *reterr)
 {
-        char cut[CLAIM_TEXT_MAX + 1];
-        const EventNote note = { .kind = EVENT_RELEASED,
-                                 .by = claims->author,
-                                 .reason = claim_cut_text(reason, cut) };
+        const EventNote note = { .kind = EVENT_RELEASED, .by = claims->author, .reason = reason };
         int r = store_begin(claims, reterr);
 
         if (r == 0)

@@ -167,7 +167,8 @@ int claims_set_write_state(Claims *claims, int64_t id, ClaimWriteState from, Cla
                            const ClaimReported *reported, Error *reterr);
 
 /* Ends a pending claim of which nothing was written, without an event and without a removal. The
- * reason is kept in its history. Returns CLAIM_E_NOT_FOUND if there is none. */
+ * reason is kept in its history, as by claims_release(). Returns CLAIM_E_NOT_FOUND if there is
+ * none. */
 int claims_withdraw(Claims *claims, int64_t id, const char *reason, Error *reterr);
 
 /* Forgets the consumers' states in Placement, because a reshape wrote them. Claims then count as

@@ -96,8 +96,12 @@ static void test_nothing_happens(void **state)
 static void test_pending(void **state)
 {
         static const ClaimPlacing pending = { .write_state = CLAIM_WRITE_UNANSWERED };
+        _cleanup_(claim_freep) Claim *ended = NULL;
         Fixture *fixture = *state;
+        char reason[CLAIM_TEXT_MAX + 5];
 
+        memset(reason, 'x', sizeof(reason) - 1);
+        reason[sizeof(reason) - 1] = '\0';
         fixture_create(fixture, "host VCPU=8");
         for (unsigned i = 0; i < 3; i++) {
                 _cleanup_(claim_freep) Claim *made = NULL;
@@ -110,7 +114,9 @@ static void test_pending(void **state)
                 resource_request_done(&request.resources);
         }
         assert_events(fixture, "");
-        assert_int_equal(claims_withdraw(fixture->claims, 1, "refused", NULL), 0);
+        assert_int_equal(claims_withdraw(fixture->claims, 1, reason, NULL), 0);
+        assert_int_equal(claims_get(fixture->claims, 1, &ended, NULL), 0);
+        assert_int_equal(strlen(ended->end_reason), CLAIM_TEXT_MAX);
         assert_int_equal(claims_release(fixture->claims, 2, "not finished", NULL), 0);
         assert_int_equal(claims_set_write_state(fixture->claims, 3, CLAIM_WRITE_UNANSWERED,
                                                 CLAIM_WRITE_WRITTEN, NULL, NULL),
