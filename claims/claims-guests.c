@@ -248,12 +248,13 @@ static int find_partition(Adoption *adoption, const DeviceSet *set, const char *
         return 0;
 }
 
-/* Adds the guest's devices of one set, if they are a partition and a provider counts them. */
+/* Adds the guest's devices of one set, if they are a partition and a provider counts each. */
 static int add_partition(Adoption *adoption, const DeviceSet *set, Resources *resources,
                          Error *reterr)
 {
         Claims *claims = adoption->claims;
         const char *devices[DEVICE_SET_PARTITIONS_MAX] = { NULL };
+        const HostPci *pci[DEVICE_SET_PARTITIONS_MAX];
         size_t n = host_domain_list_members(adoption->domain, set, devices), provider = SIZE_MAX;
         const DevicePartition *partition = NULL;
         uint64_t amount;
@@ -262,15 +263,15 @@ static int add_partition(Adoption *adoption, const DeviceSet *set, Resources *re
         if (r < 0 || !partition)
                 return r;
         for (size_t i = 0; i < n; i++) {
-                const HostPci *pci = host_facts_find_pci(claims->facts, devices[i]);
-
-                provider = pci ? find_pci_provider(claims, pci) : SIZE_MAX;
+                pci[i] = host_facts_find_pci(claims->facts, devices[i]);
+                provider = pci[i] ? find_pci_provider(claims, pci[i]) : SIZE_MAX;
                 if (provider == SIZE_MAX)
                         return 0;
-                if (claims_add_pci(&adoption->devices, claims->view->tree->providers[provider], "",
-                                   pci) < 0)
-                        return error_oom(reterr);
         }
+        for (size_t i = 0; i < n; i++)
+                if (claims_add_pci(&adoption->devices, claims->view->tree->providers[provider], "",
+                                   pci[i]) < 0)
+                        return error_oom(reterr);
         amount = device_members_count(partition->members);
         return fit_add(&adoption->fit, provider, set->resource_class, amount) < 0 ||
                                resources_add(resources, set->resource_class, amount) < 0

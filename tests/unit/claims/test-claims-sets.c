@@ -209,14 +209,17 @@ static void test_guests(void **state)
                 const char *members, *claimed, *words;
                 int expected;
                 uint64_t amount;
+                char uncounted; /* a member that no provider counts */
         } cases[] = {
-                { "12", NULL, "", CLAIM_DONE, 2 },
-                { "31", NULL, "", CLAIM_DONE, 2 },
-                { "14", NULL, "its devices of hgx are no partition", CLAIM_E_CONFLICT, 0 },
-                { "123", NULL, "its devices of hgx are no partition", CLAIM_E_CONFLICT, 0 },
+                { "12", NULL, "", CLAIM_DONE, .amount = 2 },
+                { "12", NULL, "", CLAIM_DONE, .uncounted = '2' },
+                { "31", NULL, "", CLAIM_DONE, .amount = 2 },
+                { "14", NULL, "its devices of hgx are no partition", .expected = CLAIM_E_CONFLICT },
+                { "123", NULL, "its devices of hgx are no partition",
+                  .expected = CLAIM_E_CONFLICT },
                 { "34", "4",
                   "a member of its partition b of hgx belongs to another claim or is withheld",
-                  CLAIM_E_CONFLICT, 0 },
+                  .expected = CLAIM_E_CONFLICT },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -230,6 +233,8 @@ static void test_guests(void **state)
                 open_host(fixture, &sets);
                 if (cases[i].claimed)
                         claim(fixture, "one", "CUSTOM_GPU=1", cases[i].claimed);
+                if (cases[i].uncounted)
+                        sets.pci[cases[i].uncounted - '1'].provider = "nowhere";
                 domain = make_guest(&sets, cases[i].members);
                 assert_int_equal(claims_adopt(fixture->claims, domain, &made, &error),
                                  cases[i].expected);
