@@ -27,7 +27,7 @@ typedef enum FieldType {
         FIELD_ADDRESS, /* char[PCI_ADDRESS_SIZE]; "" if missing */
         FIELD_CPU_SET, /* CpuSet */
         FIELD_STATE,   /* DomainState */
-        FIELD_STRINGS, /* StringSet; read unsorted, snapshot_seal() sorts all but "problems" */
+        FIELD_STRINGS, /* StringSet; read unsorted, snapshot_seal() sorts it */
         FIELD_ARRAY,   /* a pointer and a count */
 } FieldType;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Sorts, checks and searches a snapshot. snapshot_seal() sorts the lists, which the binary searches
- * need. It rejects duplicates in the sorted lists. Sets of texts but "problems" are sorted and lose
- * them, and instance_folders keeps them. Devices get the serial number of their physical function
+ * need. It rejects duplicates in the sorted lists. Sets of texts are sorted and lose them, and
+ * instance_folders keeps them. Devices get the serial number of their physical function
  * there, because that needs the sorted list. The fields of a snapshot are in the tables of
  * drivers/host/snapshot-fields.c. The file also makes and parses names of devices: PCI addresses,
  * libvirt's names and identities.
@@ -130,8 +130,7 @@ static void put_in_order(StringSet *set)
         set->n_allocated = MAX(set->n_allocated, n);
 }
 
-/* Sorts the emulators and all sets of texts but "problems". Only an emulator that is listed twice
- * is an error. */
+/* Sorts the emulators and all sets of texts. Only an emulator that is listed twice is an error. */
 static int seal_emulators(Snapshot *snapshot, Error *reterr)
 {
         const SnapshotEmulator *twice;
@@ -143,6 +142,7 @@ static int seal_emulators(Snapshot *snapshot, Error *reterr)
                         put_in_order(sets[j]);
         }
         put_in_order(&snapshot->cpu_features);
+        put_in_order(&snapshot->problems);
         twice = sort_unique(snapshot->emulators, snapshot->n_emulators, sizeof(SnapshotEmulator),
                             order_emulators);
         if (twice)

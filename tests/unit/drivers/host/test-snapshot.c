@@ -20,7 +20,7 @@ static const char whole_host[] =
         "   'cpus': [{'id': 0, 'socket_id': 0, 'siblings': '0,2'}, {'id': 2}],"
         "   'pages': [{'size_kib': 4, 'count': 524288}, {'size_kib': 2048, 'count': 8}]}],"
         " 'libvirt_version': 9000000, 'present_cpus': '0-9',"
-        " 'cpu_features': ['sse2', 'avx', 'sse2'],"
+        " 'cpu_features': ['sse2', 'avx', 'sse2'], 'problems': ['b', 'a', 'b'],"
         " 'emulators': [{'arch': 'x86_64', 'machine': 'pc-q35-7.2',"
         "   'disk_buses': ['virtio', 'sata'], 'video_models': ['vga'],"
         "   'filesystem_drivers': ['virtiofs'], 'tpm_models': ['tpm-crb'],"
@@ -68,6 +68,8 @@ static void test_whole_host(void **state)
         assert_int_equal(cpu_set_count(&host->online_cpus), 5);
         assert_int_equal(host->cpu_features.n_items, 2); /* without duplicates */
         assert_true(string_set_contains(&host->cpu_features, "avx"));
+        assert_int_equal(host->problems.n_items, 2);
+        assert_true(string_set_contains(&host->problems, "a"));
         assert_int_equal(host->n_emulators, 2);
         assert_string_equal(host->emulators[0].arch, "i686"); /* sorted */
         assert_int_equal(host->emulators[1].sev_es_max_guests, 500);
