@@ -380,8 +380,8 @@ static bool is_hex_text(const char *text)
         return text[strspn(text, "0123456789abcdefABCDEF")] == '\0';
 }
 
-/* Parses the object of regular expressions. Such a spec is the address of one device if it has each
- * part, as a plain hexadecimal number or an empty text. */
+/* Parses the object of regular expressions. Such a spec is the address of one device if it has all
+ * digits of each part. Nova looks for the device of these texts in sysfs. */
 static int read_regexes(const json_t *address, PciSpec *spec, Error *reterr)
 {
         spec->is_single = true;
@@ -394,7 +394,7 @@ static int read_regexes(const json_t *address, PciSpec *spec, Error *reterr)
                 if (r < 0)
                         return error_prefixf(reterr, r, "address: %s: \"%.40s\"", parts[part].name,
                                              text ? text : "");
-                if (!text || !is_hex_text(text))
+                if (!text || strlen(text) != parts[part].length || !is_hex_text(text))
                         spec->is_single = false;
         }
         return 0;

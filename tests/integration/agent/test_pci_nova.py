@@ -8,6 +8,7 @@ import json
 import subprocess
 import unittest
 import warnings
+from unittest import mock
 
 from tests.env.agent import build_folder
 
@@ -74,6 +75,21 @@ class TestPatterns(unittest.TestCase):
         for (pattern, value), answer in self.ours(NARROWER).items():
             self.assertIsNone(answer['match'], pattern)
             self.assertIsNotNone(nova_matches(pattern, value), pattern)
+
+
+class TestPhysicalFunctions(unittest.TestCase):
+    def test_the_address_of_a_physical_function_matches_its_functions(self):
+        whole = {'domain': '0000', 'bus': '81', 'slot': '00', 'function': '0'}
+        addresses = ['0000:81:00.0', '0:81:0.0', '0000:81:00.*', '81:00.0', whole, {**whole, 'function': ''},
+                     {**whole, 'domain': ''}, {**whole, 'bus': '8'}, {**whole, 'slot': '0'}, {'bus': '81'}]
+        for address in addresses:
+            with mock.patch.object(devspec.utils, 'is_physical_function',
+                                   lambda *parts: parts == tuple(whole.values())):
+                spec = devspec.WhitelistPciAddress(address, False)
+                expected = spec.match('0000:81:10.1', '0000:81:00.0')
+            answer, = ask([{'spec': json.dumps({'address': address}), 'address': '0000:81:10.1',
+                            'parent': '0000:81:00.0'}])
+            self.assertEqual(answer['match'], expected, address)
 
 
 class TestRemoteManaged(unittest.TestCase):
