@@ -476,10 +476,15 @@ typedef struct Guests {
         const DomainPin *pin; /* pin of the first guest, if it is pinned */
 } Guests;
 
+/* Checks whether the host has shared CPUs, online or not. */
+static bool has_shared(const CpuPlan *cpus)
+{
+        return cpu_set_count(&cpus->shared) + cpu_set_count(&cpus->shared_offline) > 0;
+}
+
 /* Returns the Fault of the guest, or -ENOMEM. *ret_pin is set for FAULT_PINNED only. */
 static int judge(const SnapshotDomain *domain, const CpuPlan *cpus, const DomainPin **ret_pin)
 {
-        bool has_shared = cpu_set_count(&cpus->shared) + cpu_set_count(&cpus->shared_offline) > 0;
         size_t n_pinned = 0;
         int r;
 
@@ -499,7 +504,7 @@ static int judge(const SnapshotDomain *domain, const CpuPlan *cpus, const Domain
         r = cpu_guest_floats(domain, &cpus->dedicated, NULL);
         if (r < 0)
                 return r;
-        return r > 0 || !has_shared ? FAULT_FLOATING : FAULT_NONE;
+        return r > 0 || !has_shared(cpus) ? FAULT_FLOATING : FAULT_NONE;
 }
 
 /* Writes "a, b, c, d, e, …". */
@@ -580,8 +585,7 @@ static int verify_guests(const CpuPlan *cpus, const Snapshot *snapshot, Findings
         if (faulty[FAULT_PINNED].n > 0)
                 r = warn_pinned(&faulty[FAULT_PINNED], findings);
         if (r == 0 && faulty[FAULT_FLOATING].n > 0)
-                r = warn_floating(&faulty[FAULT_FLOATING], cpu_set_count(&cpus->shared) > 0,
-                                  findings);
+                r = warn_floating(&faulty[FAULT_FLOATING], has_shared(cpus), findings);
         return r;
 }
 

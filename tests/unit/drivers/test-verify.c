@@ -68,6 +68,7 @@ SETTER(overlap, config->cpu_shared_set = "0-1"; config->cpu_dedicated_set = "1-3
 SETTER(split_core, config->cpu_shared_set = "0-1"; config->cpu_dedicated_set = "2")
 SETTER(whole_cores, config->cpu_shared_set = "0,2"; config->cpu_dedicated_set = "1,3")
 SETTER(one_thread, config->cpu_dedicated_set = "1")
+SETTER(offline_shared, config->cpu_shared_set = "7"; config->cpu_dedicated_set = "0-3")
 SETTER(only_dedicated, config->cpu_dedicated_set = "0-3")
 SETTER(memory, config->reserved_host_memory_mb = 5000)
 SETTER(disk, config->reserved_host_disk_mb = 1024 * 101)
@@ -149,6 +150,8 @@ static const Case cases[] = {
           set_only_dedicated, "warning", "[compute] cpu_shared_set", "there are no shared CPUs" },
         { "floats over all", GOOD EMULATORS GUEST(""), set_whole_cores, "warning",
           "[compute] cpu_shared_set", "can run on dedicated CPUs" },
+        { "floats over all, no shared CPU is online", GOOD EMULATORS GUEST(""), set_offline_shared,
+          "warning", "[compute] cpu_shared_set", "can run on dedicated CPUs" },
         { "floats over one too many",
           GOOD EMULATORS GUEST(", 'pins': [" PIN(0, "0-2") "," PIN(1, "0,2") "]"), set_whole_cores,
           "warning", "[compute] cpu_shared_set", "can run on dedicated CPUs" },
