@@ -128,6 +128,11 @@ int json_read_array(const json_t *object, const char *key, json_t **ret, Error *
         return read_member(object, key, JSON_ARRAY, "an array", ret, reterr);
 }
 
+json_t *json_from_u64(uint64_t number)
+{
+        return json_integer((json_int_t)MIN(number, (uint64_t)INT64_MAX));
+}
+
 json_t *inventory_to_json(const Inventory *inventory)
 {
         return json_pack(
@@ -182,7 +187,7 @@ json_t *resources_to_json(const Resources *resources)
                 return NULL;
         for (size_t i = 0; i < resources->n_items; i++)
                 if (json_object_set_new(object, resources->items[i].resource_class,
-                                        json_integer((json_int_t)resources->items[i].amount)) < 0)
+                                        json_from_u64(resources->items[i].amount)) < 0)
                         return NULL;
         return TAKE_PTR(object);
 }

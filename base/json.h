@@ -37,6 +37,9 @@ int json_read_object(const json_t *object, const char *key, json_t **ret,
 int json_read_array(const json_t *object, const char *key, json_t **ret,
                     Error *reterr); /* borrowed */
 
+/* Makes a number. JSON integers are signed here, so one above INT64_MAX becomes INT64_MAX. */
+json_t *json_from_u64(uint64_t number);
+
 /* Converts the record of one class to and from Placement's form: {"total": 8, "reserved": 0, …}.
  * Missing optional fields take Placement's defaults, and unknown fields are ignored. Writers return
  * a new reference, or NULL when out of memory or if a text is not UTF-8. Readers of whole values
@@ -47,7 +50,7 @@ int inventory_from_json(const json_t *object, Inventory *ret, Error *reterr);
 
 /* Converts amounts to and from an object such as {"VCPU": 2}. The reader replaces *ret, which must
  * be initialised. It rejects an invalid name of a class and a negative amount, and leaves out
- * amounts of 0. */
+ * amounts of 0. Amounts are written by json_from_u64(). */
 json_t *resources_to_json(const Resources *resources);
 int resources_from_json(const json_t *object, Resources *ret, Error *reterr);
 

@@ -164,7 +164,7 @@ static json_t *beyond_domain_to_json(const Claim *claim)
                 uint64_t amount = claim_beyond_domain(claim, classes[i]);
 
                 if (amount > 0 &&
-                    json_object_set_new(object, classes[i], json_integer((json_int_t)amount)) < 0)
+                    json_object_set_new(object, classes[i], json_from_u64(amount)) < 0)
                         return NULL;
         }
         return TAKE_PTR(object);

@@ -6,8 +6,7 @@
  * The main structure is Place, a provider with its parent and depth. In the document, a parent
  * precedes its children. Siblings are sorted by name, with numbers as numbers, and roots count as
  * siblings. So equal trees make equal documents. agent/reshape/image.c relies on that order,
- * because a provider can be added only below one that exists. Limit: a capacity or usage above
- * INT64_MAX is written as INT64_MAX. */
+ * because a provider can be added only below one that exists. */
 
 #include "formats/tree-json.h"
 
@@ -25,11 +24,6 @@ uint64_t tree_usage(const HostView *view, const Uuid *provider, const char *reso
         return resources_get(&view->providers[place].used, resource_class);
 }
 
-static json_t *amount_to_json(uint64_t amount)
-{
-        return json_integer((json_int_t)MIN(amount, (uint64_t)INT64_MAX));
-}
-
 /* Makes {class: inventory}, with the computed members "capacity" and "used". */
 static json_t *inventories_to_json(const Provider *provider, const HostView *view)
 {
@@ -41,9 +35,9 @@ static json_t *inventories_to_json(const Provider *provider, const HostView *vie
                 uint64_t used = tree_usage(view, &provider->uuid, record->resource_class);
 
                 if (json_object_set_new(inventory, "capacity",
-                                        amount_to_json(inventory_capacity(&record->inventory))) <
+                                        json_from_u64(inventory_capacity(&record->inventory))) <
                             0 ||
-                    json_object_set_new(inventory, "used", amount_to_json(used)) < 0 ||
+                    json_object_set_new(inventory, "used", json_from_u64(used)) < 0 ||
                     json_object_set(object, record->resource_class, inventory) < 0)
                         return NULL;
         }

@@ -349,12 +349,11 @@ int bus_claim_placed(sd_bus_message *call, const BusCaller *caller, const BusCon
 
 static json_t *verdict_to_json(const FitVerdict *verdict)
 {
-        return json_pack("{ss ss ss ss ss sI sI sI ss}", "group", verdict->suffix, "provider",
+        return json_pack("{ss ss ss ss ss so so so ss}", "group", verdict->suffix, "provider",
                          verdict->provider.text, "name", verdict->provider_name, "class",
                          verdict->resource_class, "term", verdict->term, "asked",
-                         (json_int_t)verdict->asked, "free",
-                         (json_int_t)MIN(verdict->free_amount, (uint64_t)INT64_MAX), "missing",
-                         (json_int_t)verdict->missing, "text", verdict->text);
+                         json_from_u64(verdict->asked), "free", json_from_u64(verdict->free_amount),
+                         "missing", json_from_u64(verdict->missing), "text", verdict->text);
 }
 
 static json_t *verdicts_to_json(const FitVerdicts *verdicts, bool fits, const char *summary)

@@ -46,10 +46,9 @@ static json_t *make_text(const char *text)
         return json_string(text ? text : "");
 }
 
-/* JSON integers are signed: larger numbers become INT64_MAX. */
 static json_t *make_number(uint64_t number)
 {
-        return json_integer((json_int_t)MIN(number, (uint64_t)INT64_MAX));
+        return json_from_u64(number);
 }
 
 static json_t *make_bool(bool value)

@@ -501,8 +501,7 @@ static json_t *write_array(const Field *field, const void *base)
         return TAKE_PTR(array);
 }
 
-/* Returns the JSON value of a member, or NULL if out of memory. A number above INT64_MAX is
- * written as INT64_MAX, because JSON integers are signed here. */
+/* Returns the JSON value of a member, or NULL if out of memory. */
 static json_t *write_value(const Field *field, const void *base)
 {
         const void *member = (const char *)base + field->offset;
@@ -511,7 +510,7 @@ static json_t *write_value(const Field *field, const void *base)
         case FIELD_TEXT:
                 return json_string(*(const char *const *)member);
         case FIELD_U64:
-                return json_integer((json_int_t)MIN(*(const uint64_t *)member, INT64_MAX));
+                return json_from_u64(*(const uint64_t *)member);
         case FIELD_U32:
                 return json_integer(*(const uint32_t *)member);
         case FIELD_INT:

@@ -337,6 +337,17 @@ static void test_resources_table(void **state)
         }
 }
 
+/* JSON integers are signed. */
+static void test_large_amount(void **state)
+{
+        _cleanup_(resources_done) Resources resources = RESOURCES_INIT;
+        _cleanup_json_ json_t *json = NULL;
+
+        assert_int_equal(resources_set(&resources, "VCPU", UINT64_MAX), 0);
+        json = resources_to_json(&resources);
+        assert_true(json_integer_value(json_object_get(json, "VCPU")) == INT64_MAX);
+}
+
 static void test_string_set_table(void **state)
 {
         static const struct {
@@ -374,4 +385,4 @@ static void test_string_set_table(void **state)
 
 TEST_MAIN(test_parse_table, test_parse_deep, test_parse_without_memory, test_parse_length,
           test_read_table, test_read_values, test_read_from_no_object, test_inventory_table,
-          test_inventory_round_trip, test_resources_table, test_string_set_table)
+          test_inventory_round_trip, test_resources_table, test_large_amount, test_string_set_table)
