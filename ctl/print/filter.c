@@ -26,7 +26,8 @@
 #include "base/uuid.h"
 #include "ctl/print/text.h"
 
-static const char *const claim_states[] = { "claimed", "confirmed", "released", NULL };
+/* The states of claims of formats/claim-json.h. */
+static const char *const claim_states[] = { "pending", "claimed", "confirmed", "released", NULL };
 
 /* The kinds of events of formats/claim-json.h. */
 static const char *const event_kinds[] = { "claimed",    "adopted",  "released",  "expired",

@@ -62,6 +62,8 @@ static void test_states(void **state)
                 { NULL, false, 0 },
                 { "confirmed", false, 0 },
                 { "confirmed", true, -EINVAL },
+                { "pending", false, 0 },
+                { "pending", true, -EINVAL },
                 { "cordoned", true, 0 },
                 { "cordoned", false, -EINVAL },
                 { "released", false, 0 },

@@ -39,7 +39,7 @@ static const struct {
         { { "--json", "tree" }, "tree", NULL },
         { { "claims", "--history" }, "claims", NULL },
         { { "claims", "--state", "confirmed", "--since=-2h", "--guest", "web" }, "claims", NULL },
-        { { "claims", "--state=cordoned" }, NULL, "--state must be one of claimed, confirmed" },
+        { { "claims", "--state=cordoned" }, NULL, "--state must be one of pending, claimed" },
         { { "history", "--state=cordoned", "--device=gpu" }, "history", NULL },
         { { "history", "--since=soon" }, NULL, "--since: \"soon\" is not a time" },
         { { "doctor", "--config-only", "--hardware-only" }, NULL, "not both" },
