@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Measures the requests of a fleet of real agents to one Placement: in normal operation, in an outage, and after it.
 
-    python3 -m bench.herd [AGENTS [INTERVAL]]
+    python3 -m bench.fleet [AGENTS [INTERVAL]]
 
 Each agent has its own recorded host and polls every INTERVAL seconds. The phases last 6, 12 and 6 intervals. In the
 outage a proxy answers 503. The program fails if the fleet sends more requests per second in the outage than before
@@ -20,7 +20,7 @@ from tests.env.scratch import Scratch
 
 
 def make_agent(scratch, proxy, interval, number):
-    host = recorded_host('herd-%d' % number, memory_kib=1 << 26, online_cpus='0-63')
+    host = recorded_host('fleet-%d' % number, memory_kib=1 << 26, online_cpus='0-63')
     return Agent(scratch, proxy, host=host, options={'DEFAULT': {'update_resources_interval': interval}}).start()
 
 

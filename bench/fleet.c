@@ -3,7 +3,7 @@
 /* Simulates the pacing of a fleet: N agents on a simulated clock, and their requests to one
  * Placement.
  *
- *   herd [AGENTS [PROVIDERS]]
+ *   fleet [AGENTS [PROVIDERS]]
  *
  * The agents start together, run, and have no change for more than an hour. Then they meet an
  * outage of Placement, and run again. Before that hour and after it, each has an event of its host
