@@ -157,9 +157,9 @@ class Agent(Service):
         for path in sorted(self.folder.glob('agent-*.log')):
             refuse_sanitizers('compute-agentd', path.read_text(errors='replace'))
 
-    def start(self, state=None):
-        """Starts the daemon. With state, returns only when SyncState has this value."""
-        super().start()
+    def start(self, state=None, wait=True):
+        """Starts the daemon. With state, returns only when SyncState has this value. Without wait, returns at once."""
+        super().start(wait)
         if state:
             self.wait_state(state)
         return self

@@ -5,6 +5,7 @@ The first start creates schema, keys and accounts in about 20 s. Later starts co
 cache.
 """
 
+import base64
 import inspect
 import json
 import os
@@ -202,14 +203,25 @@ class Keystone(Service):
         return self.admin('GET', '/services?type=placement')['services'][0]['id']
 
     def mark(self):
-        """Returns the current position in the record, for tokens_since()."""
+        """Returns the current position in the record, for records_since() and tokens_since()."""
         return self.records.stat().st_size
 
     def tokens_since(self, mark=0, user=None):
         """Returns the statuses of the requests for a token since mark. user: only those that name
         this user."""
+        return [line['status'] for line in self.records_since(mark) if line['method'] == 'POST'
+                and line['path'] == '/v3/auth/tokens' and (user or '') in line['body']]
+
+    def records_since(self, mark=0):
+        """Returns the recorded requests since mark, as dicts of method, path, status, agent, began, ..."""
         with open(self.records, 'rb') as file:
             file.seek(mark)
-            lines = [json.loads(line) for line in file.read().splitlines()]
-        return [line['status'] for line in lines if line['method'] == 'POST'
-                and line['path'] == '/v3/auth/tokens' and (user or '') in line['body']]
+            return [json.loads(line) for line in file.read().splitlines(keepends=True) if line.endswith(b'\n')]
+
+    def end_tokens(self):
+        """Makes all issued tokens invalid: replaces the keys, and starts again without the cache of tokens."""
+        self.stop()
+        for path in (self.folder / 'fernet').iterdir():
+            path.write_bytes(base64.urlsafe_b64encode(os.urandom(32)))
+        self.forget_token()
+        self.start()
