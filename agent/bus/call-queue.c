@@ -4,9 +4,9 @@
  * own last turn and of the last turn of its user. Privileged senders are served first, then the
  * sender with the smallest pair (user's turn, own turn). All connections of a user carry the same
  * user_turn, so a new connection gains nothing. A sender gets no turn while its user is unknown, or
- * does not read the answers. For the latter the queue counts answers since the agent last asked the
- * bus for unread bytes, and the bytes that the bus then reported. Counts of a user are sums over
- * its connections: at most BUS_SENDERS_MAX, so the sums are computed at each use. */
+ * does not read the answers. For the latter the queue has the unread bytes that the bus reported
+ * last. It also counts, by weight, the answers that are not in such a report yet. Counts of a user
+ * are sums over its connections: at most BUS_SENDERS_MAX, so the sums are computed at each use. */
 
 #include "agent/bus/call-queue.h"
 
@@ -191,8 +191,8 @@ int bus_call_queue_add(BusSender *sender, const BusCall *call)
         return 0;
 }
 
-/* Returns the number of answers to the sender's user since the agent last asked the bus for unread
- * bytes. *ret_unread has the bytes that the bus then reported. */
+/* Returns the number of answers, by weight, to the sender's user that are in no report of the bus
+ * yet. *ret_unread has the unread bytes that the bus reported last. */
 static unsigned count_answers(const BusCallQueue *queue, const BusSender *sender,
                               uint64_t *ret_unread)
 {

@@ -108,8 +108,9 @@ bool bus_call_queue_same_user(const BusSender *sender, const BusSender *other);
  * alone counts. Privileged users always count as reading. */
 BusReading bus_call_queue_reading(const BusCallQueue *queue, const BusSender *sender);
 
-/* Counts n answers. Returns true if the user has at least BUS_ANSWERS_ASK since the last questions,
- * so that it is time to ask the bus. */
+/* Counts n answers, unless the user is privileged or the bus reports nothing. Returns true if at
+ * least BUS_ANSWERS_ASK answers to the user are in no report of the bus yet. Then it is time to ask
+ * the bus. */
 bool bus_call_queue_answered(const BusCallQueue *queue, BusSender *sender, unsigned n);
 
 /* Takes the call that is served next out of the queue, and counts it as a turn. Returns false if no

@@ -3,7 +3,8 @@
 /* Runs the handler of a method, and answers the methods of org.freedesktop.DBus.Properties. Both
  * use the vtables that are registered with sd-bus. sd-bus checks the signature of a call before it
  * runs a handler, and so does this file. The handlers check the rights of their callers. Writable
- * properties belong to root and to the agent's own user. */
+ * properties belong to root and to the agent's own user. This file ignores the offsets in a vtable.
+ * Each property needs a getter, and each writable one a setter. */
 
 #include "agent/bus/dispatch.h"
 

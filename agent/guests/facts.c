@@ -5,7 +5,8 @@
  * each other's headers. Each list of the facts has space for all items of the snapshots, and is
  * filled in one pass. Cells come before domains, because the layout of a domain needs them. PCI
  * functions come before devices, because a device gets the identity of its function. Words of the
- * configuration are copied, because a reload frees it. Other texts with a pointer are borrowed from
+ * configuration are copied, because a reload frees it. The facts also own the identities of PCI
+ * functions, and the names and types of vGPU cards. Other texts with a pointer are borrowed from
  * the snapshots. Devices that claims cannot have are left out: functions of a physical network,
  * virtual functions for vGPUs that have no type, as whole functions, sets that contradict another
  * option, and all of [pci] without report_in_placement. */

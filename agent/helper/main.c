@@ -494,7 +494,8 @@ static int gather(Work *work, Error *reterr)
 }
 
 /* Makes the uuid of the provider with this host's name the uuid of this host. Fails while an agent
- * runs. A dry run only checks. */
+ * runs. A dry run checks only the facts. It does not notice a running agent, or a compute_id that
+ * identity_replace() will not replace. */
 static int adopt(Work *work, Error *reterr)
 {
         const Config *config = work->task->config;

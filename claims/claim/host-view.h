@@ -75,7 +75,8 @@ bool host_view_shares(const HostView *view, size_t index);
 bool host_view_root(const HostView *view, const char *node, size_t *ret_index);
 
 /* Marks the providers that a claim on node can use: its root, those below it, and the sharing
- * providers that have an aggregate in common with one of them. Withheld providers are not marked.
+ * providers that have an aggregate in common with one of them. Only the aggregates of marked
+ * providers that do not share count for this. Withheld providers are not marked.
  * usable[] has n_providers items. */
 void host_view_usable(const HostView *view, const char *node, bool usable[]);
 

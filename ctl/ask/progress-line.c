@@ -6,7 +6,7 @@
  *
  * The main structure is Waiting: the last known progress, and the reply when it has arrived.
  * Invariants: nothing is drawn during the first 300 ms, so a fast operation prints nothing, and the
- * line is erased before the call returns. Without a terminal or without a time limit,
+ * line is erased before the call returns. Without a terminal or with timeout_usec 0,
  * ctl_progress_call() is a plain sd_bus_call(). */
 
 #include "ctl/ask/progress-line.h"

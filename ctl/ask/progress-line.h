@@ -15,7 +15,7 @@ void ctl_progress_format(const char *kind, const Progress *progress, const CtlSt
                          char *line, size_t size);
 
 /* Sends a call and waits for its reply, with that line on standard error if it is a terminal. The
- * caller owns the reply. Returns the results of sd_bus_call(). timeout_usec 0: the default of the
- * bus, without a line. */
+ * caller owns the reply. Returns the results of sd_bus_call(); a failure in this process can leave
+ * error unset. timeout_usec 0: the default of the bus, without a line. */
 int ctl_progress_call(sd_bus *bus, sd_bus_message *m, uint64_t timeout_usec, sd_bus_error *error,
                       sd_bus_message **ret_reply);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Translates the failure of a transfer into an HttpResult with a message: the endpoint, the fact
- * and, where one is known, a question or advice for the operator. A certificate or handshake that
- * failed is HTTP_E_TLS, and an answer that is too large or is not HTTP is HTTP_E_BAD_ANSWER. All
- * other failures, also a time-out of TLS, are HTTP_E_UNREACHABLE or -ENOMEM. Codes whose message
- * depends on the state of the transfer have a function; the others are rows of a table. A code
+ * and, where one is known, a question or advice for the operator. HTTP_E_TLS is a rejected
+ * certificate, an unusable file of certificates or keys, or a failed handshake. HTTP_E_BAD_ANSWER
+ * is an answer that is too large, is not HTTP, or has an encoding that was not requested. All other
+ * failures, also a time-out and the rare codes of TLS, are HTTP_E_UNREACHABLE or -ENOMEM. Codes
+ * whose message depends on the failure have a function; the others are rows of a table. A code
  * without either is HTTP_E_UNREACHABLE with curl's text. Pure. */
 
 #include "report/http/error.h"

@@ -47,7 +47,7 @@ typedef enum HttpResult {
         HTTP_DONE = 0,
         HTTP_E_UNREACHABLE = 1, /* no connection, a time-out, an incomplete answer */
         HTTP_E_TLS,             /* an unusable certificate or key, or a failed TLS handshake */
-        HTTP_E_BAD_ANSWER,      /* the answer is no HTTP, or is too large */
+        HTTP_E_BAD_ANSWER,      /* no HTTP, a too large answer, or a wrong encoding */
         _HTTP_RESULT_MAX,
 } HttpResult;
 
