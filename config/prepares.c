@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads the sections [device_prepare NAME] of all files into HostPrepare structs, one for each
- * name, and frees them. Headers with the same NAME are one section, and the last entry of an option
- * counts. Invariant: a card belongs to one section, because two sections could contradict each
- * other about it.
+ * name, and frees them. Headers with the same NAME, in letters of either case, are one section, and
+ * the last entry of an option counts. Invariant: a card belongs to one section, because two
+ * sections could contradict each other about it.
  *
  * Tests: tests/unit/config/test-prepares.c */
 

@@ -116,9 +116,9 @@ static int read_names(DIR *dir, Uuid **uuids, size_t *n)
 }
 
 /* Reads the folder names below path into a list that is sorted and has no duplicates. A path that
- * is empty or does not exist has no folders. On an error it is unknown which servers have a folder.
- * The error is -E2BIG, -ENOMEM or that of opendir() or readdir(), with an error text that names the
- * option, and *ret is untouched. */
+ * is empty, does not exist or is no directory has no folders. The type of an entry is not checked.
+ * On an error it is unknown which servers have a folder. The error is -E2BIG, -ENOMEM or that of
+ * opendir() or readdir(), with an error text that names the option, and *ret is untouched. */
 static int read_folders(const char *path, Uuid **ret, size_t *ret_n, Error *reterr)
 {
         _cleanup_(closedirp) DIR *dir = path[0] ? opendir(path) : NULL;

@@ -109,8 +109,10 @@ void tracker_sync_cancel(Tracker *tracker, void *userdata);
  * must also request a cycle: tracker_sync(). */
 typedef struct TrackerView {
         const TrackerStatus *status;
-        const Snapshot *snapshot;    /* host of the last successful poll; NULL: none */
-        const ProviderTree *tree;    /* the tree of the host; NULL before the first poll */
+        const Snapshot *snapshot;    /* host of the last successful poll, else
+                                        TrackerConfig.known; NULL: none */
+        const ProviderTree *tree;    /* the tree of the host; NULL: none was made yet, for example
+                                        before the first poll. Can be NULL beside a snapshot. */
         const ProviderTree *sharing; /* sharing providers of the tree; NULL: unknown */
         const DeviceLedger *devices; /* expected devices; NULL: unknown */
         Session *session;            /* the session with Placement; NULL: none */

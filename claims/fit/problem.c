@@ -3,10 +3,10 @@
 /* Prepares a request and a host for the search, and counts the cost of a fit. Almost all data that
  * the search reads are computed once: capacities by provider and class, items with the providers
  * that each fits alone, and the kinds of equal items and equal providers (equal_providers). The
- * loops over providers and items spend effort. If the effort is spent early, the problem is
- * incomplete, and no try is made with it. The classes are sorted, so that a class is an index
- * everywhere else. Before each try, fit_problem_give() makes the candidates of each item and sorts
- * the items.
+ * loops over providers and items spend effort, except those that order the names and find the
+ * traits. If the effort is spent early, the problem is incomplete, and no try is made with it. The
+ * classes are sorted, so that a class is an index everywhere else. Before each try,
+ * fit_problem_give() makes the candidates of each item and sorts the items.
  *
  * Tests: tests/unit/claims/fit/test-search.c tests/unit/claims/fit/test-fit.c */
 
@@ -381,7 +381,7 @@ static void number_kinds(FitProblem *problem)
 }
 
 /* Orders items: few candidates first, then large amounts, because hard items must fail early. Items
- * of one kind stay together. */
+ * of one kind stay together, but not items without resources. */
 static int compare_items(const void *a, const void *b)
 {
         const FitItem *x = a, *y = b;

@@ -3,10 +3,10 @@
 /* Parts of all verbs: the connection to the agent, printing according to the options, the pager,
  * and the question before a change.
  *
- * The pager works as that of systemctl(1): output of a verb that opens it, on a terminal, goes
- * through $SYSTEMD_PAGER, $PAGER or less(1). The pager replaces standard output and the bus is
- * closed, so everything must be fetched before it starts. Only a person at a terminal is asked
- * before a change (decision operation/consent). */
+ * On a terminal, the output of a verb that opens the pager goes through $SYSTEMD_PAGER, $PAGER or
+ * less(1), unless --no-pager is given. In contrast to systemctl(1), $SYSTEMD_LESS is not read. The
+ * pager replaces standard output and the bus is closed, so everything must be fetched before it
+ * starts. Only a person at a terminal is asked before a change (decision operation/consent). */
 
 #include "ctl/verbs/common.h"
 
@@ -132,7 +132,7 @@ static const char *pager_wish(void)
 }
 
 /* Replaces the process by a pager. No shell is used: the command is a program and its arguments,
- * split at blanks. Returns only if this fails. */
+ * split at blanks. Words after the PAGER_WORDS_MAX-th are dropped. Returns only if this fails. */
 static void exec_words(char *command)
 {
         char *words[PAGER_WORDS_MAX + 1], *word;

@@ -35,7 +35,7 @@ void ctl_print_document(Ctl *ctl, const json_t *document,
                         void (*print)(const json_t *document, CtlPage *page));
 
 /* Prints the result of a verb: as JSON, or in words unless --quiet is given. The lines of the words
- * are escaped. Takes ownership of document; NULL: memory ran out. */
+ * are escaped. Takes ownership of document; NULL: memory ran out, which fails the run with JSON. */
 void ctl_print_done(Ctl *ctl, json_t *document, const char *format, ...) _printf_(3, 4);
 
 /* Checks whether a verb with large effects must ask first: standard input is a terminal, and

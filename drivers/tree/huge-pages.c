@@ -6,8 +6,9 @@
  * ORDINARY_MAX_KIB; all others are hugepages.
  *
  * An entry has the parts node, size and count, in any order and each once. Blanks around words are
- * allowed, as in oslo.config. A size without a unit is in KiB. Each function that needs the option
- * parses the texts again; nothing is cached.
+ * allowed, as in oslo.config, but not between a size and its unit. Letters can be of either case. A
+ * size without a unit is in KiB. Each function that needs the option parses the texts again;
+ * nothing is cached.
  *
  * Tests: tests/unit/drivers/tree/test-huge-pages.c */
 #include "drivers/tree/huge-pages.h"
