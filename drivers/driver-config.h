@@ -10,8 +10,8 @@
  *
  *   A ratio or an amount that Placement would reject.
  *   Sets of CPUs that contradict each other (facts C3), and a malformed reserved_huge_pages.
- *   With file_backed_memory: overcommit, as much or more reserved_host_memory_mb, or a virt_type
- *   other than kvm and qemu.
+ *   With file_backed_memory: a ram_allocation_ratio other than 1.0, as much or more
+ *   reserved_host_memory_mb, or a virt_type other than kvm and qemu.
  *   An images_type of lvm without a storage pool, and an owner_trait that is no trait.
  *   An mdev type without a name or listed twice, and an mdev_class other than VGPU or CUSTOM_….
  *   A malformed device address, and a path that belongs to two mdev types.

@@ -75,8 +75,8 @@ static uint64_t count_claimed_disk(const Tracker *tracker)
                        : 0;
 }
 
-/* Collects the evidence about the local disk (LocalDiskFacts) in the tree maker. Call it before
- * making a tree. */
+/* Collects the evidence about the local disk (LocalDiskFacts) in the tree maker, for the next tree.
+ * A plan (tracker_plan()) uses the evidence of the last tree. */
 static void collect_disk_facts(Tracker *tracker)
 {
         _cleanup_(provider_tree_freep) ProviderTree *pools = NULL;

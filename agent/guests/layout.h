@@ -10,12 +10,12 @@
  *
  * A guest's CPU is in the host cell that has all host CPUs on which it can run. Otherwise it is in
  * the single host cell that the memory of its guest cell is bound to. If there is no such cell
- * either, the CPU is in none, as in Nova. Memory is in the single cell that it is bound to,
- * otherwise in the cells of its CPUs, in proportion to their number, rounded down. Memory of CPUs
- * that are in no cell is in none either. A guest's cell that is spread over host cells therefore
- * becomes one part for each of them. A guest without cells counts as one cell. A CPU is dedicated
- * if it is pinned to one host CPU, and that one is dedicated. The layout of a guest that is in no
- * cell has no cells and no CPUs.
+ * either, the CPU is in none, as in Nova. A CPU that can run on any host CPU has no entry in cpus.
+ * Memory is in the single cell that it is bound to, otherwise in the cells of its CPUs, in
+ * proportion to their number, rounded down. Memory of CPUs that are in no cell is in none either. A
+ * guest's cell that is spread over host cells therefore becomes one part for each of them. A guest
+ * without cells counts as one cell. A CPU is dedicated if it is pinned to one host CPU, and that
+ * one is dedicated. The layout of a guest that is in no cell has no cells and no CPUs.
  *
  * held has the host CPUs of dedicated guest CPUs. The set also has every dedicated host CPU that
  * <emulatorpin> or <iothreadpin> names, even for a guest that is in no cell. For a running guest,

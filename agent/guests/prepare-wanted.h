@@ -33,7 +33,8 @@ void prepare_wanted_done(PrepareWanted *wanted);
  * succeeds. */
 void prepare_wanted_write(PrepareWanted *wanted);
 
-/* Writes a new stamp to prepare-retry too, so that units that failed are started again. */
+/* Writes a new stamp to prepare-retry too, so that units that failed are started again.
+ * wanted->path must not be NULL. */
 void prepare_wanted_retry(PrepareWanted *wanted);
 
 /* Writes a stamp if prepare_wanted_concerns() a device of the claim, which changed. snapshot NULL:
@@ -54,7 +55,7 @@ bool prepare_record_is_unfinished(const json_t *record, const char *stamp);
 bool prepare_wanted_has_units(const HostConfig *config, const char *address);
 
 /* Returns true if a changed claim of this device concerns a set with units or a card with
- * vgpu_types. A function that the snapshot lacks counts as one of such a card, if there is any.
- * Pure. */
+ * vgpu_types. A function that the snapshot lacks counts as one of such a card, if there is any. A
+ * mediated device concerns neither. Pure. */
 bool prepare_wanted_concerns(const HostConfig *config, const Snapshot *snapshot,
                              const ClaimDevice *device);

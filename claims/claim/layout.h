@@ -22,7 +22,8 @@ typedef struct LayoutCpu {
 } LayoutCpu;
 
 typedef struct Layout {
-        LayoutCell *cells; /* sorted by cell */
+        LayoutCell *cells; /* sorted by cell, but not those of a guest whose cell is spread over
+                              host cells */
         size_t n_cells;    /* 0: the cells of the guest are unknown */
         LayoutCpu *cpus;   /* sorted by vcpu */
         size_t n_cpus;

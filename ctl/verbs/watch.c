@@ -6,9 +6,10 @@
  * Elsewhere it prints a line for each change. With --json it prints the status document as one line
  * at each change, also on a terminal.
  *
- * It ends with 0 by SIGINT, SIGTERM or SIGHUP, and on a terminal after "q" or at the end of the
- * input. It fails if memory runs out, if a line cannot be written, or if the bus cannot be opened.
- * A local bus that is missing is tried again instead.
+ * It ends with 0 by SIGINT, SIGTERM or SIGHUP. If it shows pages and its input is a terminal too,
+ * it also ends with 0 after "q" or at the end of the input. It fails if memory runs out, if a line
+ * cannot be written, or if the bus cannot be opened. A local bus that is missing is tried again
+ * instead.
  *
  * The main structure is Watch: the event loop, the last documents and the screen. One timer runs
  * each second, so that ages advance; fetch_usec decides whether it fetches too. On a terminal the
@@ -471,7 +472,8 @@ static int on_end(sd_event_source *source, const struct signalfd_siginfo *info, 
         return sd_event_exit(((Watch *)userdata)->event, 0);
 }
 
-/* Handles a signal in the loop. It is blocked for this purpose, and the process ends soon after. */
+/* Handles a signal in the loop. The signal stays blocked, because the process ends soon after the
+ * loop. */
 static int add_signal(Watch *watch, int number, sd_event_signal_handler_t handler)
 {
         sigset_t mask;
