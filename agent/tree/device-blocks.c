@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Finds the providers of devices that are blocked. A card can be assigned as a whole, as virtual
- * functions, or as mdevs, and each use excludes the others (decision devices/parts). The main data
- * are the set of all addresses and mdevs that domains have, and an array of virtual functions. The
- * array is sorted by card, so that the functions of a card are one range. The device ledger calls
- * device_blocks_find() for each present device. Pure; reads only the snapshot and the
+/* Finds the providers of devices that are blocked. A card that a domain has as a whole blocks its
+ * virtual functions and mdevs, and each of these parts blocks the whole card. A virtual function
+ * also blocks its own mdevs. Other parts do not block each other (decision devices/parts).
+ *
+ * The main data are the set of all addresses and mdevs that domains have, and an array of virtual
+ * functions. The array is sorted by card, so that the functions of a card are one range. The device
+ * ledger calls device_blocks_find() for each present device. Pure; reads only the snapshot and the
  * configuration. */
 
 #include "agent/tree/device-blocks.h"
@@ -145,7 +147,7 @@ static const char *find_blocker_of_mdevs(const DeviceBlocks *blocks, const Snaps
 /* Returns the blocker of a provider that is named by an address. A provider with a spec for the
  * card counts the card as a whole; then mdevs and functions block it. Otherwise it counts the
  * virtual functions, and the whole card blocks them. A use of the counted thing itself prevents the
- * block. */
+ * block. An mdev on a virtual function counts as a use of this function. */
 static const char *find_blocker_of_pci(const DeviceBlocks *blocks, const SnapshotDevice *there)
 {
         const char *whole = find_taken_address(blocks, there->address),

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Finds the providers of devices that are blocked. A provider is blocked if a domain uses its card
- * in another way than the one that the provider counts (decision devices/parts). The ways are the
- * whole card, virtual functions and mdevs. The running and the persistent definition of a domain
- * both count. If a domain also has a thing that the provider itself counts, the provider is not
- * blocked. So its allocation can be written again. Pure.
+/* Finds the providers of devices that are blocked (decision devices/parts). A provider that counts
+ * a whole card is blocked if a domain has a part of the card: a virtual function or an mdev. A
+ * provider that counts virtual functions or mdevs is blocked if a domain has the whole card. A
+ * provider of the mdevs of a virtual function is also blocked if a domain has this function. Other
+ * parts do not block each other. The running and the persistent definition of a domain both count.
+ * If a domain also has a thing that the provider itself counts, the provider is not blocked. So its
+ * allocation can be written again. Pure.
  *
  * LIMITATIONS: claims without a domain do not count here; the fit knows them
  * (claims/fit/taken.h). */

@@ -715,8 +715,9 @@ static bool is_present(const Update *update, const LedgerDevice *device,
 
 /* Returns true if the device reports that it cannot create a vGPU of a configured type now. Two
  * causes exist: a vGPU of another type exists on it, or [mdev_TYPE] max_instances is reached. The
- * tree can also have an older shape, without the provider of a card. Types that cannot be read give
- * false. */
+ * tree can also have an older shape, without the provider of a card. Types of a card, or of a
+ * parent of mdevs, that cannot be read give false. A function that becomes a vGPU without an mdev
+ * always gives true, because only the older shape has a provider for it. */
 static bool is_exhausted(const Update *update, const LedgerDevice *device,
                          const SnapshotDevice *there)
 {
@@ -731,7 +732,8 @@ static bool is_exhausted(const Update *update, const LedgerDevice *device,
 }
 
 /* Returns true if a device of another identity is at the address. The caller has excluded devices
- * that a claim or a domain has. */
+ * with device->other. So neither a claim nor a domain has the former device, or a claim names the
+ * new one. */
 static bool is_replaced(const LedgerDevice *device, const SnapshotDevice *there)
 {
         char now[DEVICE_IDENTITY_SIZE];

@@ -3,8 +3,8 @@
 /* Retains inventories that the host lost while consumers have allocations from them. A RetainedItem
  * is created when an inventory is retained for the first time. The item is active as long as the
  * inventory is retained. Afterwards the item stays as long as Placement's tree shows the inventory
- * with reserved equal to total. Until then, the former reserved amount is needed, unless the host
- * offers no more than that amount. The items are stored in a file.
+ * with reserved equal to total. During this time the former reserved amount is needed, unless the
+ * host offers no more than that amount. The items are stored in a file.
  *
  * Answers about allocations follow a cycle of three lists. The list "wanted" collects providers
  * while a tree is made. retained_ask() copies "wanted" to "asked", and retained_set_holders() moves

@@ -68,13 +68,14 @@ typedef struct RetainedTrees {
         bool known; /* base was read from Placement; otherwise nothing is stored or logged */
 } RetainedTrees;
 
-/* Puts each inventory of before (not NULL) below root that tree lacks back into tree, with all of
- * it reserved, if it is in use or might be. Its provider and parents come back with it. It is not
- * retained if another provider of tree has the name of one of these, or if its fields are invalid.
- * Providers that lack an inventory are those that retained_ask() returns. The caller calls it when
- * all other parts of the tree are made. If base was read from Placement, logs the begin and end of
- * each retention, and writes the file; a failure is logged, and the next call tries again. Returns
- * -ENOMEM on failure. */
+/* Puts each inventory of before (not NULL) that tree lacks back into tree, with all of it reserved,
+ * if it is in use or might be. Only inventories of root and of its descendants count. The provider
+ * and its parents come back with the inventory. The inventory is not retained if another provider
+ * of tree has the name of one of these, or if its fields are invalid. Providers that lack an
+ * inventory are those that retained_ask() returns. The caller calls it when all other parts of the
+ * tree are made. If base was read from Placement, logs the begin and end of each retention, and
+ * writes the file; a failure is logged, and the next call tries again. Returns -ENOMEM on
+ * failure. */
 int retained_apply(Retained *retained, const RetainedTrees *trees, ProviderTree *tree,
                    Error *reterr);
 
@@ -84,6 +85,7 @@ const char *retained_describe_holders(const Retained *retained, const Snapshot *
                                       const Uuid *provider, const char *resource_class,
                                       char text[static RETAINED_HOLDERS_MAX]);
 
-/* Returns all retained inventories, as in "VGPU of host1_pci_0000_41_00_0 (1 used by guest g1
- * (UUID))", joined by commas; "" if there are none. The caller frees it. NULL: memory is short. */
+/* Returns the retained inventories, as in "VGPU of host1_pci_0000_41_00_0 (1 used by guest g1
+ * (UUID))", joined by commas; "" if there are none. An inventory whose use was never known is not
+ * among them. The caller frees it. NULL: memory is short. */
 char *retained_describe(const Retained *retained, const Snapshot *snapshot);

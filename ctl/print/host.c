@@ -3,9 +3,10 @@
 /* Prints a snapshot of the host for "computectl discover": a summary, then tables of NUMA cells,
  * devices, mediated devices and domains. Pure.
  *
- * Each table has its own function and is left out if the snapshot has no such items. Devices that
- * guests cannot get are left out unless the style has "all", and a last line counts them if the
- * style has a legend. A device with several mdev types has a line for each type. */
+ * Each table has its own function and is left out if the snapshot has no such items. Most kinds of
+ * devices are left out unless the style has "all". They are left out even if the configuration
+ * gives them to guests, for example an NVMe disk. A last line counts them if the style has a
+ * legend. A device with several mdev types has a line for each type. */
 
 #include "ctl/print/host.h"
 
@@ -119,9 +120,9 @@ static void print_cells(const Snapshot *snapshot, CtlPage *page)
         ctl_table_print(table);
 }
 
-/* Checks whether a guest might get the device, or a part of it: mdev types, a GPU, physical and
- * virtual functions, parents of vDPA devices. Other devices are left out, also plain network cards
- * and disks. */
+/* Checks whether the device is printed without "all": mdev types, a GPU, physical and virtual
+ * functions, parents of vDPA devices. Plain network cards and disks are left out, also those that
+ * [pci] device_spec lists. */
 static bool device_is_interesting(const SnapshotDevice *device)
 {
         return device->n_mdev_types > 0 || BASE_CLASS(device->class_code) == CLASS_DISPLAY ||
@@ -150,7 +151,7 @@ static void add_device_line(CtlTable *table, const SnapshotDevice *device)
         ctl_table_text(table, device->driver);
 }
 
-/* Adds the cells of an mdev type. A type without free instances is dim. */
+/* Adds the cells of an mdev type. The number of free instances is dim if it is 0. */
 static void add_type_cells(CtlTable *table, const MdevType *type)
 {
         ctl_table_cell(table, CTL_PLAIN, "%s", type->id);

@@ -6,6 +6,6 @@
 #include "ctl/print/page.h"
 #include "drivers/host/snapshot.h"
 
-/* Prints the snapshot. With "all" in the style, prints every device and not only those that guests
- * can get. */
+/* Prints the snapshot. With "all" in the style, prints every device. Otherwise prints only devices
+ * with mdev types, GPUs, physical and virtual functions, and parents of vDPA devices. */
 void ctl_host_print(const Snapshot *snapshot, CtlPage *page);

@@ -3,11 +3,14 @@
 /* The verbs that take the host or a device out of use: "cordon", "uncordon", "drain" and "retire".
  * A cordon is a state of the agent that lasts until "uncordon". A drain only lists the claims that
  * must move. A retirement removes the host from Placement, and "retire --undo" publishes it again.
- * A retirement is refused while guests, or providers that another service created below the host,
- * are there. "retire" without --undo asks a person at the terminal first.
+ * The host must be cordoned first. A retirement is refused while the host has claims, guests that
+ * are not shut off, or consumers in Placement. It is also refused while the host has providers that
+ * another service created. "retire" asks a person at the terminal first, unless --undo, --yes or
+ * --dry-run is given.
  *
  * "cordon", "uncordon" and "retire --undo" return 1 if Placement does not have the change yet.
- * "drain" returns 3 while claims are left. "retire" returns 3 if it is refused.
+ * "drain" returns 3 while claims are left. "retire" returns 3 if it is refused, also with
+ * --dry-run.
  *
  * Tests: tests/integration/agent/test_cordon.py tests/integration/agent/test_retire.py */
 
@@ -25,7 +28,7 @@
 #include "formats/format-names.h"
 
 #define CORDON_TIMEOUT_USEC (5 * 60 * USEC_PER_SEC)
-#define EXIT_OCCUPIED       3 /* "drain": claims are left; "retire": guests or providers prevent it */
+#define EXIT_OCCUPIED       3 /* claims, consumers or providers are left */
 
 static int check_cordon(const CtlOptions *options, Error *reterr)
 {
@@ -171,7 +174,7 @@ static void print_removals(const json_t *document, CtlPage *page)
         page->style.legend = legend;
 }
 
-/* Asks before a host is retired, unless guests or providers prevent it. Replaces the document by
+/* Asks before a host is retired, unless consumers or providers prevent it. Replaces the document by
  * that of the retirement. */
 static int ask_and_retire(Ctl *ctl, json_t **document, Error *reterr)
 {
@@ -186,7 +189,8 @@ static int ask_and_retire(Ctl *ctl, json_t **document, Error *reterr)
         return r < 0 ? r : call_retire(ctl, "Retire", document, reterr);
 }
 
-/* Retires the host. The exit code is EXIT_OCCUPIED if guests or providers prevent it. */
+/* Retires the host, or shows with --dry-run what a retirement would remove. The exit code is
+ * EXIT_OCCUPIED if consumers or providers prevent it. */
 static int verb_retire(Ctl *ctl, Error *reterr)
 {
         _cleanup_json_ json_t *document = NULL;
