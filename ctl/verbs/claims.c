@@ -15,6 +15,7 @@
 #include "ctl/verbs/verbs.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -78,17 +79,20 @@ static int resolve_mappings(Ctl *ctl, Error *reterr)
         return r < 0 ? r : ctl_request_resolve(request, tree, reterr);
 }
 
-/* Reads the number of a process from the start of a file. */
+/* Reads the number of a process, which is the first line of a file. */
 static int read_pid_file(const char *path, uint32_t *ret, Error *reterr)
 {
         _cleanup_fclose_ FILE *file = fopen(path, "re");
-        int r;
+        char text[16] = "";
+        size_t n;
 
         if (!file)
                 return error_setf(reterr, errno, "%s: %s", path, strerror(errno));
-        r = fscanf(file, "%" SCNu32, ret);
-        return r == 1 && *ret > 0 ? 0
-                                  : error_setf(reterr, EINVAL, "%s: contains no process id", path);
+        (void)fgets(text, sizeof(text), file);
+        n = strspn(text, "0123456789");
+        if (n > 0 && n < 10 && (text[n] == '\n' || !text[n]))
+                *ret = (uint32_t)strtoul(text, NULL, 10);
+        return *ret > 0 ? 0 : error_setf(reterr, EINVAL, "%s: contains no process id", path);
 }
 
 /* Finds the process (--pid-file) or the control group (--unit) of a guest without a domain. The

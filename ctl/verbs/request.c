@@ -178,7 +178,10 @@ static int split_cell(const char *text, size_t next, const char **ret_rest, Erro
         char expected[24];
         size_t n = (size_t)snprintf(expected, sizeof(expected), "%zu:", next);
 
-        if (next >= NUMA_REQUEST_CELLS_MAX || strncmp(text, expected, n) != 0)
+        if (next >= NUMA_REQUEST_CELLS_MAX)
+                return error_setf(reterr, EINVAL, "A guest has at most %d cells",
+                                  NUMA_REQUEST_CELLS_MAX);
+        if (strncmp(text, expected, n) != 0)
                 return error_setf(
                         reterr, EINVAL,
                         "\"%.40s\" must begin with %s. Set the option once for each cell of the guest, in order",

@@ -116,11 +116,13 @@ class Processes(EnvCase):
         agent = self.start_agent()
         guest, path = self.start_guest()
         self.end(guest)
-        bad = self.scratch.path / 'bad.pid'
-        bad.write_text('x')
+        bad = []
+        for text in ('x', '-5', '12abc', '0'):
+            bad.append(self.scratch.path / ('bad%s.pid' % text))
+            bad[-1].write_text(text)
         arguments = ['claim', '--consumer', str(uuid.uuid4()), '--resources', 'VCPU=1']
         for options, words in ((['--pid-file', path], 'Process %d does not run' % guest.pid),
-                               (['--pid-file', bad], 'contains no process id'),
+                               *((['--pid-file', each], 'contains no process id') for each in bad),
                                (['--pid-file', '/nowhere'], 'No such file'),
                                (['--unit', 'a', '--pid-file', path], 'exclude each other'),
                                (['--unit', 'a'], 'Cannot ask systemd about a.service')):
