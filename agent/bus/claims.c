@@ -149,7 +149,7 @@ static void answer_error(WaitingCall *waiting, int result, const Error *words)
 /* Size of the text about the amounts and devices of a claim. Unit: bytes. */
 #define HELD_MAX 400
 
-/* Writes the amounts and devices of a claim, for example "VCPU=2 of demo; VGPU=1 of gpu,
+/* Writes the amounts and devices of a claim, for example "VCPU=2 of demo; VGPU=1 of gpu;
  * 0000:41:00.0". A longer text is cut. */
 static void format_held(const Claim *claim, char *text, size_t size)
 {

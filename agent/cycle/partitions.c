@@ -46,7 +46,8 @@ const DevicePartition *partition_of_claim(const DeviceSet *set, const Claim *cla
         return n > 0 ? device_set_find(set, devices, n) : NULL;
 }
 
-/* Returns an entry of another partition with one of the members whose unit has failed, or NULL. */
+/* Returns an entry whose unit has failed, of this partition or of one with a common member; NULL:
+ * there is none. */
 static const PartitionEntry *find_obstacle(const DeviceSet *set, const PartitionRecord *record,
                                            const DevicePartition *partition)
 {
