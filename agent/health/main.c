@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* compute-agent-health watches the health of devices for the agent, which starts it. It reads the
- * kernel's lines from the journal, applies the health rules (agent/health/rule.h), and prints
- * messages (agent/health/message.h) to standard output. It is a process of its own, so that a flood
- * of lines, a slow disk or an expensive pattern costs the agent nothing.
+ * kernel's lines from the journal, and AER counters and links from sysfs. It applies the health
+ * rules (agent/health/rule.h), and prints messages (agent/health/message.h) to standard output. It
+ * is a process of its own, so that a flood of lines, a slow disk or an expensive pattern costs the
+ * agent nothing.
  *
  *   --cursor CURSOR   read the lines after this position; default: those of this boot
  *   --rules FOLDER    a folder of rules, up to 4 times. A file hides those of its name in later
