@@ -17,7 +17,7 @@
  * error. Without rules it prints its state and ends. It also ends when the agent closes the pipe or
  * ends. The position is printed after the messages of its lines, and not while a finding waits
  * because one of its rule and device was just printed (HEALTH_REPEAT_USEC). So an end of the
- * program loses no finding, but findings can be printed again after it.
+ * program loses no finding about a line, but such findings can be printed again after it.
  *
  * The lines come from the system journal of this host, from journal files in a folder, or as plain
  * lines from a named pipe. The agent cannot read /dev/kmsg, because it has no privilege; the
