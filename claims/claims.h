@@ -55,9 +55,9 @@ typedef struct ClaimsConfig {
 
 /* Opens or creates the database. Positive results are of ClaimsOpened, and the store is usable.
  * -EPROTONOSUPPORT: a newer program wrote the file, or its shape is unknown. -EMEDIUMTYPE: it is a
- * database of another program. Both leave the file unchanged. -EBUSY, -ENOENT (no such folder),
- * -EROFS, -EACCES, -ENOSPC and -EIO come from the system, with words. The strings of config are
- * copied. */
+ * database of another program. Both leave the file unchanged. -EINVAL: it is no regular file.
+ * -EBUSY, -ENOENT (no such folder), -EROFS, -EACCES, -ENOSPC and -EIO come from the system, with
+ * words. The strings of config are copied. */
 int claims_open(Claims **ret, const ClaimsConfig *config, Error *reterr);
 
 /* Opens a copy of the database in memory, for a program that only reads. An older schema is

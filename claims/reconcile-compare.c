@@ -5,9 +5,10 @@
  * function reconcile_check_devices() compares the devices of both with those of the host. Its
  * problems are devices that are gone, other or missing vGPU types, and other devices at the
  * addresses. A guest has up to two definitions: the one that runs, and the persistent one, which
- * its next start uses. A device of either one must be in the claim, if this host offers it. The
- * text of a problem contains only values that stay equal while the problem lasts, because texts
- * identify problems. A class that the host does not count is in no claim, and is not compared.
+ * its next start uses. The claim must have each mdev of either one, and each PCI device that this
+ * host offers. The text of a problem contains only values that stay equal while the problem lasts,
+ * because texts identify problems. A class that the host does not count is in no claim, and is not
+ * compared.
  *
  * Tests: tests/unit/claims/test-reconcile.c tests/unit/claims/test-follow.c */
 

@@ -14,8 +14,8 @@
  *             unconfirmed claims.
  *   BOTH      RELEASE and ADOPT replace a claim that was made of a guest. The guest was resized,
  *             and Placement has at least its amounts. Or another writer changed the amounts in
- *             Placement, or took devices away, which the claim follows. Or a resize is over, and
- *             the claim that stays has other devices than the guest.
+ *             Placement, or took devices away, which the claim follows. They also replace any claim
+ *             that stays after a resize, if the guest has other devices.
  *   CONFIRM   The guest of an unconfirmed claim is here, and the claim expired or its guest is no
  *             domain. Or the claim was made for the start of a server, and its guest runs. Also the
  *             claim that stays after a resize.

@@ -47,8 +47,8 @@ int fit_force_numa(const HostView *view, const HostFacts *facts, const char *nod
 
 /* Explains like fit_explain_request(), and adds the answer of each host cell to each guest cell:
  * verdicts with the suffix "cell 0" and the provider's name "host, cell 1". These are not limited
- * by FIT_VERDICTS_MAX, and are made also if the effort is spent. facts NULL: no verdicts,
- * CLAIM_E_NO_CAPACITY. */
+ * by FIT_VERDICTS_MAX, and are made also if the effort is spent. For a layout without facts (NULL)
+ * there are no verdicts, and the result is CLAIM_E_NO_CAPACITY. */
 int fit_explain_numa(const HostView *view, const HostFacts *facts, const char *node,
                      const ResourceRequest *request, FitEffort *effort, FitVerdicts *ret,
                      Error *reterr);

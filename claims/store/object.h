@@ -81,6 +81,7 @@ static inline void store_unplaced_done(StoreUnplaced *claim)
  *
  *   -EPROTONOSUPPORT  A newer program wrote the file, or it has an unknown shape. It is unchanged.
  *   -EMEDIUMTYPE      It is a database of another program. It is unchanged.
+ *   -EINVAL           It is no regular file.
  *   -EBUSY            Another process locked it for longer than busy_usec.
  *   -ENOENT, -EROFS, -EACCES, -ENOSPC, -EIO  Errors of the system. */
 int store_open(Claims *claims, const char *path, uint64_t busy_usec, Error *reterr);

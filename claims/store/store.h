@@ -129,7 +129,7 @@ void claims_set_author(Claims *claims, const EventAuthor *author);
 int claims_note(Claims *claims, const EventNote *note, Error *reterr);
 
 /* Yield the id of the newest event (0: there is none), and the next EVENTS_LOT events below an id,
- * newest first. Events of pending claims are left out. ret must be zeroed. */
+ * newest first. The list leaves out events of pending claims. ret must be zeroed. */
 int claims_last_event(Claims *claims, int64_t *ret, Error *reterr);
 int claims_list_events(Claims *claims, int64_t before, EventList *ret, Error *reterr);
 
