@@ -30,11 +30,12 @@
  *   since the claim's guest was missed    reconcile: the claim stays
  *   since a pair of claims was found      reconcile: the pair is not listed
  *   since the claim was made              audit: no finding
- *   since the consumer was first seen     audit: no finding, or no remedy
+ *   since the consumer's state was seen   audit: no finding, or no remedy
  *   since the consumer was written        audit: its server is alive
  *
  * The first two can end earlier, with an answer of Placement. The last three protect a write that
- * is under way from an audit, which reads all consumers once. */
+ * is under way from an audit, which reads all consumers once. A write of a consumer, or the loss
+ * of its claim and guest, gives it a new state. */
 
 #include "base/allocation.h"
 #include "claims/claim/claim.h"
