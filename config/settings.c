@@ -356,7 +356,7 @@ static int write_expanded(Expansion *expansion, const char *section, const char 
         return 0;
 }
 
-/* Returns a copy in which each "\\$" is "$$", the first step of oslo.config. The caller frees. */
+/* Returns a copy in which each "\$" is "$$", the first step of oslo.config. The caller frees. */
 static char *copy_unescaped(const char *text)
 {
         char *copy = strdup(text);

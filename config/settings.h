@@ -16,7 +16,7 @@ int config_settings_read(ConfigSettings *settings, char *const paths[], Error *r
  *
  *   $name, ${name}    the option of that name in the same section, else in [DEFAULT]
  *   ${section.name}   the option of another section
- *   $$, \\$           a dollar sign
+ *   $$, \$            a dollar sign
  *
  * The references in the value of a referenced option are replaced too. An option that no file sets
  * has its default, if this agent knows the option. Other text after a dollar sign stays.

@@ -154,7 +154,7 @@ static void print_beyond_domains(const json_t *claims, CtlPage *page)
                 fputs(".\n", page->output);
 }
 
-/* Prints a line for each guest that has no claim. */
+/* Prints a line for each guest that has the sought device, and no claim with it. */
 static void print_guests(const json_t *guests, CtlPage *page)
 {
         const json_t *guest;

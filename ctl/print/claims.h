@@ -8,8 +8,8 @@
 
 #include "ctl/print/page.h"
 
-/* Prints the list of claims, and a line for each guest without a claim (ctl_claims_add_guests()).
- * An empty list is left out if there are guests. history: with the columns of ended claims. */
+/* Prints the list of claims, and a line for each guest of ctl_claims_add_guests(). An empty list is
+ * left out if there are guests. history: with the columns of ended claims. */
 void ctl_claims_print(const json_t *document, bool history, CtlPage *page);
 
 /* Prints a claim that was created by this call, with the next commands. */

@@ -95,7 +95,8 @@ static void print_line(Place *place, const char *line, FILE *output)
         bool goes_on = isspace((unsigned char)line[0]);
         size_t n_key = find_key(line);
 
-        /* An empty line does not end a value that continues. */
+        /* An empty line ends a value. It is dropped too, because the next line can begin with a
+         * blank and show the rest of the value. */
         if (place->in_secret && goes_on)
                 return;
         place->in_secret = false;

@@ -649,8 +649,7 @@ int pci_specs_add(PciSpecs *specs, const char *text, Error *reterr)
         return 0;
 }
 
-/* Checks the rules that depend on report_in_placement. Called after the whole configuration was
- * read. */
+/* Checks the rules that depend on report_in_placement. */
 int pci_specs_check(const PciSpecs *specs, bool report_in_placement, Error *reterr)
 {
         for (size_t i = 0; i < specs->n_items; i++) {
