@@ -13,7 +13,7 @@
 typedef enum CtlColumnKind {
         CTL_COLUMN_LEFT,
         CTL_COLUMN_RIGHT, /* for numbers */
-        CTL_COLUMN_CUT,   /* cut in the middle if the terminal is too narrow: "host1_…_00_0" */
+        CTL_COLUMN_CUT,   /* cut in the middle if the terminal is too narrow: "host…_41_00_0" */
         CTL_COLUMN_WRAP,  /* wrapped at blanks if the terminal is too narrow */
 } CtlColumnKind;
 

@@ -13,7 +13,7 @@
  * not UTF-8 become \xNN. Without utf8, all that is not ASCII does too. NULL: memory ran out. */
 char *ctl_text_escape(const char *foreign, bool utf8);
 
-/* Returns a copy of an escaped text that has at most n characters (n >= 3): "host1_…_00_0". The
+/* Returns a copy of an escaped text that has at most n characters (n >= 3): "host…_41_00_0". The
  * caller frees. NULL: memory ran out. */
 char *ctl_text_cut(const char *text, size_t n, bool utf8);
 
