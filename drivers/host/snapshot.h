@@ -148,8 +148,8 @@ typedef struct SnapshotDomain {
         uint64_t page_kib;
         Uuid *mdevs; /* mdevs of its <hostdev> elements */
         size_t n_mdevs;
-        /* Addresses of its <hostdev>, <interface type='hostdev'> and <disk type='nvme'>
-         * elements. */
+        /* Addresses of its <hostdev> and <interface type='hostdev'> elements, and of the NVMe
+         * controllers of its images. */
         char (*pci_addresses)[PCI_ADDRESS_SIZE];
         size_t n_pci_addresses;
         /* A running domain has a second, persistent definition, which its next start uses. These

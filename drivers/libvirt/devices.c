@@ -3,10 +3,10 @@
 /* Reads the node devices of a host into a snapshot. Devices that the cache has are copied from it;
  * each other device costs one call after a listing. A poll without a listing reads only the devices
  * that change silently, with two calls each. A device that vanishes is skipped, and one that cannot
- * be read is a problem of the snapshot. A failed read marks the device in the cache, so the next
- * poll lists the devices again. A failed listing, a broken connection and a lack of memory end the
- * poll. Mdevs that sysfs no longer has are removed at the end, if their parent is a PCI function.
- * Facts that only sysfs has are added to each copy.
+ * be read is a problem of the snapshot. A failed read, but not a failed lookup, marks the device in
+ * the cache, so the next poll lists the devices again. A failed listing, a broken connection and a
+ * lack of memory end the poll. Mdevs that sysfs no longer has are removed at the end, if their
+ * parent is a PCI function. Facts that only sysfs has are added to each copy.
  *
  * Tests: tests/unit/drivers/libvirt/test-poll.c tests/unit/drivers/libvirt/test-driver.c */
 
@@ -118,7 +118,7 @@ static int poll_device(DevicePoll *poll, virNodeDevicePtr handle, Error *reterr)
         return r <= 0 ? r : add(poll, device, reterr);
 }
 
-/* Reads a device that the cache has. Returns 1 if it was read, 0 if it is gone or unreadable. */
+/* Looks up a device that the cache has, and reads it. Returns as read_device(). */
 static int read_again(DevicePoll *poll, const NodeDevice **device, Error *reterr)
 {
         _cleanup_free_ char *name = strdup((*device)->device.name);
