@@ -450,8 +450,8 @@ static int verify_mdevs(const HostConfig *config, const Snapshot *snapshot, Find
         return 0;
 }
 
-/* Guests that run on CPUs other than those of [compute] cpu_shared_set and cpu_dedicated_set
- * (facts C3, last row).
+/* Guests, also stopped ones, with CPUs other than those of [compute] cpu_shared_set and
+ * cpu_dedicated_set (facts C3, last row).
  *
  * A guest CPU that is pinned to one CPU of the host is dedicated. Every other guest CPU floats
  * over the shared CPUs; without a list of CPUs it can run on all of them. nova-compute does not

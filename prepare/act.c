@@ -13,7 +13,8 @@
  * functions, no driver, or no type. The result of a step is read back. New functions that do not
  * appear, or do not get the files of their types, within SETTLE_USEC are no error: the next plan
  * finds what is there. Limit: another process can open the function between the check for open
- * handles and the write. The driver then refuses the change, and the write fails.
+ * handles and the write. The driver then refuses the change, and the write fails, or the driver
+ * waits until the process closes the function.
  *
  * Tests: tests/unit/prepare/test-run.c */
 

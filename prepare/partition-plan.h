@@ -15,7 +15,7 @@
  *     still run.
  *   - Nothing is deactivated because of a missing claim while the claims are not completely known.
  *   - A partition that a process has open is active. So its claim is recorded without a unit, if it
- *     has no entry, or one of a claim that is gone.
+ *     has no entry, or an active one of a claim that is gone.
  *   - A unit that failed is started again after a new stamp in prepare-retry, which the agent
  *     writes when a person has lifted the cordons. A failed activation is followed by a
  *     deactivation when its claim is gone.

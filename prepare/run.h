@@ -8,7 +8,7 @@
 
 /* Results of a run, which are those of its last pass. */
 typedef enum PrepareOutcome {
-        PREPARE_DONE = 0, /* everything is as wanted */
+        PREPARE_DONE = 0, /* everything is as wanted, or waits for a later run */
         PREPARE_FAILED, /* a card, function, partition or device is not as wanted; the others are */
         PREPARE_UNTOUCHED, /* the run was not completed, in most cases before its first change: the
                               claims could not be read, they or the cards changed too often, or

@@ -3,8 +3,9 @@
 /* Makes Placement's requests: those about providers, then those about consumers. Nothing is sent
  * here. A route is a literal with at most one placeholder, which is filled for the path; the
  * session counts requests by route. Out of memory gives a request without a path, which
- * session_send() reports. Types of consumers and mappings need 1.38, so they are written only if
- * each consumer has a valid type and the caller does not set "old". */
+ * session_send() reports. Types of consumers need 1.38, and mappings need 1.34. A request with
+ * either uses 1.38, so they are written only if each consumer has a valid type and the caller does
+ * not set "old". */
 
 #include "report/placement/request.h"
 
@@ -315,7 +316,7 @@ static json_t *mappings_to_json(const RequestMappings *mappings)
         return TAKE_PTR(object);
 }
 
-/* Sends mappings only together with a type, because both need the same microversion. */
+/* Sends mappings only together with a type, because a request without one uses 1.30. */
 PlacementRequest placement_put_consumer(const Consumer *consumer, const RequestMappings *mappings,
                                         bool old)
 {
