@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import unittest
+import uuid
 from pathlib import Path
 from unittest import mock
 
@@ -185,7 +186,24 @@ class PlacementTest(Clean):
                 placement.request('GET', '/')
             placement.start()
             self.assertEqual(placement.port, port)
-            self.assertEqual(list(placement.tree_by_name(PROVIDER)), ['one'])
+            self.assertEqual(list(placement.requested_tree(PROVIDER)), [PROVIDER])
+
+    def test_the_tree_in_the_database_is_that_of_the_requests(self):
+        with Placement() as placement:
+            self.create(placement)
+            child = placement.make_provider('child', {'VCPU': 4, 'DISK_GB': 9}, PROVIDER, ['HW_NUMA_ROOT', 'COMPUTE_NODE'])
+            placement.make_provider('other', {'VCPU': 4})
+            placement.edit(child, 'inventories', lambda now: now['VCPU'].update(allocation_ratio=1.5, reserved=1))
+            placement.set_part(child, 'aggregates', [str(uuid.uuid4()), str(uuid.uuid4())])
+            consumers = [placement.place(None, {child: {'VCPU': number}}) for number in (1, 2)]
+            tree = placement.tree(child)
+            self.assertEqual(tree, placement.requested_tree(PROVIDER))
+            self.assertEqual((list(tree), tree[child]['usages'], set(tree[child]['allocations'])),
+                             ([PROVIDER, child], {'VCPU': 3, 'DISK_GB': 0}, set(consumers)))
+            self.assertEqual(placement.held(consumers[1]), {child: {'VCPU': 2}})
+            self.assertEqual((placement.tree(str(uuid.uuid4())), placement.held(PROVIDER)), ({}, {}))
+            placement.empty()
+            self.assertEqual(placement.get('/resource_providers')['resource_providers'], [])
 
     def test_no_two_allocations_have_one_number(self):
         with Placement(server='simple') as placement:
