@@ -172,7 +172,7 @@ class Placement(Service):
 
     def written_later(self, consumer, seconds):
         """Moves the creation time of a consumer's allocations by this number of seconds."""
-        with contextlib.closing(sqlite3.connect(self.folder / 'placement.sqlite', timeout=30)) as database, database:
+        with self._sqlite() as database, database:
             database.execute("UPDATE allocations SET created_at = strftime('%Y-%m-%d %H:%M:%f000', created_at, ?)"
                              ' WHERE consumer_id = ?', ('%+d seconds' % seconds, consumer))
 
@@ -247,7 +247,7 @@ class Placement(Service):
     def all_held(self):
         """Returns the allocations of all consumers, as {consumer: {provider: {class: amount}}}, from the database, which is SQLite."""
         found = {}
-        with contextlib.closing(sqlite3.connect(self.folder / 'placement.sqlite', timeout=30)) as database:
+        with self._sqlite() as database:
             for consumer, provider, name, used in database.execute(
                     'SELECT consumer_id, resource_providers.uuid, resource_classes.name, used FROM allocations'
                     ' JOIN resource_providers ON resource_providers.id = resource_provider_id'
@@ -257,6 +257,10 @@ class Placement(Service):
 
     def generation(self, consumer):
         """Returns the generation of a consumer, or None if it has no allocations."""
+        if not self._database:
+            with self._sqlite() as database:
+                row = database.execute('SELECT generation FROM consumers WHERE uuid = ?', (consumer,)).fetchone()
+            return row and row[0]
         return self.get('/allocations/' + consumer).get('consumer_generation')
 
     def delete(self, consumer):
@@ -269,6 +273,9 @@ class Placement(Service):
         for provider in sorted(providers, key=lambda provider: provider['parent_provider_uuid'] is None):
             self.request('DELETE', '/resource_providers/' + provider['uuid'])
 
+    def _sqlite(self):
+        return contextlib.closing(sqlite3.connect(self.folder / 'placement.sqlite', timeout=30))
+
     def _database_name(self):
         return self.folder.name.replace('-', '_')
 
@@ -280,7 +287,7 @@ class Placement(Service):
         if self._database:
             self._database.sql('; '.join(statements), self._database_name())
             return
-        with contextlib.closing(sqlite3.connect(self.folder / 'placement.sqlite', timeout=30)) as database, database:
+        with self._sqlite() as database, database:
             for statement in statements:
                 database.execute(statement)
 
@@ -305,7 +312,7 @@ class Placement(Service):
         return {provider['name']: provider for provider in self.tree(root_uuid).values()}
 
     def _read_tree(self, root_uuid):
-        with contextlib.closing(sqlite3.connect(self.folder / 'placement.sqlite', timeout=30)) as database:
+        with self._sqlite() as database:
             database.execute('BEGIN')  # all tables of one moment
             found = {number: {'uuid': own, 'name': name, 'parent': parent, 'root': root, 'generation': generation, 'inventories': {},
                               'usages': {}, 'traits': [], 'aggregates': [], 'allocations': {}}

@@ -29,9 +29,8 @@ class PlacementCase(EnvCase):
 
     def delete_consumers(self, *providers):
         """Deletes all consumers of the providers."""
-        for provider in providers:
-            found = self.api('GET', '/resource_providers/%s/allocations' % provider)
-            for consumer in found['allocations']:
+        for consumer, held in self.placement.all_held().items():
+            if not held.keys().isdisjoint(providers):
                 self.placement.request('DELETE', '/allocations/' + consumer, record=False)
 
 

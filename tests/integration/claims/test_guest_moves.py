@@ -92,12 +92,8 @@ class MoveCase(PlacementCase):
 
     def consumers(self):
         """Returns all consumers with allocations on the two hosts."""
-        found = set()
-        for host in self.hosts:
-            for provider in host.tree.values():
-                found |= set(self.api('GET', '/resource_providers/%s/allocations' %
-                                      provider['uuid'])['allocations'])
-        return found
+        providers = {provider['uuid'] for host in self.hosts for provider in host.tree.values()}
+        return {consumer for consumer, held in self.placement.all_held().items() if held.keys() & providers}
 
     def at_once(self, act):
         """Runs act for all hosts in parallel, and returns the results in the order of the hosts."""
