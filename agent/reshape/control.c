@@ -327,20 +327,32 @@ static int load_image(const char *state_dir, const char *name, ReshapeImage *ret
 }
 
 /* Returns true if tree has the shape after the reshape of the image. Compares the inventories of
- * each provider that the reshape creates or whose inventories it changes. Returns false if there is
- * none, because the tree is no evidence then. */
+ * each provider that the reshape creates or whose inventories it changes. A provider that it
+ * removes must be gone or have no inventories. Returns false if there is no such provider, because
+ * the tree is no evidence then. */
 static bool is_reached(const ReshapeImage *image, const ProviderTree *tree)
 {
+        const ProviderTree *before = image->before.tree, *after = image->after.tree;
         size_t n_reached = 0;
 
-        for (size_t i = 0; i < image->after.tree->n_providers; i++) {
-                const Provider *after = image->after.tree->providers[i];
-                const Provider *current = provider_tree_find(tree, &after->uuid);
-                const Provider *before = provider_tree_find(image->before.tree, &after->uuid);
+        for (size_t i = 0; i < after->n_providers; i++) {
+                const Provider *wanted = after->providers[i];
+                const Provider *current = provider_tree_find(tree, &wanted->uuid);
+                const Provider *old = provider_tree_find(before, &wanted->uuid);
 
-                if (before && provider_inventories_equal(before, after))
+                if (old && provider_inventories_equal(old, wanted))
                         continue;
-                if (!current || !provider_inventories_equal(current, after))
+                if (!current || !provider_inventories_equal(current, wanted))
+                        return false;
+                n_reached++;
+        }
+        for (size_t i = 0; i < before->n_providers; i++) {
+                const Provider *old = before->providers[i];
+                const Provider *current = provider_tree_find(tree, &old->uuid);
+
+                if (provider_tree_find(after, &old->uuid) || old->n_inventories == 0)
+                        continue;
+                if (current && current->n_inventories > 0)
                         return false;
                 n_reached++;
         }
