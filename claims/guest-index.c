@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Makes the index of claims, guests and devices, and searches it. The index has sorted arrays of
- * keys by uuid, which point to claims, guests and mdevs, and a sorted array of PCI addresses. A
- * claim has a key for its consumer, and one for its guest if a migration took it over. Keys of
- * claims with one uuid are in the order of claim ids. Everything that keys point to is borrowed,
- * and must live as long as the index. The look-ups of claims, guests and mdevs find nothing in an
- * index that was not made. The caller sorts the claims and the consumers, and a guest that is a
- * process has its uuid among the guests. Nothing in the index is updated: a change of claims or
- * guests needs a new one. A look-up is a binary search, and cannot fail. Sizes of guests are
- * compared as the sum of VCPU and PCPU, and MEMORY_MB. */
+ * keys by uuid, which point to claims, guests (domains and processes) and mdevs. It also has a
+ * sorted array of PCI addresses, which the caller searches. A claim has a key for its consumer, and
+ * one for its guest if a migration took it over. Keys of claims with one uuid are in the order of
+ * claim ids. Everything that keys point to is borrowed, and must live as long as the index. The
+ * look-ups of claims, guests and mdevs find nothing in an index that was not made. The caller sorts
+ * the consumers, but the claims can have any order. Nothing in the index is updated: a change of
+ * claims or guests needs a new one. A look-up is a binary search, and cannot fail. Sizes of guests
+ * are compared as the sum of VCPU and PCPU, and MEMORY_MB. */
 
 #include "claims/guest-index.h"
 

@@ -2,8 +2,9 @@
 
 /* Writes the document of an audit: its figures, the findings, and each consumer of the input that
  * has a claim or an allocation here. A claim whose consumer has no allocations at all appears only
- * in findings. The text of each item is written at once, so that no JSON value of the whole
- * document exists: for thousands of consumers, its end alone would stop the main loop.
+ * in findings. A consumer with two claims appears once, with the older claim. The text of each item
+ * is written at once, so that no JSON value of the whole document exists: for thousands of
+ * consumers, its end alone would stop the main loop.
  *
  * Tests: tests/unit/agent/audit/test-auditor.c */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The document "status" and the properties of the service. The document is made again at each read,
- * from the facts of the tracker and the verdict. Only the number of pending writes is kept until a
- * change is noted, because counting reads the database. The properties are compared with their last
- * values at each read of one of them, and before each signal. So a value that a client has read is
- * always followed by a signal when it changes.
+ * from the facts of the tracker and the verdict. Only the numbers of pending writes, or the error
+ * of counting them, are kept until a change is noted, because counting reads the database. The
+ * properties are compared with their last values at each read of one of them, and before each
+ * signal. So a value that a client has read is always followed by a signal when it changes.
  *
  * Tests: tests/integration/agent/test_bus_documents.py */
 

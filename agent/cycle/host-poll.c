@@ -3,7 +3,7 @@
 /* Translates the events of a driver, which polls in its own thread, to events of the tracker, and
  * keeps the last snapshot. The driver signals its events through a file descriptor. The patience
  * timer is on while a result is expected. When it ends, the poll is reported as failed with
- * ETIMEDOUT. The message has the time since the first request without a result. The nodename of the
+ * ETIMEDOUT. The message has the time since the request that timed out first. The nodename of the
  * first snapshot names the root provider, so a snapshot with another nodename is rejected as a
  * failed poll.
  *
@@ -30,7 +30,8 @@ struct HostPoll {
         uint64_t asked_usec; /* CLOCK_MONOTONIC of the last request */
         Snapshot *snapshot;
         bool hangs;                 /* the last poll had no result in time */
-        uint64_t silent_since_usec; /* while it hangs: CLOCK_MONOTONIC of the first such request */
+        uint64_t silent_since_usec; /* while it hangs: CLOCK_MONOTONIC of the request that timed out
+                                       first */
         void (*notify)(HostPoll *poll, HostPollEvent event, const Error *error, void *userdata);
         void *userdata;
 };

@@ -112,7 +112,7 @@ static inline bool tracker_may(const Tracker *tracker, NovaAction action)
 /* Makes the tree from the last snapshot before Placement is read, so that no new claim gets a
  * device that is gone. Also reshapes the tree of a standalone host. Returns -ENOMEM on failure; for
  * a standalone host also the errors of tree_maker_make() and of the reshape. With Placement, other
- * errors are ignored, and an earlier tree stays in use. */
+ * errors are ignored. A preview is then made from the last tree, or the last tree stays in use. */
 int tracker_tree_after_poll(Tracker *tracker, Error *reterr);
 
 /* Makes the tree again, from the tree of Placement that was just read: only this tree has the

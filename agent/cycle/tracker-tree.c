@@ -7,10 +7,13 @@
  * Placement with the larger reserved amounts of both (nova_tree_to_claim()), to which claims are
  * fitted. The agent's own tree (Tracker.wanted) is then only compared, except its reserved amounts,
  * which begin_reserve() can write. The phases call this file after a poll, a read and a reshape. It
- * also makes the plan that a caller can request (tracker_plan()). A tree that was made before
- * Placement was read is only a preview: claims are fitted to it and the claim database stores it,
- * but claims do not move, and the parts of the tree maker store nothing. If a tree cannot be made,
- * the last one stays in use. This file sends no request. Main thread.
+ * also makes the plan that a caller can request (tracker_plan()).
+ *
+ * A tree that was not made from the tree of Placement is only a preview, except on a standalone
+ * host. Claims are fitted to it and the claim database stores it, but claims do not move, and the
+ * parts of the tree maker store nothing. A preview is the agent's own tree, also if nova-compute
+ * owns the tree. If a tree cannot be made after a poll, a preview is made from the last tree. After
+ * each other failure the last tree stays in use. This file sends no request. Main thread.
  *
  * Tests: tests/unit/agent/cycle/test-tracker.c */
 
@@ -97,7 +100,7 @@ static void collect_disk_facts(Tracker *tracker)
 }
 
 /* Passes the tree and the sharing providers to the claims. reshaped: the tree has its final shape,
- * so claims of an older shape move to their new providers first. */
+ * so claims of an older shape move to their new providers first, except in a dry run. */
 static void offer_tree(Tracker *tracker, bool reshaped)
 {
         _cleanup_(provider_tree_freep) ProviderTree *both = NULL, *pools = NULL;
@@ -206,7 +209,7 @@ int tracker_tree_after_poll(Tracker *tracker, Error *reterr)
         if (standalone)
                 return r < 0 ? r : reshape_alone(tracker, reterr);
         /* Another writer might have broken the tree of Placement so that the driver cannot edit it.
-         * Use the last tree until the next read. */
+         * Use a preview that is made from the last tree until the next read. */
         if (r < 0 && tracker->tree)
                 (void)update_tree(tracker, tracker->tree, false, NULL);
         return r == -ENOMEM ? r : 0;

@@ -123,7 +123,7 @@ int state_file_write(const char *path, const json_t *json, Error *reterr)
 }
 
 /* Renames a file that cannot be used, or removes it if that fails, so that the next write
- * succeeds. */
+ * succeeds. Does nothing if memory is short. */
 static void set_aside(const char *path)
 {
         _cleanup_free_ char *aside = text_format("%s.corrupt", path);

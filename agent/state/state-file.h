@@ -16,10 +16,10 @@
 int state_file_write(const char *path, const json_t *json, Error *reterr);
 
 /* Reads a JSON object whose member "format" equals format; the caller owns it. Returns -ENOENT
- * without words if there is no file. Another content (or no memory to parse it) gives -EBADMSG with
- * words, and the file is renamed to PATH.corrupt (over an older one), or removed if that fails.
- * Other errors, also for a file above 16 MiB, are a negative errno with words, and the file
- * stays. */
+ * without words if there is no file. Another content gives -EBADMSG with words, and the file is
+ * renamed to PATH.corrupt (over an older one), or removed if that fails. The same happens if the
+ * memory ends inside of a string (json_parse()). Other errors, also -ENOMEM and those for a file
+ * above 16 MiB, are a negative errno with words, and the file stays. */
 int state_file_read(const char *path, const char *format, json_t **ret, Error *reterr);
 
 /* Writes text to PATH.SUFFIX, syncs it, gives it its name and syncs the folder. replace: it takes

@@ -39,9 +39,9 @@
 
 /* Exit codes. */
 typedef enum Outcome {
-        MIGRATE_DONE = 0,      /* also if there was nothing to do */
-        MIGRATE_FAILED = 1,    /* a part was not done; compute-agentd printed the reason */
-        MIGRATE_RUNNING = 3,   /* the service runs */
+        MIGRATE_DONE = 0,    /* also if there was nothing to do */
+        MIGRATE_FAILED = 1,  /* a part was not done; compute-agentd printed the reason if it ran */
+        MIGRATE_RUNNING = 3, /* the service runs */
         MIGRATE_PLACEMENT = 4, /* the private Placement did not start */
 } Outcome;
 
@@ -172,7 +172,8 @@ static int give_socket_to_owner(const Private *private, const char *file, Error 
         return 0;
 }
 
-/* Runs one cycle of the agent for a node. config NULL: the configuration of the host. */
+/* Runs one cycle of the agent for a node. config NULL: the configuration of the host. A program
+ * that cannot be executed counts as a cycle that failed. */
 static int run_agent(const char *config, const Private *private, Error *reterr)
 {
         char path[PATH_MAX];
@@ -205,7 +206,7 @@ static int run_agent(const char *config, const Private *private, Error *reterr)
         return MIGRATE_FAILED;
 }
 
-/* Runs the agent for each node, until one cannot be started. Returns that negative errno, else the
+/* Runs the agent for each node, until run_agent() returns a negative errno. Returns that, else the
  * result of the first failure, or 0. */
 static int run_all(const char *const *configs, const Private *private, Error *reterr)
 {

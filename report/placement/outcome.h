@@ -21,15 +21,17 @@ typedef enum ReportOutcome {
         REPORT_E_CONFLICT, /* 409 placement.concurrent_update: the mirror forgot that part. Also a
                             * provider that changed or vanished during a read. Start again with a
                             * refresh */
-        REPORT_E_IN_USE,   /* an allocated inventory or provider could not be removed; all other
-                            * steps were done (after a rejected reshape: none) */
+        REPORT_E_IN_USE,   /* an allocated inventory or provider, or a provider with children, could
+                            * not be removed; all other steps were done (after a rejected reshape:
+                            * none) */
         REPORT_E_DUPLICATE_NAME, /* a provider of another tree has the name */
         REPORT_E_REFUSED,        /* 400 and every other rejection: a retry would not help */
         _REPORT_OUTCOME_MAX,
 } ReportOutcome;
 
 /* Returns the outcome of a request without an answer, from an HttpResult except HTTP_DONE. A
- * failure of TLS is REPORT_E_UNREACHABLE. A negative errno is returned as it is. */
+ * failure of TLS is REPORT_E_UNREACHABLE, and HTTP_E_BAD_ANSWER is REPORT_E_UNAVAILABLE. A negative
+ * errno is returned as it is. */
 int report_outcome_of_http(int result);
 
 /* Returns a word for logs and metrics, for example "unreachable"; "failed" for a negative errno. */
