@@ -57,14 +57,16 @@ int device_set_copy(const DeviceSet *set, DeviceSet *ret);
 void device_set_done(DeviceSet *set);
 
 /* Returns the device at the index, borrowed: those of all partitions, each once. NULL: there are no
- * more. O(partitions). */
+ * more. O(devices) for slots. */
 const char *device_set_device(const DeviceSet *set, size_t index);
 
-/* Returns the members that a guest with this device uses; 0 for a device that is not in the set. */
+/* Returns the members that this device takes. In a set of devices it is only its own member,
+ * although the guest has a whole partition. In a set of slots it is those of its partition. 0: the
+ * device is not in the set. Here and in the functions below, an address has small letters. */
 uint64_t device_set_members_of(const DeviceSet *set, const char *address);
 
-/* Marks a device that a guest or a claim has: its members are taken. A device of another set is
- * ignored. */
+/* Marks a device that a guest or a claim has: its members (device_set_members_of()) are taken. The
+ * caller marks each device of the guest. A device of another set is ignored. */
 void device_set_take(const DeviceSet *set, DeviceSetUse *use, const char *address);
 
 /* Marks a device that cannot be given out, because it is missing or withheld. A device of slots

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Reads configuration files in the syntax of oslo.config's parser (oslo_config/iniparser.py), so
- * that a nova.conf has the same meaning as in Nova. A text is read line by line:
+ * that a nova.conf has the same meaning as in Nova, with the exceptions below. A text is read line
+ * by line:
  *
  *   [section]        opens a section, or opens it again
  *   key = value      or "key: value"; the first of '=' and ':' counts
@@ -11,7 +12,11 @@
  * Each line but a continuation ends the value before it, also an empty line or a comment. The main
  * structure is Reader, which appends to ConfigSettings. Invariants: the reader does not change an
  * entry after its value has ended, and a value is wiped when it is freed, because it can be a
- * secret. Limits: those of file.h, which are errors. */
+ * secret. Limits: those of file.h, which are errors.
+ *
+ * Unlike oslo.config, this reader trims the name of a section, and takes "[default]" for [DEFAULT].
+ * It skips a byte order mark, keeps a value of one quotation mark, and does not end a line at a
+ * carriage return. */
 
 #include "config/file.h"
 

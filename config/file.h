@@ -4,10 +4,11 @@
 /* Reads configuration files in the syntax of oslo.config: their sections, and the text of each
  * option with its place. This module knows no option.
  *
- * It rejects a file that is not regular, is larger than 1 MiB or has another syntax. Control
- * characters (but tabs and carriage returns), text that is not UTF-8, and more than
- * CONFIG_FILE_MAX_SETTINGS options and headers are errors too. Errors about the content name file
- * and line. No error quotes a value, because it can be a secret. */
+ * It rejects a file that is not regular, is larger than 1 MiB or has another syntax. ASCII control
+ * characters (but tabs and carriage returns), names of sections and options that are not ASCII,
+ * text that is not UTF-8, and more than CONFIG_FILE_MAX_SETTINGS options and headers are errors
+ * too. Errors about the content name file and line. No error quotes a value, because it can be a
+ * secret. */
 
 #include "base/error.h"
 
@@ -16,7 +17,7 @@
 
 typedef struct ConfigEntry {
         const char *file; /* path; borrowed */
-        char *section;
+        char *section;    /* as in the header; "DEFAULT" also for "[default]" */
         char *key;
         char *value; /* trimmed; a pair of quotes around the first line is removed; further lines
                         are joined by newlines */
@@ -33,7 +34,7 @@ typedef struct ConfigSection {
 
 /* All files as one, in the order of reading: a later entry wins. */
 typedef struct ConfigSettings {
-        ConfigSection *sections; /* one for each name and file */
+        ConfigSection *sections; /* one for each file and name; upper and lower case are equal */
         size_t n_sections, n_sections_allocated;
         ConfigEntry *entries; /* by line within a file; a name can appear more than once */
         size_t n_entries, n_entries_allocated;

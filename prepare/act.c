@@ -9,12 +9,12 @@
  *   drivers_probe                              the address
  *   devices/FUNCTION/nvidia/current_vgpu_type  a type, or 0
  *
- * A crash between two writes of a step leaves a state from which the next plan continues: no
- * functions, no driver, or no type. The result of a step is read back. New functions that do not
- * appear, or do not get the files of their types, within SETTLE_USEC are no error: the next plan
- * finds what is there. Limit: another process can open the function between the check for open
- * handles and the write. The driver then refuses the change, and the write fails, or the driver
- * waits until the process closes the function.
+ * A crash between two writes leaves a state from which the next plan continues: no functions, no
+ * driver, no type, or the old driver with another driver_override. The result of the writes is
+ * read back. New functions that do not appear, or do not get the files of their types, within
+ * SETTLE_USEC are no error: the next plan finds what is there. Limit: another process can open the
+ * function between the check for open handles and the write. The driver then refuses the change,
+ * and the write fails, or the driver waits until the process closes the function.
  *
  * Tests: tests/unit/prepare/test-run.c */
 

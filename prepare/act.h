@@ -5,8 +5,8 @@
 
 #include "prepare/hardware.h"
 
-/* Executes a step that acts (prepare_kind_acts()). Immediately before a write, it reads again
- * whether a process has the function open. If the step is about the card, this concerns all
+/* Executes a step that acts (prepare_kind_acts()). Immediately before its first write, it reads
+ * again whether a process has the function open. If the step is about the card, this concerns all
  * functions of the card. For a change of a type it also reads the type. If one of these differs
  * from the plan, nothing is written. Afterwards the result is read back. The start of a unit needs
  * no such check.

@@ -41,8 +41,8 @@ DEFINE_CLEANUP(Sharing *, sharing_free);
 /* Starts a refresh. Returns 1 if requests were sent; then done is called after the last answer.
  * Returns 0 if nothing is sent; done is not called then. tree is borrowed until then. waited: a
  * caller waits for the attempt. now_usec: CLOCK_MONOTONIC. Returns -EINVAL or -ENOMEM if the list
- * cannot be requested. The callback done receives the end of a refresh. Called once, never from
- * inside sharing_refresh(). */
+ * cannot be requested. If the usage cannot be requested, it stays unknown, without an error. The
+ * callback done receives the end of a refresh. Called once, never from inside sharing_refresh(). */
 int sharing_refresh(Sharing *sharing, const ProviderTree *tree, bool waited, uint64_t now_usec,
                     void (*done)(void *userdata), void *userdata);
 
@@ -53,7 +53,7 @@ void sharing_forget(Sharing *sharing);
 void sharing_cancel(Sharing *sharing);
 
 /* Returns the sharing providers, each as a root, in the order of the answers; NULL while none is
- * known. Borrowed until the next refresh. */
+ * known. Borrowed until a refresh begins or ends. */
 const ProviderTree *sharing_get(const Sharing *sharing);
 
 /* Returns the amount of DISK_GB of the root that is allocated in Placement. Returns false if the

@@ -22,17 +22,17 @@ DEFINE_CLEANUP(HealthChild *, health_child_free);
 
 int health_child_get_fd(const HealthChild *child); /* readable: call health_child_read() */
 
-/* Reads available bytes, at most as many as one message can have. Returns 1 if there are bytes to
- * take, 0 if there are none now, or -EPIPE at the end of the helper. Returns -EBADMSG for a line
- * that is too long, or another negative errno of the read. Complete lines that were not taken
- * stay. */
+/* Reads available bytes, at most as many as one message can have. Returns 1 if there are bytes,
+ * which can lack a complete line, 0 if none came, or -EPIPE at the end of the helper. Returns
+ * -EBADMSG for a line that is too long, or another negative errno of the read. Complete lines that
+ * were not taken stay. */
 int health_child_read(HealthChild *child);
 
 /* Takes the next complete line, without its newline. It is borrowed until the next read. Returns
  * NULL if there is none. */
 const char *health_child_take(HealthChild *child, size_t *ret_n);
 
-/* Ends the process. graceful: it has closed its pipe, so it ends without a signal. Returns true if
- * it has ended, with a description such as "exit code 1" or "signal 9" in text, which has size
- * bytes. Otherwise the caller calls again later, not graceful. */
+/* Ends the process with SIGKILL. graceful: it has closed its pipe, so it ends without a signal.
+ * Returns true if it has ended, with a description such as "exit code 1" or "signal 9" in text,
+ * which has size bytes. Otherwise the caller calls again later, not graceful. */
 bool health_child_end(HealthChild *child, bool graceful, char *text, size_t size);

@@ -25,7 +25,12 @@ void provider_additions_done(ProviderAdditions *additions);
 
 /* {"format": "compute-agent-additions/1", "added": [{"provider", "traits", "classes"}]} */
 #define PROVIDER_ADDITIONS_FORMAT "compute-agent-additions/1"
+
+/* Returns NULL if memory is short. The caller owns the result. */
 json_t *provider_additions_to_json(const ProviderAdditions *additions);
+
+/* Does not check the format. Returns -EBADMSG with words, also for a provider that is listed twice,
+ * or -ENOMEM; then ret is unchanged. */
 int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Error *reterr);
 
 /* Edits tree. before has the additions of earlier merges. ret_after gets the current ones, and
@@ -37,8 +42,8 @@ int provider_additions_from_json(const json_t *json, ProviderAdditions *ret, Err
  * writer. An entry with such a class is skipped. Such a trait stays when the entry is removed. An
  * entry for "$COMPUTE_NODE" is skipped only for such a provider. An entry is also skipped if there
  * is no such provider, or if an earlier entry named it in another way. Each skipped entry is
- * reported in words. The caller frees ret_after. Returns -ENOMEM, with tree undefined, on
- * failure. */
+ * reported in words. The caller frees ret_after. Returns -ENOMEM on failure, with
+ * tree undefined and ret_after unchanged. */
 int provider_merge(ProviderTree *tree, const ProviderYaml *yaml, const char *owner_trait,
                    const ProviderAdditions *before, ProviderAdditions *ret_after,
                    ProviderYamlProblem problem, void *userdata);

@@ -6,8 +6,8 @@
  *
  * "show" prints the known facts, and with a legend the verdict of an identity that is not good.
  * "adopt" and "rename" print the changes, and the verdict when they are done. "check" prints only
- * the verdict, why Placement was not asked, and the advice. Invariant: if "adopt" or "rename" was
- * rejected, the reason is printed in place of the verdict. An unknown name, uuid or provider is
+ * the verdict, why Placement could not be read, and the advice. Invariant: if "adopt" or "rename"
+ * was rejected, the reason is printed in place of the verdict. An unknown name, uuid or provider is
  * printed in words; other unknown facts are left out. With --dry-run, "adopt" prints the provider
  * that it would adopt. */
 
@@ -104,7 +104,7 @@ static void print_sentence(const char *text, CtlColour colour, CtlPage *page)
         ctl_page_rest(page, 0, colour, "%s.", text);
 }
 
-/* Prints the verdict, why Placement was not asked, and the advice. */
+/* Prints the verdict, why Placement could not be read, and the advice. */
 static void print_check(const json_t *document, CtlPage *page)
 {
         const char *why = ctl_json_text(document, "placement_error");

@@ -7,7 +7,7 @@
 #include "ctl/print/page.h"
 
 /* Prints the output of "computectl identity show", "check", "adopt" or "rename". word: that order.
- * "check" prints the verdict, why Placement was not asked, and the advice. */
+ * "check" prints the verdict, why Placement could not be read, and the advice. */
 void ctl_identity_print(const json_t *document, const char *word, CtlPage *page);
 
 /* Returns EXIT_SUCCESS if the order was carried out; for "check", if the state is good. */
