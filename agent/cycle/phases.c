@@ -229,8 +229,10 @@ static int begin_attempt(Tracker *tracker, Error *reterr)
 }
 
 /* Opens the claim database if necessary, makes the tree from the poll, and decides about the scope
- * of the cycle. If the tree cannot be made, the scope stays CYCLE_PLACEMENT, and the error ends the
- * phase. Passes the reason of a cycle without Placement to a requested audit. */
+ * of the cycle. If memory runs out, or the tree of a standalone host cannot be made or
+ * reshaped, the scope stays CYCLE_PLACEMENT, and the error ends the phase. After another failure to
+ * make the tree, the cycle continues with the last tree. Passes the reason of a cycle without
+ * Placement to a requested audit. */
 static int done_poll(Tracker *tracker, Error *reterr)
 {
         OrderFacts *facts = &tracker->cycle.facts;

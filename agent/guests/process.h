@@ -16,7 +16,7 @@
 #include "claims/claim/claim.h"
 
 /* Identifies a running process in ret, which has CLAIM_PROCESS_SIZE bytes. Returns -ESRCH with
- * words if it does not run, or is hidden from this program. */
+ * words if it does not run, is hidden from this program, or cannot be read. */
 int process_identify(uint64_t pid, char *ret, Error *reterr);
 
 /* Identifies a running unit in ret. group is its ControlGroup. Returns -EINVAL for a bad group.

@@ -36,8 +36,9 @@ typedef struct AttachInput {
 
 /* Returns a verdict; reterr has the words of those that are errors, and is unchanged by others.
  * Without allocations the verdict is never ATTACH_MAKE or ATTACH_REPLACE. It is ATTACH_E_NOT_PLACED
- * for a class of which the claim has no device, or only devices that the host lost. The devices of
- * a claim that is kept must be on the host, and not be known to have another identity.
+ * for a class of which the claim has no device, or only devices that the host lost. If a claim is
+ * kept, its devices of the classes are on the host, and none is known to have another identity. Its
+ * other devices are not checked.
  *
  * A withheld provider gives no new device. A claim keeps its device on a withheld provider, because
  * a cordon stops no guest. */

@@ -12,7 +12,8 @@
  * borrowed. */
 typedef struct CtlFilter {
         const char *guest;   /* uuid of the consumer, or name of its domain */
-        const char *device;  /* name, PCI address or mdev of a device; name or uuid of a provider */
+        const char *device;  /* name, PCI address or mdev of a device; name of a provider, and for
+                                claims its uuid, which events do not have */
         const char *state;   /* the state of a claim, or the kind of an event */
         uint64_t since_usec; /* CLOCK_REALTIME */
 } CtlFilter;
@@ -55,7 +56,7 @@ const json_t *ctl_host_find_device(const json_t *host, const char *what);
  * document. */
 bool ctl_host_has(const json_t *host, const char *what);
 
-/* Keeps the events of that claim (number), guest (name or uuid), consumer, provider or device
- * (libvirt's name, address, uuid of the mdev). host: as for ctl_claims_keep(). Returns -ENOMEM if
- * memory ran out. */
+/* Keeps the events of that claim (number), guest (name or uuid), consumer, provider (name alone) or
+ * device (libvirt's name, address, uuid of the mdev). host: as for ctl_claims_keep(). Returns
+ * -ENOMEM if memory ran out. */
 int ctl_events_find(json_t *document, const json_t *host, const char *what);

@@ -19,7 +19,8 @@
 #include "report/keystone/config.h"
 #include "report/keystone/token.h"
 
-/* The header and the endpoint for a request. Borrowed until the loop runs again. */
+/* The header and the endpoint for a request. Borrowed until the loop runs again, or until
+ * auth_note_answer(), which can free them after 401. */
 typedef struct AuthPass {
         const char *header;   /* a line, or NULL for no header; never log it */
         const char *endpoint; /* NULL: the configured endpoint */
@@ -45,7 +46,7 @@ DEFINE_CLEANUP(Auth *, auth_free);
 int auth_get(Auth *auth, AuthPass *ret, Error *reterr);
 
 /* Returns the present token of Keystone for messages. NULL: there is no token, or no Keystone.
- * Borrowed until the loop runs again. */
+ * Borrowed like an AuthPass. */
 const KeystoneToken *auth_get_token(const Auth *auth);
 
 /* Notes the status of Placement's answer to a request with that pass. Status 0: Placement was not
