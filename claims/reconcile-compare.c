@@ -7,8 +7,9 @@
  * addresses. A guest has up to two definitions: the one that runs, and the persistent one, which
  * its next start uses. The claim must have each mdev of either one, and each PCI device that this
  * host offers. The text of a problem contains only values that stay equal while the problem lasts,
- * because texts identify problems. A class that the host does not count is in no claim, and is not
- * compared.
+ * because texts identify problems. Amounts of 0 in a claim are not compared, because the host might
+ * not count the class. Only cells and guest CPUs of the claim's layout are compared with the
+ * guest's.
  *
  * Tests: tests/unit/claims/test-reconcile.c tests/unit/claims/test-follow.c */
 
@@ -80,11 +81,12 @@ _printf_(2, 3) static int add(const Pair *pair, const char *format, ...)
 
 /* Amounts of CPUs and memory. */
 
-/* Adds a problem if the claim has less than the domain (has), or exceeds it by more than spare. */
+/* Adds a problem if the claim has less than the domain (has), or exceeds it by more than spare. A
+ * claimed amount of 0 adds none. */
 static int compare_amount(const Pair *pair, const char *what, uint64_t claimed, uint64_t has,
                           uint64_t spare)
 {
-        /* No claim has a class that the host does not count. */
+        /* 0: the host does not count the class, or another writer allocated nothing of it */
         if (claimed == 0 || (claimed >= has && claimed - has <= spare))
                 return 0;
         return add(pair, "guest %.60s has %" PRIu64 " %s, but its claim has %" PRIu64,
@@ -185,7 +187,7 @@ static int compare_cell(const Pair *pair, const LayoutCell *claimed)
 }
 
 /* Adds the first host CPU that the claim does not hold, of emulator and I/O threads or of the
- * persistent definition. */
+ * persistent definition. Skips host CPUs on which a guest CPU can run. */
 static int compare_threads(const Pair *pair)
 {
         CPU_SET_FOREACH(cpu, &pair->domain->layout.held) {

@@ -25,8 +25,10 @@ void reconcile_problems_done(ReconcileProblems *problems);
 
 /* Adds the differences between a claim and its guest. A claim can have more than its
  * guest: Nova can allocate more than a domain shows, and a claim can have CPUs for emulator and I/O
- * threads. Only the first guest CPU and the first pinned host CPU that differ are added. Returns
- * -ENOMEM on failure; a part of the problems can be added then. */
+ * threads. If the claim has no CPUs or no memory, that amount is not compared. Cells and guest CPUs
+ * that the claim's layout lacks are not compared either. Only the first guest CPU and the first
+ * pinned host CPU that differ are added. Returns -ENOMEM on failure; a part of the problems can be
+ * added then. */
 int reconcile_compare(const GuestIndex *index, const Claim *claim, const HostDomain *domain,
                       ReconcileProblems *problems);
 

@@ -10,7 +10,8 @@
  * secret to a secret is an error, because messages quote the first value. So secrets are expanded
  * last: an entry that they alone refer to can contain a secret, but no later reference leads to it.
  * Values that do not count for an option are expanded only if a reference leads to them. Limits:
- * references nest 16 deep, and an expanded value has at most 64 KiB; more is an error.
+ * a chain of references has at most 16 values that are not expanded yet, and an expanded value at
+ * most 64 KiB. More is an error.
  *
  * Tests: tests/unit/config/test-settings.c tests/unit/config/test-config.c */
 
@@ -183,7 +184,7 @@ void config_warn(const ConfigSettings *settings, const char *format, ...)
 
 /* References. */
 
-#define DEPTH_MAX          16  /* nested references */
+#define DEPTH_MAX          16  /* values of a chain of references */
 #define REFERENCE_MAX      256 /* bytes of a name */
 #define EXPANDED_MAX_BYTES (64 * 1024)
 

@@ -9,8 +9,8 @@
 #include "agent/tree/cordon.h"
 #include "formats/partitions.h"
 
-/* Reads the record of this boot. ret must be zeroed. Returns the errors of partition_record_read(),
- * or -ENOMEM. Blocks on the disk. */
+/* Reads the record of this boot. ret must be zeroed. Returns -ENOENT without a folder in /run, the
+ * errors of partition_record_read(), or -ENOMEM. Blocks on the disk. */
 int partitions_read(const ClaimService *service, PartitionRecord *ret, Error *reterr);
 
 /* Returns whether a guest can start with the partition of the set that a claim has: 0, -EBUSY with
@@ -20,15 +20,17 @@ int partition_check(const DeviceSet *set, const PartitionRecord *record,
                     const DevicePartition *partition, int64_t claim, Error *reterr);
 
 /* Checks all partitions of a claim likewise. Returns the errors of partition_check(). A record that
- * cannot be read is -EBUSY. Blocks on the disk. */
+ * cannot be read is -EBUSY. Devices of a set that are no partition of it are not checked. Blocks on
+ * the disk. */
 int partitions_check_claim(const ClaimService *service, const Claim *claim, Error *reterr);
 
 /* Returns the partition of a set that the claim has, borrowed from the set; NULL: none. Pure. */
 const DevicePartition *partition_of_claim(const DeviceSet *set, const Claim *claim);
 
-/* Adds the devices that no claim can get: those of partitions in the record whose claim is not in
- * the list, or whose set has no units any more. In a set of slots these are also the devices of
- * partitions that share a slot with them. Pure. -ENOMEM. */
+/* Adds the devices that no claim can get: those of each partition in the record that its claim does
+ * not have. That is so if the claim is not in the list, or has another partition. It is also so if
+ * the set has no units any more, or lacks the partition. If the set has slots and the partition,
+ * the devices of partitions that share a slot with it are added too. Pure. -ENOMEM. */
 int partition_list_left(const HostConfig *config, const PartitionRecord *record,
                         const ClaimList *claims, StringSet *ret);
 
@@ -36,8 +38,9 @@ int partition_list_left(const HostConfig *config, const PartitionRecord *record,
  * Pure. */
 const HostShapes *partition_find_shapes(const HostConfig *config, const char *name);
 
-/* Adds such devices of all sets with units. If the record or the claims cannot be read, adds all
- * devices of these sets. Without a folder in /run, adds none. Blocks on the disk. -ENOMEM. */
+/* Adds the devices of partition_list_left(). If the record or the claims cannot be read, adds all
+ * devices of the sets with units. Adds none without a folder in /run, or if no set has units.
+ * Blocks on the disk. -ENOMEM. */
 int partitions_list_left(ClaimService *service, const HostConfig *config, StringSet *ret);
 
 /* Adds one sentence, without a full stop, for each partition in the record that no guest can use

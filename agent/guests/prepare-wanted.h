@@ -18,7 +18,7 @@
 
 typedef struct PrepareWanted {
         char *path, *record_path;       /* NULL: the service has no folder in /run */
-        char stamp[PREPARE_STAMP_SIZE]; /* the last one that was written; "": none */
+        char stamp[PREPARE_STAMP_SIZE]; /* the last one, also if its write failed; "": none */
         bool logged;                    /* a failure to write was logged */
 } PrepareWanted;
 

@@ -6,8 +6,8 @@
  * exceeds RBD_OUTPUT_MAX, the process group is killed and the run has failed.
  *
  * Standard error is untrusted text that can contain a key. An error text quotes at most the
- * beginning of its last line that is no log line, and nothing if that line mentions a key. Each
- * child that was started is reaped before the function returns.
+ * beginning of its last line that is no log line, and nothing if that beginning mentions a key.
+ * Each child that was started is reaped before the function returns.
  *
  * Tests: tests/unit/drivers/host/test-rbd.c */
 
@@ -59,7 +59,8 @@ static int parse(const char *text, size_t n, const char *pool, uint64_t *ret_byt
 }
 
 /* Copies the last line that is not a log line of librados, or "". Log lines begin with a digit.
- * A line that mentions a key is not copied, because ceph prints the key of a malformed keyring. */
+ * A line whose beginning mentions a key is not copied, because ceph prints the key of a malformed
+ * keyring. */
 static void copy_summary(const char *words, char *ret, size_t size)
 {
         ret[0] = '\0';
