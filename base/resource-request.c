@@ -317,8 +317,10 @@ static int parse_page_kib(const char *text, uint64_t *ret)
         *ret = strtoull(text, &end, 10);
         for (size_t i = 0; i < ARRAY_SIZE(units); i++)
                 if (strcmp(end, units[i].unit) == 0) {
+                        if (*ret > INT32_MAX / units[i].kib)
+                                return -EINVAL;
                         *ret *= units[i].kib;
-                        return *ret <= INT32_MAX ? 0 : -EINVAL;
+                        return 0;
                 }
         return -EINVAL;
 }

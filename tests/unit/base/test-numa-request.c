@@ -91,6 +91,9 @@ static const struct {
         { "page_size=huge", 2, 0, 64, "not \"huge\"", -EINVAL },
         { "page_size=0", 2, 0, 64, "not \"0\"", -EINVAL },
         { "page_size=99999999999G", 2, 0, 64, "not \"99999999999G\"", -EINVAL },
+        { "page_size=17592186044416G", 2, 0, 64, "not \"17592186044416G\"",
+          -EINVAL }, /* 2^64 KiB */
+        { "page_size=17592186044417G", 2, 0, 64, "not \"17592186044417G\"", -EINVAL },
         { "page_size=1G", 2, 0, 64, "not a whole number of pages of 1048576 KiB", -EINVAL },
         { "cpus=0 cpus=0", 2, 0, 64, "CPU 0, which another cell also has", -EINVAL },
         { "cpus=0 cpus=2", 2, 0, 64, "CPU 2, which the guest does not have", -EINVAL },
