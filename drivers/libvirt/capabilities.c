@@ -76,6 +76,8 @@ static int read_pages(const XmlNode *node, SnapshotCell *cell, Error *reterr)
                                &page->size_kib, reterr);
                 if (r < 0)
                         return r;
+                if (page->size_kib == 0)
+                        return error_setf(reterr, EBADMSG, "A page size is 0");
                 r = xml_number(xml_text(pages), INT64_MAX, "A number of pages", &page->count,
                                reterr);
                 if (r < 0)

@@ -83,6 +83,8 @@ static void test_table(void **state)
                   "A number of pages is missing" },
                 { HOST("<cells><cell id='1'><pages unit='MiB' size='4'>1</pages></cell></cells>"),
                   "Unknown unit of pages" },
+                { HOST("<cells><cell id='1'><pages size='0'>1</pages></cell></cells>"),
+                  "A page size is 0" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
