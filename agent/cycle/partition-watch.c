@@ -30,6 +30,7 @@ struct PartitionWatch {
         StringSet left;      /* devices that no claim can get, at the last look */
         StringSet seen;      /* failures whose devices were cordoned: "SET/PARTITION/SINCE"; emptied
                                 when no unit has failed */
+        int cordon_error;    /* errno of the last cordon, so that each error is logged once */
         bool logged;         /* a record or claims that cannot be read were logged */
 };
 
@@ -121,9 +122,10 @@ static void log_failure(const PartitionEntry *entry)
                   entry->partition, entry->set, describe(entry), entry->error, lines);
 }
 
-/* Cordons the devices of a partition that have no cordon yet. A failure is logged, and the record
- * keeps the devices withheld. */
-static void cordon_entry(PartitionWatch *watch, const CleanerHost *host,
+/* Cordons the devices of a partition that have no cordon yet, and logs the failure of its unit. A
+ * cordon that cannot be written is logged once, and the record keeps the device withheld. Returns
+ * true if a cordon was written. */
+static bool cordon_entry(PartitionWatch *watch, const CleanerHost *host,
                          const PartitionEntry *entry)
 {
         const CleanerConfig *config = &watch->config;
@@ -131,6 +133,7 @@ static void cordon_entry(PartitionWatch *watch, const CleanerHost *host,
                 text_format("partition %s of %s was not %s: %s", entry->partition, entry->set,
                             describe(entry), entry->error);
         char cut[CLAIM_TEXT_MAX + 1];
+        bool any = false;
 
         (void)claim_cut_text(text ? text : entry->error, cut);
         for (char **device = entry->devices; *device; device++) {
@@ -141,17 +144,23 @@ static void cordon_entry(PartitionWatch *watch, const CleanerHost *host,
                         continue;
                 r = cordon_set(config->cordon, host->tree, &config->root, *device, cut, WHO,
                                clock_usec(CLOCK_REALTIME), &error);
-                if (r < 0)
+                if (r < 0 && r != watch->cordon_error)
                         log_warning("Cannot cordon device %s: %s. It stays withheld.", *device,
                                     error_text(&error, r));
-                else
-                        claim_service_record(config->service, &(EventNote){ .kind = EVENT_CORDONED,
-                                                                            .device = *device,
-                                                                            .reason = cut });
+                watch->cordon_error = r;
+                if (r < 0)
+                        continue;
+                claim_service_record(
+                        config->service,
+                        &(EventNote){ .kind = EVENT_CORDONED, .device = *device, .reason = cut });
+                any = true;
         }
+        if (!any)
+                return false;
         claim_service_set_closed(config->service, cordon_view(config->cordon).host,
                                  cordon_view(config->cordon).devices);
         log_failure(entry);
+        return true;
 }
 
 /* Sees to an entry whose unit failed. *ret_lifted is set if a person has lifted its cordons.
@@ -162,16 +171,16 @@ static bool tend_failure(PartitionWatch *watch, const CleanerHost *host,
         _cleanup_free_ char *key =
                 text_format("%s/%s/%" PRIu64, entry->set, entry->partition, entry->since_usec);
         bool is_new = key && !string_set_contains(&watch->seen, key);
-        bool cordons = is_new && count_devices(watch, entry, false) > 0;
+        bool cordoned = is_new && count_devices(watch, entry, false) > 0 &&
+                        cordon_entry(watch, host, entry);
+        bool covered = count_devices(watch, entry, true) > 0;
 
-        if (cordons)
-                cordon_entry(watch, host, entry);
-        else if (count_devices(watch, entry, true) == 0)
-                *ret_lifted = true;
         /* Without a cordon that was written, the next look tries again. */
-        if (is_new && (!cordons || count_devices(watch, entry, true) > 0))
+        if (is_new && covered)
                 (void)string_set_add(&watch->seen, key);
-        return cordons;
+        if (!is_new && !covered)
+                *ret_lifted = true;
+        return cordoned;
 }
 
 /* Unfinished work */

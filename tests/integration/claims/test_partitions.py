@@ -8,6 +8,7 @@ stamp, as compute-agent-prepare.path does. COMPUTE_AGENT_PARTITION_ROUNDS sets t
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import threading
@@ -46,7 +47,8 @@ class PartitionUnits(CleanUnits):
 
 
 class PartitionsCase(ShapesCase):
-    options = property(lambda self: {**ShapesCase.options, 'hook': {'enabled': 'true', 'timeout': '20'}, 'device_shapes hgx': {
+    metrics = property(lambda self: self.scratch.path / 'agent.prom')
+    options = property(lambda self: {**ShapesCase.options, 'agent': {'metrics_file': self.metrics}, 'hook': {'enabled': 'true', 'timeout': '20'}, 'device_shapes hgx': {
         **ShapesCase.options['device_shapes hgx'], 'activate': 'on@.service', 'deactivate': 'off@.service', 'timeout_sec': '30'}})
 
     def setUp(self):
@@ -60,6 +62,9 @@ class PartitionsCase(ShapesCase):
 
     def untouch(self, name):
         (self.units.folder / name).unlink(missing_ok=True)
+
+    def cycles(self):
+        return int(re.search('^compute_agent_cycles_total ([0-9]+)$', self.metrics.read_text(), re.M)[1])
 
     def entries(self):
         """Returns {partition: (claim, state, whether a unit failed)} of the record."""
@@ -171,6 +176,26 @@ class TestPartitions(PartitionsCase):
         for address in LEFT:
             self.agent.ctl('uncordon', address)
         self.wait_record(0, 8)
+
+    def test_a_cordon_that_cannot_be_written_is_tried_again(self):
+        """A full disk starts no cycle. The devices stay withheld, and each message appears once."""
+        claim = self.gpus(4)
+        self.wait_entries(_1=(claim['id'], 'active', False))
+        blocked = self.agent.state / 'cordon.json.new'
+        blocked.mkdir()
+        self.touch('fail-off@1.service')
+        self.agent.ctl('release', claim['id'])
+        self.wait_entries(_1=(claim['id'], 'deactivating', True))
+        wait_until(lambda: 'Cannot cordon device %s' % LEFT[0] in self.agent.log(), 10, 'the message')
+        before = self.cycles()
+        time.sleep(3)
+        self.assertLess(self.cycles() - before, 4)
+        self.assertEqual(self.agent.log().count('Cannot cordon device'), 1)
+        self.assertNotIn('Partition 1 of hgx was not deactivated', self.agent.log())
+        self.assertEqual(self.record(), (4, 4))
+        blocked.rmdir()
+        wait_until(lambda: '%s cordoned by compute-agent since' % LEFT[0] in self.agent.ctl('status', check=False).stdout, 20, 'the cordon')
+        self.assertEqual(self.agent.log().count('Partition 1 of hgx was not deactivated'), 1)
 
     def test_a_failed_deactivation_withholds_until_it_succeeds(self):
         claim = self.gpus(4)
