@@ -232,9 +232,9 @@ static void sum_up(Auditor *auditor)
         auditor->state.n_open = audit_count_open(&auditor->audit);
 }
 
-/* Ends the audit: stores its results, or the error, and calls done. After an error the start audit
- * stays due. If memory for the document or the problems is short, that error is stored, but the
- * audit of the start is over. */
+/* Ends the audit: stores its results, or the error, and calls done. After an error, or an audit
+ * that heals one consumer alone, the start audit stays due. If memory for the document or the
+ * problems is short, that error is stored, but the audit of the start is over. */
 static void finish(Auditor *auditor, const Error *error)
 {
         char *document = NULL;
@@ -245,8 +245,10 @@ static void finish(Auditor *auditor, const Error *error)
                 if (!document || take_findings(auditor) < 0)
                         error_oom(&auditor->state.error);
                 sum_up(auditor);
-                auditor->at_start = false;
-                auditor->built_usec = auditor->config.claims->built_usec;
+                if (auditor->kind == AUDITOR_START || auditor->heals_all) {
+                        auditor->at_start = false;
+                        auditor->built_usec = auditor->config.claims->built_usec;
+                }
         } else {
                 log_debug("Cannot audit Placement: %s", error->text);
         }

@@ -182,8 +182,9 @@ static void test_runs(void **state)
 {
         static const struct {
                 const char *about;
-                bool at_start, heal; /* reason of the audit; neither: a caller requests a look */
-                const char *held;    /* allocations of guest g; NULL: none */
+                bool at_start, heal, one; /* reason of the audit (one: to heal a consumer alone);
+                                             none: a caller requests a look */
+                const char *held;         /* allocations of guest g; NULL: none */
                 bool guest, running, started_only, claim;
                 int gathered, answer;
                 const char *trace;
@@ -194,6 +195,9 @@ static void test_runs(void **state)
                 { "a start ends claims", .at_start = true, .trace = "gahd" },
                 { "healing writes", .heal = true, .trace = "gaHd" },
                 { "healing at a start", .at_start = true, .heal = true, .trace = "gaHd" },
+                { "healing one consumer", .one = true, .trace = "gaHd" },
+                { "the same at a start, which stays due", .at_start = true, .one = true,
+                  .trace = "gaHd", .due = true },
                 { "a guest that does not run is read", .guest = true, .trace = "grd",
                   .n_findings = 1 },
                 { "one that runs is not", .guest = true, .running = true, .trace = "gd",
@@ -228,10 +232,12 @@ static void test_runs(void **state)
                 if (rows[i].claim)
                         assert_int_equal(fixture_claim(fixture, "i", "VCPU=1", NULL), 0);
                 assert_int_equal(auditor_new(&auditor, world.event, &config), 0);
-                if (rows[i].heal || !rows[i].at_start)
+                if (rows[i].heal || rows[i].one || !rows[i].at_start)
                         auditor_ask(auditor,
-                                    rows[i].heal ? AUDITOR_REQUEST_HEAL : AUDITOR_REQUEST_AUDIT,
-                                    NULL, NULL);
+                                    rows[i].heal  ? AUDITOR_REQUEST_HEAL
+                                    : rows[i].one ? AUDITOR_REQUEST_HEAL_CONSUMER
+                                                  : AUDITOR_REQUEST_AUDIT,
+                                    &config.root, NULL);
                 assert_true(auditor_is_due(auditor));
                 run(auditor, rows[i].gathered);
                 if (strcmp(trace, rows[i].trace) != 0 ||
