@@ -13,7 +13,10 @@
  *
  * Each change by an operator or a health rule is written to the disk before it takes effect, and is
  * undone in memory if the write fails. A failed write can leave a time in lifted, which does no
- * harm: it is that of now. The words for people are made at each change. */
+ * harm: it is that of now. The words for people are made at each change.
+ *
+ * LIMITATIONS: reserved amounts that cannot be written until the agent restarts are lost, and the
+ * device stays reserved after its cordon is lifted. */
 
 #include "agent/tree/cordon.h"
 
@@ -67,6 +70,7 @@ typedef enum Words {
 struct Cordon {
         char *state_file;
         bool read_only;
+        bool unsaved; /* the last write failed, so the file lacks a change */
         CordonEntry *entries;
         size_t n_entries, n_allocated;
         Lifted *lifted; /* the oldest first */
@@ -75,14 +79,20 @@ struct Cordon {
         char *words[_WORDS_MAX]; /* for cordon_view(); "": no cordon */
 };
 
-static void entry_done(CordonEntry *entry)
+/* Frees the texts that a change of the owner replaces. */
+static void free_owner(const CordonEntry *entry)
 {
-        free(entry->device);
         free(entry->reason);
         free(entry->who);
         free(entry->rule);
         free(entry->lift);
         free(entry->boot_id);
+}
+
+static void entry_done(CordonEntry *entry)
+{
+        free(entry->device);
+        free_owner(entry);
         resources_done(&entry->reserved);
 }
 
@@ -262,14 +272,12 @@ static int read_optional(const json_t *json, const char *key, char **text, Error
 /* Reads the owner of a cordon. That of the host always belongs to a person. */
 static int read_rule(CordonEntry *entry, const json_t *json, Error *reterr)
 {
-        int r = 0;
+        int r = entry->device[0] ? read_optional(json, "rule", &entry->rule, reterr) : 0;
 
-        if (entry->device[0])
-                r = read_optional(json, "rule", &entry->rule, reterr);
-        if (r == 0 && entry->rule[0])
-                r = read_optional(json, "lift", &entry->lift, reterr);
-        return r == 0 && entry->rule[0] ? read_optional(json, "boot_id", &entry->boot_id, reterr)
-                                        : r;
+        if (r < 0 || !entry->rule[0])
+                return r;
+        r = read_optional(json, "lift", &entry->lift, reterr);
+        return r < 0 ? r : read_optional(json, "boot_id", &entry->boot_id, reterr);
 }
 
 /* Adds the entry of a JSON object, or nothing if it is damaged. "retired" and the owner are
@@ -307,23 +315,17 @@ static int read_entry(Cordon *cordon, const json_t *json, Error *reterr)
         return read_rule(entry, json, reterr);
 }
 
-/* Removes the oldest time if there are too many, and makes space for another. */
-static int grow_lifted(Cordon *cordon)
-{
-        if (cordon->n_lifted >= LIFTED_MAX) {
-                free(cordon->lifted[0].device);
-                array_close(cordon->lifted, sizeof(Lifted), &cordon->n_lifted, 0);
-        }
-        return array_grow(&cordon->lifted, sizeof(Lifted), cordon->n_lifted,
-                          &cordon->n_lifted_allocated);
-}
-
-/* Adds the time at which a cordon was lifted. */
+/* Adds the time at which a cordon was lifted. Removes the oldest time if there are too many. */
 static int add_lifted(Cordon *cordon, const char *device, uint64_t usec)
 {
         char *copy = strdup(device);
 
-        if (!copy || grow_lifted(cordon) < 0) {
+        if (copy && cordon->n_lifted >= LIFTED_MAX) {
+                free(cordon->lifted[0].device);
+                array_close(cordon->lifted, sizeof(Lifted), &cordon->n_lifted, 0);
+        }
+        if (!copy || array_grow(&cordon->lifted, sizeof(Lifted), cordon->n_lifted,
+                                &cordon->n_lifted_allocated) < 0) {
                 free(copy);
                 return -ENOMEM;
         }
@@ -615,16 +617,6 @@ static int check_new(const Cordon *cordon, const ProviderTree *tree, const Uuid 
         return 0;
 }
 
-/* Frees the texts that a change of the owner replaces. */
-static void free_owner(const CordonEntry *entry)
-{
-        free(entry->reason);
-        free(entry->who);
-        free(entry->rule);
-        free(entry->lift);
-        free(entry->boot_id);
-}
-
 /* Gives the entry another owner and reason, on the disk, too. The entry changes before the write,
  * because save() writes all entries. A failure restores it. */
 static int change_owner(Cordon *cordon, CordonEntry *entry, const char *reason, const char *who,
@@ -835,15 +827,17 @@ static bool give_back(const CordonEntry *entry, Provider *provider)
         return any;
 }
 
-/* Writes the entries. A failure is only logged, because the same change is made again after a
- * restart. The next write that succeeds contains it. */
-static void save_quietly(const Cordon *cordon)
+/* Writes the entries. A failure is logged once, and cordon_apply() repeats the write for each tree
+ * of Placement. Returns false if the write failed. */
+static bool save_quietly(Cordon *cordon)
 {
         Error error;
+        bool failed = save(cordon, &error) < 0;
 
-        if (save(cordon, &error) < 0)
-                log_warning("Cannot store the list of cordons: %s. Retrying with the next change.",
-                            error.text);
+        if (failed && !cordon->unsaved)
+                log_warning("Cannot store the list of cordons: %s. Retrying.", error.text);
+        cordon->unsaved = failed;
+        return !failed;
 }
 
 void cordon_clear(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known)
@@ -862,7 +856,7 @@ void cordon_clear(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool kno
                 changed = true;
         }
         if (changed)
-                save_quietly(cordon);
+                (void)save_quietly(cordon);
 }
 
 /* Applies one entry. If the tree has no provider of the host, a lifted cordon of the host must be
@@ -878,19 +872,28 @@ static int apply_entry(CordonEntry *entry, ProviderTree *tree, const Uuid *root,
 
 int cordon_apply(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known, Error *reterr)
 {
-        bool changed = false;
+        bool changed = known && cordon->unsaved, begins = false;
+        CordonEntry *entry;
 
         /* The order is backwards, because an entry can be removed. */
         for (size_t i = cordon->n_entries; i > 0; i--) {
-                int r = apply_entry(&cordon->entries[i - 1], tree, root, known);
+                int r = apply_entry(entry = &cordon->entries[i - 1], tree, root, known);
 
                 if (r < 0)
                         return error_oom(reterr);
+                begins = begins || (r == 1 && !entry->device[0]);
                 if (r == 2 && known)
                         remove_entry(cordon, i - 1);
                 changed = changed || (known && r > 0);
         }
-        if (changed)
-                save_quietly(cordon);
+        /* After a restart, a trait that the file does not have counts as that of another writer. So
+         * a new one is removed again. */
+        if (changed && !save_quietly(cordon) && begins) {
+                entry = find_entry(cordon, "");
+                if (!entry->foreign)
+                        (void)string_set_remove(&provider_tree_find(tree, root)->traits,
+                                                CORDON_TRAIT);
+                entry->applied = false;
+        }
         return 0;
 }

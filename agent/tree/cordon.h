@@ -116,8 +116,9 @@ int cordon_set_retired(Cordon *cordon, bool retired, Error *reterr);
 void cordon_clear(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known);
 
 /* Applies the cordons to a tree, after the driver and the device ledger. Removes the trait of a
- * lifted host cordon, unless another writer set it. known: as for cordon_clear(). A file that
- * cannot be written is only logged. Returns -ENOMEM on failure. */
+ * lifted host cordon, unless another writer set it. known: as for cordon_clear(). A failed
+ * write of the file is logged once, and repeated with the next known tree. Until it succeeds, a new
+ * cordon of the host does not set the trait. Returns -ENOMEM on failure. */
 int cordon_apply(Cordon *cordon, ProviderTree *tree, const Uuid *root, bool known, Error *reterr);
 
 /* The cordons in words, which are borrowed until the next change. */

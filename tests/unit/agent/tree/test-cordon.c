@@ -355,6 +355,62 @@ static void test_a_disk_that_cannot_be_written(void **state)
         assert_false(is_disabled());
 }
 
+/* Prevents writes of the file, or permits them again. */
+static void block_writes(bool block)
+{
+        _cleanup_free_ char *path = scratch_path(scene.folder, "cordon.json.new");
+
+        if (block)
+                scratch_mkdir(scene.folder, "cordon.json.new");
+        else
+                assert_int_equal(rmdir(path), 0);
+}
+
+/* The trait is published after its record. So a restart does not take it for that of another
+ * writer. */
+static void test_the_trait_waits_for_its_record(void **state)
+{
+        for (int foreign = 0; foreign <= 1; foreign++) {
+                start_over();
+                if (foreign)
+                        assert_int_equal(string_set_add(&host_of()->traits, CORDON_TRAIT), 1);
+                assert_int_equal(set("", NULL), 0);
+                block_writes(true);
+                for (int i = 0; i < 2; i++) {
+                        publish();
+                        assert_int_equal(is_disabled(), foreign);
+                        assert_non_null(cordon_view(scene.cordon).host);
+                }
+                start();
+                publish();
+                assert_int_equal(is_disabled(), foreign);
+                block_writes(false);
+                publish();
+                assert_true(is_disabled());
+                start();
+                assert_int_equal(lift("", NULL), 0);
+                publish();
+                publish();
+                assert_int_equal(is_disabled(), foreign);
+        }
+}
+
+/* The device is reserved at once, and a later cycle stores the amount to restore. */
+static void test_a_failed_write_is_repeated(void **state)
+{
+        assert_int_equal(set(GPU, NULL), 0);
+        block_writes(true);
+        publish();
+        assert_int_equal(reserved(GPU, "VGPU"), 4);
+        block_writes(false);
+        publish();
+        start();
+        publish();
+        assert_int_equal(lift(GPU, NULL), 0);
+        publish();
+        assert_int_equal(reserved(GPU, "VGPU"), 1);
+}
+
 static void test_retired(void **state)
 {
         Error error = ERROR_NULL;
@@ -477,4 +533,5 @@ TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_retired, test_owners,
                 test_host, test_members_of_sets, test_foreign_trait_stays, test_devices,
                 test_a_device_that_is_withheld, test_reserved_changes_under_a_cordon,
                 test_first_document, test_bad_files, test_damaged_entries,
-                test_a_disk_that_cannot_be_written)
+                test_a_disk_that_cannot_be_written, test_the_trait_waits_for_its_record,
+                test_a_failed_write_is_repeated)
