@@ -514,8 +514,12 @@ static uint64_t sum_facts(const HostFacts *facts)
                 sum = sum_text(sum, facts->mdevs[i].uuid.text);
         for (size_t i = 0; facts && i < facts->n_domains; i++)
                 sum = sum_text(sum, facts->domains[i].name);
-        for (size_t i = 0; facts && i < facts->n_pci; i++)
+        for (size_t i = 0; facts && i < facts->n_devices; i++)
+                sum = sum_text(sum, facts->devices[i].resource_class);
+        for (size_t i = 0; facts && i < facts->n_pci; i++) {
+                sum = sum_text(sum, facts->pci[i].resource_class);
                 sum = (sum_text(sum, facts->pci[i].address) ^ facts->pci[i].managed) * SUM_PRIME;
+        }
         return sum;
 }
 
@@ -526,6 +530,7 @@ static void note_facts(BusDocuments *documents)
 
         if (sum != documents->facts_sum) {
                 bus_documents_note(documents, BUS_CLAIMS);
+                bus_documents_note(documents, BUS_HISTORY);
                 bus_documents_note(documents, BUS_EVENTS);
         }
         documents->facts_sum = sum;

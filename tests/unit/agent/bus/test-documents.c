@@ -5,6 +5,7 @@
 #include "formats/interface.h"
 #include "tests/fakes/bus.h"
 #include "tests/fixtures/claims.h"
+#include "tests/fixtures/host-facts.h"
 
 /* Fakes of the parts of the daemon that the documents read, linked before the library. The document
  * "audit" has one letter as its content. The document "claims" is read from a real database. */
@@ -12,6 +13,7 @@
 static char audit_text; /* content of "audit"; '0': there is no document */
 static unsigned n_made; /* how often "audit" was made */
 static ClaimService claims;
+static TrackerStatus status;
 
 const AuditorState *auditor_get_state(const Auditor *auditor)
 {
@@ -33,8 +35,6 @@ const ReshapeState *reshape_control_get_state(const ReshapeControl *control)
 
 TrackerView tracker_view(const Tracker *tracker)
 {
-        static const TrackerStatus status;
-
         return (TrackerView){ .status = &status };
 }
 
@@ -198,6 +198,34 @@ static void test_long_documents_are_given_up(void **state)
         claims.claims = NULL;
 }
 
+/* The documents with claims and events have names of guests, which come from the facts. */
+static void test_new_facts_change_the_long_documents(void **state)
+{
+        static const BusDocument of_facts[] = { BUS_CLAIMS, BUS_HISTORY, BUS_EVENTS };
+        static const char *const names[] = { BUS_DOCUMENT_CLAIMS, BUS_DOCUMENT_HISTORY,
+                                             BUS_DOCUMENT_EVENTS };
+        Fixture *fixture = *state;
+        FactsFixture guests;
+
+        fixture_create(fixture, "host VCPU=8");
+        make_facts(&guests);
+        claims.claims = fixture->claims;
+        claims.facts = &guests.facts;
+        begin();
+        status.n_cycles++;
+        for (size_t i = 0; i < ARRAY_SIZE(of_facts); i++)
+                (void)describe(names[i]);
+        facts_guest(&guests, 'g', "");
+        status.n_cycles++;
+        bus_documents_look(&documents);
+        for (size_t i = 0; i < ARRAY_SIZE(of_facts); i++)
+                assert_null(documents.texts[of_facts[i]].text);
+        end();
+        claims.facts = NULL;
+        claims.claims = NULL;
+        fixture_close(fixture);
+}
+
 static void test_unreadable_parts(void **state)
 {
         static const struct {
@@ -220,4 +248,5 @@ static void test_unreadable_parts(void **state)
 }
 
 TEST_MAIN_WITH(fixture_setup, fixture_teardown, test_signal_follows_a_read,
-               test_long_documents_are_given_up, test_unreadable_parts)
+               test_long_documents_are_given_up, test_new_facts_change_the_long_documents,
+               test_unreadable_parts)
