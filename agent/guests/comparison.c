@@ -116,7 +116,14 @@ static void move_expiry(ClaimService *service, const ClockJump *jump)
         }
 }
 
-/* Moves the times of missing guests and of recent claims. */
+/* Moves a time that can be from after the jump, too. Such a time, or 0, stays. */
+static void move_earlier(const ClockJump *jump, uint64_t *usec)
+{
+        if (*usec > 0 && clock_jump_is_before(jump, *usec))
+                *usec = clock_jump_move(jump, *usec);
+}
+
+/* Moves the times of missing guests, recent claims, released vGPUs and an urgent request. */
 static void move_memory(ClaimComparison *comparison, const ClockJump *jump)
 {
         for (size_t i = 0; i < comparison->memory.n_items; i++) {
@@ -127,8 +134,10 @@ static void move_memory(ClaimComparison *comparison, const ClockJump *jump)
                         missing->asked_usec = clock_jump_move(jump, missing->asked_usec);
         }
         for (size_t i = 0; i < comparison->n_recent; i++)
-                comparison->recent[i].when_usec =
-                        clock_jump_move(jump, comparison->recent[i].when_usec);
+                move_earlier(jump, &comparison->recent[i].when_usec);
+        for (size_t i = 0; i < comparison->n_released; i++)
+                move_earlier(jump, &comparison->released[i].when_usec);
+        move_earlier(jump, &comparison->urgent_usec);
 }
 
 static void log_jump(const ClockJump *jump)

@@ -31,14 +31,6 @@
  * a person who reads the file locks it only for a moment. */
 #define BUSY_USEC (500 * USEC_PER_MSEC)
 
-/* A virtual function that a claim had when the claim ended. A poll that began before can lack the
- * type of its vGPU. */
-typedef struct ReleasedVgpu {
-        char address[HOST_ADDRESS_SIZE];
-        char *type;         /* "nvidia-1428"; owned */
-        uint64_t when_usec; /* CLOCK_REALTIME of the end */
-} ReleasedVgpu;
-
 int claim_service_new(ClaimService **ret, const char *path, const char *host,
                       const ClaimSettings *settings)
 {

@@ -492,7 +492,7 @@ static void test_ends_of_time(void **state)
         assert_int_equal(clock_jump_move(&back, 5), 1);
 }
 
-/* A change of the clock moves the times of recent claims and of missing guests. */
+/* A change of the clock moves the times from before it. */
 static void test_a_clock_that_is_set_moves_times(void **state)
 {
         ClaimService *service = open_service(*state, NULL);
@@ -504,15 +504,23 @@ static void test_a_clock_that_is_set_moves_times(void **state)
         comparison->memory.items = calloc(1, sizeof(ReconcileMissing));
         comparison->memory.items[0] = (ReconcileMissing){ .claim_id = 1, .since_usec = 2 * NOW };
         comparison->memory.n_items = comparison->memory.n_allocated = 1;
+        comparison->released = calloc(2, sizeof(ReleasedVgpu));
+        comparison->n_released = comparison->n_released_allocated = 2;
         compare_alone(service);
         assert_int_equal(comparison->recent[0].when_usec, recent_usec);
         comparison->clock.real_usec -= YEAR; /* one year forward */
+        comparison->recent[0].when_usec = recent_usec - YEAR;
+        comparison->released[0].when_usec = recent_usec - YEAR;
+        comparison->released[1].when_usec = recent_usec;
+        comparison->urgent_usec = recent_usec - YEAR;
         compare_alone(service);
-        assert_in_range(comparison->recent[0].when_usec, recent_usec + YEAR - SEC,
-                        recent_usec + YEAR + SEC);
+        assert_in_range(comparison->recent[0].when_usec, recent_usec - SEC, recent_usec + SEC);
         assert_in_range(comparison->memory.items[0].since_usec, 2 * NOW + YEAR - SEC,
                         2 * NOW + YEAR + SEC);
         assert_int_equal(comparison->memory.items[0].asked_usec, 0);
+        assert_in_range(comparison->released[0].when_usec, recent_usec - SEC, recent_usec + SEC);
+        assert_int_equal(comparison->released[1].when_usec, recent_usec);
+        assert_in_range(comparison->urgent_usec, recent_usec - SEC, recent_usec + SEC);
         claim_service_free(service);
 }
 
