@@ -586,14 +586,12 @@ static bool is_reset_by_cleaning(const Update *update, const SnapshotDevice *the
         return host && host_clean_find(host, there) && host_clean_is_one_time(host, there);
 }
 
-/* Withholds a device that another one blocks, or that is not clean. The former reserved amount is
- * restored after that. */
+/* Withholds a present device. The former reserved amount is restored after that. */
 static void block(LedgerDevice *device, Inventory *record)
 {
         if (!device->withheld)
                 device->reserved = record->reserved;
         record->reserved = record->total;
-        device->missing = device->held = device->listed = false;
         device->withheld = true;
 }
 
@@ -602,31 +600,26 @@ static void block(LedgerDevice *device, Inventory *record)
 static void settle(Update *update, LedgerDevice *device, const SnapshotDevice *there,
                    Inventory *record)
 {
-        bool was_away = device->missing || device->held;
+        bool was_away = device->missing || device->held, unclean;
         uint64_t withheld = device->total;
 
         device->total = record->total;
         if (is_held(update, device)) {
-                record->reserved = record->total;
+                block(device, record);
                 device->missing = device->listed = false;
-                device->withheld = true;
                 return;
         }
-        if (note_unclean(update, device, there)) {
+        unclean = note_unclean(update, device, there);
+        if (unclean || device->blocker[0]) {
                 block(device, record);
-                if (is_reset_by_cleaning(update, there))
+                if (unclean && is_reset_by_cleaning(update, there))
                         device->reserved = 0;
-                return;
-        }
-        if (device->blocker[0]) {
-                block(device, record);
-                return;
-        }
-        if (is_computed(update, device, there)) {
+        } else if (is_computed(update, device, there)) {
                 device->withheld = false;
                 device->reserved = 0;
-        } else
+        } else {
                 release(device, withheld, record);
+        }
         device->missing = device->held = device->listed = false;
         if (was_away)
                 update->change(device, DEVICE_CHANGE_BACK, update->userdata);

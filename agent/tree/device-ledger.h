@@ -116,7 +116,7 @@ typedef struct DeviceUpdateInput {
 
 typedef enum DeviceChange {
         DEVICE_CHANGE_MISSING,
-        DEVICE_CHANGE_BACK,      /* its capacity can be used again */
+        DEVICE_CHANGE_BACK,      /* it can be blocked or not clean now */
         DEVICE_CHANGE_FORGOTTEN, /* it was missing, and is not expected any more */
 } DeviceChange;
 

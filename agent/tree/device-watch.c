@@ -190,8 +190,8 @@ static void on_device_change(const LedgerDevice *device, DeviceChange change, vo
                           (unsigned long long)device->total, device->resource_class);
                 break;
         case DEVICE_CHANGE_BACK:
-                log_event(LOG_NOTICE, MESSAGE_DEVICE_BACK, fields,
-                          "Device %s is back; its capacity can be used again.", device->name);
+                log_event(LOG_NOTICE, MESSAGE_DEVICE_BACK, fields, "Device %s is back.",
+                          device->name);
                 break;
         case DEVICE_CHANGE_FORGOTTEN:
                 log_event(LOG_NOTICE, MESSAGE_DEVICE_FORGOTTEN, fields,

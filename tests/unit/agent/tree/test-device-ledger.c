@@ -481,6 +481,42 @@ static void test_a_blocked_device_is_withheld(void **state)
         device_ledger_done(&ledger);
 }
 
+/* A missing device that comes back blocked or not clean is reported once. */
+static void test_a_withheld_device_is_reported_as_back(void **state)
+{
+        static const struct {
+                const char *there;
+                int unclean;
+        } cases[] = { { CARD_A PASSED_WHOLE, -1 }, { CARD_A, UNCLEAN_HELD } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                const Cycle cycles[] = {
+                        { CARD_A, BOOT_1, CONFIG_1, true, "4/0", "", 0 },
+                        { NO_GPU, BOOT_2, CONFIG_1, false, "4/4", "-", 1 },
+                        { cases[i].there, BOOT_2, CONFIG_1, true, "4/4", "+", 2 },
+                        { cases[i].there, BOOT_2, CONFIG_1, true, "4/4", "", 3 },
+                        { CARD_A, BOOT_2, CONFIG_1, true, "4/0", "", 4 },
+                };
+                DeviceLedger ledger = DEVICE_LEDGER_INIT;
+
+                for (size_t j = 0; j < ARRAY_SIZE(cycles); j++) {
+                        char about[48];
+
+                        snprintf(about, sizeof(about), "case %zu, cycle %zu", i, j);
+                        unclean_state = j == 2 || j == 3 ? cases[i].unclean : -1;
+                        withheld_words = j != 2 && j != 3 ? NULL
+                                         : cases[i].unclean < 0
+                                                 ? "cn1_pci_0000_41_00_0 (blocked: a guest has "
+                                                   "0000:41:00.0)"
+                                                 : "";
+                        run_cycle(&ledger, &cycles[j], 0, about);
+                        pass_through_json(&ledger);
+                }
+                device_ledger_done(&ledger);
+        }
+        withheld_words = NULL;
+}
+
 /* A device is withheld from the claim on. The words come when its cleaning begins. */
 static void test_an_unclean_device_is_withheld(void **state)
 {
@@ -704,6 +740,7 @@ TEST_MAIN(test_devices_after_a_reboot, test_a_listed_device_that_offers_nothing_
           test_a_device_that_a_consumer_holds_stays_withheld,
           test_the_operators_reservation_survives_another_total,
           test_flapping_device_stays_withheld, test_another_device,
-          test_a_blocked_device_is_withheld, test_an_unclean_device_is_withheld,
-          test_due_time_of_devices, test_withheld_below_its_cell, test_bad_json,
-          test_a_uuid_that_another_provider_has, test_hold_from_the_future_is_ignored)
+          test_a_blocked_device_is_withheld, test_a_withheld_device_is_reported_as_back,
+          test_an_unclean_device_is_withheld, test_due_time_of_devices,
+          test_withheld_below_its_cell, test_bad_json, test_a_uuid_that_another_provider_has,
+          test_hold_from_the_future_is_ignored)
