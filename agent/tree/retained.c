@@ -455,21 +455,25 @@ static int note(Retained *retained, const RetainedTrees *trees, const Provider *
         return 0;
 }
 
-/* Puts an inventory back into tree, with all of it reserved. An unknown use is recorded only for an
- * inventory that was retained before: the answer can still show that it is free. */
+/* Puts an inventory back into tree, with all of it reserved. An invalid inventory of Placement
+ * cannot be sent, so neither it nor its provider is put back. An unknown use is recorded only for
+ * an inventory that was retained before: the answer can still show that it is free. */
 static int retain(Retained *retained, const RetainedTrees *trees, const Provider *provider,
                   const InventoryRecord *record, RetainedUse use, ProviderTree *tree)
 {
         Inventory capped = record->inventory;
         Provider *after;
-        int r = bring_back(trees->before, provider, tree, &after);
+        int r;
 
+        capped.reserved = capped.total;
+        if (inventory_invalid_field(&capped))
+                return 0;
+        r = bring_back(trees->before, provider, tree, &after);
         if (r < 0 || !after)
                 return r;
-        capped.reserved = capped.total;
         r = provider_set_inventory(after, record->resource_class, &capped);
-        if (r < 0) /* an invalid inventory of Placement cannot be sent, so it is not retained */
-                return r == -ENOMEM ? r : 0;
+        if (r < 0)
+                return r;
         if (!trees->known || (use == RETAINED_USE_UNKNOWN &&
                               !find_item(retained, &provider->uuid, record->resource_class)))
                 return 0;

@@ -146,6 +146,19 @@ static void test_a_provider_comes_back_below_its_own(void **state)
         assert_string_equal(provider_tree_find(scene.placement, &provider->parent)->name, "cell");
 }
 
+/* An inventory that cannot be sent does not bring its provider back without it. */
+static void test_an_invalid_inventory_is_not_retained(void **state)
+{
+        Provider *gpu = provider_tree_find_name(scene.placement, "gpu");
+        ProviderTree *tree;
+
+        gpu->inventories[0].inventory.step_size = 0;
+        tree = make("host VCPU=8 DISK_GB=100", false);
+        assert_null(provider_tree_find_name(tree, "gpu"));
+        assert_non_null(provider_tree_find_name(tree, "pf"));
+        provider_tree_free(tree);
+}
+
 static void test_unknown_holders_count_as_holders(void **state)
 {
         ProviderTree *tree = make("host VCPU=8 DISK_GB=100", false);
@@ -231,4 +244,5 @@ static void test_damaged_entries(void **state)
 
 TEST_MAIN_AFTER(log_set_level(LOG_EMERG), begin, end, test_allocated_inventory_stays_reserved,
                 test_a_provider_comes_back_below_its_own, test_unknown_holders_count_as_holders,
-                test_an_old_answer_is_forgotten, test_damaged_entries, test_words)
+                test_an_invalid_inventory_is_not_retained, test_an_old_answer_is_forgotten,
+                test_damaged_entries, test_words)
