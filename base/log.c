@@ -61,10 +61,9 @@ const char *log_level_to_text(int level)
         return level >= 0 && level < (int)ARRAY_SIZE(level_names) ? level_names[level] : NULL;
 }
 
-/* Returns true if standard error is the journal's stream. The variable JOURNAL_STREAM has device
- * and inode of the stream that systemd connected (sd-journal(3)). They must be those of standard
- * error. */
-static bool stderr_is_journal(void)
+/* The variable JOURNAL_STREAM has device and inode of the stream that systemd connected
+ * (sd-journal(3)). They must be those of standard error. */
+bool log_is_to_journal(void)
 {
         const char *stream = getenv("JOURNAL_STREAM");
         unsigned long long device, inode;
@@ -127,7 +126,7 @@ void log_write(int level, const char *file, int line, const char *func, const ch
         va_end(ap);
         if (n >= 0) {
                 text_sanitize(text, ' ');
-                if (!stderr_is_journal() ||
+                if (!log_is_to_journal() ||
                     write_journal(level, file, line, func, message_id, fields, text) < 0)
                         write_text(level, text);
         }

@@ -31,6 +31,9 @@ int log_level_from_text(const char *text);
 /* Returns the name of a level, NULL: there is no such level. */
 const char *log_level_to_text(int level);
 
+/* Returns true if standard error is the journal's stream. */
+bool log_is_to_journal(void);
+
 /* Writes one message, also at a level that is not shown: log_event() compares the level. Can block
  * on the journal or on standard error. Failures are not reported. The id (of base/message-ids.h)
  * and the fields can be NULL. The fields are name, value, …, NULL; a NULL value omits its field.

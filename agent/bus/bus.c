@@ -292,7 +292,7 @@ static const sd_bus_vtable vtable[] = {
 /* Returns the target that base/log.h has chosen. It cannot be changed. */
 static const char *log_target(void)
 {
-        return getenv("JOURNAL_STREAM") ? "journal" : "console";
+        return log_is_to_journal() ? "journal" : "console";
 }
 
 static int get_log_text(sd_bus *bus, const char *path, const char *interface, const char *property,

@@ -197,6 +197,7 @@ static void test_journal_fields(void **state)
                   LOG_FIELDS(LOG_FIELD_DEVICE, "pci_0000_41_00_0", LOG_FIELD_CLAIM, NULL,
                              LOG_FIELD_STATUS, "409"),
                   "device %s", "lost\n");
+        assert_true(log_is_to_journal());
         assert_string_equal(end_capture(&capture), "");
         assert_non_null(strstr(journal, "PRIORITY=4\nMESSAGE=device lost \nCODE_FILE="));
         assert_non_null(strstr(journal, "\nCODE_FUNC=test_journal_fields\n"));
@@ -243,6 +244,7 @@ static void test_foreign_journal_stream_table(void **state)
 
                 begin_capture(&capture);
                 setenv("JOURNAL_STREAM", streams[i], 1);
+                assert_false(log_is_to_journal());
                 log_info("text");
                 assert_string_equal(end_capture(&capture), "text\n");
                 assert_string_equal(journal, "");
