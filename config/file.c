@@ -188,13 +188,20 @@ static int add_entry(Reader *reader, char *key, char *value)
         return 0;
 }
 
+size_t config_file_find_name(const char *line, size_t n)
+{
+        size_t n_name = 0;
+
+        while (n_name < n && line[n_name] != '=' && line[n_name] != ':')
+                n_name++;
+        return n_name;
+}
+
 static int read_setting(Reader *reader, const char *line, size_t n, Error *reterr)
 {
-        size_t n_key = 0;
+        size_t n_key = config_file_find_name(line, n);
         char *key;
 
-        while (n_key < n && line[n_key] != '=' && line[n_key] != ':')
-                n_key++;
         if (n_key == n)
                 return refuse(reader, "the line is not of the form OPTION = VALUE", reterr);
         if (!reader->section)

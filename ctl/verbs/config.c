@@ -5,9 +5,9 @@
  *
  * "cat-config" copies the files line by line and hides values. Invariant: a value in a section of
  * the agent or of another service is printed only if the agent knows the option and it is no
- * secret. An unknown option can be a secret of another service in a pasted file. In comments and in
- * sections with names (ConfigKind), only values with the name of a secret are hidden. A hidden
- * value is hidden with all lines that continue it.
+ * secret. An unknown option can be a secret of another service in a pasted file, and so can a line
+ * that is no setting. In comments and in sections with names (ConfigKind), only values with the
+ * name of a secret are hidden. A hidden value is hidden with all lines that continue it.
  *
  * For "doctor", ctl_config_examine() loads the configuration, and checks with the rights of the
  * service's user the files that a start opens. It also checks the sandbox of the unit, and compares
@@ -34,6 +34,7 @@
 typedef struct Place {
         char section[128];
         bool in_secret; /* continuation lines belong to a hidden value */
+        bool in_value;  /* continuation lines belong to a value that is shown */
 } Place;
 
 static void enter_section(Place *place, const char *line)
@@ -64,51 +65,54 @@ static bool may_show(const Place *place, const char *key, bool comment)
         return option && !option->secret;
 }
 
-/* Prints a line that sets an option, or would without its comment mark, with a hidden value.
- * Returns false and prints nothing if the value can be shown. n_key: length of the key. */
-static bool print_setting(Place *place, const char *line, size_t n_key, FILE *output)
+/* Returns the length of the text without white space at its end. n: its length. */
+static size_t trim_end(const char *text, size_t n)
 {
-        const char *start = line + strspn(line, "#; \t");
+        while (n > 0 && isspace((unsigned char)text[n - 1]))
+                n--;
+        return n;
+}
+
+/* Checks whether a line of n bytes can be printed, and enters a section. The key of a setting can
+ * have a comment mark in front of it. ret_n_key: length of the line up to the end of its key; 0:
+ * the line is no setting. */
+static bool may_show_line(Place *place, const char *line, size_t n, size_t *ret_n_key)
+{
+        const size_t n_before = MIN(strspn(line, "#; \t"), n);
+        const size_t n_name = n_before + config_file_find_name(line + n_before, n - n_before);
+        const bool comment = n > 0 && strchr("#;", line[0]);
         char key[128];
 
-        snprintf(key, sizeof(key), "%.*s", (int)n_key, start);
-        if (may_show(place, key, strchr("#;", line[0])))
-                return false;
-        fprintf(output, "%.*s = " HIDDEN "\n", (int)(start + n_key - line), line);
-        return true;
+        *ret_n_key = 0;
+        if (line[0] == '[') {
+                enter_section(place, line);
+                if (line[n - 1] == ']')
+                        return true;
+        }
+        if (n_name == n)
+                return n == 0 || comment || (place->in_value && isspace((unsigned char)line[0]));
+        *ret_n_key = n_before + trim_end(line + n_before, n_name - n_before);
+        snprintf(key, sizeof(key), "%.*s", (int)(*ret_n_key - n_before), line + n_before);
+        return may_show(place, key, comment);
 }
 
-/* Returns the length of the key if the line has the form of a setting, else 0. A comment mark
- * before the key is skipped. */
-static size_t find_key(const char *line)
-{
-        const char *start = line + strspn(line, "#; \t");
-        size_t n = strcspn(start, "=: \t\n");
-        const char *rest = start + n + strspn(start + n, " \t");
-
-        return rest[0] == '=' || rest[0] == ':' ? n : 0;
-}
-
-/* Prints a line, or drops it if it continues a hidden value. */
+/* Prints a line or hides the value in it. Drops a line that continues a hidden value. */
 static void print_line(Place *place, const char *line, FILE *output)
 {
-        bool goes_on = isspace((unsigned char)line[0]);
-        size_t n_key = find_key(line);
+        size_t n = trim_end(line, strlen(line)), n_key;
+        bool shown;
 
         /* An empty line ends a value. It is dropped too, because the next line can begin with a
          * blank and show the rest of the value. */
-        if (place->in_secret && goes_on)
+        if (place->in_secret && isspace((unsigned char)line[0]))
                 return;
-        place->in_secret = false;
-        if (line[0] == '[')
-                enter_section(place, line);
-        else if (n_key > 0 && print_setting(place, line, n_key, output)) {
-                place->in_secret = true;
-                return;
-        }
-        fputs(line, output);
-        if (line[0] && line[strlen(line) - 1] != '\n')
-                fputc('\n', output);
+        shown = may_show_line(place, line, n, &n_key);
+        place->in_secret = !shown;
+        place->in_value = shown && n > 0 && !strchr("#;[", line[0]);
+        if (shown)
+                fprintf(output, "%.*s\n", (int)n, line);
+        else
+                fprintf(output, "%.*s%s" HIDDEN "\n", (int)n_key, line, n_key > 0 ? " = " : "");
 }
 
 /* Prints a file below its name. */

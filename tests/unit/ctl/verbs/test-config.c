@@ -43,6 +43,11 @@ static void test_secrets_are_not_shown(void **state)
                 /* Pasted from nova.conf: the agent does not know these options. */
                 { "[database]\nconnection = mysql://a:hush@b\n",
                   "[database]\nconnection = (not shown)\n" },
+                { "[DEFAULT]\nAdmin password: hush\nmy token = hush\n= hush\n",
+                  "[DEFAULT]\nAdmin password = (not shown)\nmy token = (not shown)\n(not shown)\n" },
+                { "[DEFAULT]\nhush\n[placement] token = hush\n[hush\n",
+                  "[DEFAULT]\n(not shown)\n[placement] token = (not shown)\n(not shown)\n" },
+                { "[DEFAULT]\nhost = a\n\n  hush\n", "[DEFAULT]\nhost = a\n\n(not shown)\n" },
                 { "[mdev_nvidia-35]\nmax_instances = 2\n",
                   "[mdev_nvidia-35]\nmax_instances = 2\n" },
                 { "[vgpu_nvidia-35]\ndevice_addresses = 0000:41:00.0\n",
