@@ -415,11 +415,15 @@ static int check_host(const CtlVerb *verb, const CtlOptions *options, Error *ret
 {
         if (options->hosts.n > 1 && strcmp(verb->name, "watch") == 0)
                 return error_setf(reterr, EINVAL, "watch supports only one host");
-        if (!options->host || ((verb->flags & CTL_VERB_REMOTE) && !options->config))
+        if (!options->host ||
+            ((verb->flags & CTL_VERB_REMOTE) && !options->config && !options->driver))
                 return 0;
-        if (verb->flags & CTL_VERB_REMOTE)
+        if ((verb->flags & CTL_VERB_REMOTE) && options->config)
                 return error_setf(reterr, EINVAL,
                                   "--config is a file of this host. Do not use it with --host");
+        if (verb->flags & CTL_VERB_REMOTE)
+                return error_setf(reterr, EINVAL,
+                                  "--driver polls this host. Do not use it with --host");
         return error_setf(
                 reterr, EINVAL,
                 "%s reads files and devices of its own host. Run it there: ssh %.60s computectl %s",

@@ -81,6 +81,7 @@ static const struct {
         { { "-H", "root@h", "status" }, "status", NULL },
         { { "status", "--host=h:22" }, "status", NULL },
         { { "discover", "-H", "h", "-c", "x" }, NULL, "--config" },
+        { { "discover", "-H", "h", "--driver", "linux" }, NULL, "--driver" },
         { { "verify", "-H", "h" }, NULL, "ssh h computectl verify" },
         { { "doctor", "-H", "h" }, NULL, "ssh h computectl doctor" },
         { { "cat-config", "-H", "h" }, NULL, "its own host" },
