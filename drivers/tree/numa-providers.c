@@ -259,7 +259,9 @@ static uint64_t cell_memory_mb(const Shares *shares, const SnapshotCell *cell)
 }
 
 /* Sets the inventory of a class, unless the amount is 0. Without a configured ratio, that of "from"
- * or heir stays (class_amount_record()). */
+ * or heir stays (class_amount_record()). The reserved amount is limited to the total, because the
+ * host's is shared out over offered cells only. Placement rejects an inventory that reserves
+ * more. */
 static int set_amount(const ClassAmount *amount, const Provider *heir, Provider *from, Provider *to,
                       Error *reterr)
 {
@@ -269,6 +271,7 @@ static int set_amount(const ClassAmount *amount, const Provider *heir, Provider 
         if (amount->total == 0)
                 return 0;
         record = class_amount_record(amount, from, heir);
+        record.reserved = MIN(record.reserved, record.total);
         r = provider_set_inventory(to, amount->resource_class, &record);
         return r < 0 ? error_prefixf(reterr, r, "Inventory %s of %s", amount->resource_class,
                                      to->name)
@@ -287,10 +290,9 @@ static int set_pages(const HostConfig *config, const CellShare *share, uint64_t 
                 ClassAmount amount = {
                         .resource_class = huge_pages_class(MAX(pages->size_kib, 1), name),
                         .total = MIN(pages->count, INVENTORY_MAX_AMOUNT),
-                        .reserved = share->is_offered ? MIN(huge_pages_reserved(config, cell->id,
-                                                                                pages->size_kib),
-                                                            pages->count)
-                                                      : MIN(pages->count, INVENTORY_MAX_AMOUNT),
+                        .reserved = share->is_offered
+                                            ? huge_pages_reserved(config, cell->id, pages->size_kib)
+                                            : pages->count,
                         .ratio = 1.0,
                 };
                 int r;

@@ -215,6 +215,9 @@ static void test_cells_that_lack_cpus_or_memory_are_reserved(void **state)
                 { PINNED_HOST("0-3", "4194304"), "0-3", "4-7", false,
                   "only offline CPUs (4-7), so no PCPU is offered",
                   "NUMA0 MEMORY_MB=8192/12 VCPU=4/0; NUMA1 MEMORY_MB=4096/4096 PCPU=1/1" },
+                /* more reserved CPUs than the offered cell has */
+                { PINNED_HOST("0-7", "0"), NULL, NULL, false, NULL,
+                  "NUMA0 MEMORY_MB=8192/12 VCPU=4/4; NUMA1 VCPU=4/4" },
         };
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -225,6 +228,7 @@ static void test_cells_that_lack_cpus_or_memory_are_reserved(void **state)
                 config.cpu_dedicated_set = cases[i].dedicated;
                 config.cpu_power_management = cases[i].power;
                 config.reserved_host_memory_mb = 12;
+                config.reserved_host_cpus = cases[i].shared ? 0 : 5;
                 host_update(&config, cases[i].host, tree, NULL,
                             cases[i].words ? DRIVER_UPDATED_IN_PART : DRIVER_UPDATED,
                             cases[i].words);
