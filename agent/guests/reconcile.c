@@ -18,7 +18,7 @@
  * these have changed (is_current()). Then another comparison is due, which decides again. Reasons
  * and evidence of actions are constant texts. The guest of an action is in Seen or in the facts,
  * and a later turn looks it up again. A decision that was made for a new claim database, with all
- * consumers of Placement, marks the database as read if no action failed. */
+ * consumers of Placement, marks the database as read if no action failed or was left out. */
 
 #include "agent/guests/reconcile.h"
 
@@ -124,14 +124,15 @@ static int forward(int r, const Error *words, Error *reterr)
 }
 
 /* Records that all consumers of the host were read from Placement for a new claim database, and
- * that they have their claims now. */
+ * that they have their claims now. Records nothing if an action was left out: the next comparison
+ * must have all consumers too. */
 static int end_unread(const Turn *turn, Error *reterr)
 {
         const Reconcile *reconcile = &turn->run->decided;
         size_t n = 0;
         int r;
 
-        if (!turn->work.order->unread || !turn->work.order->complete)
+        if (!turn->work.order->unread || !turn->work.order->complete || turn->run->is_outdated)
                 return 0;
         r = claims_note_read(turn->work.claims, reterr);
         if (r != 0)
