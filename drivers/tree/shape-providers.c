@@ -39,25 +39,55 @@ static const SnapshotDevice *find_device(const Snapshot *snapshot, const char *a
         return NULL;
 }
 
+/* Returns whether guests can get the device in vGPUs. */
+static bool has_vgpus(const HostConfig *config, const SnapshotDevice *device)
+{
+        const HostMdevType *type = mdev_type_of_device(config, device);
+        VgpuTypeSet allowed = device->is_vgpu_function ? vgpu_types_allowed(config, device) : 0;
+
+        for (size_t i = 0; i < config->n_mdev_types && i < VGPU_TYPES_MAX; i++)
+                if (allowed & UINT64_C(1) << i &&
+                    snapshot_find_mdev_type(device, config->mdev_types[i].type))
+                        return true;
+        return type && snapshot_find_mdev_type(device, type->type);
+}
+
+/* Checks a device that is a member of the set or on the card of that member. */
+static int check_device(const HostConfig *config, const DeviceSet *set, const char *member,
+                        const SnapshotDevice *device, Error *reterr)
+{
+        const bool same = strcmp(device->address, member) == 0;
+        const char *what =
+                pci_specs_find(&config->pci_specs, device) ? "also matches [pci] device_spec"
+                : has_vgpus(config, device) ? "is also a device of [devices] enabled_mdev_types"
+                                            : NULL;
+
+        if (!what)
+                return 0;
+        return error_setf(reterr, EINVAL,
+                          "[device_shapes %s]: %s%s%s %s. Remove %s from one of them", set->name,
+                          device->address, same ? "" : " of the same card as ", same ? "" : member,
+                          what, same ? "it" : "the card");
+}
+
 int shape_check(const HostConfig *config, const Snapshot *snapshot, const DeviceSet *set,
                 Error *reterr)
 {
         const char *address;
 
         for (size_t i = 0; (address = device_set_device(set, i)); i++) {
-                const SnapshotDevice *device = find_device(snapshot, address);
-                const HostMdevType *type = device ? mdev_type_of_device(config, device) : NULL;
+                const SnapshotDevice *member = find_device(snapshot, address);
+                const char *card = member ? member->physical_function : "";
 
-                if (device && pci_specs_find(&config->pci_specs, device))
-                        return error_setf(
-                                reterr, EINVAL,
-                                "[device_shapes %s]: %s also matches [pci] device_spec. Remove it from one of them",
-                                set->name, address);
-                if (type && snapshot_find_mdev_type(device, type->type))
-                        return error_setf(
-                                reterr, EINVAL,
-                                "[device_shapes %s]: %s is also a device of [devices] enabled_mdev_types. Remove it from one of them",
-                                set->name, address);
+                for (size_t j = 0; j < snapshot->n_devices; j++) {
+                        const SnapshotDevice *device = &snapshot->devices[j];
+
+                        if ((strcmp(device->address, address) == 0 ||
+                             strcmp(device->physical_function, address) == 0 ||
+                             (card[0] && strcmp(device->address, card) == 0)) &&
+                            check_device(config, set, address, device, reterr) < 0)
+                                return -EINVAL;
+                }
         }
         return 0;
 }

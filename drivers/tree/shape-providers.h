@@ -25,8 +25,8 @@
 void shape_name(const DeviceSet *set, char ret[static SHAPE_NAME_SIZE]);
 
 /* Checks that no device of the set can be given out in another way too: as a device of [pci]
- * device_spec, or in vGPUs. Does not check the virtual functions of the devices. Returns -EINVAL
- * with words. */
+ * device_spec, or in vGPUs. The virtual functions of a device and its physical function count as
+ * the device. Returns -EINVAL with words. */
 int shape_check(const HostConfig *config, const Snapshot *snapshot, const DeviceSet *set,
                 Error *reterr);
 

@@ -13,6 +13,10 @@
 #define VF                                                                        \
         "{'name': 'vf', 'address': '0000:02:01.0', 'is_pci': true, 'vendor_id': " \
         "4318, 'product_id': 7865, 'physical_function': '0000:02:00.0'}"
+#define VGPU                                                                             \
+        "{'name': 'vgpu', 'address': '0000:02:02.0', 'is_pci': true, 'vendor_id': 4318," \
+        " 'physical_function': '0000:02:00.0', 'is_vgpu_function': true, 'mdev_types': " \
+        "[{'id': 'nvidia-35', 'name': 't', 'available_instances': 1}]}"
 #define HOST(devices) "'devices': [" devices "]"
 #define GUEST(address)                                                                        \
         ", 'domains': [{'uuid': '5d0b6c3e-8a53-4c0f-9d62-3a1d7b6b4e02', 'state': 'running', " \
@@ -158,12 +162,23 @@ static void test_contradictions_withhold_the_set(void **state)
         describe(tree, text, sizeof(text));
         assert_string_equal(text, NAME "4 2 4 2");
         pci_specs_done(&config.pci_specs);
+        assert_int_equal(specs_add(&config.pci_specs, "{'address': '0000:02:01.0'}", NULL), 0);
+        assert_int_equal(update(tree, &config, HOST(GPUS "," VF), "", "", &problem), 0);
+        assert_string_equal(problem.text,
+                            "[device_shapes hgx]: 0000:02:01.0 of the same card as 0000:02:00.0 "
+                            "also matches [pci] device_spec. Remove the card from one of them");
+        pci_specs_done(&config.pci_specs);
         config.mdev_types = &type;
         config.n_mdev_types = 1;
         assert_int_equal(update(tree, &config, mdevs, "", "", &problem), 0);
         assert_string_equal(problem.text,
                             "[device_shapes hgx]: 0000:01:00.0 is also a device of [devices] "
                             "enabled_mdev_types. Remove it from one of them");
+        assert_int_equal(update(tree, &config, HOST(GPUS "," VGPU), "", "", &problem), 0);
+        assert_string_equal(problem.text,
+                            "[device_shapes hgx]: 0000:02:02.0 of the same card as 0000:02:00.0 is "
+                            "also a device of [devices] enabled_mdev_types. Remove the card from "
+                            "one of them");
         device_set_done(&shapes.set);
 }
 
