@@ -71,9 +71,9 @@ static int add_baseline(Snapshot *facts, virConnectPtr connection, const char *a
                 return note_failure(facts, connection, "Cannot get the features of the CPU model",
                                     model, &facts->features_incomplete, reterr);
         r = cpu_model_read_features(expanded, &facts->cpu_features, &error);
-        return r < 0 && r != -ENOMEM
-                       ? add_problem(facts, &error, &facts->features_incomplete, reterr)
-                       : r;
+        if (r == -ENOMEM)
+                return error_oom(reterr);
+        return r < 0 ? add_problem(facts, &error, &facts->features_incomplete, reterr) : 0;
 }
 
 /* Adds the features of the host's own CPU: its baseline, or the features of the capabilities if
