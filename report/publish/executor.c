@@ -555,14 +555,21 @@ static uint64_t limit(const Executor *executor)
         return executor->serial ? 1 : session_get_statistics(executor->session)->max_connections;
 }
 
-/* Ends the pauses, because no further request is sent. These steps fail, and the mirror forgets
- * their providers, because the results are unknown. */
-static void end_pauses(Executor *executor)
+/* Returns whether the step was sent and has no end yet. Its write can have reached Placement, also
+ * if the answer was a 500. */
+static bool has_unknown_result(const ExecutorStep *step)
+{
+        return step->n_tries > 0 && step->state < STEP_DONE;
+}
+
+/* Ends the steps that would start again, because no further request is sent. They fail, and the
+ * mirror forgets their providers. */
+static void end_retries(Executor *executor)
 {
         for (size_t i = 0; i < executor->plan->n_steps; i++) {
                 ExecutorStep *step = &executor->steps[i];
 
-                if (step->state != STEP_PAUSING)
+                if (step->state == STEP_RUNNING || !has_unknown_result(step))
                         continue;
                 step->pause = sd_event_source_disable_unref(step->pause);
                 step_forget(step->step, executor->mirror);
@@ -581,7 +588,7 @@ static void pump(Executor *executor)
                         step_start(&executor->steps[i]);
         }
         if (executor->stopping)
-                end_pauses(executor);
+                end_retries(executor);
         if (executor->n_running == 0 && executor->n_pausing == 0)
                 sd_event_source_set_enabled(executor->deferred, SD_EVENT_ONESHOT);
 }
@@ -714,7 +721,7 @@ Executor *executor_free(Executor *executor)
         for (size_t i = 0; executor->steps && i < executor->plan->n_steps; i++) {
                 ExecutorStep *step = &executor->steps[i];
 
-                if (step->call)
+                if (has_unknown_result(step))
                         step_forget(step->step, executor->mirror);
                 session_call_cancel(step->call);
                 sd_event_source_disable_unref(step->pause);

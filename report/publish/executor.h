@@ -75,6 +75,7 @@ int executor_new(Executor **ret, sd_event *event, Session *session, Mirror *mirr
 /* Returns the progress in steps of the plan. */
 void executor_get_progress(const Executor *executor, Progress *ret);
 
-/* Cancels the requests under way. The mirror forgets the providers that they wrote. */
+/* Cancels the requests under way, and those that would be sent again after a 500. The mirror
+ * forgets the providers that they wrote. */
 Executor *executor_free(Executor *executor);
 DEFINE_CLEANUP(Executor *, executor_free);

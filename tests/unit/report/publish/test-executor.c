@@ -602,6 +602,38 @@ static void test_free_under_way(void **state)
         assert_int_equal(generation_of(run.mirror, "a"), 11);
 }
 
+/* After a 500 the result of the write is unknown, whether the step pauses or waits for its turn. */
+static void test_free_before_a_retry(void **state)
+{
+        static const FakeAnswer answers[][2] = {
+                { ANSWER("host/inventories", 500, "<html>oops</html>") },
+                { ANSWER("host/inventories", 500, LOCKED),
+                  { .match = "a/inventories", .never = true } },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+                _cleanup_(run_done) Run run = { 0 };
+
+                fake_http_begin(SCRIPT(answers[i][0], answers[i][1]), NAMES);
+                run_begin(&run, "host VCPU=1 | a VCPU=1", "host VCPU=2 | a VCPU=2", NULL, 2);
+                while (run.memory.n_retries == 0)
+                        assert_true(sd_event_run(run.event, UINT64_MAX) >= 0);
+                run.executor = executor_free(run.executor);
+                assert_int_equal(generation_of(run.mirror, "host"), -1);
+        }
+}
+
+/* A fatal answer ends a step that waits for its turn after a 500. */
+static void test_a_fatal_outcome_before_a_retry(void **state)
+{
+        _cleanup_(run_done) Run run = { 0 };
+
+        run_all(&run, SCRIPT(ANSWER("host/inventories", 500, LOCKED), ANSWER("", 403, "")),
+                "host VCPU=1 | a VCPU=1", "host VCPU=2 | a VCPU=2", NULL, 2, REPORT_E_FORBIDDEN);
+        assert_int_equal(fake_http_get_n_requests(), 2);
+        assert_int_equal(generation_of(run.mirror, "host"), -1);
+}
+
 static void test_many_steps(void **state)
 {
         char text[16000] = "host VCPU=1 | ";
@@ -694,5 +726,6 @@ TEST_MAIN(test_plan_is_executed, test_deleted_providers_reach_the_receiver, test
           test_name_is_taken, test_name_is_our_own, test_locked_database,
           test_a_database_locked_by_ourselves, test_serial_manners, test_other_500,
           test_500_for_ever_ends, test_reshape_meets_trouble, test_refusal_forgets_names,
-          test_free_under_way, test_many_steps, test_batch, test_batch_meets_trouble,
+          test_free_under_way, test_free_before_a_retry, test_a_fatal_outcome_before_a_retry,
+          test_many_steps, test_batch, test_batch_meets_trouble,
           test_batch_behind_a_failed_creation)
