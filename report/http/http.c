@@ -45,7 +45,8 @@ struct HttpTransfer {
         bool writes;
         bool stands; /* active and stalled, when on_watch() last found a crowd */
         uint64_t started_usec;
-        CURLcode code; /* valid when it has ended */
+        unsigned endpoint_number; /* number of the endpoint that the handle was set up for */
+        CURLcode code;            /* valid when it has ended */
 };
 
 typedef TAILQ_HEAD(TransferList, HttpTransfer) TransferList;
@@ -53,6 +54,7 @@ typedef TAILQ_HEAD(TransferList, HttpTransfer) TransferList;
 struct HttpClient {
         HttpConfig config;
         HttpEndpoint endpoint;
+        unsigned endpoint_number; /* number of the present endpoint */
         sd_event *event;
         sd_event_source *deferred;
         HttpLoop *loop;
@@ -80,16 +82,17 @@ static void init_curl(void)
 }
 
 /* Frees a transfer. Keeps its handle for another one after a success, unless the callback freed the
- * client. */
+ * client or the handle has the options of an earlier endpoint. */
 static HttpTransfer *transfer_free(HttpTransfer *transfer)
 {
-        bool ended_well;
+        bool is_kept;
 
         if (!transfer)
                 return NULL;
-        ended_well =
-                transfer->client && transfer->state == TRANSFER_ENDED && transfer->code == CURLE_OK;
-        http_exchange_done(&transfer->exchange, ended_well ? &transfer->client->handles : NULL);
+        is_kept = transfer->client && transfer->state == TRANSFER_ENDED &&
+                  transfer->code == CURLE_OK &&
+                  transfer->endpoint_number == transfer->client->endpoint_number;
+        http_exchange_done(&transfer->exchange, is_kept ? &transfer->client->handles : NULL);
         free(transfer);
         return NULL;
 }
@@ -154,6 +157,7 @@ static void start_queued(HttpClient *client)
 
         while ((transfer = next_queued(client))) {
                 TAILQ_REMOVE(&client->queued, transfer, link);
+                transfer->endpoint_number = client->endpoint_number;
                 if (!client->broken &&
                     http_exchange_begin(&transfer->exchange, &client->handles, &client->config,
                                         &client->endpoint, transfer) >= 0 &&
@@ -391,6 +395,7 @@ int http_client_set_endpoint(HttpClient *client, const char *endpoint, Error *re
         r = http_endpoint_parse(endpoint, &client->endpoint, reterr);
         if (r < 0)
                 return r;
+        client->endpoint_number++;
         http_handles_done(&client->handles);
         http_lanes_init(&client->lanes, client->config.max_connections);
         return 0;

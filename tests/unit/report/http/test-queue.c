@@ -239,6 +239,28 @@ static void test_a_new_endpoint(void **state)
         assert_int_equal(fixture->server.n_requests, 2);
 }
 
+/* The handle of a request under way has the socket of the old endpoint. */
+static void test_a_new_endpoint_without_the_old_socket(void **state)
+{
+        Fixture *fixture = *state;
+        Result results[3] = { 0 };
+
+        server_stop(&fixture->server);
+        listen_unix(fixture);
+        fixture->server.hold = true;
+        fixture->config.max_connections = 1;
+        start_client(fixture);
+        get_all(fixture, results, ARRAY_SIZE(results));
+        run_for(fixture, 50 * USEC_PER_MSEC);
+        assert_int_equal(http_client_set_endpoint(fixture->client, "http://127.0.0.1:1", NULL), 0);
+        answer_all(fixture);
+        run_until(fixture, results, ARRAY_SIZE(results));
+        assert_int_equal(results[0].status, 200);
+        for (size_t i = 1; i < ARRAY_SIZE(results); i++)
+                assert_int_equal(results[i].result, HTTP_E_UNREACHABLE);
+        assert_int_equal(fixture->server.n_requests, 1);
+}
+
 static void test_cancelled_requests(void **state)
 {
         Fixture *fixture = *state;
@@ -360,5 +382,6 @@ static void test_send_inside_callback(void **state)
 
 TEST_MAIN_WITH(set_up, tear_down, test_limit, test_few_workers, test_fewer_workers_than_before,
                test_cancel, test_cancel_lets_the_queue_go_on, test_cancel_while_connecting,
-               test_cancelled_requests, test_a_new_endpoint, test_cancel_ended,
+               test_cancelled_requests, test_a_new_endpoint,
+               test_a_new_endpoint_without_the_old_socket, test_cancel_ended,
                test_free_with_requests, test_free_inside_callback, test_send_inside_callback)
