@@ -196,25 +196,16 @@ static int add_sets(const HostConfig *config, StringSet *ret)
         return 0;
 }
 
-static bool has_units(const HostConfig *config)
-{
-        for (size_t i = 0; i < config->n_shapes; i++)
-                if (config->shapes[i].activate)
-                        return true;
-        return false;
-}
-
 int partitions_list_left(ClaimService *service, const HostConfig *config, StringSet *ret)
 {
         _cleanup_(partition_record_done) PartitionRecord record = { 0 };
         _cleanup_(claim_list_done) ClaimList claims = { 0 };
         Error error = ERROR_NULL;
-        int r = 0;
+        int r;
 
-        if (!has_units(config))
+        if (!service->wanted.record_path)
                 return 0;
-        if (service->wanted.record_path)
-                r = partitions_read(service, &record, &error);
+        r = partitions_read(service, &record, &error);
         if (r == 0 && record.n_items > 0)
                 r = service->claims ? claims_list(service->claims, CLAIMS_WITH_DEVICES, NULL,
                                                   &claims, &error)
