@@ -38,9 +38,9 @@ int partition_list_left(const HostConfig *config, const PartitionRecord *record,
  * Pure. */
 const HostShapes *partition_find_shapes(const HostConfig *config, const char *name);
 
-/* Adds the devices of partition_list_left(). If the record or the claims cannot be read, adds all
- * devices of the sets with units. Adds none without a folder in /run, or if no set has units.
- * Blocks on the disk. -ENOMEM. */
+/* Reads the record and the claims, and adds the devices of partition_list_left(). If they cannot be
+ * read, adds all devices of the sets with units. Without a folder in /run, adds none. Blocks on the
+ * disk. -ENOMEM. */
 int partitions_list_left(ClaimService *service, const HostConfig *config, StringSet *ret);
 
 /* Adds one sentence, without a full stop, for each partition in the record that no guest can use
