@@ -110,6 +110,7 @@ class TestRace(unittest.TestCase):
             _settled, in_flight = settle(card, claimed[address])
             self.assertFalse(in_flight)
             self.assertEqual({one.address for one in card.vgpus()}, set(claimed[address]))
+        wait_until(lambda: set(self.placement.all_held()) == {consumer for consumer, _ in owned.values()}, 30, 'the last removals')
         tree = self.placement.tree(self.root)
         for provider, address in addresses.items():
             consumers = {owned[number][0] for number, claim in claims.items() for part in claim['allocations'] if part['provider'] == provider}
