@@ -219,6 +219,7 @@ class Race:
         wait_until(lambda: self.call('Sync') == [''], 30, 'the agent to publish')
         claims = self.claims()
         need(set(claims) == set(owned), 'claims %s, but %s are owned' % (sorted(claims), sorted(owned)))
+        wait_until(lambda: set(self.placement.all_held()) == set(owned.values()), 30, 'the last removals')
         taken, tree = self.check(claims), self.placement.tree(self.root)
         for shapes in self.sets:
             provider = tree[self.providers[shapes.name]]
