@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each look reads the record and the claims. A failed unit has a time (since_usec) in its entry,
- * and "seen" has the failures for which this process saw or made cordons. A failure without a
- * cordon is either new, and the devices are cordoned, or it was seen, and a person has lifted the
- * cordon. Then a stamp in prepare-retry lets the program start the unit again. A person can lift
- * the cordons one by one, so only the last one counts. If this process was restarted in between,
- * the devices are cordoned again: only that person's next uncordon counts.
+/* Each look reads the record and the claims. A failed unit has a time (since_usec) in its entry.
+ * The devices of the entry are cordoned, except those whose cordon a person has lifted since then.
+ * When all were lifted, a stamp in prepare-retry lets the program start the unit again. The list of
+ * cordons keeps the times, so a restart of this process changes nothing.
  *
  * Tests: tests/integration/claims/test_partitions.py */
 
@@ -28,8 +26,6 @@ struct PartitionWatch {
         sd_event_source *timer;
         uint64_t stamp_usec; /* CLOCK_MONOTONIC of the last stamp that this watch wrote */
         StringSet left;      /* devices that no claim can get, at the last look */
-        StringSet seen;      /* failures whose devices were cordoned: "SET/PARTITION/SINCE"; emptied
-                                when no unit has failed */
         int cordon_error;    /* errno of the last cordon, so that each error is logged once */
         bool logged;         /* a record or claims that cannot be read were logged */
 };
@@ -40,7 +36,6 @@ PartitionWatch *partition_watch_free(PartitionWatch *watch)
                 return NULL;
         sd_event_source_disable_unref(watch->timer);
         string_set_done(&watch->left);
-        string_set_done(&watch->seen);
         free(watch);
         return NULL;
 }
@@ -85,14 +80,14 @@ static void write_stamp(PartitionWatch *watch, bool retries)
 
 /* Failures */
 
-/* Counts the devices of an entry whose cordon has this state. */
-static size_t count_devices(const PartitionWatch *watch, const PartitionEntry *entry, bool cordoned)
+/* Returns true if a person has lifted the cordon of the device since the unit failed. */
+static bool is_lifted(const PartitionWatch *watch, const CleanerHost *host,
+                      const PartitionEntry *entry, const char *device)
 {
-        size_t n = 0;
+        CordonState state =
+                cordon_get_state(watch->config.cordon, host->tree, &watch->config.root, device);
 
-        for (char **device = entry->devices; *device; device++)
-                n += cordon_has_member(watch->config.cordon, *device) == cordoned;
-        return n;
+        return !state.cordoned && state.lifted_usec > entry->since_usec;
 }
 
 static const char *describe(const PartitionEntry *entry)
@@ -122,9 +117,9 @@ static void log_failure(const PartitionEntry *entry)
                   entry->partition, entry->set, describe(entry), entry->error, lines);
 }
 
-/* Cordons the devices of a partition that have no cordon yet, and logs the failure of its unit. A
- * cordon that cannot be written is logged once, and the record keeps the device withheld. Returns
- * true if a cordon was written. */
+/* Cordons the devices of a partition that have no cordon, except those whose cordon a person has
+ * lifted since the failure of its unit, and logs the failure. A cordon that cannot be written is
+ * logged once, and the record keeps the device withheld. Returns true if a cordon was written. */
 static bool cordon_entry(PartitionWatch *watch, const CleanerHost *host,
                          const PartitionEntry *entry)
 {
@@ -140,7 +135,8 @@ static bool cordon_entry(PartitionWatch *watch, const CleanerHost *host,
                 Error error = ERROR_NULL;
                 int r;
 
-                if (cordon_has_member(config->cordon, *device))
+                if (cordon_has_member(config->cordon, *device) ||
+                    is_lifted(watch, host, entry, *device))
                         continue;
                 r = cordon_set(config->cordon, host->tree, &config->root, *device, cut, WHO,
                                clock_usec(CLOCK_REALTIME), &error);
@@ -163,23 +159,16 @@ static bool cordon_entry(PartitionWatch *watch, const CleanerHost *host,
         return true;
 }
 
-/* Sees to an entry whose unit failed. *ret_lifted is set if a person has lifted its cordons.
- * Returns true if its devices were cordoned now. */
+/* Sees to an entry whose unit failed. *ret_lifted is set if a person has lifted its cordons since
+ * then. Returns true if its devices were cordoned now. */
 static bool tend_failure(PartitionWatch *watch, const CleanerHost *host,
                          const PartitionEntry *entry, bool *ret_lifted)
 {
-        _cleanup_free_ char *key =
-                text_format("%s/%s/%" PRIu64, entry->set, entry->partition, entry->since_usec);
-        bool is_new = key && !string_set_contains(&watch->seen, key);
-        bool cordoned = is_new && count_devices(watch, entry, false) > 0 &&
-                        cordon_entry(watch, host, entry);
-        bool covered = count_devices(watch, entry, true) > 0;
+        bool cordoned = cordon_entry(watch, host, entry), lifted = true;
 
-        /* Without a cordon that was written, the next look tries again. */
-        if (is_new && covered)
-                (void)string_set_add(&watch->seen, key);
-        if (!is_new && !covered)
-                *ret_lifted = true;
+        for (char **device = entry->devices; *device; device++)
+                lifted &= is_lifted(watch, host, entry, *device);
+        *ret_lifted |= lifted;
         return cordoned;
 }
 
@@ -228,17 +217,13 @@ static bool look(PartitionWatch *watch, const CleanerHost *host, const Partition
 {
         _cleanup_(string_set_done) StringSet left = STRING_SET_INIT;
         const PrepareWanted *wanted = &watch->config.service->wanted;
-        bool unfinished, failed = false, lifted = false;
+        bool unfinished, lifted = false;
         int r = partition_list_left(host->config, record, claims, &left);
 
         for (size_t i = 0; i < record->n_items; i++)
                 if (record->items[i].error[0] &&
-                    partition_find_shapes(host->config, record->items[i].set)) {
+                    partition_find_shapes(host->config, record->items[i].set))
                         *ret_changed |= tend_failure(watch, host, &record->items[i], &lifted);
-                        failed = true;
-                }
-        if (!failed)
-                string_set_done(&watch->seen);
         unfinished = lifted || has_inactive_claim(host->config, record, claims) ||
                      has_changing_entry(host->config, record, &left);
         /* A run can be killed after it saw the stamp, and an entry can wait for a process. */
