@@ -140,7 +140,10 @@ def measure_gpus(kind):
             agent.ctl('claim', '--quiet', '--consumer', uuid.uuid4(), '--resources', 'VGPU=1')
             times.append(time.monotonic() - begun)
         cpu_each = (cpu_seconds(agent.child.pid) - used) / n
-        held = held_by(placement, agent.claims()[0]['consumer'])
+        claim = agent.claims()[0]
+        held = held_by(placement, claim['consumer'])
+        agent.ctl('release', claim['id'])  # its card has a free vGPU then
+        wait_until(lambda: agent.status()['n_pending_removals'] == 0, 60, 'the removal')
         puts = [put_seconds(placement, held) for _ in range(n)]
         print('%-24s %9d %9.2f %9.2f %9.1f %9d %9.1f %9.1f %9.2f' % (
             {'functions': 'functions without mdev', 'mdevs': 'mdevs', 'function-mdevs': 'mdevs on functions'}[kind],
