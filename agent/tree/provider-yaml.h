@@ -31,7 +31,7 @@ typedef struct ProviderYamlEntry {
         bool compute_node; /* "$COMPUTE_NODE": every compute node that no other entry names */
         ProviderYamlInventory *inventories;
         size_t n_inventories, n_inventories_allocated;
-        StringSet classes; /* those of the inventories */
+        StringSet classes; /* the classes of the inventories */
         StringSet traits;
 } ProviderYamlEntry;
 
