@@ -22,6 +22,11 @@ def build_folder():
     return Path(os.environ.get('COMPUTE_AGENT_BUILD', _ROOT / 'build')).resolve()
 
 
+def has_sanitizers():
+    """True if the programs under test have sanitizers, which make them two to three times as slow."""
+    return b'__asan_init' in (build_folder() / 'compute-agentd').read_bytes()
+
+
 # libvirt 11 can leak one virError of 80 bytes when virConnectClose() runs beside an event loop. A program of five lines shows it too. The
 # stack ends in GLib, which keeps no frame pointers. Unwinding without frame pointers makes the tests three times as long, so the leak is
 # matched by its size.
